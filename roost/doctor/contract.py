@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from functools import cached_property, partial
+from typing import Any, Final, Literal, NamedTuple
 
 from generator.values.release import Release
 from roost_core.kube.client import Client
@@ -69,6 +69,12 @@ class Finding(NamedTuple):
     # What was seen, with the names of objects.
     evidence: str
     fix: str
+
+
+# Findings of each severity, of evidence and fix.
+error: Final = partial(Finding, "error")
+warning: Final = partial(Finding, "warning")
+unknown: Final = partial(Finding, "unknown")
 
 
 class CheckOutcome(NamedTuple):

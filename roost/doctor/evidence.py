@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from roost.doctor.contract import Finding, Install, Object
+from roost.doctor.contract import Finding, Install, Object, unknown
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
@@ -167,8 +167,7 @@ def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any
 
 def unreadable_log(pod: str, error: ApiError) -> Finding:
     """What is said of a log that can't be read."""
-    return Finding(
-        "unknown",
+    return unknown(
         f"The log of pod {pod} can't be read: {error}",
         "Run it with an account that may get pods/log, or read it yourself."
         if error.status in (401, 403)

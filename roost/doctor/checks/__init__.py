@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, cast
 
-from roost.doctor.contract import Check, CheckOutcome, Finding
+from roost.doctor.contract import Check, CheckOutcome, Finding, unknown
 from roost_core.kube.client import ApiError, ClusterError
 
 if TYPE_CHECKING:
@@ -62,6 +62,6 @@ def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutco
         except ClusterError as error:
             is_refused = isinstance(error, ApiError) and error.status in (401, 403)
             fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
-            findings.append(Finding("unknown", str(error), fix))
+            findings.append(unknown(str(error), fix))
         outcomes.append(CheckOutcome(name, looked_at, tuple(findings)))
     return outcomes

@@ -3,7 +3,7 @@
 from hashlib import sha256
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
@@ -31,33 +31,30 @@ def check(install: Install) -> Told:
     for name, one in tried:
         namespace = namespace_of(install, one)
         if not namespace:
-            yield Finding(
-                "warning",
+            yield warning(
                 f"podClasses.{name}.match.namespaceSelector selects no namespace: no pod of the class is placed.",
                 "Label the hubs' namespaces as it asks (docs/many-hubs.md).",
             )
             continue
         try:
             trial = try_pod(install.client, namespace, make_pod({"metadata": {"labels": labels_of(one)}}))
-        except ApiError as error:
-            if error.status == 403:
+        except ApiError as refusal:
+            if refusal.status == 403:
                 raise
-            yield Finding("error", f"A pod of class {name} is refused: {error}", unreached)
+            yield error(f"A pod of class {name} is refused: {refusal}", unreached)
             continue
         if not trial.revision:
             what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"
-            yield Finding("error", f"{what}: nothing of Roost's reached it.", unreached)
+            yield error(f"{what}: nothing of Roost's reached it.", unreached)
         elif revision and trial.revision != revision:
             said, revision = revision, ""
-            yield Finding(
-                "warning",
+            yield warning(
                 f"The webhook places pods by revision {trial.revision}, and {rules} has {said}.",
                 "Kubelets take about a minute to bring a change. Longer: the webhook's log and /readyz say why it "
                 "keeps the old rules (docs/troubleshooting.md#is-the-webhook-healthy).",
             )
         elif one.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
-            yield Finding(
-                "warning",
+            yield warning(
                 f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
                 "The webhook holds Roost's scheduler to be away: see the check leaders.",
             )

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import AUTOSCALER_CUTOFF, annotation_of, autoscaler_words, some, users_of
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
@@ -21,8 +21,7 @@ def check(install: Install) -> Told:
         cutoff = int(given[1]) if given else AUTOSCALER_CUTOFF
         if words and priority < cutoff:
             metadata = deployment["metadata"]
-            yield Finding(
-                "error",
+            yield error(
                 f"Deployment {metadata['namespace']}/{metadata['name']} ignores pods below priority {cutoff}; "
                 f"placeholders have {priority}, so none makes a node come.",
                 f"Set --expendable-pods-priority-cutoff={priority} there, or priorityClasses.placeholder to {cutoff}.",
@@ -46,8 +45,7 @@ def check(install: Install) -> Told:
         ("cluster-autoscaler", evictable, f'{SAFE_TO_EVICT_ANNOTATION}: "false"', ""),
     ):
         if ended:
-            yield Finding(
-                "warning",
+            yield warning(
                 f"{who} may end {len(ended)} of {len(users)} users' pods to save a node: "
                 f"{some([pod['metadata']['name'] for pod in ended])}.",
                 f"In the hub's values: singleuser.extraAnnotations: {{{annotation}}}{more}.",

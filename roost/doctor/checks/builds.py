@@ -1,6 +1,6 @@
 """Builds that run now have a home, chosen among the nodes that have builders."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import annotation_of, label_items, labels_of, pods_of, some
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION
 
@@ -14,8 +14,7 @@ def check(install: Install) -> Told:
     wanted = ((home or {}).get("builders") or {}).get("labels") or {}
     if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in (*pods, *install.pods)):
         said = ", ".join(f"{key}={value}" for key, value in wanted.items())
-        yield Finding(
-            "warning",
+        yield warning(
             f"Builds run, and no pod beside them has the builders' labels ({said}): homes are "
             "chosen among all nodes, whether they have build caches or not.",
             "Set podClasses.build.home.builders.labels to the builder pods' labels: binderhub-service has others.",
@@ -26,8 +25,7 @@ def check(install: Install) -> Told:
         if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not annotation_of(pod, HOME_TARGET_ANNOTATION)
     ]
     if homeless:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
             "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",
         )

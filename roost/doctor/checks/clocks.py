@@ -5,7 +5,7 @@ A holder writes `renewTime` by its own clock, and the API server writes by its o
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, warning
 from roost.doctor.evidence import age_seconds, count, some
 
 # Kubelets and the API server are compared to the second.
@@ -25,8 +25,7 @@ def check(install: Install) -> Told:
         if skew is not None and abs(skew) > _SKEW_SECONDS:
             wrong.append(f"{lease['metadata']['name']} ({skew:+.0f} s)")
     if wrong:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{count(len(wrong), 'clock')} more than {_SKEW_SECONDS:.0f} s away from the API server's: "
             f"{some(wrong)}. Leases then seem stale that aren't, and the gate stays open.",
             "Synchronise the nodes' clocks (chrony, systemd-timesyncd).",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import AUTOSCALER_CUTOFF, GKE_SCHEDULER, path_of
 
 # The scheme of a node's spec.providerID.
@@ -31,8 +31,7 @@ def _provider(install: Install) -> str:
 def _find_openshift(install: Install) -> Told:
     fixed = [key for key in _FIXED if key in install.values["podSecurityContext"]]
     if fixed:
-        yield Finding(
-            "error",
+        yield error(
             f"OpenShift's restricted-v2 gives each namespace users of its own, and podSecurityContext fixes "
             f"{', '.join(fixed)}.",
             f"podSecurityContext: {{{', '.join(f'{key}: null' for key in fixed)}}}, or grant the accounts nonroot-v2.",
@@ -43,8 +42,7 @@ def _find_gke(install: Install) -> Told:
     webhook = install.component("webhook")
     port = install.values["webhook"]["port"]
     if webhook is not None and port not in _GKE_PORTS and not _admits_now(install):
-        yield Finding(
-            "warning",
+        yield warning(
             "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of nodes only, and "
             f"the webhook has port {port}. Pods would be created without Roost.",
             f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
@@ -53,15 +51,13 @@ def _find_gke(install: Install) -> Told:
     mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == GKE_SCHEDULER]
     replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
     if install.component("scheduler") is not None and mutated and not replaced:
-        yield Finding(
-            "warning",
+        yield warning(
             f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of the hub.",
             f"replaceSchedulers: [{GKE_SCHEDULER}], or scheduler.target: gke.",
         )
     priority = install.values["priorityClasses"]["placeholder"]
     if install.values["priorityClasses"]["enabled"] and priority < AUTOSCALER_CUTOFF:
-        yield Finding(
-            "error",
+        yield error(
             f"GKE's autoscaler ignores pods below priority {AUTOSCALER_CUTOFF}; placeholders have {priority}, so none "
             "makes a node come.",
             f"priorityClasses.placeholder: {AUTOSCALER_CUTOFF}",
@@ -73,8 +69,7 @@ def _find_eks(install: Install) -> Told:
     if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork") or install.values["webhook"]["url"]:
         return
     if install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None:
-        yield Finding(
-            "warning",
+        yield warning(
             "There is no DaemonSet aws-node, so pods have addresses of another network plugin, which EKS's control "
             "plane may not reach. Pods would be created without Roost.",
             "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
@@ -85,8 +80,7 @@ def _find_eks(install: Install) -> Told:
 def _find_aks(install: Install) -> Told:
     # Afterwards the check startup-taints sees what became of the taint.
     if install.values["imageGate"]["mode"] == "startupTaint" and not _admits_now(install):
-        yield Finding(
-            "warning",
+        yield warning(
             "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed through Kubernetes: "
             "as one of these, the startup taint keeps users off its nodes for good.",
             "Give it as a node initialization taint (docs/how-to/node-pools.md#aks), or use "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, error, unknown
 from roost.doctor.evidence import count, mounts_images, pod_templates, some
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
@@ -35,16 +35,14 @@ def check(install: Install) -> Told:
         for kind in sorted(kinds - _served(install, version))
     ]
     if missing:
-        yield Finding(
-            "error",
+        yield error(
             f"The API server doesn't serve kinds that the values render to: {some(missing)}.",
             "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on in the API "
             "server, or switch off in the values what needs them.",
         )
     dropped = [f"{name}: {field}" for name, template in pod_templates(install) for field in _dropped(install, template)]
     if dropped:
-        yield Finding(
-            "error",
+        yield error(
             f"The API server drops fields of Roost's pods, so they would run without: {some(dropped)}.",
             "A feature gate is off there, or something else at admission takes them out: compare `kubectl create "
             "--dry-run=server -o yaml` with what is rendered.",
@@ -60,17 +58,16 @@ def _find_off(install: Install, gates: list[str]) -> Told:
             for line in install.client.lines("/metrics", {}, _SILENCE_SECONDS)
             if (match := _GATE_LINE.match(line))
         }
-    except ApiError as error:
-        yield Finding(
-            "unknown",
-            f"Not allowed to look whether the API server has {' and '.join(gates)} on: {error}",
+    except ApiError as refusal:
+        yield unknown(
+            f"Not allowed to look whether the API server has {' and '.join(gates)} on: {refusal}",
             "Run it with an account that may get the path /metrics, or look there: kubernetes_feature_enabled.",
         )
         return
     for gate in gates:
         # One that a newer API server no longer knows can't be switched off there.
         if not known.get(gate, True):
-            yield Finding("error", f"The API server has the feature gate {gate} switched off.", _FIXES[gate])
+            yield error(f"The API server has the feature gate {gate} switched off.", _FIXES[gate])
 
 
 def _needs(install: Install, gate: str) -> bool:

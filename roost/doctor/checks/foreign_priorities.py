@@ -1,6 +1,6 @@
 """No pods but Roost's own fillers rank below what Roost places: the scheduler could delete them for it."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
 from roost_core.placement.priorities import foreign_priority
 
@@ -13,8 +13,7 @@ def check(install: Install) -> Told:
     spared = ["the image gate only prefers nodes"] if install.values["imageGate"]["mode"] == "requireLabel" else []
     spared += [f"pods of class {', '.join(given)} get no requests"] if given else []
     if below and spared:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Pods of {_named(below)} rank below users. So that none is deleted for want of room, "
             f"{' and '.join(spared)}.",
             "Nothing need be done. Without such classes, the gate keeps users off nodes that are pulling images, and "
@@ -23,8 +22,7 @@ def check(install: Install) -> Told:
     settings = install.values["priorityClasses"]
     pulled = {name: value for name, value in below.items() if value < settings["puller"]}
     if pulled and settings["enabled"] and install.values["prePuller"]["enabled"]:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Pods of {_named(pulled)} rank below Roost's puller: on a full node it takes their place.",
             f"Set priorityClasses.puller to {min(pulled.values())} or less, and priorityClasses.placeholder below.",
         )

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, labels_of, selector_of, some
 from roost_core.objects.selectors import read_label_selector
 from roost_core.placement.labels import USER_CLASS
@@ -31,8 +31,7 @@ def check(install: Install) -> Told:
     home = install.release.namespace
     if shared is not None and home in namespaces and not namespace_matches(shared, home, namespaces):
         # A hub that its own `sharedPools` doesn't select doesn't join its own users.
-        yield Finding(
-            "warning",
+        yield warning(
             f"sharedPools.namespaceSelector doesn't select the hub's own namespace {home}: its users don't join each "
             "other, and other hubs' users don't join them.",
             f"Label namespace {home} as the selector asks, or set sharedPools.namespaceSelector: null.",
@@ -54,8 +53,7 @@ def check(install: Install) -> Told:
             beside.update({name: count for name, count in on_node.items() if not is_joined(name)})
     if beside:
         said = some([f"{name} ({count})" for name, count in sorted(beside.items())])
-        yield Finding(
-            "warning",
+        yield warning(
             f"Users of other hubs run on nodes of this one's users, and nothing joins them: {said}. Each hub "
             "gathers its own users, and takes nodes that others fill for empty ones.",
             _JOIN if own is None and shared is None else f"Label these namespaces as {_SELECTS[own is None]} asks.",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import mounts_images, some
 
 # Runtimes that can mount an image, by the name in nodeInfo.containerRuntimeVersion.
@@ -24,14 +24,12 @@ def check(install: Install) -> Told:
         if len(kubelet) == 2 and kubelet < _KUBELET_MOUNTS_IMAGES:
             old_kubelets.append(f"{node.name} ({node.kubelet_version})")
     if old:
-        yield Finding(
-            "error",
+        yield error(
             f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.",
             "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop.",
         )
     if old_kubelets:
-        yield Finding(
-            "error",
+        yield error(
             "The puller mounts images, which kubelets before 1.35 do only with the feature gate ImageVolume: "
             f"{some(old_kubelets)}.",
             "Upgrade these nodes, switch the gate on there, or set prePuller.method: noop.",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.managed_images import managed_images
@@ -50,15 +50,13 @@ def check(install: Install) -> Told:
     settings, silent, refusal = _ask(install, nodes)
     yield _describe(settings)
     if refusal is not None:
-        yield Finding(
-            "unknown",
+        yield unknown(
             f"Not allowed to look at kubelets' configuration: {refusal}",
             f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself. Don't grant "
             "nodes/proxy for this: it also lets its holder run commands in every pod.",
         )
     if silent:
-        yield Finding(
-            "unknown",
+        yield unknown(
             f"No configuration through the API server from {count(len(silent), 'kubelet')}: {some(silent)}.",
             f"Look there yourself: {_LOOK_YOURSELF}.",
         )
@@ -84,8 +82,7 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
     least = max(DEFAULT_REPORTED, managed)
     short = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond that the gate learns "
             "from Events and statuses only: a label may outlive it, and a new leader may miss it.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
@@ -96,8 +93,7 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
         if held[name] >= DEFAULT_REPORTED and 0 <= kubelet.reported <= held[name]
     ]
     if cut and _has_warm_set(install):
-        yield Finding(
-            "warning",
+        yield warning(
             f"{len(cut)} of {len(kubelets)} kubelets hold more images than they report: {some(cut)}. A webhook that "
             "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
@@ -105,8 +101,7 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
     told = install.values["popularImages"]["nodeStatusMaxImages"]
     other = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if kubelet.reported != told]
     if other and install.values["popularImages"]["enabled"]:
-        yield Finding(
-            "warning",
+        yield warning(
             f"popularImages.nodeStatusMaxImages is {told}, and that of these kubelets isn't: {some(other)}. Where "
             "it is higher, nodes that Roost takes for full get no popular image; where lower, the disk may fill up.",
             "Set popularImages.nodeStatusMaxImages to the kubelets' number: the smallest, where they differ.",
@@ -123,16 +118,14 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
         if kubelet.deleted_from_percent <= share
     ]
     if popular["enabled"] and early:
-        yield Finding(
-            "error",
+        yield error(
             f"popularImages fill up to {share} % of a disk, and kubelets delete images from a lower or the same "
             f"imageGCHighThresholdPercent on: {some(early)}. What was just pulled is deleted again.",
             "Set popularImages.diskHeadroomPercent below the kubelets' imageGCHighThresholdPercent.",
         )
     never = [name for name, kubelet in kubelets.items() if kubelet.deleted_from_percent >= 100]
     if never:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Kubelets that never delete images (imageGCHighThresholdPercent: 100): {some(never)}. Where users bring "
             "many images, the disk fills up, and the kubelet then evicts pods, users' too.",
             "Set imageGCHighThresholdPercent: 85, unless something else deletes images there.",
@@ -142,8 +135,7 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
 def _find_mounting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:
     off = [name for name, kubelet in kubelets.items() if not kubelet.mounts_images]
     if off and mounts_images(install):
-        yield Finding(
-            "error",
+        yield error(
             f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
             "Take it out of the kubelets' featureGates, or set prePuller.method: noop.",
         )
@@ -179,9 +171,9 @@ def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSetting
         try:
             path = f"/api/v1/nodes/{node.name}/proxy/configz"
             config = install.client.get(path, read_seconds=_SILENCE_SECONDS).get("kubeletconfig")
-        except ClusterError as error:  # one that answers late, or not in JSON, is no reason to leave out the others
-            if isinstance(error, ApiError) and error.status in (401, 403):
-                return settings, silent, error
+        except ClusterError as refusal:  # one that answers late, or not in JSON, is no reason to leave out the others
+            if isinstance(refusal, ApiError) and refusal.status in (401, 403):
+                return settings, silent, refusal
         if isinstance(config, dict):
             settings[node.name] = read_pull_settings(config)
         else:

@@ -1,6 +1,6 @@
 """A node that is labelled as holding an image reports it."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import DEFAULT_REPORTED, count, some
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import HELD, pulled_label
@@ -26,8 +26,7 @@ def check(install: Install) -> Told:
             if node.labels.get(label) == HELD and image not in reported
         ]
     if wrong:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Nodes are labelled as holding an image which their kubelet doesn't report: {some(wrong)}.",
             "The controllers look again within minutes. If it stays: do they lead (check leaders), and may they "
             "patch nodes?",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import age_seconds
 
 # A holder renews its Lease every few seconds; this long after, nobody does.
@@ -19,8 +19,7 @@ def check(install: Install) -> Told:
         age = age_seconds(spec.get("renewTime"))
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
             said = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
-            yield Finding(
-                "error",
+            yield error(
                 f"Lease {namespace}/{name} {said}: nobody leads.",
                 f"kubectl --namespace {namespace} logs deployment/{name}",
             )

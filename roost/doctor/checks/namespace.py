@@ -1,14 +1,13 @@
 """The release's namespace is there."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error
 
 
 def check(install: Install) -> Told:
     name = install.release.namespace
     yield f"namespace {name}"
     if install.client.find(f"/api/v1/namespaces/{name}") is None:
-        yield Finding(
-            "error",
+        yield error(
             f"There is no namespace {name}.",
             "Give the hub's namespace by --namespace: Roost looks for users' pods there.",
         )

@@ -1,6 +1,6 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, warning
 from roost.doctor.evidence import label_items, some
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
@@ -21,8 +21,7 @@ def check(install: Install) -> Told:
     ]
     if matching and not any(_lets_all_reach(policy, port) for policy in matching):
         names = [policy["metadata"]["name"] for policy in matching]
-        yield Finding(
-            "warning",
+        yield warning(
             f"NetworkPolicies limit who reaches the webhook's port {port} ({some(names)}), and none lets every "
             "address do so. The API server comes from an address of the control plane.",
             "Name its addresses in networkPolicy.ingress.webhookReviews (and leave networkPolicy.enabled on), or "

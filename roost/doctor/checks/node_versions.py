@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 from generator.values.release import kube_minor
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
 
 _MINOR: Final = re.compile(r"v\d+\.\d+")
@@ -23,8 +23,7 @@ def check(install: Install) -> Told:
     supported = {(major, newest - older) for older in range(_OLDER + 1)}
     strange = [f"{name} ({versions[name]})" for name, minor in minors.items() if minor not in supported]
     if strange:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Kubernetes supports kubelets of 1.{newest - _OLDER} to 1.{newest} beside this API server, and these are "
             f"others: {some(strange)}.",
             "Upgrade these nodes, or wait until the control plane is upgraded.",

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, node_age_seconds, some
 from roost_core.placement.labels import PULLING, pulled_prefix
 
@@ -19,8 +19,7 @@ def check(install: Install) -> Told:
         and node_age_seconds(node) > _PULL_SECONDS
     ]
     if old:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes still lack an image that users need: "
             f"{some(old)}.",
             "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",

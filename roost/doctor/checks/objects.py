@@ -5,7 +5,7 @@ from typing import Any, Final
 from generator.faults import show_path
 from generator.render.diff import compare
 from generator.render.manifests import Identity
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, error, unknown, warning
 from roost.doctor.evidence import SHOWN, count, label_items, name_of, path_of, some
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
@@ -39,8 +39,8 @@ def check(install: Install) -> Told:
             continue
         try:
             applied = install.client.try_apply(path_of(body), body, _applier(live))
-        except ApiError as error:
-            told["denied" if error.status in (401, 403) else "refused"].append(f"{name} ({error})")
+        except ApiError as refusal:
+            told["denied" if refusal.status in (401, 403) else "refused"].append(f"{name} ({refusal})")
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
         before[identity], after[identity] = _of_values(live, body), _of_values(applied, body)
@@ -57,10 +57,10 @@ def check(install: Install) -> Told:
         (differing, f"{count(len(differing), 'object')} not as the values render"),
     ):
         if names:
-            yield Finding("error", f"{evidence}: {some(names)}.", _AGAIN)
+            yield error(f"{evidence}: {some(names)}.", _AGAIN)
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
-        yield Finding("unknown", f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
+        yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
     yield from _find_extra(install)
 
 
@@ -93,8 +93,8 @@ def _find_extra(install: Install) -> Told:
         collection = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{resource}"
         try:
             found = install.client.get(collection, query)["items"]
-        except ApiError as error:
-            if error.status == 404:
+        except ApiError as refusal:
+            if refusal.status == 404:
                 continue
             raise
         extra += [
@@ -106,8 +106,7 @@ def _find_extra(install: Install) -> Told:
             and f"{collection}/{name}" not in rendered
         ]
     if extra:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{count(len(extra), 'object')} of the release that the values don't render: {some(extra, 2 * SHOWN)}.",
             "An upgrade by Helm, or Argo CD with prune, removes them; else: kubectl delete, with --namespace "
             f"{release.namespace}.",

@@ -7,7 +7,7 @@ with this configuration, has accepted each profile in it.
 from hashlib import sha256
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told, warning
 from roost.doctor.evidence import (
     CONFIG_KEY,
     LINE_LENGTH,
@@ -68,8 +68,7 @@ def _find_refusals(install: Install, pod: str) -> Told:
         yield unreadable_log(pod, error)
         return
     if forbidden := [line for line in lines if "is forbidden" in line]:
-        yield Finding(
-            "warning",
+        yield warning(
             f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last {_LOG_SECONDS / 60:.0f} "
             f"minutes: {forbidden[-1][:LINE_LENGTH]}",
             "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or bind them yourself "

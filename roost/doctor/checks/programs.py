@@ -2,7 +2,7 @@
 
 import re
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told, error, warning
 from roost.doctor.evidence import LINE_LENGTH, label_items, log_lines, name_of, path_of, some, unreadable_log
 from roost_core.kube.client import ApiError
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
@@ -32,13 +32,13 @@ def check(install: Install) -> Told:
             try:
                 said = f" Its last words: {_last_words(install, pod, container)}"
                 break
-            except ApiError as error:
-                yield unreadable_log(pod, error)
+            except ApiError as refusal:
+                yield unreadable_log(pod, refusal)
         which = (f": {some(stuck)}" if stuck else "") + f".{said}"
         look = f"kubectl --namespace {install.release.namespace} describe pod and logs of"
         if ready >= replicas:
             evidence = f"{name_of(body)}: {held_up}, so older pods serve by older values{which}"
-            yield Finding("error", evidence, f"{look} its newest pods.")
+            yield error(evidence, f"{look} its newest pods.")
             continue
         yield Finding(
             "error" if ready == 0 else "warning",
@@ -50,8 +50,7 @@ def check(install: Install) -> Told:
 
     for body in others:
         if stuck := _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"]):
-            yield Finding(
-                "warning",
+            yield warning(
                 f"{name_of(body)}: pods don't start: {some(stuck)}.",
                 "An image that can't be pulled: copy it to a registry that nodes reach, with pull secrets if it "
                 "asks for any (imagePullSecrets, singleuser.image.pullSecrets).",

@@ -1,6 +1,6 @@
 """The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, label_items, some, users_of
 
 
@@ -15,8 +15,7 @@ def check(install: Install) -> Told:
     }
     bare = sorted(nodes - served) if selectors else []
     if bare:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of that kind they "
             "start cold.",
             "The puller's tolerations and node selector don't admit them: name their taints in the profile's "

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher
 from typing import Any, Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Finding, Install, Object, Told, error
 from roost.doctor.evidence import autoscaler_words, count, label_items, labels_of, pods_of, some
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
@@ -30,8 +30,7 @@ def check(install: Install) -> Told:
         return
     misspelt = _misspelt(install.nodes, {NODE_PURPOSE_LABEL}.union(*map(_keys, needs)))
     if misspelt:
-        yield Finding(
-            "error",
+        yield error(
             f"Labels of nodes look misspelt: {some(misspelt)}. Pods that ask for the right one don't go there.",
             "Correct the labels in the node pool's own settings, and on the nodes: kubectl label node.",
         )
@@ -52,14 +51,14 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
     if not matching:
         where = "correct the pool's labels, or the node selector here and in the hub's values."
         evidence = f"No node matches what {who} require: {_text(rules)}; no autoscaler is seen."
-        return None if may_come else Finding("error", evidence, f"kubectl get nodes --show-labels; {where}")
+        return None if may_come else error(evidence, f"kubectl get nodes --show-labels; {where}")
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why, fix = "they are cordoned.", "kubectl uncordon, once whoever drains them is done."
     if taints:
         why = f"nothing tolerates the taint {some(sorted(taints))}."
         fix = "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
-    return Finding("error", f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix)
+    return error(f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix)
 
 
 def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, error, warning
 from roost.doctor.evidence import admits, labels_of, listed, namespace_of, some
 from roost.doctor.try_pod import make_pod, try_pod
 from roost_core.kube.client import ApiError
@@ -21,16 +21,14 @@ def check(install: Install) -> Told:
             body for body in listed(install, one, "/api/v1", "resourcequotas") if "NotBestEffort" in _scopes(body)
         ]
         if quotas:
-            yield Finding(
-                "warning",
+            yield warning(
                 f"Pods of class {name} get no requests: {_named('ResourceQuota', quotas)} could refuse them for these.",
                 "Nothing need be done, they run as without Roost. For nodes to fill up, have their author give them "
                 "requests (BinderHub: KubernetesBuildExecutor.resources) that the quota has room for.",
             )
         ranges = [body for body in listed(install, one, "/api/v1", "limitranges") if _gives_requests(body)]
         if ranges:
-            yield Finding(
-                "warning",
+            yield warning(
                 f"Pods of class {name} get the requests of {_named('LimitRange', ranges)}, not those of their class.",
                 "Nothing need be done if those are what such pods need.",
             )
@@ -63,8 +61,7 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
         container["resources"] = {}
     without = {**pod, "metadata": {**pod["metadata"], "annotations": {OPT_OUT_ANNOTATION: "true"}}}
     if not _refusal(install, namespace, without) and (refusal := _refusal(install, namespace, pod)):
-        yield Finding(
-            "error",
+        yield error(
             f"A pod of class {name} without requests is refused, and admitted without Roost: {refusal}",
             f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it: see its log.",
         )
@@ -73,8 +70,8 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
 def _refusal(install: Install, namespace: str, pod: Object) -> str:
     try:
         try_pod(install.client, namespace, pod)
-    except ApiError as error:
-        return str(error) if error.status == 403 else ""
+    except ApiError as refusal:
+        return str(refusal) if refusal.status == 403 else ""
     return ""
 
 
@@ -85,8 +82,7 @@ def _find_counted_placeholders(install: Install) -> Told:
         one for one in quotas if not _scopes(one) & _NOT_PLACEHOLDERS and one["spec"].get("hard", {}).keys() & _COUNTED
     ]
     if counting and install.of_kind("StatefulSet"):
-        yield Finding(
-            "warning",
+        yield warning(
             f"{_named('ResourceQuota', counting)} counts placeholders, too: once it is used up, users are refused, and "
             "no placeholder makes room for them.",
             "Raise it by what placeholders request, or have it count other pods alone (scopeSelector PriorityClass).",

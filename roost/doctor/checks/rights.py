@@ -1,6 +1,6 @@
 """Whoever asks may create what the values render to."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import collection_of
 
 
@@ -25,8 +25,7 @@ def check(install: Install) -> Told:
             where = f" in {namespace}" if namespace else ""
             lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
     if lacking:
-        yield Finding(
-            "error",
+        yield error(
             f"This account may not create {', '.join(lacking)}.",
             "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights.",
         )

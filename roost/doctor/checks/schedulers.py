@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, replaced, some
 
 _DEFAULT_SCHEDULER: Final = "default-scheduler"
@@ -27,8 +27,7 @@ def check(install: Install) -> Told:
             others[name] = others.get(name, 0) + 1
     if others:
         told = [f"{name} ({count(number, 'pod')})" for name, number in sorted(others.items())]
-        yield Finding(
-            "warning",
+        yield warning(
             f"Other schedulers place pods on nodes that Roost's uses: {some(told)}. Each counts without what the "
             "other is just binding, so pods may fail with OutOfcpu or OutOfmemory.",
             "If they are this hub's, switch that scheduler off (zero-to-jupyterhub: scheduling.userScheduler.enabled: "

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import pod_templates
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
@@ -23,8 +23,8 @@ def check(install: Install) -> Told:
     for name, template in templates:
         try:
             try_template(install.client, install.release.namespace, template)
-        except ApiError as error:
-            reason = next((reason for reason in _REFUSALS if reason in str(error)), None)
+        except ApiError as refusal:
+            reason = next((reason for reason in _REFUSALS if reason in str(refusal)), None)
             if reason is None:
                 raise
-            yield Finding("error", f"Pods of {name} are refused: {error}", _REFUSALS[reason])
+            yield error(f"Pods of {name} are refused: {refusal}", _REFUSALS[reason])

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import count, node_age_seconds, some
 from roost_core.placement.labels import startup_taint
 
@@ -22,8 +22,7 @@ def check(install: Install) -> Told:
         for taint in (((pool["spec"].get("template") or {}).get("spec") or {}).get("startupTaints") or [])
     }
     if own in keys and not lifts:
-        yield Finding(
-            "error",
+        yield error(
             f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off: imageGate.mode is "
             f"{install.values['imageGate']['mode']}.",
             "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of the NodePool.",
@@ -35,8 +34,7 @@ def check(install: Install) -> Told:
         if (taint.key.startswith(_STARTUP_PREFIX) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
     ]
     if stuck:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes after their nodes "
             f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
             "Whoever should take the taint off doesn't: for Roost's own, the controllers (check leaders).",

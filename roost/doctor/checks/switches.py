@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, listed, name_of, plural
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 
@@ -37,8 +37,7 @@ def check(install: Install) -> Told:
             labels = label_items(body)
             is_part = (labels.get("app"), labels.get(COMPONENT_LABEL)) == ("jupyterhub", component)
             if is_part and (body.get("spec") or {}).get("replicas", 1):
-                yield Finding(
-                    "warning",
+                yield warning(
                     f"{name_of({'kind': kind, **body})} of zero-to-jupyterhub still runs beside Roost's: {harm}.",
                     f"In the hub's values: {switch}",
                 )

@@ -1,6 +1,6 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, warning
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
@@ -14,8 +14,7 @@ def check(install: Install) -> Told:
         if not {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION} & (pod["metadata"].get("annotations") or {}).keys()
     ]
     if missed:
-        yield Finding(
-            "warning",
+        yield warning(
             f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
             "Older than the install: nothing to do. Else the API server didn't reach the webhook then: its metric "
             "apiserver_admission_webhook_fail_open_count tells how often.",
@@ -37,8 +36,7 @@ def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
         if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith((own, GKE_SCHEDULER)):
             others.setdefault(scheduler, []).append(pod["metadata"]["name"])
     for scheduler, names in sorted(others.items()):
-        yield Finding(
-            "warning",
+        yield warning(
             f"{len(names)} of {len(users)} users' pods were placed and left to scheduler {scheduler}: {some(names)}.",
             "Roost's scheduler was away when they were created (checks programs and leaders), or not yet there."
             if scheduler == "default-scheduler"

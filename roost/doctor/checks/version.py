@@ -1,6 +1,6 @@
 """The cluster's Kubernetes is one that Roost is tested with."""
 
-from roost.doctor.contract import Finding, Install, Told
+from roost.doctor.contract import Install, Told, warning
 
 
 def check(install: Install) -> Told:
@@ -10,8 +10,7 @@ def check(install: Install) -> Told:
     )
     yield f"Kubernetes {minor}"
     if minor not in tested:
-        yield Finding(
-            "warning",
+        yield warning(
             f"Kubernetes {minor} is none of those that Roost is tested with: {', '.join(tested)}.",
             "Use a release of Roost that names it, or test yours before users do.",
         )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, error
 from roost.doctor.evidence import age_seconds, config_map_of, read_profiles, replaced, some
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
@@ -28,8 +28,7 @@ def check(install: Install) -> Told:
             )
         else:
             fix = f"Is that scheduler there? {replaced(install, [scheduler])}"
-        yield Finding(
-            "error",
+        yield error(
             f"Pods wait for scheduler {scheduler}, which has not looked at them for {_PATIENCE_SECONDS:.0f} s and "
             f"longer: {some(names)}.",
             fix,

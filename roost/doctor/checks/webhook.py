@@ -3,7 +3,7 @@
 import base64
 from datetime import UTC, datetime
 
-from roost.doctor.contract import Finding, Install, Object, Told
+from roost.doctor.contract import Install, Object, Told, error
 from roost.doctor.evidence import name_of, path_of, some
 from roost_core.kube.pki import bundle_end_seconds
 
@@ -19,8 +19,7 @@ def check(install: Install) -> Told:
         entries = found.get("webhooks") or []
         bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
         if bare:
-            yield Finding(
-                "error",
+            yield error(
                 f"{name_of(body)}: no caBundle in {some(bare)}, so the API server trusts no webhook.",
                 "The controllers' leader writes it (webhook.certificates.mode self): see their log. certManager: "
                 "does cert-manager's ca-injector run? secret: give webhook.certificates.caBundle.",
@@ -30,8 +29,7 @@ def check(install: Install) -> Told:
             entry["clientConfig"]["service"]["name"] for entry in entries if entry["clientConfig"].get("service")
         }:
             if not _ready_addresses(install, service):
-                yield Finding(
-                    "error",
+                yield error(
                     f"Service {install.release.namespace}/{service} has no ready pod, so no pod is placed.",
                     "kubectl logs of the webhook's pods; /readyz says what a replica waits for "
                     "(docs/troubleshooting.md#is-the-webhook-healthy).",
@@ -49,8 +47,7 @@ def _find_expired(name: str, entries: list[Object]) -> Told:
         elif ends is not None and ends <= datetime.now(UTC).timestamp():
             wrong[f"{entry['name']} (expired {datetime.fromtimestamp(ends, UTC):%Y-%m-%d})"] = None
     if wrong:
-        yield Finding(
-            "error",
+        yield error(
             f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are created without Roost.",
             "The controllers' leader renews it (mode self; check leaders). certManager: does its ca-injector run? "
             "secret: give a new webhook.certificates.caBundle.",
