@@ -11,24 +11,18 @@ from typing import Any, Final
 
 from generator.faults import Fault
 
-FORMATS: Final = ("text", "github", "gitlab", "sarif")
-# Severity -> what GitHub, GitLab and SARIF call it.
-_LEVELS: Final = {
-    "error": ("error", "major", "error"),
-    "warning": ("warning", "minor", "warning"),
-    "hint": ("notice", "info", "note"),
-}
+FORMATS: Final = ("text", "github", "gitlab")
+# Severity -> what GitHub and GitLab call it.
+_LEVELS: Final = {"error": ("error", "major"), "warning": ("warning", "minor"), "hint": ("notice", "info")}
 
 
 def show_faults(faults: Sequence[Fault], form: str) -> str:
-    """The faults in one of `FORMATS`: lines (text, github) or one JSON document (gitlab: Code Quality, sarif)."""
+    """The faults in one of `FORMATS`: lines (text, github) or one JSON document (gitlab: Code Quality)."""
     if form == "text":
         return "".join(f"{fault}\n" for fault in faults)
     if form == "github":
         return "".join(annotation(str(one), _LEVELS[one.severity][0], one.file, one.line, one.key) for one in faults)
-    run = {"tool": {"driver": {"name": "roost"}}, "results": list(map(_sarif, faults))}
-    document = {"version": "2.1.0", "runs": [run]} if form == "sarif" else list(map(_gitlab, faults))
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps([_gitlab(fault) for fault in faults], indent=2, ensure_ascii=False) + "\n"
 
 
 def annotation(text: str, level: str = "error", file: str = "", line: int = 0, title: str = "") -> str:
@@ -60,14 +54,4 @@ def _gitlab(fault: Fault) -> dict[str, Any]:
         "fingerprint": hashlib.sha256(same.encode()).hexdigest(),
         "severity": _LEVELS[fault.severity][1],
         "location": {"path": _from_root(fault.file), "lines": {"begin": fault.line or 1}},
-    }
-
-
-def _sarif(fault: Fault) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": _from_root(fault.file)}, "region": {"startLine": fault.line or 1}}
-    return {
-        "ruleId": fault.key or "values",
-        "level": _LEVELS[fault.severity][2],
-        "message": {"text": str(fault)},
-        "locations": [{"physicalLocation": place}],
     }

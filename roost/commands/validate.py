@@ -71,7 +71,7 @@ def _count(number: int, noun: str) -> str:
     type=click.Choice(FORMATS),
     default=FORMATS[0],
     show_default=True,
-    help="github: annotations at the lines of a pull request. gitlab: a Code Quality report. sarif: for other tools.",
+    help="github: annotations at the lines of a pull request. gitlab: a Code Quality report.",
 )
 @click.option(
     "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
@@ -89,7 +89,7 @@ def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None)
     faults, unread = _find(options)
     ordered = sort_faults(faults)
     talk.write(show_faults(ordered, form))
-    if form not in ("text", "github"):
+    if form == "gitlab":
         sys.stderr.write(show_faults(ordered, "text"))  # the document goes into a file, this into the job's log
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
