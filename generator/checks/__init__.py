@@ -5,57 +5,28 @@ Each finds what fits the schema and yet doesn't do what it says. Copy `disruptio
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from typing import Final, cast
 
-from generator.checks import (
-    admission,
-    certificates,
-    classes,
-    controllers,
-    disruption,
-    events,
-    feature_gates,
-    gate,
-    image,
-    moving_tags,
-    names,
-    placeholders,
-    ports,
-    priorities,
-    reach,
-    recorder,
-    resources,
-    scheduler,
-    unlisted_images,
-    webhook,
-)
 from generator.checks.contract import Check, LintReport
 from generator.faults import Fault
 from generator.values.merge import Merged
 from generator.values.release import Release
 
-CHECKS: Final[tuple[Check, ...]] = (
-    admission.check,
-    certificates.check,
-    classes.check,
-    controllers.check,
-    disruption.check,
-    events.check,
-    feature_gates.check,
-    gate.check,
-    names.check,
-    placeholders.check,
-    ports.check,
-    priorities.check,
-    reach.check,
-    recorder.check,
-    scheduler.check,
-    resources.check,
-    webhook.check,
+
+def _checks(names: Iterable[str]) -> tuple[Check, ...]:
+    return tuple(cast("Check", import_module(f"{__name__}.{name}").check) for name in names)
+
+
+CHECKS: Final = _checks(
+    (
+        *("admission", "certificates", "classes", "controllers", "disruption", "events", "feature_gates", "gate"),
+        *("names", "placeholders", "ports", "priorities", "reach", "recorder", "scheduler", "resources", "webhook"),
+    )
 )
 # What hints and nothing else.
-HINTS: Final[tuple[Check, ...]] = (image.check, moving_tags.check, unlisted_images.check)
+HINTS: Final = _checks(("image", "moving_tags", "unlisted_images"))
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:
