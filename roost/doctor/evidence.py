@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -53,9 +53,18 @@ def node_age_seconds(node: Node) -> float:
 
 def users_of(install: Install) -> list[Object]:
     """The users' pods of the release, of all hubs that it serves."""
-    user = install.values["podClasses"].get(USER_CLASS)
-    labels = labels_of(user)
-    return [pod for pod in pods_of(install, user) if labels and labels.items() <= label_items(pod).items()]
+    return pods_in_class(install, install.values["podClasses"].get(USER_CLASS))
+
+
+def pods_in_class(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
+    """The pods that a class's labels select, of all hubs that the release serves."""
+    labels = labels_of(pod_class)
+    return labelled(pods_of(install, pod_class), labels) if labels else []
+
+
+def labelled(pods: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
+    """The pods that have all these labels."""
+    return [pod for pod in pods if labels.items() <= label_items(pod).items()]
 
 
 def pods_of(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values

@@ -1,18 +1,17 @@
 """Builds that run now have a home, chosen among the nodes that have builders."""
 
 from roost.doctor.contract import Install, Told, warning
-from roost.doctor.evidence import annotation_of, label_items, labels_of, pods_of, some
+from roost.doctor.evidence import annotation_of, labelled, pods_in_class, pods_of, some
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, POLICY_REVISION_ANNOTATION
 
 
 def check(install: Install) -> Told:
     entry = install.values["podClasses"].get("build") or {}
-    labels, home = labels_of(entry), entry.get("home")
-    pods = pods_of(install, entry) if home else []
-    builds = [pod for pod in pods if labels and home and labels.items() <= label_items(pod).items()]
+    home = entry.get("home")
+    builds = pods_in_class(install, entry) if home else []
     yield f"{len(builds)} builds in {install.release.namespace}"
     wanted = ((home or {}).get("builders") or {}).get("labels") or {}
-    if builds and wanted and not any(wanted.items() <= label_items(pod).items() for pod in (*pods, *install.pods)):
+    if builds and wanted and not labelled((*pods_of(install, entry), *install.pods), wanted):
         said = ", ".join(f"{key}={value}" for key, value in wanted.items())
         yield warning(
             f"Builds run, and no pod beside them has the builders' labels ({said}): homes are "

@@ -23,7 +23,7 @@ _FIXES: Final = {
 
 
 def check(install: Install) -> Told:
-    gates = [gate for gate in _FIXES if _needs(install, gate)]
+    gates = [gate for gate in _FIXES if (mounts_images(install) if gate == "ImageVolume" else install.of_kind(gate))]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
@@ -68,12 +68,6 @@ def _find_off(install: Install, gates: list[str]) -> Told:
         # One that a newer API server no longer knows can't be switched off there.
         if not known.get(gate, True):
             yield error(f"The API server has the feature gate {gate} switched off.", _FIXES[gate])
-
-
-def _needs(install: Install, gate: str) -> bool:
-    if gate == "ImageVolume":
-        return mounts_images(install)
-    return bool(install.of_kind(gate))
 
 
 def _served(install: Install, version: str) -> set[str]:

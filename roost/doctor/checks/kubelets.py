@@ -62,7 +62,12 @@ def check(install: Install) -> Told:
         )
     yield from _find_reporting(install, settings, nodes)
     yield from _find_deleting(install, settings)
-    yield from _find_mounting(install, settings)
+    off = [name for name, kubelet in settings.items() if not kubelet.mounts_images]
+    if off and mounts_images(install):
+        yield error(
+            f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
+            "Take it out of the kubelets' featureGates, or set prePuller.method: noop.",
+        )
 
 
 def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
@@ -80,18 +85,16 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
     held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
     least = max(DEFAULT_REPORTED, managed)
-    short = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
+    said = {name: f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items()}
+    short = [said[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
         yield warning(
             f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond that the gate learns "
             "from Events and statuses only: a label may outlive it, and a new leader may miss it.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
         )
-    cut = [
-        f"{name} ({kubelet.reported})"
-        for name, kubelet in kubelets.items()
-        if held[name] >= DEFAULT_REPORTED and 0 <= kubelet.reported <= held[name]
-    ]
+    full = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
+    cut = [said[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported <= full.get(name, -1)]
     if cut and _has_warm_set(install):
         yield warning(
             f"{len(cut)} of {len(kubelets)} kubelets hold more images than they report: {some(cut)}. A webhook that "
@@ -99,7 +102,7 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
         )
     told = install.values["popularImages"]["nodeStatusMaxImages"]
-    other = [f"{name} ({kubelet.reported})" for name, kubelet in kubelets.items() if kubelet.reported != told]
+    other = [said[name] for name, kubelet in kubelets.items() if kubelet.reported != told]
     if other and install.values["popularImages"]["enabled"]:
         yield warning(
             f"popularImages.nodeStatusMaxImages is {told}, and that of these kubelets isn't: {some(other)}. Where "
@@ -112,32 +115,20 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
     """Kubelets that delete images which Roost still pulls, or none at all."""
     popular = install.values["popularImages"]
     share = popular["diskHeadroomPercent"]
-    early = [
-        f"{name} ({kubelet.deleted_from_percent})"
-        for name, kubelet in kubelets.items()
-        if kubelet.deleted_from_percent <= share
-    ]
+    shares = {name: kubelet.deleted_from_percent for name, kubelet in kubelets.items()}
+    early = [f"{name} ({percent})" for name, percent in shares.items() if percent <= share]
     if popular["enabled"] and early:
         yield error(
             f"popularImages fill up to {share} % of a disk, and kubelets delete images from a lower or the same "
             f"imageGCHighThresholdPercent on: {some(early)}. What was just pulled is deleted again.",
             "Set popularImages.diskHeadroomPercent below the kubelets' imageGCHighThresholdPercent.",
         )
-    never = [name for name, kubelet in kubelets.items() if kubelet.deleted_from_percent >= 100]
+    never = [name for name, percent in shares.items() if percent >= 100]
     if never:
         yield warning(
             f"Kubelets that never delete images (imageGCHighThresholdPercent: 100): {some(never)}. Where users bring "
             "many images, the disk fills up, and the kubelet then evicts pods, users' too.",
             "Set imageGCHighThresholdPercent: 85, unless something else deletes images there.",
-        )
-
-
-def _find_mounting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:
-    off = [name for name, kubelet in kubelets.items() if not kubelet.mounts_images]
-    if off and mounts_images(install):
-        yield error(
-            f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
-            "Take it out of the kubelets' featureGates, or set prePuller.method: noop.",
         )
 
 

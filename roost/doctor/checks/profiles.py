@@ -14,7 +14,7 @@ from roost.doctor.evidence import (
     age_seconds,
     annotation_of,
     config_map_of,
-    label_items,
+    labelled,
     log_lines,
     name_of,
     path_of,
@@ -43,12 +43,13 @@ def check(install: Install) -> Told:
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
     spec = (install.client.find(f"{lease}/{deployment['metadata']['name']}") or {}).get("spec") or {}
     holder = str(spec.get("holderIdentity") or "")
-    for pod in _pods_of(install, deployment):
+    for pod in labelled(install.pods, deployment["spec"]["selector"]["matchLabels"]):
+        if pod["metadata"].get("deletionTimestamp"):
+            continue
         name = pod["metadata"]["name"]
         # Its host's name, which tells its profiles: several pods that have the same ones may be the one that leads.
         leads = holder.startswith(f"{pod['spec'].get('hostname') or name}_")
-        status = _container_status(pod)
-        if _is_stale(pod, status, live):
+        if _is_stale(pod, live):
             yield Finding(
                 "error" if leads or not holder else "warning",
                 f"Pod {name}{', which leads,' if leads else ''} started before {name_of(live)} was last changed: "
@@ -76,21 +77,7 @@ def _find_refusals(install: Install, pod: str) -> Told:
         )
 
 
-def _pods_of(install: Install, deployment: Object) -> list[Object]:
-    selector = deployment["spec"]["selector"]["matchLabels"]
-    return [
-        pod
-        for pod in install.pods
-        if selector.items() <= label_items(pod).items() and not pod["metadata"].get("deletionTimestamp")
-    ]
-
-
-def _container_status(pod: Object) -> Object:
-    statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
-    return dict(next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0]))
-
-
-def _is_stale(pod: Object, status: Object, config_map: Object) -> bool:
+def _is_stale(pod: Object, config_map: Object) -> bool:
     """Whether it started with another configuration than the ConfigMap's.
 
     The checksum on the pod says for which one it was created; a container that started after the last change of the
@@ -99,6 +86,8 @@ def _is_stale(pod: Object, status: Object, config_map: Object) -> bool:
     text = str((config_map.get("data") or {}).get(CONFIG_KEY, ""))
     if annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():
         return False
+    statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
+    status = next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0])
     running_seconds = age_seconds(((status.get("state") or {}).get("running") or {}).get("startedAt"))
     changed = [
         age

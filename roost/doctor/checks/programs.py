@@ -3,7 +3,7 @@
 import re
 
 from roost.doctor.contract import Finding, Install, Object, Told, error, warning
-from roost.doctor.evidence import LINE_LENGTH, label_items, log_lines, name_of, path_of, some, unreadable_log
+from roost.doctor.evidence import LINE_LENGTH, labelled, log_lines, name_of, path_of, some, unreadable_log
 from roost_core.kube.client import ApiError
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 
@@ -26,9 +26,9 @@ def check(install: Install) -> Told:
         held_up = _held_up(found)
         if not held_up and ready >= replicas:
             continue
-        selector = found["spec"]["selector"]["matchLabels"]
-        stuck, said = _stuck_pods(install.pods, selector), ""
-        for pod, container in _crashed(install.pods, selector):
+        pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
+        stuck, said = _stuck_pods(pods), ""
+        for pod, container in _crashed(pods):
             try:
                 said = f" Its last words: {_last_words(install, pod, container)}"
                 break
@@ -49,7 +49,7 @@ def check(install: Install) -> Told:
         )
 
     for body in others:
-        if stuck := _stuck_pods(install.pods, body["spec"]["selector"]["matchLabels"]):
+        if stuck := _stuck_pods(labelled(install.pods, body["spec"]["selector"]["matchLabels"])):
             yield warning(
                 f"{name_of(body)}: pods don't start: {some(stuck)}.",
                 "An image that can't be pulled: copy it to a registry that nodes reach, with pull secrets if it "
@@ -69,12 +69,10 @@ def _held_up(deployment: Object) -> str:
     return ""
 
 
-def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
-    """Why containers of the selected pods don't run, each pod once."""
+def _stuck_pods(pods: list[Object]) -> list[str]:
+    """Why containers of pods don't run, each pod once."""
     found = []
     for pod in pods:
-        if not selector.items() <= (pod["metadata"].get("labels") or {}).items():
-            continue
         status = pod.get("status") or {}
         found += [
             f"{pod['metadata']['name']} {condition.get('reason')} ({condition.get('message')})"
@@ -89,12 +87,11 @@ def _stuck_pods(pods: list[Object], selector: dict[str, str]) -> list[str]:
     return found
 
 
-def _crashed(pods: list[Object], selector: dict[str, str]) -> list[tuple[str, str]]:
-    """The selected pods, the newest first, each with a container that has ended at least once, and isn't ready now."""
+def _crashed(pods: list[Object]) -> list[tuple[str, str]]:
+    """Pods, the newest first, each with a container that has ended at least once, and isn't ready now."""
     found = [
         (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"], one["name"])
         for pod in pods
-        if selector.items() <= label_items(pod).items()
         for one in (pod.get("status") or {}).get("containerStatuses") or []
         if one.get("restartCount") and not one.get("ready")
     ]

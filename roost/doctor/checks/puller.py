@@ -1,18 +1,14 @@
 """The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
 
 from roost.doctor.contract import Install, Told, warning
-from roost.doctor.evidence import count, label_items, some, users_of
+from roost.doctor.evidence import count, labelled, some, users_of
 
 
 def check(install: Install) -> Told:
     selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
     nodes = {pod["spec"]["nodeName"] for pod in users_of(install) if (pod.get("spec") or {}).get("nodeName")}
     yield f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used"
-    served = {
-        pod["spec"].get("nodeName")
-        for pod in install.pods
-        if any(selector.items() <= label_items(pod).items() for selector in selectors)
-    }
+    served = {pod["spec"].get("nodeName") for selector in selectors for pod in labelled(install.pods, selector)}
     bare = sorted(nodes - served) if selectors else []
     if bare:
         yield warning(

@@ -6,7 +6,7 @@ from difflib import SequenceMatcher
 from typing import Any, Final
 
 from roost.doctor.contract import Finding, Install, Object, Told, error
-from roost.doctor.evidence import autoscaler_words, count, label_items, labels_of, pods_of, some
+from roost.doctor.evidence import autoscaler_words, count, pods_in_class, some
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
@@ -74,10 +74,8 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
     for body in install.of_kind("StatefulSet"):
         yield "placeholders", _rules_of(body["spec"]["template"])
     for name, one in install.values["podClasses"].items():
-        labels = labels_of(one)
-        for pod in pods_of(install, one) if labels else ():
-            waits = (pod.get("status") or {}).get("phase") in ("Pending", "Running")
-            if waits and labels.items() <= label_items(pod).items():
+        for pod in pods_in_class(install, one):
+            if (pod.get("status") or {}).get("phase") in ("Pending", "Running"):
                 yield f"pods of class {name}", _rules_of(pod)
 
 
