@@ -6,13 +6,16 @@ A check reads merged values that fit the schema and calls `report.error`, `refus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TypeVar
 
 from generator.faults import Fault, Path, Severity, describe
 from generator.render.functions import core_pod
 from generator.values.merge import Values
 from generator.values.release import Release
 from generator.values.sources import Places
+
+T = TypeVar("T")
 
 
 class LintReport:
@@ -88,6 +91,15 @@ def number(value: object) -> float:
 def text(value: object) -> str:
     """`value` if it is text, else ""."""
     return value if isinstance(value, str) else ""
+
+
+def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
+    """What a list has a further time, each with its position."""
+    seen: set[T] = set()
+    for position, item in enumerate(items):
+        if item in seen:
+            yield position, item
+        seen.add(item)
 
 
 def of_core_pod(report: LintReport, part: str, key: str) -> object:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, repeated, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.values.release import Release
@@ -47,12 +48,8 @@ def check(report: LintReport, release: Release) -> None:
     gates = gates_of(scheduler, release)
     profiles = mapping(scheduler.get("profiles"))
     if not profiles:
-        report.error(
-            ("scheduler", "profiles"),
-            profiles,
-            "at least one",
-            "Without a profile it would act as the cluster's own scheduler.",
-        )
+        fix = "Without a profile it would act as the cluster's own scheduler."
+        report.error(("scheduler", "profiles"), profiles, "at least one", fix)
     queue_sorts = {}
     for name, entry in profiles.items():
         profile, path = mapping(entry), ("scheduler", "profiles", name)
@@ -99,9 +96,6 @@ def _minor(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
 
 
-# --- where a profile's weights come from -----------------------------------------------------------------------------
-
-
 def _lint_source(report: LintReport, path: Path, profile: dict[str, object]) -> None:
     if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
         fix = "Or give both plugins and pluginConfig."
@@ -125,14 +119,8 @@ def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
 
 
 def _lint_resources(report: LintReport, path: Path, holder: dict[str, object]) -> None:
-    seen: set[str] = set()
-    for index, name in enumerate(_names(holder.get("resources"))):
-        if name in seen:
-            report.error((*path, "resources", index, "name"), name, "each resource once", "Remove one.")
-        seen.add(name)
-
-
-# --- raw plugins ------------------------------------------------------------------------------------------------------
+    for index, name in repeated(_names(holder.get("resources"))):
+        report.error((*path, "resources", index, "name"), name, "each resource once", "Remove one.")
 
 
 def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int) -> None:
@@ -187,19 +175,21 @@ def _lint_plugins(
 
 
 def _names(entries: object) -> list[str]:
-    return [text(mapping(entry).get("name")) for entry in listing(entries)]
+    return [text(at(entry, "name")) for entry in listing(entries)]
+
+
+def _names_in(plugins: dict[str, object], point: str, side: str) -> list[str]:
+    return _names(at(plugins, point, side))
 
 
 def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[object], minor: int) -> None:
-    seen: set[str] = set()
+    for index, name in repeated(_names(entries)):
+        fix = "kube-scheduler would not start: already registered."
+        report.error((*path, index, "name"), name, "each plugin once in a list", fix)
     for index, raw in enumerate(entries):
         entry = mapping(raw)
         name, weight = text(entry.get("name")), entry.get("weight")
         here = (*path, index)
-        if name in seen:
-            fix = "kube-scheduler would not start: already registered."
-            report.error((*here, "name"), name, "each plugin once in a list", fix)
-        seen.add(name)
         _lint_name(report, (*here, "name"), name, point, minor)
         if point not in {"score", "multiPoint"} or (point == "multiPoint" and name not in DEFAULT_WEIGHTS):
             continue
@@ -212,25 +202,19 @@ def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[obje
 
 
 def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
-    def names(point: str, side: str) -> list[str]:
-        return _names(at(plugins, point, side))
-
+    names = partial(_names_in, plugins)
     scored = _enabled_scores(plugins)
     for index, name in enumerate(names("preScore", "disabled")):
-        broken = [plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored]
-        broken = [plugin for plugin in broken if plugin not in names("preScore", "enabled")]
+        needing = [plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored]
+        broken = [plugin for plugin in needing if plugin not in names("preScore", "enabled")]
         if broken:
             verb, fails, whose = ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
             reason = f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose} preScore."
             report.refuse((*path, "preScore", "disabled", index), reason, "Disable it under score instead.")
     for index, name in enumerate(names("preFilter", "disabled")):
-        broken = [plugin for plugin in FILTERS_NEED_PRE_FILTER if name in {plugin, "*"}]
-        broken = [plugin for plugin in broken if plugin not in names("preFilter", "enabled")]
-        broken = [
-            plugin
-            for plugin in broken
-            if not {plugin, "*"} & {*names("filter", "disabled"), *names("multiPoint", "disabled")}
-        ]
+        off = {*names("filter", "disabled"), *names("multiPoint", "disabled")}
+        needing = [plugin for plugin in FILTERS_NEED_PRE_FILTER if name in {plugin, "*"} and not {plugin, "*"} & off]
+        broken = [plugin for plugin in needing if plugin not in names("preFilter", "enabled")]
         if broken:
             reason = f"{', '.join(broken)} still filter, and fail every pod without what preFilter leaves behind."
             report.refuse((*path, "preFilter", "disabled", index), reason, "Disable it under filter too.")
@@ -246,15 +230,11 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
 
 def _enabled_scores(plugins: dict[str, object]) -> set[str]:
     """Names of the plugins that score, after kube-scheduler's merge with the defaults."""
-
-    def names(point: str, side: str) -> set[str]:
-        return set(_names(at(plugins, point, side)))
-
-    off = names("multiPoint", "disabled")
-    spread = (set() if "*" in off else set(DEFAULT_WEIGHTS) - off) | names("multiPoint", "enabled")
-    score_off = names("score", "disabled")
+    off, score_off = (set(_names_in(plugins, point, "disabled")) for point in ("multiPoint", "score"))
+    on, score_on = (_names_in(plugins, point, "enabled") for point in ("multiPoint", "score"))
+    spread = (set() if "*" in off else set(DEFAULT_WEIGHTS) - off).union(on)
     kept = set() if "*" in score_off else spread - score_off
-    return {name for name in kept if name in DEFAULT_WEIGHTS} | names("score", "enabled")
+    return (kept & DEFAULT_WEIGHTS.keys()).union(score_on)
 
 
 def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> None:
@@ -269,14 +249,11 @@ def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> Non
 
 def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, object], minor: int) -> None:
     entries = listing(profile.get("pluginConfig"))
-    seen: set[str] = set()
-    for index, raw in enumerate(entries):
-        entry = mapping(raw)
-        name, arguments = text(entry.get("name")), mapping(entry.get("args"))
-        here = (*path, index)
-        if name in seen:
-            report.error((*here, "name"), name, "each plugin once", "kube-scheduler would not start.")
-        seen.add(name)
+    names = _names(entries)
+    for index, name in repeated(names):
+        report.error((*path, index, "name"), name, "each plugin once", "kube-scheduler would not start.")
+    for index, name in enumerate(names):
+        arguments, here = mapping(at(entries[index], "args")), (*path, index)
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
@@ -285,7 +262,7 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
         for key in arguments.keys() - {"apiVersion", "kind"} if name not in _WITH_ARGUMENTS else ():
             report.error((*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments")
         _lint_arguments(report, (*here, "args"), name, arguments)
-    if entries and "PodTopologySpread" not in seen:
+    if entries and "PodTopologySpread" not in names:
         reason = (
             "kube-scheduler's default spreading then works against packing, for placeholders and pods of a Service."
         )
@@ -299,9 +276,7 @@ def _lint_arguments(report: LintReport, path: Path, name: str, arguments: dict[s
     elif name == "NodeResourcesBalancedAllocation":
         _lint_resources(report, path, arguments)
     elif name == "PodTopologySpread":
-        seen: set[tuple[str, str]] = set()
-        for index, constraint in enumerate(listing(arguments.get("defaultConstraints"))):
-            pair = (text(at(constraint, "topologyKey")), text(at(constraint, "whenUnsatisfiable")))
-            if pair in seen:
-                report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
-            seen.add(pair)
+        constraints = listing(arguments.get("defaultConstraints"))
+        pairs = ((text(at(one, "topologyKey")), text(at(one, "whenUnsatisfiable"))) for one in constraints)
+        for index, pair in repeated(pairs):
+            report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
