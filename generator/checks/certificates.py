@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.values.release import Release
 
 
@@ -22,14 +22,12 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
     The chart's `roost.refuse_uncertified` reports the same to Helm, in the same words.
     """
     path = ("webhook", "certificates", "mode")
-    if at(report.values, "controllers", "enabled") is not True:
-        reason = (
-            "self with controllers.enabled: false: the controllers create the certificate, so the webhook gets none."
-        )
-        report.refuse(path, reason, "Use mode certManager or secret, or controllers.enabled: true.")
-    elif number(at(report.values, "controllers", "replicas")) == 0:
-        reason = "self with controllers.replicas: 0: the controllers create the certificate, so the webhook gets none."
-        report.refuse(path, reason, "Use mode certManager or secret, or controllers.replicas: 2.")
+    for key, off, on in (("enabled", "false", "true"), ("replicas", "0", "2")):
+        if not at(report.values, "controllers", key):
+            said = f"self with controllers.{key}: {off}"
+            reason = f"{said}: the controllers create the certificate, so the webhook gets none."
+            report.refuse(path, reason, f"Use mode certManager or secret, or controllers.{key}: {on}.")
+            break
     if report.values.get("clusterResources") is False:
         reason = (
             "self with clusterResources: false: nothing can write the caBundle, and without the admission policies an "
@@ -55,12 +53,9 @@ def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> N
     bundle = text(certificates.get("caBundle")).replace("\n", "")
     # "-----BEGIN CERTIFICATE-----" in base64.
     if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
-        fix = "Make it with: base64 -w0 ca.pem"
-        report.error(
-            (*path, "caBundle"), Phrase("text that is not base64-encoded PEM"), "PEM certificates in base64", fix
-        )
-    if mode == "certManager" and not at(certificates, "issuerRef", "name"):
-        kind = at(certificates, "issuerRef", "kind")
-        if kind == "ClusterIssuer":
-            reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
-            report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")
+        found, fix = Phrase("text that is not base64-encoded PEM"), "Make it with: base64 -w0 ca.pem"
+        report.error((*path, "caBundle"), found, "PEM certificates in base64", fix)
+    issuer = mapping(certificates.get("issuerRef"))
+    if mode == "certManager" and issuer.get("kind") == "ClusterIssuer" and not issuer.get("name"):
+        reason = "a ClusterIssuer needs its name; the rendered one is an Issuer."
+        report.refuse((*path, "issuerRef", "name"), reason, "Set the name, or kind: Issuer.")

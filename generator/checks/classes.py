@@ -27,7 +27,6 @@ def check(report: LintReport, _release: Release) -> None:
         path = ("podClasses", name)
         _lint_references(report, path, pod_class, classes)
         _lint_home(report, path, pod_class)
-        _lint_warm(report, path, pod_class)
         _lint_unread_nodes(report, path, pod_class)
         _lint_profile(report, path, pod_class)
     _lint_shared_pools(report, classes)
@@ -69,12 +68,7 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
         if number(at(term, "weight")) >= _HEAVY_TERM:
             reason = "adds to the home's weights, and can outweigh a repository's first node."
             report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
-
-
-def _lint_warm(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
-    if pod_class.get("warm") is None:
-        return
-    if pod_class.get("home") is not None:
+    if pod_class.get("warm") is not None:
         reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
         report.warn((*path, "warm"), reason, "Keep one of them.")
 
@@ -130,9 +124,8 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
             if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
                 path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)
                 enough = int(2 * own // (mine + theirs))
-                reason = (
-                    f"from {enough} {other} pods on, a node repels a {name} more than one {name} there attracts it."
-                )
+                repels = f"a node repels a {name} more than one {name} there attracts it."
+                reason = f"from {enough} {other} pods on, {repels}"
                 report.warn(path, reason, f"Use 1, or raise podClasses.{name}.join.{name}.")
 
 
@@ -150,15 +143,11 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
 
 def _lint_likeness(report: LintReport, classes: _Classes) -> None:
     for first, second in combinations(sorted(classes), 2):
-        same = all(
-            at(classes[first], "match", key) == at(classes[second], "match", key)
-            for key in ("labels", "namespaceSelector")
-        )
-        if same:
-            reason = (
-                f"matches the same pods as podClasses.{first}, which comes first by name: this class never gets a pod."
-            )
-            report.refuse(("podClasses", second, "match"), reason, "Match another label, or delete one with null.")
+        one, other = (mapping(classes[name].get("match")) for name in (first, second))
+        if all(one.get(key) == other.get(key) for key in ("labels", "namespaceSelector")):
+            reason = f"matches the same pods as podClasses.{first}, which comes first by name"
+            fix = "Match another label, or delete one with null."
+            report.refuse(("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix)
 
 
 def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
@@ -175,11 +164,8 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
         reason = "a placeholder that waits for an image doesn't trigger a scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     for placeholder_set in placeholder_sets(report):
-        labels_of_set = {
-            **mapping(report.values.get("commonLabels")),
-            **mapping(placeholder_set.whole["labels"]),
-            **labels,
-        }
+        common = mapping(report.values.get("commonLabels"))
+        labels_of_set = {**common, **mapping(placeholder_set.whole["labels"]), **labels}
         for other, pod_class in classes.items():
             class_labels = mapping(at(pod_class, "match", "labels"))
             if other != name and len(class_labels) > len(labels) and class_labels.items() <= labels_of_set.items():

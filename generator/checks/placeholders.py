@@ -135,11 +135,8 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
             f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these placeholders keep no room "
             "on nodes with that taint, and may take room of core nodes instead."
         )
-        report.warn(
-            placeholder_set.path("tolerations"),
-            reason,
-            "Add it, or leave `tolerations` out of the entry to inherit it.",
-        )
+        fix = "Add it, or leave `tolerations` out of the entry to inherit it."
+        report.warn(placeholder_set.path("tolerations"), reason, fix)
 
 
 def covers(toleration: Values, other: Values) -> bool:

@@ -5,7 +5,7 @@ On a node that no puller reaches users start cold: their image is pulled while t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, text
@@ -65,20 +65,15 @@ def _lint_whose(report: LintReport) -> None:
         report.warn(("prePuller", "enabled"), reason, fix)
     if whose != "zeroToJupyterHub":
         return
-    for index, names in _steering_profiles(report):
-        reason = (
-            f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes that only this "
-            f"profile's users may use {_COLD}."
-        )
-        fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller runs there."
-        report.warn(("singleuser", "profileList", index), reason, fix)
-
-
-def _steering_profiles(report: LintReport) -> Iterator[tuple[int, Sequence[str]]]:
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
         named = {key for override in overrides(profile) for key in override if override[key]}
-        if found := [key for key in _STEERING if key in named]:
-            yield index, found
+        if names := [key for key in _STEERING if key in named]:
+            reason = (
+                f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes that only this "
+                f"profile's users may use {_COLD}."
+            )
+            fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller runs there."
+            report.warn(("singleuser", "profileList", index), reason, fix)
 
 
 def _lint_narrower(report: LintReport) -> None:

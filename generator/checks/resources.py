@@ -99,9 +99,8 @@ def _lint_placeholder(report: LintReport, path: Path, request: object, resource:
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
         found = Phrase("nothing" if request is None else str(request))
         reason = f"the placeholder ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
-        report.warn(
-            path, reason, "A user might not fit in the room that a placeholder frees: request at least as much."
-        )
+        fix = "A user might not fit in the room that a placeholder frees: request at least as much."
+        report.warn(path, reason, fix)
 
 
 def _lint_extended(report: LintReport, path: Path, resources: dict[str, object]) -> None:
@@ -111,10 +110,8 @@ def _lint_extended(report: LintReport, path: Path, resources: dict[str, object])
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
     for resource, amount in users.items():
         if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):
-            found = held.get(resource, "nothing")
-            reason = (
-                f"the placeholder requests {found} of {resource}, but a user {amount}: it doesn't keep room for one."
-            )
+            requests = f"the placeholder requests {held.get(resource, 'nothing')} of {resource}"
+            reason = f"{requests}, but a user {amount}: it doesn't keep room for one."
             report.warn(path, reason, f"Name {resource} in its requests and limits.")
 
 

@@ -22,9 +22,8 @@ def check(report: LintReport, _release: Release) -> None:
         fix = "Set webhook.replicas to 2 or more, or failurePolicy to Ignore."
         report.refuse(("webhook", "failurePolicy"), reason, fix)
     elif replicas == 0 and not webhook.get("url"):
-        report.warn(
-            ("webhook", "replicas"), "with 0 replicas nothing answers, and pods stay as they were created.", "Use 2."
-        )
+        reason = "with 0 replicas nothing answers, and pods stay as they were created."
+        report.warn(("webhook", "replicas"), reason, "Use 2.")
     if number(webhook.get("timeoutSeconds")) >= _SPAWNER_SECONDS:
         reason = (
             "KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s in all: while the "
@@ -40,6 +39,5 @@ def check(report: LintReport, _release: Release) -> None:
         report.refuse(("webhook", "clientCA", "secretName"), reason, "Leave one empty.")
     if client.get("commonName") and not (client.get("configMapName") or client.get("secretName")):
         reason = "without a CA no client certificate is requested, so the name is not checked."
-        report.refuse(
-            ("webhook", "clientCA", "commonName"), reason, "Set configMapName or secretName, or leave it empty."
-        )
+        fix = "Set configMapName or secretName, or leave it empty."
+        report.refuse(("webhook", "clientCA", "commonName"), reason, fix)
