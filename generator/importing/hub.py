@@ -23,41 +23,18 @@ from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 # Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 
-_CHART_PRIORITIES: Final[Mapping[str, int]] = {
-    "defaultPriority": 0,
-    "userPlaceholderPriority": -10,
-    "imagePullerPriority": -5,
-}
+_CHART_PRIORITIES: Final = {"defaultPriority": 0, "userPlaceholderPriority": -10, "imagePullerPriority": -5}
 
+_CHART_SCORES: Final = {"NodeAffinity": 14631, "InterPodAffinity": 1331, "NodeResourcesFit": 121, "ImageLocality": 11}
 _CHART_PLUGINS: Final[Mapping[str, object]] = {
     "score": {
-        "disabled": [
-            {"name": "NodeResourcesBalancedAllocation"},
-            {"name": "NodeAffinity"},
-            {"name": "InterPodAffinity"},
-            {"name": "NodeResourcesFit"},
-            {"name": "ImageLocality"},
-        ],
-        "enabled": [
-            {"name": "NodeAffinity", "weight": 14631},
-            {"name": "InterPodAffinity", "weight": 1331},
-            {"name": "NodeResourcesFit", "weight": 121},
-            {"name": "ImageLocality", "weight": 11},
-        ],
+        "disabled": [{"name": name} for name in ("NodeResourcesBalancedAllocation", *_CHART_SCORES)],
+        "enabled": [{"name": name, "weight": weight} for name, weight in _CHART_SCORES.items()],
     }
 }
-
-_CHART_PLUGIN_CONFIG: Final[Sequence[object]] = [
-    {
-        "name": "NodeResourcesFit",
-        "args": {
-            "scoringStrategy": {
-                "type": "MostAllocated",
-                "resources": [{"name": "cpu", "weight": 1}, {"name": "memory", "weight": 1}],
-            }
-        },
-    }
-]
+_CHART_RESOURCES: Final = [{"name": name, "weight": 1} for name in ("cpu", "memory")]
+_CHART_STRATEGY: Final = {"type": "MostAllocated", "resources": _CHART_RESOURCES}
+_CHART_PLUGIN_CONFIG: Final = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": _CHART_STRATEGY}}]
 
 
 def map_hub(draft: Draft, charts: Charts) -> None:

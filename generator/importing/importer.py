@@ -69,30 +69,20 @@ def import_layers(
     places = Places([file.source for file in loaded])
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
-    draft = Draft(defaults, places, release)
+    draft = Draft(filename, defaults=defaults, places=places, release=release)
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     if charts.has_hub:
         map_hub(draft, charts)
         draft.notes.append(_spawn_page_note(charts.hub))
     map_builds(draft, charts)
-    pieces = _valid_pieces(draft, defaults)
-    merged, comments = merge_pieces(pieces, defaults)
-    result = ImportResult(
-        filename=filename,
-        values=merged,
-        unmapped=sorted(draft.unmapped, key=lambda note: (note.file, note.line, note.key)),
-        switch_off=list(draft.switch_off),
-        notes=draft.notes,
-        comments=comments,
-        hub=charts.hub if charts.has_hub else None,
-        has_builds=charts.binder is not None or charts.service is not None,
-        is_binder=charts.binder is not None,
-        places_users_once=draft.places_users_once,
-        replaced=draft.replaced,
-    )
-    _judge(result)
-    return result
+    draft.values, draft.comments = merge_pieces(_valid_pieces(draft, defaults), defaults)
+    draft.unmapped.sort(key=lambda note: (note.file, note.line, note.key))
+    draft.hub = charts.hub if charts.has_hub else None
+    draft.is_binder = charts.binder is not None
+    draft.has_builds = draft.is_binder or charts.service is not None
+    _judge(draft)
+    return draft
 
 
 def faults_of(values: Mapping[str, object]) -> list[Fault]:

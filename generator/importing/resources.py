@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from generator.checks.contract import listing
 from generator.importing.quantities import cpu_quantity, quantity
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
@@ -34,11 +35,7 @@ def kubernetes_resources(
 
 def secret_names(secrets: object) -> list[str]:
     """Names of pull secrets, each a name or an object with one."""
-    named = (
-        [child(item, "name") if isinstance(item, Mapping) else item for item in secrets]
-        if isinstance(secrets, list)
-        else []
-    )
+    named = [child(item, "name") if isinstance(item, Mapping) else item for item in listing(secrets)]
     return [name for name in named if isinstance(name, str) and name]
 
 
@@ -49,8 +46,7 @@ def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:
 
 def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
     """Add to the list of all of Roost's pods."""
-    known = next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), [])
-    known = known if isinstance(known, list) else []
+    known = listing(next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), []))
     draft.pieces = [piece for piece in draft.pieces if piece.path != ("imagePullSecrets",)]
     draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
 

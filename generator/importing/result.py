@@ -118,21 +118,14 @@ class Piece:
     positions: tuple[int, ...] = ()
 
 
-@dataclass(slots=True)
-class Draft:
-    """Collects pieces and notes while values are read. `places`: knows file and line of each key."""
+@dataclass(slots=True, kw_only=True)
+class Draft(ImportResult):
+    """The result while values are read: collects pieces and notes. `places`: knows file and line of each key."""
 
     defaults: Mapping[str, object]
     places: Places
     release: str
     pieces: list[Piece] = field(default_factory=list)
-    unmapped: list[ImportNote] = field(default_factory=list)
-    switch_off: list[str] = field(default_factory=list)
-    # Which line of `switch_off` is about the hub's "scheduler" or "puller".
-    replaced: dict[str, str] = field(default_factory=dict)
-    # What must be true before users are placed; empty: they are.
-    places_users_once: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
 
     def put(self, dotted: str, value: object, source: Path, *comments: str, positions: Sequence[int] = ()) -> None:
         """Set a value of Roost's, unless it is the default. `source`: the full path of the key that it comes from."""

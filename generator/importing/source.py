@@ -10,6 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from generator.checks.contract import at, mapping
+
+child = at
 Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
@@ -67,15 +70,6 @@ def show_key(path: Path) -> str:
     """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a line."""
     parts = [part if _PLAIN_KEY.fullmatch(part) else json.dumps(part) for part in path]
     return ".".join(parts).replace(".[", "[") or "(top)"
-
-
-def child(value: object, *keys: str) -> object:
-    """The value at `keys` below `value`; None when any step is missing or not a mapping."""
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
 
 
 def fits(value: object, kind: Kind) -> bool:
@@ -180,8 +174,8 @@ class Charts:
 
 def find_hubs(values: Mapping[str, object]) -> list[Path]:
     """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
-    paths = [path for path in _USUAL_NESTINGS if _is_hub(_at(values, path), named=_is_named(values, path))]
-    paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(_at(values, path), named=False)]
+    paths = [path for path in _USUAL_NESTINGS if _is_hub(values, path, named=_is_named(values, path))]
+    paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(values, path, named=False)]
     binder_path = _binder_path(values, paths)
     # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
     is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
@@ -211,32 +205,26 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
     if binder_path is not None and hub_path == binder_path:
         below = (*binder_path, "jupyterhub")
         hub_path = below if isinstance(child(values, *below), Mapping) else hub_path
-    binder = None if binder_path is None else HubSection(_at(values, binder_path), binder_path)
-    service = None if service_path is None else HubSection(_at(values, service_path), service_path)
+    binder = None if binder_path is None else HubSection(mapping(child(values, *binder_path)), binder_path)
+    service = None if service_path is None else HubSection(mapping(child(values, *service_path)), service_path)
     parent_path = hub_path[:-1]
     return Charts(
-        hub=HubSection(_at(values, hub_path), hub_path),
+        hub=HubSection(mapping(child(values, *hub_path)), hub_path),
         has_hub=bool(paths) or binder_path is not None,
         binder=binder,
         service=service,
-        parent=HubSection(_at(values, parent_path) if hub_path else {}, parent_path),
+        parent=HubSection(mapping(child(values, *parent_path)) if hub_path else {}, parent_path),
     )
 
 
-def _at(values: Mapping[str, object], path: Path) -> Mapping[str, object]:
-    value = child(values, *path)
-    return value if isinstance(value, Mapping) else {}
-
-
 def _is_named(values: Mapping[str, object], path: Path) -> bool:
-    if path[-1:] != ("jupyterhub",):
-        return False
-    above = _at(values, path[:-1])
-    return "jupyterhub" in above and (above["jupyterhub"] is None or isinstance(above["jupyterhub"], Mapping))
+    named = mapping(child(values, *path[:-1])).get("jupyterhub", "")
+    return path[-1:] == ("jupyterhub",) and (named is None or isinstance(named, Mapping))
 
 
-def _is_hub(values: Mapping[str, object], *, named: bool) -> bool:
+def _is_hub(values: Mapping[str, object], path: Path, *, named: bool) -> bool:
     """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no other chart has."""
+    values = mapping(child(values, *path))
     known = {key for key in HUB_KEYS & set(values) if values[key] is None or isinstance(values[key], Mapping)}
     hub = values.get("hub")
     is_plain_hub = isinstance(hub, Mapping) and bool(_KEYS_OF_HUB & set(hub))
@@ -244,6 +232,7 @@ def _is_hub(values: Mapping[str, object], *, named: bool) -> bool:
 
 
 def _is_binder(values: Mapping[str, object], path: Path) -> bool:
+    values = mapping(child(values, *path))
     config = values.get("config")
     return (
         bool(BINDER_KEYS & set(values))
@@ -254,7 +243,7 @@ def _is_binder(values: Mapping[str, object], path: Path) -> bool:
 
 def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:
     places = [*(path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",)), (), ("binderhub",)]
-    return next((path for path in places if _is_binder(_at(values, path), path)), None)
+    return next((path for path in places if _is_binder(values, path)), None)
 
 
 def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:

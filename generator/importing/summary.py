@@ -106,8 +106,8 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     else:
         pods = _pods_of_a_user_node(groups)
         each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
-        daemon_sets = _count(len(groups), "DaemonSet")
-        will.append(f"bring {_count(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
+        daemon_sets = count_of(len(groups), "DaemonSet")
+        will.append(f"bring {count_of(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
 
 
 def _gate(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
@@ -132,7 +132,7 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
         moved = ", moved to the newest node" if at(values, "placeholderMover", "enabled") is True else ""
-        what = _count(count, "placeholder")
+        what = count_of(count, "placeholder")
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     else:
         wont.append("keep placeholders: the hub had none (placeholders)")
@@ -148,5 +148,6 @@ def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
         wont.append("give builds a home node")
 
 
-def _count(number_: int, what: str) -> str:
+def count_of(number_: int, what: str) -> str:
+    """As words: 1 image, 2 images."""
     return f"{number_} {what}{'' if number_ == 1 else 's'}"

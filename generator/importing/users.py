@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from generator.checks.contract import listing
 from generator.importing.profile_pools import Traits, default_kind, nodes_unlike, room_of, size_traits
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
@@ -154,8 +155,7 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> Traits:
     at = (*hub.path, "scheduling", "userPods", "tolerations")
     tolerations = hub.items("scheduling.userPods.tolerations")
     if tolerations is None:
-        default = child(draft.defaults, "placeholder", "defaults", "tolerations")
-        tolerations = default if isinstance(default, list) else []
+        tolerations = listing(child(draft.defaults, "placeholder", "defaults", "tolerations"))
     extra = hub.items("singleuser.extraTolerations") or []
     instead = hub.items("singleuser.extraPodConfig.tolerations")
     if instead is not None:

@@ -15,7 +15,7 @@ import jsonpatch
 import yaml
 
 from generator.importing.result import ImportResult
-from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
+from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen, count_of
 from generator.importing.user_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
@@ -70,7 +70,11 @@ def try_import(result: ImportResult) -> None:
 def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
     outcomes: dict[tuple[str, frozenset[str], str], list[tuple[str, ...]]] = {}
     for user in users:
-        outcomes.setdefault(_try_user(world, user), []).append(user.chosen)
+        try:
+            told = _fare(world, user)
+        except (MalformedObjectError, ValueError) as error:
+            told = f"no valid pod: {error}", frozenset(), ""
+        outcomes.setdefault(told, []).append(user.chosen)
     lines = [f"users{_whose(chosen, users)}: {says}" for (says, _, _), chosen in outcomes.items()]
     topics = frozenset(topic for _, seen, _ in outcomes for topic in seen)
     # Who names a scheduler of their own while others don't wants it.
@@ -142,15 +146,8 @@ def _with_requests(container: Object) -> dict[str, Any]:
     return {**container, "resources": {**sizes, "requests": requests}}
 
 
-def _try_user(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
-    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't get them, if so."""
-    try:
-        return _fare(world, user)
-    except (MalformedObjectError, ValueError) as error:
-        return f"no valid pod: {error}", frozenset(), ""
-
-
 def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
+    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't get them, if so."""
     asked = read_pod(user.pod)
     images = _images(asked)
     holder, puller = (
@@ -178,12 +175,12 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
     prefers = any(isinstance(one, PreferNode) and HELD in str(one.term) for one in changes)
     if goes_to == holder.name and (required or prefers):
         seen.add(GATE)
-        says.append(f"gate on {_count(required, 'image')}" if required else "prefer nodes with their image")
+        says.append(f"gate on {count_of(required, 'image')}" if required else "prefer nodes with their image")
     if world.placeholders:
         fit = sum(count for count, one in world.placeholders if _keeps_room(one, asked, pod, profile))
         seen |= {PLACEHOLDERS} if fit else set()
         says.append(
-            f"{_count(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
+            f"{count_of(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
         )
     return ", ".join(says), frozenset(seen), "" if PLACE in seen or not world.profiles else reason
 
@@ -242,7 +239,3 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
         tuple(Taint(key, value, effect) for (key, effect), value in taints.items()),
         allocatable=dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE),
     )
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
