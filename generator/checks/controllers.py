@@ -7,7 +7,7 @@ from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
-from generator.faults import Path, describe
+from generator.faults import describe
 from generator.values.release import Release
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import puller_groups
@@ -96,7 +96,12 @@ def _lint_profiles(report: LintReport) -> None:
     if not mapping(singleuser).get("profileList") and not mapping(puller).get("extraImages"):
         return
     path = ("singleuser", "profileList")
-    _lint_overrides(report, path, listing(at(singleuser, "profileList")))
+    for index, holder in enumerate(listing(at(singleuser, "profileList"))):
+        for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
+            # KubeSpawner would send it, and the API server refuse the pod.
+            if value is not None and not isinstance(value, str):
+                where = (*path, index, "kubespawner_override", "node_selector", key)
+                report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
     groups = puller_groups(singleuser, puller)
     # Those of the values' own keys have their own faults.
     known = [
@@ -105,13 +110,10 @@ def _lint_profiles(report: LintReport) -> None:
         *listing(at(singleuser, "extraNodeAffinity", "required")),
     ]
     for group in groups:
-        for entry, lint_entry in (
-            *((item, lint_toleration) for item in group.tolerations),
-            *((item, lint_required_term) for item in group.required_terms),
-        ):
-            wrong = "" if entry in known else lint_entry(entry)
-            if wrong:
-                report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server rejects such pods.")
+        for entries, why in ((group.tolerations, lint_toleration), (group.required_terms, lint_required_term)):
+            for entry in entries:
+                if entry not in known and (wrong := why(entry)):
+                    report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server rejects such pods.")
     if len(groups) > _MANY_PULLERS:
         reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
         report.warn(path, reason, "Give profiles fewer different node_selector values.")
@@ -121,15 +123,6 @@ def _lint_profiles(report: LintReport) -> None:
     for key, value in sorted({pair for group in groups for pair in group.node_selector.items()}):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             report.error(path, {key: value}, "a node's label and its value")
-
-
-def _lint_overrides(report: LintReport, path: Path, holders: list[object]) -> None:
-    """Warn of labels that are no text: KubeSpawner would send them, and the API server refuse the pod."""
-    for index, holder in enumerate(holders):
-        for key, value in mapping(at(holder, "kubespawner_override", "node_selector")).items():
-            if value is not None and not isinstance(value, str):
-                where = (*path, index, "kubespawner_override", "node_selector", key)
-                report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
 
 
 def _lint_popular(report: LintReport) -> None:

@@ -80,16 +80,11 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     return "\n".join([*lines, f"{head} First: {found[0][0]}: {found[0][1].fix}" if found else head])
 
 
-def _now(namespace: str, connected: Callable[[], Client]) -> int:
-    """Print the pods that wait; 1 if the cluster can't be asked."""
+def _now(namespace: str, client: Client) -> int:
+    """Print the pods that wait. Raises ClusterError."""
     place = f"/api/v1/namespaces/{namespace}"
-    try:
-        client = connected()
-        pods = client.get(f"{place}/pods")["items"]
-        events = client.get(f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})["items"]
-    except ClusterError as error:
-        click.echo(f"roost doctor: {error}", err=True)
-        return 1
+    pods = client.get(f"{place}/pods")["items"]
+    events = client.get(f"{place}/events", {"fieldSelector": "involvedObject.kind=Pod"})["items"]
     click.echo(show_waits(find_waits(pods, events), len(pods), time.time()))
     return 0
 
@@ -136,12 +131,12 @@ def command(
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
-    if now:
-        return _now(options.release.namespace, connected)
-    if pod is not None:
+    if pod is not None and not now:
         return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
     try:
         client = connected()
+        if now:
+            return _now(options.release.namespace, client)
         version = str(client.get("/version")["gitVersion"])
     except ClusterError as error:
         click.echo(f"roost doctor: {error}", err=True)

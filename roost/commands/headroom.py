@@ -123,24 +123,20 @@ def _lines(
 
 def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[ReplicaChange], end: float, node: _Node) -> str:
     """Node-hours of nodes that hold nothing but these placeholders."""
-    per_node = _placeholders_per_node(placeholder_set["resources"].get("requests") or {}, node)
-    if per_node == 0:
-        return "node-hours unknown: no placeholder fits such a node"
-    if per_node is None:
-        hours = _number(replica_hours(changes, end))
-        return f"{hours} node-hours at most (one placeholder a node; say --node-cpu and --node-memory for fewer)"
-    hours = _number(replica_hours(changes, end, per=per_node))
-    return f"{hours} node-hours if nothing else fills the nodes ({per_node} placeholders a node)"
-
-
-def _placeholders_per_node(requests: Mapping[str, Any], node: _Node) -> int | None:
-    """None when too little is known."""
+    requests = placeholder_set["resources"].get("requests") or {}
+    # Of each amount that is known.
     counts = [
         int(amount / asked)
         for resource, amount in node.items()
         if amount is not None and (asked := parse_quantity(requests.get(resource) or 0))
     ]
-    return min(MAX_PODS, *counts) if counts else None
+    per_node = min(MAX_PODS, *counts) if counts else 1
+    if per_node == 0:
+        return "node-hours unknown: no placeholder fits such a node"
+    hours = _number(replica_hours(changes, end, per=per_node))
+    if not counts:
+        return f"{hours} node-hours at most (one placeholder a node; say --node-cpu and --node-memory for fewer)"
+    return f"{hours} node-hours if nothing else fills the nodes ({per_node} placeholders a node)"
 
 
 def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:
@@ -212,10 +208,8 @@ def command(
     for fault in check(merged, options.release):
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
-    sets: list[dict[str, Any]] = [
-        complete_placeholder_set(placeholder_set, values["placeholder"]["defaults"])
-        for placeholder_set in values["placeholders"]
-    ]
+    defaults = values["placeholder"]["defaults"]
+    sets: list[dict[str, Any]] = [complete_placeholder_set(one, defaults) for one in values["placeholders"]]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
     histories = read_histories(config_map, launches, sets)

@@ -40,9 +40,9 @@ def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, A
         )
     entry = learning[0]
     requests = entry["resources"].get("requests") or {}
-    own = [1000 * _amount(requests.get("cpu")), _amount(requests.get("memory"))]
+    own_cpu, own_memory = (float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory"))
     sessions = [
-        (begin, end, size_in_placeholders(cpu, memory, own[0], own[1]))
+        (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))
         for begin, end, cpu, memory in _launches(launches)
     ]
     return {str(entry["name"]): history_of(sessions, entry["learn"]["bootSeconds"])}
@@ -102,7 +102,3 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
                     ) from None
     except (OSError, UnicodeError) as error:
         raise UsageError(f"--launches: found {path}, which can't be read ({type(error).__name__})") from None
-
-
-def _amount(quantity: object) -> float:
-    return 0.0 if quantity is None else float(parse_quantity(quantity))

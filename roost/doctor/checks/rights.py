@@ -3,6 +3,8 @@
 from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import collection_of
 
+_API = "authorization.k8s.io/v1"
+
 
 def check(install: Install) -> Told:
     yield f"rights to create {len(install.rendered)} objects"
@@ -13,15 +15,9 @@ def check(install: Install) -> Told:
         resource = collection.rpartition("/")[2]
         namespace = install.release.namespace if "/namespaces/" in collection else ""
         attributes = {"group": group, "resource": resource, "verb": "create", "namespace": namespace}
-        review = install.client.create(
-            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-            {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SelfSubjectAccessReview",
-                "spec": {"resourceAttributes": attributes},
-            },
-        )
-        if not review["status"].get("allowed"):
+        review = {"apiVersion": _API, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+        answer = install.client.create(f"/apis/{_API}/selfsubjectaccessreviews", review)
+        if not answer["status"].get("allowed"):
             where = f" in {namespace}" if namespace else ""
             lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
     if lacking:

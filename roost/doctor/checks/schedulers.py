@@ -1,5 +1,6 @@
 """No further scheduler binds pods to the nodes of Roost's: two race for the last room of a node."""
 
+from collections import Counter
 from typing import Final
 
 from roost.doctor.contract import Install, Told, warning
@@ -20,11 +21,9 @@ def check(install: Install) -> Told:
         if (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed") and pod["spec"].get("nodeName")
     ]
     nodes = {pod["spec"]["nodeName"] for pod in pods if pod["spec"].get("schedulerName", "").startswith(own)}
-    others: dict[str, int] = {}
-    for pod in pods:
-        name = pod["spec"].get("schedulerName", _DEFAULT_SCHEDULER)
-        if pod["spec"]["nodeName"] in nodes and name != _DEFAULT_SCHEDULER and not name.startswith(own):
-            others[name] = others.get(name, 0) + 1
+    shared = (pod["spec"] for pod in pods if pod["spec"]["nodeName"] in nodes)
+    names = Counter(spec.get("schedulerName", _DEFAULT_SCHEDULER) for spec in shared)
+    others = {name: names[name] for name in names if name != _DEFAULT_SCHEDULER and not name.startswith(own)}
     if others:
         told = [f"{name} ({count(number, 'pod')})" for name, number in sorted(others.items())]
         yield warning(
