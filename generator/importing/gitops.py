@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from generator.checks.contract import listing, text
 from generator.faults import Path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
@@ -40,34 +41,33 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
         return [_mapping_at(file, ("spec", "values"))], _flux_release(file.values)
     if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
         above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
-        found = [(_argo_files(file, at, helm), _text(helm, "releaseName")) for at, helm in _helms(file, above)]
+        found = [(_argo_files(file, at, helm), text(child(helm, "releaseName"))) for at, helm in _helms(file, above)]
         return next((one for one in found if find_charts(values_of(one[0])) is not None), found[0])
     return [file], ""
 
 
 def _flux_release(values: Mapping[str, object]) -> str:
-    name = _text(child(values, "metadata"), "name")
-    namespace = _text(child(values, "spec"), "targetNamespace")
-    return _text(child(values, "spec"), "releaseName") or (f"{namespace}-{name}" if namespace else name)
+    name = text(child(values, "metadata", "name"))
+    namespace = text(child(values, "spec", "targetNamespace"))
+    return text(child(values, "spec", "releaseName")) or (f"{namespace}-{name}" if namespace else name)
 
 
 def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:
     """Each `helm` of an Application's sources, with where it stands."""
     spec = child(file.values, *above)
-    sources = child(spec, "sources")
-    for at, source in enumerate(sources if isinstance(sources, list) else []):
+    for at, source in enumerate(listing(child(spec, "sources"))):
         yield (*above, "sources", at, "helm"), child(source, "helm")
     yield (*above, "source", "helm"), child(spec, "source", "helm")
 
 
 def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]:
     """`values` is text, `valuesObject` a mapping over it."""
-    text = child(helm, "values")
+    written = child(helm, "values")
     files = []
-    if isinstance(text, str):
+    if isinstance(written, str):
         # Below as many empty lines, each key stands in the line that it has in the file.
         _, line, _ = file.source.find((*above, "values"))
-        files.append(load(("\n" * line + text).encode(), file.source.name))
+        files.append(load(("\n" * line + written).encode(), file.source.name))
     if child(helm, "valuesObject"):
         files.append(_mapping_at(file, (*above, "valuesObject")))
     return files
@@ -86,8 +86,3 @@ def values_of(files: Sequence[LoadedFile]) -> Mapping[str, object]:
     for file in files:
         values = merge_maps(values, file.values)
     return values
-
-
-def _text(holder: object, key: str) -> str:
-    value = child(holder, key)
-    return value if isinstance(value, str) else ""

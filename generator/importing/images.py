@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 
+from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
@@ -55,11 +56,11 @@ def _map_containers(draft: Draft, hub: HubSection) -> None:
     """What runs beside the image in every user's pod; the chart's pullers bring it too."""
     for key in ("initContainers", "extraContainers"):
         at = (*hub.path, "singleuser", key)
-        kept = []
-        for container in hub.items(f"singleuser.{key}") or []:
-            image, name = child(container, "image"), child(container, "name")
-            if isinstance(image, str) and image:
-                kept.append({**({"name": name} if isinstance(name, str) else {}), "image": image})
+        kept = [
+            {part: named for part in ("name", "image") if (named := text(child(container, part)))}
+            for container in hub.items(f"singleuser.{key}") or []
+            if text(child(container, "image"))
+        ]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
     old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
     if not (hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True) if old is None else not old):
@@ -109,18 +110,14 @@ def profile_images(profile: object) -> dict[str, object]:
     """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none."""
     entry: dict[str, object] = _override(profile)
     options: dict[str, object] = {}
-    option_list = child(profile, "profile_options")
-    for option_name, option in option_list.items() if isinstance(option_list, Mapping) else ():
-        choice_list = child(option, "choices")
-        choices = {
-            name: _override(choice)
-            for name, choice in (choice_list.items() if isinstance(choice_list, Mapping) else ())
+    for option_name, option in mapping(child(profile, "profile_options")).items():
+        choices: dict[str, object] = {
+            name: _override(choice) for name, choice in mapping(child(option, "choices")).items()
         }
+        unlisted = child(option, "unlisted_choice")
         if any(choices.values()):
-            options[option_name] = {"choices": choices}
-            if child(option, "unlisted_choice", "enabled") is True:
-                unlisted = child(option, "unlisted_choice")
-                options[option_name] = {"choices": choices, "unlisted_choice": {"enabled": True, **_override(unlisted)}}
+            typed = {"unlisted_choice": {"enabled": True, **_override(unlisted)}}
+            options[option_name] = {"choices": choices} | (typed if child(unlisted, "enabled") is True else {})
     if options:
         entry["profile_options"] = options
     if not entry:
@@ -134,12 +131,10 @@ def _override(holder: object) -> dict[str, object]:
     override = child(holder, "kubespawner_override")
     choice: dict[str, object] = {}
     for key in ("image", "image_spec"):
-        image = child(override, key)
-        if isinstance(image, str) and image:
+        if image := text(child(override, key)):
             choice.setdefault("image", image)
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
-        kept = child(override, key)
-        if isinstance(kept, Mapping) and kept:
+        if kept := mapping(child(override, key)):
             choice[key] = dict(kept)
     for key, lint_entry in (("tolerations", lint_toleration), ("node_affinity_required", lint_required_term)):
         entries = child(override, key)
@@ -148,10 +143,9 @@ def _override(holder: object) -> dict[str, object]:
             choice[key] = [entry for entry in entries if not lint_entry(entry)]
     for key in ("init_containers", "extra_containers"):
         containers = child(override, key)
-        listed = containers.values() if isinstance(containers, Mapping) else containers
-        images = [child(container, "image") for container in listed] if isinstance(listed, Iterable) else []
+        images = [child(one, "image") for one in [*mapping(containers).values(), *listing(containers)]]
         if any(images):
-            choice[key] = [{"image": image} for image in images if isinstance(image, str) and image]
+            choice[key] = [{"image": image} for image in images if text(image)]
     return {"kubespawner_override": choice} if choice else {}
 
 
@@ -216,13 +210,11 @@ def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
 def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     """The chart's pullers run where users run, and where `extraTolerations` lets them."""
     users = hub.items("scheduling.userPods.tolerations")
-    default = child(draft.defaults, "prePuller", "tolerations")
-    tolerations = [*(users if users is not None else default if isinstance(default, list) else [])]
-    tolerations += hub.items("prePuller.extraTolerations") or []
+    usual = users if users is not None else listing(child(draft.defaults, "prePuller", "tolerations"))
+    tolerations = [*usual, *(hub.items("prePuller.extraTolerations") or [])]
     draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
     for key in ("labels", "annotations"):
         draft.put(f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key))
     resources = kubernetes_resources(draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources"))
-    if any(resources.values()):
-        for part, sizes in resources.items():
-            draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))
+    for part, sizes in resources.items() if any(resources.values()) else ():
+        draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from generator.checks.contract import mapping
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path
 from generator.importing.result import Draft
@@ -33,16 +34,12 @@ def note_lost(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None
 
 def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
     holders: list[tuple[Path, object]] = [((), profile)]
-    options = child(profile, "profile_options")
-    for name, option in options.items() if isinstance(options, Mapping) else ():
-        choices = child(option, "choices")
-        for key, choice in choices.items() if isinstance(choices, Mapping) else ():
-            holders.append((("profile_options", name, "choices", key), choice))
-        holders.append((("profile_options", name, "unlisted_choice"), child(option, "unlisted_choice")))
+    for name, option in mapping(child(profile, "profile_options")).items():
+        below: Path = ("profile_options", name)
+        holders += [((*below, "choices", key), choice) for key, choice in mapping(child(option, "choices")).items()]
+        holders.append(((*below, "unlisted_choice"), child(option, "unlisted_choice")))
     for path, holder in holders:
-        override = child(holder, "kubespawner_override")
-        if isinstance(override, Mapping):
-            yield path, override
+        yield path, mapping(child(holder, "kubespawner_override"))
 
 
 def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:

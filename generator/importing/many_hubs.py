@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from generator.faults import Fault, ValuesError
 from generator.importing.importer import faults_of, import_layers
@@ -51,19 +51,12 @@ _SHOWN: Final = 4
 _MAX_NAME: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedHub:
+class ImportedHub(NamedTuple):
     """One hub: what was imported of it alone, and Roost's whole values for it."""
 
     name: str
     result: ImportResult
     values: Values
-
-    @property
-    def images(self) -> set[str]:
-        """Images that come to its nodes, or would if pullers ran."""
-        groups = puller_groups(self.values["singleuser"], self.values["prePuller"])
-        return {image for group in groups for image in group.images}
 
 
 @dataclass(slots=True)
@@ -113,10 +106,13 @@ class ManyHubs:
         rows = [("hub", "placeholders", "images brought", "what changes for it")]
         for hub in self.hubs:
             own = _images_by_nodes(hub.values)
+            alone = set().union(*own.values())
             after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
-            brought = f"{len(hub.images)} -> {len(after | hub.images)}" if has_pullers and after else "none"
-            changes = "; ".join([*_scheduler_change(hub.values, release), *self.differences.get(hub.name, [])])
+            brought = f"{len(alone)} -> {len(after | alone)}" if has_pullers and after else "none"
+            both = hub.values["scheduler"]["target"] == release["scheduler"]["target"] == "deploy"
+            moved = ["its users get Roost's scheduler in place of the hub's"] if both else []
+            changes = "; ".join([*moved, *self.differences.get(hub.name, [])])
             had = _placeholders_by_pool(hub.values)
             count, total = sum(had.values()), sum(kept[pool] for pool in had)
             placeholders = f"{count} of {total} shared" if count < total else str(count)
@@ -292,11 +288,6 @@ def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:
             yield from _leaves(value, here)
         else:
             yield here
-
-
-def _scheduler_change(hub: Values, release: Values) -> list[str]:
-    had, has = hub["scheduler"]["target"], release["scheduler"]["target"]
-    return ["its users get Roost's scheduler in place of the hub's"] if had == has == "deploy" else []
 
 
 def _short(value: object) -> str:

@@ -34,11 +34,12 @@ _MAX_NAME: Final = 40
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
 _SHAPES: Final[Mapping[str, type]] = {"node_selector": dict, "tolerations": list, "node_affinity_required": list}
-_SIZES: Final = {
-    "cpu_guarantee": ("requests", "cpu"),
-    "cpu_limit": ("limits", "cpu"),
-    "mem_guarantee": ("requests", "memory"),
-    "mem_limit": ("limits", "memory"),
+# By trait: its part of a pod's resources, which of these, and its key below `singleuser.cpu` or `.memory`.
+SIZES: Final = {
+    "cpu_guarantee": ("requests", "cpu", "guarantee"),
+    "cpu_limit": ("limits", "cpu", "limit"),
+    "mem_guarantee": ("requests", "memory", "guarantee"),
+    "mem_limit": ("limits", "memory", "limit"),
 }
 _NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
@@ -135,17 +136,15 @@ def _overridden(traits: Traits, holder: object) -> Traits:
 def size_traits(singleuser: object) -> dict[str, object]:
     """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
     said = {f"extra_resource_{part}": at(singleuser, "extraResource", part) for part in ("limits", "guarantees")}
-    for trait in _SIZES:
-        kind, part = trait.split("_")
-        said[trait] = at(singleuser, "memory" if kind == "mem" else kind, part)
+    said |= {trait: at(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
     return {trait: value for trait, value in said.items() if value is not None}
 
 
 def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
     """Requests and limits of CPU and memory, in Kubernetes quantities."""
     sizes: dict[str, dict[str, str]] = {"requests": {}, "limits": {}}
-    for trait in (trait for trait in traits if trait in _SIZES):
-        part, name = _SIZES[trait]
+    for trait in (trait for trait in traits if trait in SIZES):
+        part, name, _ = SIZES[trait]
         amount = cpu_quantity(traits[trait]) if name == "cpu" else spawner_memory(traits[trait])
         if amount is not None:
             sizes[part][name] = amount

@@ -17,19 +17,8 @@ Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 
 # What stands below the key `hub` of a hub, should the file hold no other key.
-_KEYS_OF_HUB: Final = frozenset(
-    {
-        "baseUrl",
-        "config",
-        "db",
-        "extraConfig",
-        "extraEnv",
-        "extraFiles",
-        "extraVolumes",
-        "image",
-        "nodeSelector",
-        "services",
-    }
+_KEYS_OF_HUB: Final = re.compile(
+    "baseUrl|config|db|extraConfig|extraEnv|extraFiles|extraVolumes|image|nodeSelector|services"
 )
 # Keys by which the values of zero-to-jupyterhub or BinderHub are recognized.
 HUB_KEYS: Final = frozenset({"scheduling", "singleuser", "prePuller", "hub", "proxy", "cull"})
@@ -226,19 +215,14 @@ def _is_hub(values: Mapping[str, object], path: Path, *, named: bool) -> bool:
     """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no other chart has."""
     values = mapping(child(values, *path))
     known = {key for key in HUB_KEYS & set(values) if values[key] is None or isinstance(values[key], Mapping)}
-    hub = values.get("hub")
-    is_plain_hub = isinstance(hub, Mapping) and bool(_KEYS_OF_HUB & set(hub))
+    is_plain_hub = any(map(_KEYS_OF_HUB.fullmatch, map(str, mapping(values.get("hub")))))
     return named or len(known) > 1 or bool(known & {"scheduling", "singleuser", "prePuller"}) or is_plain_hub
 
 
 def _is_binder(values: Mapping[str, object], path: Path) -> bool:
     values = mapping(child(values, *path))
-    config = values.get("config")
-    return (
-        bool(BINDER_KEYS & set(values))
-        or (isinstance(config, Mapping) and bool(_BINDER_CONFIG & set(config)) and "dockerApi" not in values)
-        or (path[-1:] == ("binderhub",) and bool(values))
-    )
+    is_configured = bool(_BINDER_CONFIG & set(mapping(values.get("config")))) and "dockerApi" not in values
+    return bool(BINDER_KEYS & set(values)) or is_configured or (path[-1:] == ("binderhub",) and bool(values))
 
 
 def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:

@@ -22,22 +22,9 @@ SPAWNER_TRAITS: Final = (
 )
 
 # Of extra_pod_config, what decides where a pod runs; KubeSpawner takes either spelling.
-_PLACES: Final = frozenset(
-    [
-        "affinity",
-        "node_affinity",
-        "nodeName",
-        "node_name",
-        "nodeSelector",
-        "node_selector",
-        "priorityClassName",
-        "priority_class_name",
-        "schedulerName",
-        "scheduler_name",
-        "tolerations",
-        "topologySpreadConstraints",
-        "topology_spread_constraints",
-    ]
+_PLACES: Final = re.compile(
+    "affinity|node_affinity|nodeName|node_name|nodeSelector|node_selector|priorityClassName|priority_class_name"
+    "|schedulerName|scheduler_name|tolerations|topologySpreadConstraints|topology_spread_constraints"
 )
 
 # In Python code, `image` and `namespace` alone mean too many things.
@@ -118,10 +105,11 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
     for class_name, traits in config.items() if isinstance(config, Mapping) else ():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
-        for trait in traits:
-            if trait == "extra_pod_config" and isinstance(traits[trait], Mapping) and not _PLACES & set(traits[trait]):
+        for trait, value in traits.items():
+            keys = map(str, value) if trait == "extra_pod_config" and isinstance(value, Mapping) else None
+            if keys is not None and not any(map(_PLACES.fullmatch, keys)):
                 continue
-            if re.fullmatch(SPAWNER_TRAITS, trait) and traits[trait] is not None and trait not in followed:
+            if re.fullmatch(SPAWNER_TRAITS, trait) and value is not None and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = (
                     _AT_RUN_TIME.format(there=key) if key else "set in the hub at run time, where Roost can't read it"

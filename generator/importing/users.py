@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import listing
-from generator.importing.profile_pools import Traits, default_kind, nodes_unlike, room_of, size_traits
+from generator.importing.profile_pools import SIZES, Traits, default_kind, nodes_unlike, room_of, size_traits
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
@@ -62,18 +62,17 @@ def map_users(draft: Draft, charts: Charts) -> Traits:
     if charts.binder is None and "mem_guarantee" not in traits and not hub.is_deleted("singleuser.memory.guarantee"):
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
-    for kind, short in (("cpu", "cpu"), ("memory", "mem")):
-        for part in ("guarantee", "limit"):
-            dotted = f"singleuser.{kind}.{part}"
-            hub.get(dotted, "any")
-            value = traits.get(f"{short}_{part}")
-            if value in (None, 0, "", "0"):
-                continue
-            size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
-            if size is None:
-                expected = "a number of CPUs" if kind == "cpu" else "bytes, or a number with K, M, G or T"
-                draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
-                continue
+    for trait, (_, kind, key) in SIZES.items():
+        dotted = f"singleuser.{kind}.{key}"
+        hub.get(dotted, "any")
+        value = traits.get(trait)
+        if value in (None, 0, "", "0"):
+            continue
+        size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
+        if size is None:
+            expected = "a number of CPUs" if kind == "cpu" else "bytes, or a number with K, M, G or T"
+            draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
+        else:
             draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
     for part in ("guarantees", "limits"):
         for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
@@ -82,8 +81,7 @@ def map_users(draft: Draft, charts: Charts) -> Traits:
                 source = (*hub.path, "singleuser", "extraResource", part)
                 draft.put_each(f"singleuser.extraResource.{part}", {name: value}, source)
             else:
-                key = ("singleuser", "extraResource", part, name)
-                draft.reject(hub, key, "expected a Kubernetes quantity")
+                draft.reject(hub, ("singleuser", "extraResource", part, name), "expected a Kubernetes quantity")
     return traits
 
 
