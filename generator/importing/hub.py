@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from generator.checks.contract import listing
 from generator.importing.images import map_images
 from generator.importing.reach import map_reach
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
@@ -151,8 +152,7 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     source = (*hub.path, *at)
     core = hub.items("scheduling.corePods.tolerations")
     own = hub.items("scheduling.userScheduler.tolerations") or []
-    default = child(draft.defaults, "corePods", "tolerations")
-    tolerations = core if core is not None else default if isinstance(default, list) else []
+    tolerations = core if core is not None else listing(child(draft.defaults, "corePods", "tolerations"))
     draft.put("corePods.tolerations", tolerations, (*source, "tolerations"))
     if own:
         draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))

@@ -160,14 +160,9 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
         raise ValuesError([Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)])
     if charts is not None:
         return charts
+    fix = "Write the section's keys below it, or remove it."
     misshapen = [
-        Fault(
-            *places.of(path),
-            show_key(path),
-            f"a {kind_of(value)}",
-            "a mapping",
-            "Write the section's keys below it, or remove it.",
-        )
+        Fault(*places.of(path), show_key(path), f"a {kind_of(value)}", "a mapping", fix)
         for path, value in misshapen_sections(values)
     ]
     if misshapen:

@@ -81,13 +81,9 @@ def propose(
             proposals.append(Proposal(reason, values))
     if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
-    return proposals + _pools(result, now, _sets(now, proposals))
-
-
-def _sets(now: Values, proposals: Sequence[Proposal]) -> Sequence[object]:
-    """The placeholder sets that a proposal brings, or else those that the hub has."""
+    # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
-    return listing(rooms[0] if rooms else now.get("placeholders"))
+    return proposals + _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")))
 
 
 def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Proposal]:

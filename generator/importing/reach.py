@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
+from generator.checks.contract import mapping
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
 
@@ -63,11 +64,9 @@ def traits_of(hub: HubSection) -> _Traits:
     """What the hub sets of its spawner, by trait."""
     found: _Traits = {}
     for key, trait in (("extraPodConfig", "extra_pod_config"), ("extraLabels", "extra_labels")):
-        value = child(hub.data, "singleuser", key)
-        if isinstance(value, Mapping) and value:
+        if value := mapping(child(hub.data, "singleuser", key)):
             found[trait] = value, ("singleuser", key)
-    config = child(hub.data, "hub", "config")
-    for name, traits in config.items() if isinstance(config, Mapping) else ():
+    for name, traits in mapping(child(hub.data, "hub", "config")).items():
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             found |= {key: (value, ("hub", "config", name, key)) for key, value in traits.items() if value}
     extra = child(hub.data, "hub", "extraConfig")

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from generator.checks.contract import mapping
 from generator.faults import Fault
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml, printable
@@ -190,10 +191,7 @@ def free_name(text: str, taken: Collection[str], fallback: str, longest: int) ->
 
 def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
     keys = [*(key for key in defaults if key in values), *(key for key in values if key not in defaults)]
-    ordered: dict[str, object] = {}
-    for key in keys:
-        value, default = values[key], defaults.get(key)
-        if isinstance(value, dict) and isinstance(default, dict):
-            value = _in_order(value, default)
-        ordered[key] = value
-    return ordered
+    return {
+        key: _in_order(value, mapping(defaults.get(key))) if isinstance(value := values[key], dict) else value
+        for key in keys
+    }

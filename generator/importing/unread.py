@@ -9,6 +9,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from generator.checks.contract import mapping
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, kind_of
 
@@ -30,9 +31,7 @@ _PLACES: Final = re.compile(
 # In Python code, `image` and `namespace` alone mean too many things.
 _SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|Spawner\.image)\b")
 
-_AT_RUN_TIME: Final = (
-    "set in the hub at run time, where Roost can't read it; set {there} too if it is the same for all users"
-)
+_AT_RUN_TIME: Final = "set in the hub at run time, where Roost can't read it"
 
 _ROOST_KEYS_OF_TRAITS: Final = {
     "component_label": "podClasses.user.match.labels.component",
@@ -101,8 +100,7 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
     """Name what the hub sets by traits or in Python, where it is about placement. followed: traits that are mapped."""
-    config = hub.get("hub.config", "any")
-    for class_name, traits in config.items() if isinstance(config, Mapping) else ():
+    for class_name, traits in mapping(hub.get("hub.config", "any")).items():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
@@ -111,9 +109,7 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
                 continue
             if re.fullmatch(SPAWNER_TRAITS, trait) and value is not None and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
-                reason = (
-                    _AT_RUN_TIME.format(there=key) if key else "set in the hub at run time, where Roost can't read it"
-                )
+                reason = f"{_AT_RUN_TIME}; set {key} too if it is the same for all users" if key else _AT_RUN_TIME
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)
     _note_spawner_class(draft, hub)
     extra = hub.get("hub.extraConfig", "any")

@@ -135,15 +135,13 @@ def _made(body: Object, **spec: object) -> Pod:
     """A pod of a workload."""
     template = body["spec"]["template"]
     metadata = {**template["metadata"], "name": "made", "namespace": _RELEASE.namespace}
-    containers = [_with_requests(container) for container in template["spec"]["containers"]]
+    containers = []
+    for container in template["spec"]["containers"]:
+        sizes = container.get("resources") or {}
+        # As the API server stores it: what only has a limit requests as much.
+        requests = {**(sizes.get("limits") or {}), **(sizes.get("requests") or {})}
+        containers.append({**container, "resources": {**sizes, "requests": requests}})
     return read_pod({"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}})
-
-
-def _with_requests(container: Object) -> dict[str, Any]:
-    """As the API server stores it: what only has a limit requests as much."""
-    sizes = container.get("resources") or {}
-    requests = {**(sizes.get("limits") or {}), **(sizes.get("requests") or {})}
-    return {**container, "resources": {**sizes, "requests": requests}}
 
 
 def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
