@@ -242,7 +242,13 @@ class World:
             "metadata": {
                 "name": name,
                 "uid": f"{name}-{self.now}",
-                "labels": {HOSTNAME: name, ZONE: zone, GROUP_LABEL: pool.name, **pool.labels},
+                "labels": {
+                    HOSTNAME: name,
+                    "kubernetes.io/os": "linux",
+                    ZONE: zone,
+                    GROUP_LABEL: pool.name,
+                    **pool.labels,
+                },
                 "creationTimestamp": stamp(self.now),
             },
             "spec": {"taints": taints if ready else [*taints, NOT_READY._asdict()]},

@@ -83,7 +83,7 @@ def test_no_more_than_200_events_count() -> None:
 def test_without_a_set_every_event_is_refused() -> None:
     read = Reader()
     assert parse_events(read, [LECTURE], "events", Limits((), 200)) == ()
-    assert "a set of placeholders that counts pods" in str(read.faults[0])
+    assert "a set of placeholders: the values have none" in str(read.faults[0])
 
 
 @dataclass(frozen=True)
