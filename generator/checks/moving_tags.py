@@ -32,4 +32,7 @@ def check(report: LintReport, _release: Release) -> None:
     name, tag = at(singleuser, "image", "name"), at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
     path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
+    tools = mapping(at(singleuser, "networkTools", "image"))
+    if usual not in found and f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
+        path = ("singleuser", "networkTools", "image", "tag")
     report.hint(path, f"{', '.join(found[:_SHOWN])}{more}: a tag that moves; {STALE}.", FIX)

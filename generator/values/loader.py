@@ -387,7 +387,7 @@ def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
     lines = text.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     if "but found another document" in problem or "expected a single document" in str(error):
-        return Fault(name, line, "", "a second document (---)", "one document", "Give each as its own -f FILE.")
+        return Fault(name, line, "", "a second document (---)", "one document", "Give each as a file of its own.")
     if "\t" in shown[: len(shown) - len(shown.lstrip())] or (mark is not None and shown[mark.column :][:1] == "\t"):
         return Fault(name, line, "", "a tab", "spaces", "YAML is indented with spaces.")
     if "undefined alias" in problem:

@@ -135,7 +135,9 @@ _FIGURES: Final = (
         "Waited for an image",
         Unit.COUNT,
         lambda report: report[StartTimes].cold.count if report[Pulls].total.number else None,
-        lambda report: f"starts; {show(more_seconds(report), Unit.SECONDS)} more at the median",
+        lambda report: (
+            f"starts; {show(more, Unit.SECONDS)} more at the median" if (more := more_seconds(report)) else "starts"
+        ),
     ),
     KeyFigure(
         "warm_share",
