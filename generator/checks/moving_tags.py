@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from generator.checks.contract import LintReport, at, mapping
+from generator.faults import Path
 from generator.values.release import Release
 from roost_core.objects.image_references import split_reference
 from roost_core.placement.managed_images import puller_groups
@@ -31,7 +32,7 @@ def check(report: LintReport, _release: Release) -> None:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     name, tag = at(singleuser, "image", "name"), at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
-    path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
+    path: Path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
     tools = mapping(at(singleuser, "networkTools", "image"))
     if usual not in found and f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
         path = ("singleuser", "networkTools", "image", "tag")

@@ -84,15 +84,16 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
 
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
-    listed = [one for one in named_profiles(profiles) if isinstance(one[1], dict)]
+    listed = list(named_profiles(profiles))
     chosen = [one for one in listed if child(one[1], "default") is True] or listed
     return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes)[0] if chosen else ((), usual)
 
 
 def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
-    """Each profile with its name for people."""
+    """Each profile with its name for people; what isn't a mapping is none."""
     for place, profile in enumerate(listing(profiles), start=1):
-        yield text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}", profile
+        if isinstance(profile, dict):
+            yield text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}", profile
 
 
 def kinds_of(

@@ -1,7 +1,7 @@
 """Whether users' pods are within Roost's reach: what decides their namespace, labels and scheduler in the hub.
 
 Read are traits below `hub.config`, `singleuser.extraPodConfig` and `extraLabels`, and in `hub.extraConfig` plain
-assignments, `c.KubeSpawner.namespace = "lab"`. Later ones win, as in the hub.
+assignments, `c.KubeSpawner.namespace = "lab"`, also `spawner.namespace = "lab"` in hooks. Later ones win.
 Source: KubeSpawner 7, traits; zero-to-jupyterhub 4.4, jupyterhub_config.py.
 """
 
@@ -17,6 +17,8 @@ from generator.importing.source import HubSection, Path, child
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
 _UNSET: tuple[object, Path] = (None, ())
+# What hooks and classes of the hub's own set to take users elsewhere.
+_IN_HOOKS = frozenset({"namespace", "scheduler_name", "enable_user_namespaces", "component_label", "extra_pod_config"})
 
 
 def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
@@ -78,18 +80,41 @@ def traits_of(hub: HubSection) -> _Traits:
 
 
 def _assigned(code: object) -> Iterator[tuple[str, object]]:
-    """Traits that Python sets outside any condition or function to a value that is written there."""
+    """Traits that Python sets outside any condition to a value that is written there: of the class, or in a hook."""
     try:
-        lines = ast.parse(code).body if isinstance(code, str) else []
+        tree = ast.parse(code) if isinstance(code, str) else ast.Module([], [])
+        classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
+        for line, is_global in _statements(tree):
+            if not (isinstance(line, ast.Assign) and len(line.targets) == 1):
+                continue
+            target = ast.unparse(line.targets[0])
+            *owner, trait = target.split(".")
+            if is_global:
+                # c.KubeSpawner.namespace
+                is_read = len(owner) == 2 and (owner[1].endswith("Spawner") or owner[1] in classes)
+            else:
+                # spawner.namespace, pod.spec.scheduler_name; in a class of the hub's own: namespace
+                is_read = trait == "scheduler_name" or (trait in _IN_HOOKS and owner in ([], ["spawner"], ["self"]))
+            if is_read:
+                yield from _value(trait, line.value)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    for line in lines:
-        target = line.targets[0] if isinstance(line, ast.Assign) and len(line.targets) == 1 else None
-        if not (isinstance(line, ast.Assign) and isinstance(target, ast.Attribute)):
-            continue
-        owner = target.value
-        if isinstance(owner, ast.Attribute) and owner.attr.endswith("Spawner") and isinstance(owner.value, ast.Name):
-            try:
-                yield target.attr, ast.literal_eval(line.value)
-            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-                continue
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, bool]]:
+    """Those of the module, and of its classes and functions; whether they are the module's own."""
+    todo = [(line, True) for line in tree.body]
+    while todo:
+        line, is_global = todo.pop(0)
+        yield line, is_global
+        if isinstance(line, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            todo += [(inner, False) for inner in line.body]
+
+
+def _value(trait: str, value: ast.expr) -> Iterator[tuple[str, object]]:
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
+        value = ast.Dict([ast.Constant(one.arg) for one in value.keywords], [one.value for one in value.keywords])
+    try:
+        yield trait, ast.literal_eval(value)
+    except (ValueError, TypeError, SyntaxError):
+        return

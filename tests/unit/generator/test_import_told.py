@@ -101,11 +101,17 @@ def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
     assert kept in result.report(details=False)
 
 
+def _extra(code: str) -> str:
+    return f'hub: {{extraConfig: {{a: "{code}"}}}}'
+
+
 @pytest.mark.parametrize(
     ("hub", "match"),
     [
         ("hub: {config: {KubeSpawner: {namespace: lab}}}", {"kubernetes.io/metadata.name": "lab"}),
         ("hub: {extraConfig: {a: \"c.KubeSpawner.namespace = 'lab'\"}}", {"kubernetes.io/metadata.name": "lab"}),
+        (_extra("def hook(spawner):\\n  spawner.namespace = 'lab'"), {"kubernetes.io/metadata.name": "lab"}),
+        (_extra("class Own(KubeSpawner):\\n  pass\\nc.Own.namespace = 'lab'"), {"kubernetes.io/metadata.name": "lab"}),
         (
             "hub: {config: {MySpawner: {enable_user_namespaces: true, user_namespace_labels: {hub: lab}}}}",
             {"hub": "lab"},
@@ -139,6 +145,9 @@ def test_the_class_follows_users_labels(hub: str, component: str) -> None:
         ("hub: {config: {KubeSpawner: {scheduler_name: mine}}}", "replaceSchedulers has mine"),
         ("hub: {config: {KubeSpawner: {extra_pod_config: {schedulerName: mine}}}}", "replaceSchedulers has mine"),
         ("singleuser: {extraPodConfig: {schedulerName: mine}}", "replaceSchedulers has mine"),
+        (_extra("def hook(s, pod):\\n  pod.spec.scheduler_name = 'mine'"), "replaceSchedulers has mine"),
+        (_extra("class Own(KubeSpawner):\\n  scheduler_name = 'mine'"), "replaceSchedulers has mine"),
+        (_extra("c.KubeSpawner.extra_pod_config = dict(schedulerName='mine')"), "replaceSchedulers has mine"),
         ("hub: {config: {KubeSpawner: {enable_user_namespaces: true}}}", "namespaceSelector selects"),
         (
             "hub: {config: {KubeSpawner: {user_namespace_template: x, enable_user_namespaces: true}}}",
@@ -157,6 +166,7 @@ def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: 
 
 def test_what_python_does_under_a_condition_is_not_guessed() -> None:
     code = "if x:\\n  c.KubeSpawner.namespace = 'lab'\\nc.KubeSpawner.component_label = f()\\nc.Other.namespace = 'x'"
+    code += "\\ndef hook(spawner):\\n  if x:\\n    spawner.namespace = 'lab'"
     assert "podClasses" not in imported(f'hub: {{extraConfig: {{a: "{code}"}}}}').values
     assert "podClasses" not in imported("hub: {extraConfig: {a: 'this is ( no Python'}}").values
 
