@@ -6,6 +6,7 @@ Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from generator.checks.contract import listing, text
 from generator.faults import Path
@@ -13,6 +14,10 @@ from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
 from generator.values.sources import LoadedFile, Source
+
+# Kind -> where its Application stands.
+_ARGO: Final[dict[str, tuple[str, ...]]] = {"Application": (), "ApplicationSet": ("spec", "template")}
+_ELSEWHERE: Final = ("valueFiles", "valuesFrom", "fileParameters", "parameters")
 
 
 class _Below(Source):
@@ -39,11 +44,24 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     kind = file.values.get("kind")
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
         return [_mapping_at(file, ("spec", "values"))], _flux_release(file.values)
-    if group == "argoproj.io" and kind in ("Application", "ApplicationSet"):
-        above = ("spec",) if kind == "Application" else ("spec", "template", "spec")
-        found = [(_argo_files(file, at, helm), text(child(helm, "releaseName"))) for at, helm in _helms(file, above)]
+    if group == "argoproj.io" and kind in _ARGO:
+        above = _ARGO[kind]
+        # Argo CD calls the release as it calls the Application; a template's name isn't known.
+        name = text(child(file.values, *above, "metadata", "name"))
+        usual = "" if "{" in name else name
+        helms = _helms(file, (*above, "spec"))
+        found = [(_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual) for at, helm in helms]
         return next((one for one in found if find_charts(values_of(one[0])) is not None), found[0])
     return [file], ""
+
+
+def unread(file: LoadedFile) -> list[str]:
+    """What else an object gives the chart, by its keys: values from elsewhere, and single ones over all others."""
+    kind = text(file.values.get("kind"))
+    holders = [("spec", child(file.values, "spec"))] if kind == "HelmRelease" else []
+    if kind in _ARGO:
+        holders = [(".".join(map(str, at)), helm) for at, helm in _helms(file, (*_ARGO[kind], "spec"))]
+    return [f"{at}.{key}" for at, holder in holders for key in _ELSEWHERE if child(holder, key)]
 
 
 def _flux_release(values: Mapping[str, object]) -> str:
@@ -61,16 +79,15 @@ def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, obj
 
 
 def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]:
-    """`values` is text, `valuesObject` a mapping over it."""
-    written = child(helm, "values")
-    files = []
-    if isinstance(written, str):
-        # Below as many empty lines, each key stands in the line that it has in the file.
-        _, line, _ = file.source.find((*above, "values"))
-        files.append(load(("\n" * line + written).encode(), file.source.name))
+    """`valuesObject` is a mapping; `values` is text, which Argo CD reads only where that isn't there."""
     if child(helm, "valuesObject"):
-        files.append(_mapping_at(file, (*above, "valuesObject")))
-    return files
+        return [_mapping_at(file, (*above, "valuesObject"))]
+    written = child(helm, "values")
+    if not isinstance(written, str):
+        return []
+    # Below as many empty lines, each key stands in the line that it has in the file.
+    _, line, _ = file.source.find((*above, "values"))
+    return [load(("\n" * line + written).encode(), file.source.name)]
 
 
 def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, show_path
 from generator.importing.builds import map_builds
-from generator.importing.gitops import unwrap, values_of
+from generator.importing.gitops import unread, unwrap, values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
 from generator.importing.source import (
@@ -34,9 +34,10 @@ from generator.values.release import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
 from roost_core.placement.managed_images import puller_groups
 
+_ALL = "import what Helm made of all: helm get values RELEASE --all -o yaml"
 _LAYERS = (
     "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
-    "several files, import what Helm made of all: helm get values RELEASE --all -o yaml"
+    f"several files, {_ALL}"
 )
 
 
@@ -61,7 +62,8 @@ def import_layers(
     Raises ValuesError when one is no values file or is encrypted, or when they hold no hub of zero-to-jupyterhub's or
     BinderHub's, or several.
     """
-    objects = [unwrap(_load(name, text)) for name, text in layers]
+    read = [_load(name, text) for name, text in layers]
+    objects = [unwrap(file) for file in read]
     loaded = [file for files, _ in objects for file in files]
     release = release or next((named for _, named in objects if named), usual_release)
     values = values_of(loaded)
@@ -70,6 +72,11 @@ def import_layers(
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
     draft = Draft(filename, defaults=defaults, places=places, release=release)
+    draft.notes += [
+        f"{file.source.name}: {key} isn't read here, and may say otherwise: {_ALL}"
+        for file in read
+        for key in unread(file)
+    ]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     if charts.has_hub:

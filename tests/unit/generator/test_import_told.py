@@ -207,10 +207,31 @@ def test_values_inside_objects_of_argo_cd_and_flux_are_read_with_their_lines() -
                   singleuser:
                     image: {name: a/b, tag: "1"}
                     nodeSelector: [no]
-                valuesObject: {singleuser: {image: {tag: "2"}}}
         """
-    both = imported(sources)
-    assert (images(both), named(both)) == ({"docker.io/a/b:2"}, [(14, "singleuser.nodeSelector")])
+    written = imported(sources)
+    assert (images(written), named(written)) == ({"docker.io/a/b:1"}, [(13, "singleuser.nodeSelector")])
+    # Argo CD reads one of the two.
+    both = imported(
+        f"{sources.rstrip()}\n                valuesObject: {{singleuser: {{image: {{name: a/b, tag: '2'}}}}}}"
+    )
+    assert (images(both), named(both)) == ({"docker.io/a/b:2"}, [])
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "template", "scheduler"),
+    [("Application", "lab", "", "lab-user-scheduler"), ("ApplicationSet", "'{{n}}'", "template", "hub-user-scheduler")],
+)
+def test_what_an_object_takes_from_elsewhere_is_named(kind: str, name: str, template: str, scheduler: str) -> None:
+    helm = "{valueFiles: [x.yaml], parameters: [{name: a, value: b}], valuesObject: {singleuser: {image: {name: a/b}}}}"
+    body = f"metadata: {{name: {name}}}, spec: {{source: {{helm: {helm}}}}}"
+    body = f"spec: {{{template}: {{{body}}}}}" if template else body
+    result = imported_text(f"{{apiVersion: argoproj.io/v1alpha1, kind: {kind}, {body}}}")
+    assert result.values["replaceSchedulers"] == [scheduler]
+    told = [note for note in result.notes if "isn't read here" in note]
+    assert [note.split()[1].rpartition(".")[2] for note in told] == ["valueFiles", "parameters"]
+    spec = "{valuesFrom: [{name: a}], values: {singleuser: {}}}"
+    flux = f"{{apiVersion: helm.toolkit.fluxcd.io/v2, kind: HelmRelease, spec: {spec}}}"
+    assert any("spec.valuesFrom isn't read here" in note for note in imported_text(flux).notes)
 
 
 def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_with_a_gpu_is_proposed() -> None:
