@@ -281,8 +281,6 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
         (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
         *((controllers, verb, "nodes", "", "n") for verb in ("get", "list", "watch", "patch")),
-        # An admission policy holds it to the own condition; without the condition, to taking it away.
-        (controllers, "patch", "nodes/status", "", "n"),
         *((controllers, verb, "pods", place, "") for verb in ("list", "watch") for place in (namespace, "")),
         *((controllers, "create", resource, namespace, "") for resource in ("pods/eviction", leases)),
         (controllers, "delete", "pods", namespace, ""),
@@ -313,6 +311,7 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         (scheduler, "update", leases, namespace, "another"),
         (scheduler, "get", "secrets", namespace, ""),
         *((controllers, verb, "nodes", "", "n") for verb in ("update", "delete", "create")),
+        (controllers, "patch", "nodes/status", "", "n"),
         (controllers, "update", "nodes/status", "", "n"),
         *((controllers, verb, "pods", namespace, "") for verb in ("create", "patch", "update", "deletecollection")),
         *((controllers, verb, "pods", "default", "") for verb in ("create", "delete")),

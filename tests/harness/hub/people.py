@@ -92,17 +92,22 @@ async def _follow(session: aiohttp.ClientSession, stream: str, visit: Visit) -> 
     return ""
 
 
-async def _open(session: aiohttp.ClientSession, address: str, visit: Visit) -> None:
+async def _open(session: aiohttp.ClientSession, address: str, visit: Visit) -> bool:
+    """Whether the server answers; False: the hub offers to start it, as when it has lost it by a restart."""
     seen = ""
     deadline = time.time() + ANSWER_SECONDS
     while time.time() < deadline:
         answer = await session.get(address)
         if answer.status == 200 and "/user/" in answer.url.path:
             visit.answered_at = time.time()
-            return
+            return True
+        if answer.status == 424:
+            visit.broken.append(f"not running, at {answer.url.path}")
+            return False
         seen = f"{answer.status} at {answer.url.path}"
         await asyncio.sleep(0.1)
     visit.fault = f"ready, but no answer: {seen}"
+    return True
 
 
 async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server: str, tries: int) -> None:
@@ -123,8 +128,7 @@ async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server:
             path = await _follow(session, stream, visit) if stream else f"/user/{visit.user}/{server}"
         except (aiohttp.ClientError, ValueError) as error:
             visit.broken.append(f"{type(error).__name__}: {error}")
-        if path:
-            await _open(session, url + path, visit)
+        if path and await _open(session, url + path, visit):
             return
         if visit.failure:
             tries -= 1

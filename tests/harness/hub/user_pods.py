@@ -3,7 +3,9 @@
 Owns those processes. All other pods are only marked running.
 """
 
+import contextlib
 import datetime as dt
+import http.client
 import itertools
 import os
 import sys
@@ -119,7 +121,8 @@ class UserPods(PodKeeper):
             "lastTimestamp": now,
             "count": 1,
         }
-        _persist(lambda: self._api.create(event, meta["namespace"]))
+        with contextlib.suppress(ApiError):  # of a pod that is gone
+            _persist(lambda: self._api.create(event, meta["namespace"]))
 
 
 def _persist(call: Callable[[], object]) -> None:
@@ -127,7 +130,7 @@ def _persist(call: Callable[[], object]) -> None:
     for _ in range(60):
         try:
             call()
-        except OSError:
+        except (OSError, http.client.HTTPException):
             time.sleep(0.5)
         except ApiError as error:
             if error.status not in (403, 429) and error.status < 500:
