@@ -14,6 +14,8 @@ from tests.harness.hub.hub import PASSWORD
 # From the page's word "ready" to the first answer; and of everything.
 ANSWER_SECONDS = 30.0
 PATIENCE_SECONDS = 120.0
+# Whoever sees nothing new on the page for so long loads it again.
+STILL_SECONDS = 15.0
 
 
 @dataclass(slots=True)
@@ -76,7 +78,8 @@ async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server
 
 async def _follow(session: aiohttp.ClientSession, stream: str, visit: Visit) -> str:
     """Read the event stream to its end; the server's path, or ""."""
-    async with session.get(stream, headers={"Accept": "text/event-stream"}) as events:
+    patience = aiohttp.ClientTimeout(total=None, sock_read=STILL_SECONDS)
+    async with session.get(stream, headers={"Accept": "text/event-stream"}, timeout=patience) as events:
         async for raw in events.content:
             if not raw.startswith(b"data:"):
                 continue
@@ -126,7 +129,7 @@ async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server:
             stream = await _choose(session, url, visit, server)
             visit.failure = ""
             path = await _follow(session, stream, visit) if stream else f"/user/{visit.user}/{server}"
-        except (aiohttp.ClientError, ValueError) as error:
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             visit.broken.append(f"{type(error).__name__}: {error}")
         if path and await _open(session, url + path, visit):
             return
