@@ -197,10 +197,16 @@ class RealHub:
 
     def stop_servers(self) -> None:
         """Stop every server, and wait until none is left."""
-        for server in self.servers():
-            user, _, name = server.partition("/")
-            self.rest("DELETE", f"/users/{user}/servers/{name}" if name else f"/users/{user}/server")
-        wait_until(lambda: not self.servers(), 60, "all servers to stop", explain=self.servers)
+
+        def are_gone() -> bool:
+            for server in self.servers():
+                user, _, name = server.partition("/")
+                # What is being started or stopped just now is refused, and asked for again.
+                with contextlib.suppress(urllib.error.HTTPError):
+                    self.rest("DELETE", f"/users/{user}/servers/{name}" if name else f"/users/{user}/server")
+            return not self.servers()
+
+        wait_until(are_gone, 60, "all servers to stop", interval_seconds=0.5, explain=self.servers)
 
     def _grant(self) -> None:
         meta = {"name": "hub", "namespace": self.namespace}
