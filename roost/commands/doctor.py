@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from generator.faults import UsageError
 from generator.render.manifests import render
 from generator.schema.check import validate
 from generator.values.files import read_values
@@ -131,7 +132,9 @@ def command(
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
-    if pod is not None and not now:
+    if now and (pod is not None or before_install or form != "text"):
+        raise UsageError("--now: leave out --pod, --before-install and --format.")
+    if pod is not None:
         return _try(options.release.namespace, make_pod(read_pod_file(pod)), connected, wait)
     try:
         client = connected()

@@ -42,6 +42,11 @@ class Install:
         return [node for node in read if node is not None]
 
     @cached_property
+    def deployments(self) -> list[Object]:
+        """Deployments of all namespaces."""
+        return list(self.client.get("/apis/apps/v1/deployments")["items"])
+
+    @cached_property
     def namespaces(self) -> dict[str, dict[str, str]]:
         """Labels of all namespaces, by name."""
         items = self.client.get("/api/v1/namespaces")["items"]

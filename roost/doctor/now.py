@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from roost.doctor.contract import Object
 from roost.doctor.evidence import count, label_items, some
-from roost_core.objects.timestamps import read_moment
+from roost_core.objects.timestamps import event_moment, read_moment
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import COMPONENT_LABEL
 
@@ -46,7 +46,7 @@ class Wait(NamedTuple):
 def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
     """Each pod that has no node yet, or whose containers don't run yet."""
     by_uid: dict[str, list[Object]] = {}
-    for event in sorted(events, key=_event_time):
+    for event in sorted(events, key=event_moment):
         by_uid.setdefault(str(event["involvedObject"].get("uid")), []).append(event)
     waits = []
     for pod in pods:
@@ -107,18 +107,13 @@ def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | N
     for event in reversed(events):
         reason, message = event.get("reason"), str(event.get("message") or "")
         if reason == "Pulling":
-            return f"pulling {image_in_message(message)}", _event_time(event)
+            return f"pulling {image_in_message(message)}", event_moment(event)
         if event.get("type") == "Warning" and reason != "FailedScheduling":
-            return f"{reason}: {message}", _event_time(event)
+            return f"{reason}: {message}", event_moment(event)
         if reason in ("Pulled", "Created", "Started"):
             break
     running = [one["name"] for one in statuses if "running" in (one.get("state") or {})]
     return (f"{some(running)} runs before the rest" if running else "its containers are being made"), None
-
-
-def _event_time(event: Object) -> float:
-    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
-    return next((moment for time in times if (moment := read_moment(time))), 0.0)
 
 
 def _component(event: Object) -> str:

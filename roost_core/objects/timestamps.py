@@ -1,6 +1,7 @@
 """Parse the API's timestamps into Unix time, and durations as Go writes them."""
 
 import re
+from collections.abc import Mapping
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -26,6 +27,12 @@ _SPAN_US: Final = {
 def read_moment(text: object) -> float | None:
     """Return the Unix time of an RFC 3339 timestamp in the API's form; None for anything else."""
     return _seconds_of(text) if isinstance(text, str) else None
+
+
+def event_moment(event: Mapping[str, object]) -> float:
+    """Unix time of an Event of the core API, of its last repetition; 0 when it has none."""
+    times = (event.get(key) for key in ("lastTimestamp", "eventTime", "firstTimestamp"))
+    return next((moment for time in times if (moment := read_moment(time))), 0.0)
 
 
 # An object repeats the same timestamps each time that it changes.

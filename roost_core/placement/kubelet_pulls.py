@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from roost_core.objects.timestamps import read_moment, read_span
+from roost_core.objects.timestamps import event_moment, read_span
 
 # The reason of an Event that an image was pulled, or was already present.
 PULLED: Final = "Pulled"
@@ -104,5 +104,5 @@ def read_pull_event(item: Mapping[str, Any]) -> PullEvent | None:
         image=image,
         reason=str(item.get("reason") or ""),
         message=message,
-        at=read_moment(item.get("lastTimestamp") or item.get("eventTime") or item.get("firstTimestamp")) or 0.0,
+        at=event_moment(item),
     )

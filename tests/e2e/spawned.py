@@ -9,6 +9,14 @@ from jupyterhub.objects import Hub
 from kubespawner import KubeSpawner
 from traitlets.config import Config
 
+# A kubeconfig for a cluster that is never spoken to.
+NOWHERE = """\
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+current-context: a
+"""
+
 
 class SpawnedUser:
     """As much of a JupyterHub user as KubeSpawner reads."""

@@ -62,8 +62,8 @@ class MomentSource(Protocol):
     def moment(self, at_us: int | None) -> ClusterMoment | None:
         """The cluster at that time, None: the latest; None where nothing is known at all."""
 
-    def course(self, span: Span) -> Course:
-        """What users waited for in that time, which lies within what a moment says is known."""
+    def course(self, span: Span) -> Course | None:
+        """What users waited for in that time, which lies within what a moment says is known; None: without a past."""
 
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't known."""
@@ -87,9 +87,10 @@ def story(sources: Sequence[MomentSource], names: Sequence[str], wanted: Span | 
         return {"sentence": "", "to": 0, "courses": []}
     wanted = wanted or Span(known.to_us - DAY_US, known.to_us)
     span = Span(max(known.from_us, wanted.from_us), min(known.to_us, wanted.to_us))
-    if span.from_us >= span.to_us:
+    found = [source.course(span) for source in sources] if span.from_us < span.to_us else []
+    courses = [course for course in found if course is not None]
+    if len(courses) < len(sources):
         return {"sentence": "", "to": known.to_us, "courses": []}
-    courses = [source.course(span) for source in sources]
     sentence = tell_course(courses[0]) if len(courses) == 1 else tell_difference(names, courses)
     return {"sentence": sentence, "to": span.to_us, "courses": courses}
 

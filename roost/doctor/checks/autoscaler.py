@@ -15,7 +15,7 @@ _SPARE: Final = "karpenter.sh/do-not-disrupt"
 def check(install: Install) -> Told:
     yield "Deployments of cluster-autoscaler, Karpenter's NodePools"
     priority = install.values["priorityClasses"]["placeholder"]
-    for deployment in install.client.get("/apis/apps/v1/deployments")["items"]:
+    for deployment in install.deployments:
         words = autoscaler_words(deployment)
         given = _CUTOFF.search(" ".join(words))
         cutoff = int(given[1]) if given else AUTOSCALER_CUTOFF

@@ -34,8 +34,8 @@ def check(install: Install) -> Told:
             f"Labels of nodes look misspelt: {some(misspelt)}. Pods that ask for the right one don't go there.",
             "Correct the labels in the node pool's own settings, and on the nodes: kubectl label node.",
         )
-    may_come = bool(misspelt) or _has_autoscaler(install)
     kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
+    may_come = bool(misspelt) or not kept_out or _has_autoscaler(install)
     faults = [fault for rules, names in kept_out if (fault := _fault(rules, names, install.nodes, may_come))]
     yield from faults[:_TOLD]
 
@@ -93,21 +93,23 @@ def _keys(rules: NodeRules) -> set[str]:
 
 def _misspelt(nodes: list[Node], keys: set[str]) -> list[str]:
     """Labels that differ from those that are asked by a letter or a sign, each with its nodes."""
-    found: dict[str, list[str]] = {}
-    for node in nodes:
-        for key in keys - node.labels.keys():
-            for other in node.labels.keys() - keys:
-                right, wrong = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (key, other))
-                if SequenceMatcher(None, right, wrong).ratio() >= _ALIKE:
-                    found.setdefault(f"{other} for {key}", []).append(node.name)
-    return [f"{what} (node {some(names)})" for what, names in sorted(found.items())]
+    found = []
+    # Nodes have most labels in common.
+    for other in sorted({label for node in nodes for label in node.labels} - keys):
+        for key in sorted(keys):
+            right, wrong = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (key, other))
+            names = [node.name for node in nodes if other in node.labels and key not in node.labels]
+            if names and SequenceMatcher(None, right, wrong).ratio() >= _ALIKE:
+                found.append(f"{other} for {key} (node {some(names)})")
+    return found
 
 
 def _has_autoscaler(install: Install) -> bool:
     """Whether something may bring nodes that aren't there yet; managed clusters show it by its ConfigMap only."""
     paths = ("/apis/karpenter.sh/v1/nodepools", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
-    deployments = install.client.get("/apis/apps/v1/deployments")["items"]
-    return any(map(autoscaler_words, deployments)) or any(install.client.find(path) is not None for path in paths)
+    return any(map(autoscaler_words, install.deployments)) or any(
+        install.client.find(path) is not None for path in paths
+    )
 
 
 def _text(rules: NodeRules) -> str:

@@ -85,6 +85,7 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
         ("render", "--kube-version", "x"),
         ("render", "--kube-version", "v1.31.9"),
         ("render", "--output-dir", ""),
+        ("doctor", "--now", "--pod", "-", "--kubeconfig", "x"),
         ("render", "--output-dir", "."),
         ("render", "--output-dir", "/proc/nowhere"),
         ("render", "--nope"),

@@ -12,19 +12,13 @@ from generator.importing.result import ImportResult
 from generator.importing.user_pods import user_pods
 from roost.__main__ import main
 from roost.commands.hub_trial import try_import
-from tests.e2e.spawned import spawned_pod
+from tests.e2e.spawned import NOWHERE, spawned_pod
 
 NO_SCHEDULER = "scheduling: {userScheduler: {enabled: false}}\n"
 IMAGE = "image: {name: a/b, tag: '1'}"
 ROOM = "scheduling: {userPlaceholder: {replicas: 5}}\n"
 GPU = "{key: gpu, operator: Exists, effect: NoSchedule}"
 ALL = "Roost's scheduler, image brought, gate on 1 image"
-KUBECONFIG = """\
-clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: a, user: {}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
-current-context: a
-"""
 
 
 def tried(text: str) -> ImportResult:
@@ -154,7 +148,7 @@ def test_the_command_says_it_before_what_is_not_mapped(capsys: pytest.CaptureFix
     ],
 )
 def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Path) -> None:
-    (tmp_path / "kubeconfig").write_text(KUBECONFIG)
+    (tmp_path / "kubeconfig").write_text(NOWHERE)
     theirs = spawned_pod("ada", tmp_path / "kubeconfig", **traits)
     hub = {"hub": {"config": {"KubeSpawner": traits}}, "singleuser": {"memory": {"guarantee": None}}}
     hub |= {"scheduling": {"userPods": {"tolerations": [], "nodeAffinity": {"matchNodePurpose": "ignore"}}}}

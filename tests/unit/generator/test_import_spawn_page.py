@@ -17,16 +17,9 @@ from generator.importing.importer import import_layers
 from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.values.loader import load
-from tests.e2e.spawned import SpawnedUser
+from tests.e2e.spawned import NOWHERE, SpawnedUser
 
 HUB = "singleuser: {memory: {guarantee: 2G}}\n"
-# Never spoken to.
-KUBECONFIG = """\
-clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
-users: [{name: a, user: {}}]
-contexts: [{name: a, context: {cluster: a, user: a}}]
-current-context: a
-"""
 UNSCHEDULABLE = (
     "0/4 nodes are available: 1 Insufficient cpu. preemption: 0/4 nodes are available: 1 No preemption victims found."
 )
@@ -55,7 +48,7 @@ def page(
     values: Mapping[str, object], events: Sequence[dict[str, Any]], kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
 ) -> list[str]:
     """What KubeSpawner's own `progress` shows of these Events, configured as zero-to-jupyterhub configures it."""
-    kubeconfig.write_text(KUBECONFIG)
+    kubeconfig.write_text(NOWHERE)
     monkeypatch.setattr("kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
     # Restored after the test.
     monkeypatch.setattr(KubeSpawner, "progress", KubeSpawner.progress)

@@ -372,6 +372,8 @@ class Assembler:
         if node is None:
             return
         self._with_images.discard(node.state.uid)
+        self._clocks.pop(name, None)
+        self.clocks_behind.pop(name, None)
         if self._judge is not None:
             self._judge.node_changed(name, None, now_us)
         yield node_record(node, gone_us=now_us)

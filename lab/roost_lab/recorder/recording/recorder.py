@@ -287,7 +287,7 @@ class Recording:
                 "behind" if behind[node] > 0 else "ahead",
             )
         for node in self._wrong_clocks - behind.keys():
-            log.info("node %s: its clock is right again", node)
+            log.info("node %s: its clock is right again, or the node is gone", node)
         self._wrong_clocks = set(behind)
 
     def _late_us(self, notice: WatchEvent, now_us: int) -> int:

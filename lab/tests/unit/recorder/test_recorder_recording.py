@@ -294,6 +294,10 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds:
     told = assembler.pod("hub/p", pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready])), BEGIN + 60 * US)
     found = {one.phase: (one.at_us - BEGIN) // US for one in told if isinstance(one, PhaseRecord)}
     assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
+    # Another node of that name has a clock of its own.
+    assembler.node("n", node_reading(node_object("n")), BEGIN)
+    assembler.node_deleted("n", BEGIN)
+    assert (pulled(4, 0), assembler.clocks_behind) == (0, {})
 
 
 def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:
