@@ -18,6 +18,8 @@ PODS = "/api/v1/pods"
 # A watch ends by itself this often, and is then resumed.
 WATCH_SECONDS = 240
 PARALLEL_REQUESTS = 4
+# A kubelet tries again while an API server restarts; one that stays away is a fault of the test.
+TRIES, TRIES_SECONDS = 40, 0.5
 
 
 class PodKeeper:
@@ -129,23 +131,31 @@ class PodKeeper:
             self._submit(self._mark_running, pod)
 
     def _submit(self, work: Callable[[Object], None], pod: Object) -> None:
-        def run() -> None:
+        if not self._stopping.is_set():
+            try:
+                self._pool.submit(self._persist, work, pod)
+            except RuntimeError:  # the pool was shut down just now
+                if not self._stopping.is_set():
+                    raise
+
+    def _persist(self, work: Callable[[Object], None], pod: Object) -> None:
+        for left in reversed(range(TRIES)):
             try:
                 work(pod)
             except ApiError as error:
                 # Gone, or another one of that name, which a change of status tells so: nothing left to keep.
-                if error.status not in (404, 409) and "metadata.uid" not in str(error):
-                    self._note(error)
-            except OSError as error:
-                if not self._stopping.is_set():
-                    self._note(error)
-
-        if not self._stopping.is_set():
-            try:
-                self._pool.submit(run)
-            except RuntimeError:  # the pool was shut down just now
-                if not self._stopping.is_set():
-                    raise
+                if error.status in (404, 409) or "metadata.uid" in str(error):
+                    return
+                fault: Exception = error
+                if error.status < 500 and error.status != 429:
+                    break
+            except (OSError, http.client.HTTPException) as error:
+                fault = error
+            else:
+                return
+            if left and self._stopping.wait(TRIES_SECONDS):
+                return
+        self._note(fault)
 
     def _mark_running(self, pod: Object) -> None:
         with self._lock:
