@@ -14,6 +14,12 @@ from generator.values.release import Release
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
+def table(text: str) -> list[tuple[str, str]]:
+    """Rows of `values => reason`; an indented line goes on with the row above it."""
+    rows = text.strip().replace("\n  ", " ").split("\n")
+    return [(values, reason) for values, _, reason in (row.partition(" => ") for row in rows)]
+
+
 def laid(text: str) -> Merged:
     return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")])
 

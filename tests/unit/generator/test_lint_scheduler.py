@@ -5,178 +5,116 @@ import pytest
 from generator.checks.scheduler import seconds
 from generator.schema.check import find_faults
 from generator.values.release import Release
-from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said
+from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said, table
 
 
-def raw(plugins: str = "{}", config: str = "[]") -> str:
+def raw(plugins: str = "{}", config: str = "") -> str:
+    """Values of a profile with these plugins and this pluginConfig, and none of the spreading that is warned of."""
     spread = "{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: []}}"
-    given = f"[{spread}, {config[1:-1]}]" if config != "[]" else f"[{spread}]"
-    return f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: {given}}}}}}}"
+    return f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: [{spread}, {config}]}}}}}}"
 
 
-def fit(strategy: str) -> str:
-    """A profile whose NodeResourcesFit has this scoringStrategy."""
-    return raw("{}", f"[{{name: NodeResourcesFit, args: {{scoringStrategy: {strategy}}}}}]")
+def profiles(rows: str) -> list[tuple[str, str]]:
+    """Rows of a profile's `plugins => reason`, or of `ARGUMENTS => reason` for one entry of its pluginConfig."""
+    return [(raw(config=one) if one.startswith("{name:") else raw(one), reason) for one, reason in table(rows)]
 
 
-ERRORS = {
-    # kube-scheduler would not start, or do something else than is written.
-    "weight 0 means 1": (raw("{score: {enabled: [{name: ImageLocality, weight: 0}]}}"), "0 means 1"),
-    "double entry": (
-        raw("{score: {enabled: [{name: ImageLocality, weight: 1}, {name: ImageLocality, weight: 2}]}}"),
-        "each plugin once",
-    ),
-    "configured twice": (raw("{}", "[{name: NodeAffinity}, {name: NodeAffinity}]"), "each plugin once"),
-    "unknown enabled plugin": (raw("{filter: {enabled: [{name: Foo}]}}"), "a plugin of kube-scheduler"),
-    "wrong point": (raw("{score: {enabled: [{name: NodeName, weight: 1}]}}"), "extension point score"),
-    "preScore off but scored": (
-        raw("{preScore: {disabled: [{name: TaintToleration}]}}"),
-        "TaintToleration still scores",
-    ),
-    "all preScore off": (raw('{preScore: {disabled: [{name: "*"}]}}'), "still score"),
-    "multiPoint off": (raw('{multiPoint: {disabled: [{name: "*"}]}}'), "no queue sort plugin"),
-    "no bind": (raw('{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}}'), "no bind plugin"),
-    "queue sorts differ": (raw("{queueSort: {disabled: [{name: PrioritySort}]}}"), "one scheduler has one queue"),
-    "unknown weighted plugin": (
-        raw("{score: {enabled: [{name: imagelocality, weight: 5}]}}"),
-        "Did you mean ImageLocality?",
-    ),
-    "shape out of order": (
-        fit(
-            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: "
-            "{shape: [{utilization: 50, score: 10}, {utilization: 50, score: 1}]}}"
-        ),
-        "in rising order",
-    ),
-    "resource twice": (
-        fit("{type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: cpu, weight: 2}]}"),
-        "each resource once",
-    ),
-    "argument of a plugin without": (raw("{}", "[{name: NodePorts, args: {ports: 1}}]"), "it takes no arguments"),
-    "constraint twice": (
-        (
-            "scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, "
-            "defaultConstraints: [{topologyKey: a}, {topologyKey: a}]}}]}}}"
-        ),
-        "each topologyKey and whenUnsatisfiable once",
-    ),
-    "no profile": (
-        (
-            "scheduler: {profiles: {user: null, build: null, placeholder: null}}\n"
-            "podClasses: {user: {profile: ''}, build: {profile: ''}, placeholder: {profile: ''}}"
-        ),
-        "at least one",
-    ),
-    "profile without a strategy": ("scheduler: {profiles: {user: {strategy: null}}}", "strategy: found nothing"),
-    "lease order": ("scheduler: {leaderElection: {leaseDuration: 10s}}", "more than renewDeadline (10s)"),
-    "renew order": ("scheduler: {leaderElection: {retryPeriod: 9s}}", "times retryPeriod (9s)"),
-    "no scheduler": ("scheduler: {replicas: 0}", "pods with a profile stay Pending"),
-}
+# kube-scheduler would not start, or do something else than is written.
+ERRORS = profiles("""
+{score: {enabled: [{name: ImageLocality, weight: 0}]}} => 0 means 1
+{score: {enabled: [{name: ImageLocality, weight: 1}, {name: ImageLocality, weight: 2}]}} => each plugin once
+{filter: {enabled: [{name: Foo}]}} => a plugin of kube-scheduler
+{score: {enabled: [{name: NodeName, weight: 1}]}} => extension point score
+{preScore: {disabled: [{name: TaintToleration}]}}
+  => TaintToleration still scores, and fails for every pod without its
+{preScore: {disabled: [{name: "*"}]}}
+  => PodTopologySpread, InterPodAffinity still score, and fail for every pod without their
+{multiPoint: {disabled: [{name: "*"}]}} => no queue sort plugin
+{multiPoint: {disabled: [{name: "*"}], enabled: [{name: PrioritySort}]}} => no bind plugin
+{queueSort: {disabled: [{name: PrioritySort}]}} => one scheduler has one queue
+{score: {enabled: [{name: imagelocality, weight: 5}]}} => Did you mean ImageLocality?
+{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio:
+  {shape: [{utilization: 50, score: 10}, {utilization: 50, score: 1}]}}}} => in rising order
+{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 1}, {name: cpu,
+  weight: 2}]}}}
+  => each resource once
+{name: NodePorts, args: {ports: 1}} => it takes no arguments
+""") + table("""
+scheduler: {profiles: {user: {pluginConfig: [{name: NodeAffinity}, {name: NodeAffinity}]}}} => each plugin once
+scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List,
+  defaultConstraints: [{topologyKey: a}, {topologyKey: a}]}}]}}} => each topologyKey and whenUnsatisfiable once
+{scheduler: {profiles: {user: null, build: null, placeholder: null}},
+  podClasses: {user: {profile: ''}, build: {profile: ''}, placeholder: {profile: ''}}} => at least one
+scheduler: {profiles: {user: {strategy: null}}} => strategy: found nothing
+scheduler: {leaderElection: {leaseDuration: 10s}} => more than renewDeadline (10s)
+scheduler: {leaderElection: {retryPeriod: 9s}} => times retryPeriod (9s)
+scheduler: {replicas: 0} => pods with a profile stay Pending
+""")
 # The schema refuses these; a hundred weights then stay below kube-scheduler's int64.
-UNFIT = {
-    "unknown point": (raw("{scores: {}}"), "scores: found an unknown key"),
-    "unknown key of a point": (raw("{score: {on: []}}"), "expected one of disabled, enabled"),
-    "plugin without a name": (raw("{score: {enabled: [{weight: 1}]}}"), "enabled[0].name: found nothing"),
-    "negative weight": (raw("{score: {enabled: [{name: ImageLocality, weight: -1}]}}"), "weight: found -1"),
-    "weight over int32": (
-        raw("{score: {enabled: [{name: ImageLocality, weight: 2147483648}]}}"),
-        "weight: found 2147483648",
-    ),
-    "sum over int64": (
-        raw("{multiPoint: {enabled: [{name: ImageLocality, weight: 92233720368547759}]}}"),
-        "from 0 to 2147483647",
-    ),
-    "unknown argument": (raw("{}", "[{name: NodeAffinity, args: {added: 1}}]"), "args.added: found an unknown key"),
-    "hard affinity weight": (
-        raw("{}", "[{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}}]"),
-        "an integer from 0 to 100",
-    ),
-    "no candidate nodes": (
-        raw("{}", "[{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}]"),
-        "else no node would be considered",
-    ),
-    "constraints without List": (
-        (
-            "scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints: "
-            "[{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]}}}"
-        ),
-        "need defaultingType: List",
-    ),
-    "constraint with a selector": (
-        (
-            "scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List, "
-            "defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway, "
-            "labelSelector: {matchLabels: {a: b}}}]}}]}}}"
-        ),
-        "kube-scheduler deduces it",
-    ),
-    "balanced by weight": (
-        raw("{}", "[{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: 2}]}}]"),
-        "weight: found 2, expected an integer from 0 to 1",
-    ),
-    "scoringStrategy without type": (fit("{resources: [{name: cpu, weight: 1}]}"), "type: found nothing"),
-    "unknown scoringStrategy": (fit("{type: Odd}"), "one of LeastAllocated"),
-    "resource weight 0": (fit("{type: MostAllocated, resources: [{name: cpu, weight: 0}]}"), "0 means 1"),
-    "shape missing": (fit("{type: RequestedToCapacityRatio}"), "expected a shape, for this type"),
-    "shape with another type": (
-        fit("{type: MostAllocated, requestedToCapacityRatio: {shape: [{utilization: 0, score: 1}]}}"),
-        "nothing, for this type",
-    ),
-    "shape without points": (
-        fit("{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: []}}"),
-        "0 entries",
-    ),
-    "utilization over 100": (
-        fit("{type: RequestedToCapacityRatio, requestedToCapacityRatio: {shape: [{utilization: 101, score: 1}]}}"),
-        "utilization: found 101, expected an integer from 0 to 100",
-    ),
-}
-WARNINGS = {
-    "bytes for mebibytes": ("scheduler: {resources: {requests: {memory: 64}}}", "64 is 64 bytes"),
-    "disabled unknown plugin": (raw("{score: {disabled: [{name: Foo}]}}"), "ignores it silently"),
-    "configured unknown plugin": (raw("{}", "[{name: Foo, args: {a: 1}}]"), "ignores it silently"),
-    "weight left out": (raw("{score: {enabled: [{name: TaintToleration}]}}"), "gets 1, not its default 3"),
-    "nothing scores": (raw('{score: {disabled: [{name: "*"}]}}'), "the first node that fits"),
-    "default spreading": (
-        "scheduler: {profiles: {user: {pluginConfig: [{name: NodeAffinity}]}}}",
-        "works against packing",
-    ),
-    "shape with score 0": (
-        fit(
-            "{type: RequestedToCapacityRatio, requestedToCapacityRatio: "
-            "{shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}"
-        ),
-        "is left out of the mean",
-    ),
-    "another scheduler's plugin": (
-        raw("{score: {enabled: [{name: Mine, weight: 5}]}}")[:-1] + ", image: {name: quay.io/me/my-scheduler}}",
-        "must include it",
-    ),
-    "few nodes scored": ("scheduler: {percentageOfNodesToScore: 50}", "is often not scored"),
-    "spread with join": ("scheduler: {profiles: {user: {strategy: spread}}}", "contradicts the strategy spread"),
-    "the scheduler's port of the node": (
-        "scheduler: {hostNetwork: true}\nwebhook: {hostNetwork: true, port: 10259}",
-        "webhook.port: scheduler.port is 10259 too",
-    ),
-}
+UNFIT = profiles("""
+{scores: {}} => scores: found an unknown key
+{score: {on: []}} => expected one of disabled, enabled
+{score: {enabled: [{weight: 1}]}} => enabled[0].name: found nothing
+{score: {enabled: [{name: ImageLocality, weight: -1}]}} => weight: found -1
+{score: {enabled: [{name: ImageLocality, weight: 2147483648}]}} => weight: found 2147483648
+{multiPoint: {enabled: [{name: ImageLocality, weight: 92233720368547759}]}} => from 0 to 2147483647
+{name: NodeAffinity, args: {added: 1}} => args.added: found an unknown key
+{name: InterPodAffinity, args: {hardPodAffinityWeight: 101}} => an integer from 0 to 100
+{name: DefaultPreemption, args: {minCandidateNodesPercentage: 0, minCandidateNodesAbsolute: 0}}
+  => else no node would be considered
+{name: NodeResourcesBalancedAllocation, args: {resources: [{name: cpu, weight: 2}]}}
+  => found 2, expected an integer from 0 to 1
+{name: NodeResourcesFit, args: {scoringStrategy: {resources: [{name: cpu, weight: 1}]}}} => type: found nothing
+{name: NodeResourcesFit, args: {scoringStrategy: {type: Odd}}} => one of LeastAllocated
+{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, resources: [{name: cpu, weight: 0}]}}}
+  => 0 means 1
+{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}} => expected a shape, for this type
+{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated, requestedToCapacityRatio:
+  {shape: [{utilization: 0, score: 1}]}}}} => nothing, for this type
+{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio,
+  requestedToCapacityRatio: {shape: []}}}}
+  => 0 entries
+{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio:
+  {shape: [{utilization: 101, score: 1}]}}}} => utilization: found 101, expected an integer from 0 to 100
+""") + table("""
+scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultConstraints:
+  [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway}]}}]}}} => need defaultingType: List
+scheduler: {profiles: {user: {pluginConfig: [{name: PodTopologySpread, args: {defaultingType: List,
+  defaultConstraints: [{maxSkew: 1, topologyKey: a, whenUnsatisfiable: ScheduleAnyway,
+  labelSelector: {matchLabels: {a: b}}}]}}]}}} => kube-scheduler deduces it
+""")
+WARNINGS = profiles("""
+{score: {disabled: [{name: Foo}]}} => ignores it silently
+{name: Foo, args: {a: 1}} => ignores it silently
+{score: {enabled: [{name: TaintToleration}]}} => gets 1, not its default 3
+{score: {disabled: [{name: "*"}]}} => the first node that fits
+{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio, requestedToCapacityRatio:
+  {shape: [{utilization: 0, score: 10}, {utilization: 100, score: 0}]}}}} => is left out of the mean
+""") + table("""
+scheduler: {resources: {requests: {memory: 64}}} => 64 is 64 bytes
+scheduler: {profiles: {user: {pluginConfig: [{name: NodeAffinity}]}}} => works against packing
+scheduler: {percentageOfNodesToScore: 50} => is often not scored
+scheduler: {profiles: {user: {strategy: spread}}} => contradicts the strategy spread
+{scheduler: {hostNetwork: true}, webhook: {hostNetwork: true, port: 10259}} => webhook.port: scheduler.port is 10259 too
+""")
+OWN_PLUGIN = raw("{score: {enabled: [{name: Mine, weight: 5}]}}")[:-1] + ", image: {name: quay.io/me/my-scheduler}}"
 
 
-@pytest.mark.parametrize("case", ERRORS)
-def test_values_that_can_not_work_are_refused_with_the_reason(case: str) -> None:
-    assert_refused(*ERRORS[case])
+@pytest.mark.parametrize(("text", "reason"), ERRORS)
+def test_values_that_can_not_work_are_refused_with_the_reason(text: str, reason: str) -> None:
+    assert_refused(text, reason)
 
 
-@pytest.mark.parametrize("case", UNFIT)
-def test_what_kube_scheduler_would_not_take_is_said(case: str) -> None:
-    text, reason = UNFIT[case]
+@pytest.mark.parametrize(("text", "reason"), UNFIT)
+def test_what_kube_scheduler_would_not_take_is_said(text: str, reason: str) -> None:
     (fault,) = find_faults(laid(text))
     assert reason in str(fault)
     assert fault.line
 
 
-@pytest.mark.parametrize("case", WARNINGS)
-def test_values_that_surprise_are_warned_of_with_the_reason(case: str) -> None:
-    assert_warned(*WARNINGS[case])
+@pytest.mark.parametrize(("text", "reason"), [*WARNINGS, (OWN_PLUGIN, "must include it")])
+def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: str) -> None:
+    assert_warned(text, reason)
 
 
 def test_the_lint_says_file_line_key_and_reason() -> None:
@@ -195,15 +133,6 @@ def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
 @pytest.mark.parametrize(("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)])
 def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
     assert seconds(text) == expected
-
-
-def test_one_plugin_and_many_without_their_pre_score_are_told_apart() -> None:
-    assert "TaintToleration still scores, and fails for every pod without its" in said(
-        raw("{preScore: {disabled: [{name: TaintToleration}]}}")
-    )
-    assert "PodTopologySpread, InterPodAffinity still score, and fail for every pod without their" in said(
-        raw("{preScore: {disabled: [{name: '*'}]}}")
-    )
 
 
 @pytest.mark.parametrize(
@@ -229,8 +158,8 @@ def test_gates_of_other_minors_are_no_matter() -> None:
     ("profile", "minor"),
     [
         (raw("{placementScore: {disabled: [{name: NodeResourcesFit}]}}"), 36),
-        (raw("{}", "[{name: DynamicResources, args: {filterTimeout: 5s}}]"), 34),
-        (raw("{}", "[{name: DynamicResources, args: {bindingTimeout: 5s}}]"), 36),
+        (raw(config="{name: DynamicResources, args: {filterTimeout: 5s}}"), 34),
+        (raw(config="{name: DynamicResources, args: {bindingTimeout: 5s}}"), 36),
     ],
 )
 def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
@@ -239,18 +168,26 @@ def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
     assert found(profile, Release(kube_version=f"v1.{minor}.0")) == []
 
 
-def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said() -> None:
-    topology = raw("{multiPoint: {enabled: [{name: TopologyPlacementGenerator}]}}")
-    assert "it came with 1.36" in said(topology, Release(kube_version="v1.35.0"))
-    deferred = raw("{multiPoint: {enabled: [{name: DeferredPodScheduling}]}}")
-    assert "it came with 1.37" in said(deferred, Release(kube_version="v1.36.0"))
-    gate = "InPlacePodVerticalScalingSchedulerPreemption"
-    assert f"behind the feature gate {gate}, which is off" in said(deferred, Release(kube_version="v1.37.0"))
-    gang = raw("{multiPoint: {enabled: [{name: GangScheduling}]}}")
-    assert "behind the feature gate GangScheduling, which is off" in said(gang, Release(kube_version="v1.36.0"))
-    on = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, "
-    on += "OpportunisticBatching: false}}, "
-    assert said(gang.replace("{profiles", "{" + on + "profiles"), Release(kube_version="v1.36.0")) == ""
+ON = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, OpportunisticBatching: false}}"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "minor", "expected"),
+    [
+        ("TopologyPlacementGenerator", 35, "it came with 1.36"),
+        ("DeferredPodScheduling", 36, "it came with 1.37"),
+        (
+            *("DeferredPodScheduling", 37),
+            "behind the feature gate InPlacePodVerticalScalingSchedulerPreemption, which is off",
+        ),
+        ("GangScheduling", 36, "behind the feature gate GangScheduling, which is off"),
+    ],
+)
+def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said(plugin: str, minor: int, expected: str) -> None:
+    text, release = raw(f"{{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}"), Release(kube_version=f"v1.{minor}.0")
+    assert expected in said(text, release)
+    if plugin == "GangScheduling":
+        assert said(text.replace("{profiles", f"{{{ON}, profiles"), release) == ""
 
 
 @pytest.mark.parametrize(
