@@ -32,20 +32,12 @@ def test_a_hub_under_a_parent_chart_is_found_and_its_keys_are_named_in_full() ->
         "basehub.jupyterhub.scheduling.userScheduler.enabled: false",
         "basehub.binderhub-service.config.KubernetesBuildExecutor.sticky_builds: false",
     ]
-
-
-def test_builders_of_binderhub_service_replace_both_default_labels() -> None:
-    assert value(imported(BASEHUB), "podClasses.build.home.builders.labels") == {
+    # Both default labels are replaced.
+    assert value(result, "podClasses.build.home.builders.labels") == {
         "app.kubernetes.io/name": "binderhub-service",
         "app.kubernetes.io/component": "docker-api",
     }
-
-
-def test_spare_nodes_and_builders_nodes_are_named() -> None:
-    assert list(unmapped(imported(BASEHUB))) == [
-        "basehub.nodePlaceholder",
-        "basehub.binderhub-service.dockerApi.nodeSelector",
-    ]
+    assert list(unmapped(result)) == ["basehub.nodePlaceholder", "basehub.binderhub-service.dockerApi.nodeSelector"]
 
 
 def test_a_builder_service_that_is_off_is_no_builder() -> None:
@@ -54,14 +46,11 @@ def test_a_builder_service_that_is_off_is_no_builder() -> None:
 
 
 @pytest.mark.parametrize(
-    "nesting", ["", "jupyterhub", "basehub.jupyterhub", "daskhub.jupyterhub", "my-chart.hub-alias"]
+    "above",
+    ["%s", "jupyterhub: {%s}", "basehub: {jupyterhub: {%s}}", "daskhub: {jupyterhub: {%s}}", "my: {alias: {%s}}"],
 )
-def test_a_hub_is_found_wherever_a_parent_chart_puts_it(nesting: str) -> None:
-    text, indent = "", ""
-    for key in filter(None, nesting.split(".")):
-        text += f"{indent}{key}:\n"
-        indent += "  "
-    result = imported(f"other: {{a: 1}}\n{text}{indent}scheduling: {{userPlaceholder: {{replicas: 9}}}}\n")
+def test_a_hub_is_found_wherever_a_parent_chart_puts_it(above: str) -> None:
+    result = imported(f"other: {{a: 1}}\n{above % 'scheduling: {userPlaceholder: {replicas: 9}}'}\n")
     assert placeholder(result)["replicas"] == 9
 
 
@@ -85,9 +74,6 @@ def test_several_hubs_in_one_file_are_a_fault_that_says_how_to_choose() -> None:
     assert "--hub one.jupyterhub" in said
     chosen = import_layers([("hub.yaml", SEVERAL)], hub="two.jupyterhub")
     assert placeholder(chosen)["replicas"] == 7
-
-
-def test_a_hub_that_is_not_there_can_not_be_chosen() -> None:
     with pytest.raises(ValuesError, match=r"no values below jupyterhub, expected one.jupyterhub or two.jupyterhub"):
         import_layers([("hub.yaml", SEVERAL)], hub="jupyterhub")
 
