@@ -30,7 +30,7 @@ LONG_FILES = (
     "install/test_commands_in_the_cluster.py",
     "controllers/test_image_gate_real.py",
     "controllers/test_popular_images.py",
-    "harness/test_real_nodes.py",
+    "harness/test_harness.py",
     "recorder/test_recorder_day.py",
     "scheduler/test_scheduler_model.py",
     "controllers/test_headroom.py",

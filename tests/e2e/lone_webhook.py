@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from roost_core.kube.pki import Certificate, make_authority, sign_leaf
-from tests.builders import policy_document
+from tests.builders import policy_document, review, user_pod
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
 from tests.stack import read_page
@@ -27,25 +27,10 @@ def make_leaf() -> Certificate:
     return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
 
 
-def review_of(name: str = "jupyter-ada") -> bytes:
-    """The review of a user pod's creation."""
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": name, "namespace": "jhub", "labels": {"component": "singleuser-server"}},
-        "spec": {"schedulerName": "default-scheduler", "containers": [{"name": "c", "image": "i"}]},
-    }
-    request = {
-        "uid": f"uid-of-{name}",
-        "kind": {"group": "", "version": "v1", "kind": "Pod"},
-        "resource": {"group": "", "version": "v1", "resource": "pods"},
-        "namespace": "jhub",
-        "name": name,
-        "operation": "CREATE",
-        "object": pod,
-    }
-    review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
-    return json.dumps(review).encode()
+def review_of(body: object = None) -> bytes:
+    """The review of a pod's creation, a user's by default, in the order and with the spaces of kube-apiserver's."""
+    whole = json.loads(review(user_pod() if body is None else body))
+    return json.dumps({key: whole[key] for key in ("kind", "apiVersion", "request")}, separators=(",", ":")).encode()
 
 
 class LoneWebhook:
@@ -110,41 +95,35 @@ class LoneWebhook:
         """Status and text of a page on the metrics port; status 0 while nothing answers."""
         return read_page(self.metrics_port, path)
 
-    def connect(self) -> ssl.SSLSocket:
-        """A TLS connection on which nothing has been sent yet; closed at the end, if not before."""
+    def connect(self, certificate: Path | None = None) -> ssl.SSLSocket:
+        """A TLS connection on which nothing has been sent yet; closed at the end, if not before. certificate: ours."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        if certificate is not None:
+            context.load_cert_chain(certificate)
         plain = socket.create_connection((LOOPBACK, self.port), timeout=30)
         plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection = context.wrap_socket(plain)
         self._connections.append(connection)
         return connection
 
-    def client(self) -> http.client.HTTPConnection:
+    def client(self, certificate: Path | None = None) -> http.client.HTTPConnection:
         """A kept-alive HTTP connection."""
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)
-        connection.sock = self.connect()
+        connection.sock = self.connect(certificate)
         return connection
 
     def post(
-        self,
-        body: bytes,
-        connection: http.client.HTTPConnection | None = None,
-        *,
-        content_type: str = "application/json",
+        self, body: bytes, connection: http.client.HTTPConnection | None = None
     ) -> tuple[int, dict[str, Any], http.client.HTTPMessage]:
         """POST to /mutate: status, the review's response ({} for refusals), headers."""
         given = connection or self.client()
-        try:
-            given.request("POST", "/mutate", body, {"Content-Type": content_type})
-            answer = given.getresponse()
-            text = answer.read()
-        finally:
-            if connection is None:
-                given.close()
-        response = json.loads(text)["response"] if answer.status == 200 else {}
-        return answer.status, response, answer.headers
+        given.request("POST", "/mutate", body, {"Content-Type": "application/json"})
+        answer = given.getresponse()
+        text = answer.read()
+        if connection is None:
+            given.close()
+        return answer.status, json.loads(text)["response"] if answer.status == 200 else {}, answer.headers
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)

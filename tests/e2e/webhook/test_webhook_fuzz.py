@@ -1,16 +1,12 @@
 """A running webhook under 100,000 requests of every kind of wrong: never a 5xx, never a traceback, memory flat."""
 
-import contextlib
-import copy
 import json
 import random
 import ssl
-from collections.abc import Iterator
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests import builders
 from tests.e2e.lone_webhook import LoneWebhook
@@ -23,13 +19,6 @@ CONNECTIONS = 4
 VARIANTS = 3_000
 # What a long-lived Python process may still move between two looks: pages of the allocator, metrics' first samples.
 GROWTH_KIB = 4 * 1024
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[LoneWebhook]:
-    with LoneWebhook(tmp_path, "--drain-seconds=0") as running:
-        wait_until(lambda: running.page("/readyz")[0] == 200, 30, "the webhook to be ready", explain=running.log)
-        yield running
 
 
 def resident_kib(server: LoneWebhook) -> int:
@@ -58,47 +47,36 @@ def request(body: bytes, method: str = "POST", path: str = "/mutate", content_ty
 
 def variants(chance: random.Random) -> list[bytes]:
     """Requests with something wrong at each layer: bytes, JSON, review, pod, HTTP; and some right ones."""
-    pods = [
-        builders.user_pod(),
-        builders.build_pod(),
-        builders.placeholder_pod(),
-        builders.user_pod(
-            affinity=builders.requires_nodes({}, {"matchExpressions": [builders.expression("zone", "a")]})
-        ),
-        builders.build_pod(affinity=builders.prefers_nodes(builders.sticky_term("node-1"))),
-    ]
+    pods = [builders.user_pod(), builders.build_pod(), builders.placeholder_pod()]
     pods += [json.loads(path.read_text()) for path in sorted(PODS.glob("*.json"))]
     reviews = [json.loads(builders.review(pod)) for pod in pods]
-    made: list[bytes] = []
-    while len(made) < VARIANTS:
-        whole = copy.deepcopy(chance.choice(reviews))
-        kind = chance.random()
+
+    def variant() -> bytes:
+        whole, kind = chance.choice(reviews), chance.random()
+        text = json.dumps(whole).encode()
         if kind < 0.1:
-            made.append(request(json.dumps(whole).encode()))
-        elif kind < 0.6:
-            whole["request"]["object"] = mutate(chance, whole["request"]["object"])
-            made.append(request(json.dumps(whole).encode()))
-        elif kind < 0.75:
-            made.append(request(json.dumps(mutate(chance, whole)).encode()))
-        elif kind < 0.85:
-            text = json.dumps(whole).encode()
-            made.append(request(text[: chance.randrange(len(text))]))
-        elif kind < 0.92:
-            damaged = bytearray(json.dumps(whole).encode())
+            return request(text)
+        if kind < 0.6:
+            odd = mutate(chance, whole["request"]["object"])
+            return request(json.dumps({**whole, "request": {**whole["request"], "object": odd}}).encode())
+        if kind < 0.75:
+            return request(json.dumps(mutate(chance, whole)).encode())
+        if kind < 0.85:
+            return request(text[: chance.randrange(len(text))])
+        if kind < 0.92:
+            damaged = bytearray(text)
             for _ in range(chance.randrange(1, 20)):
                 damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-            made.append(request(bytes(damaged)))
-        elif kind < 0.94:
-            made.append(request(b"[" * chance.choice([10, 1000, 200_000])))
-        elif kind < 0.96:
-            made.append(
-                request(json.dumps(whole).encode(), content_type=chance.choice(["text/plain", "", "application/xml"]))
-            )
-        elif kind < 0.98:
-            made.append(request(b"", method=chance.choice(["GET", "PUT", "DELETE", "PATCH"])))
-        else:
-            made.append(request(b"{}", path=chance.choice(["/", "/mutate/", "/../etc", "/%ff", "/metrics"])))
-    return made
+            return request(bytes(damaged))
+        if kind < 0.94:
+            return request(b"[" * chance.choice([10, 1000, 200_000]))
+        if kind < 0.96:
+            return request(text, content_type=chance.choice(["text/plain", "", "application/xml"]))
+        if kind < 0.98:
+            return request(b"", method=chance.choice(["GET", "PUT", "DELETE", "PATCH"]))
+        return request(b"{}", path=chance.choice(["/", "/mutate/", "/../etc", "/%ff", "/metrics"]))
+
+    return [variant() for _ in range(VARIANTS)]
 
 
 def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
@@ -120,9 +98,9 @@ def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
     return int(head.split(b" ", 2)[1]), body
 
 
-def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> dict[int, int]:
+def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> Counter[int]:
     """Send `count` requests on one kept connection, a new one where the server closes; statuses by number."""
-    statuses: dict[int, int] = {}
+    statuses: Counter[int] = Counter()
     connection = server.connect()
     for index in range(count):
         try:
@@ -133,7 +111,7 @@ def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> dict[int
         if status == 0:
             connection.close()
             connection = server.connect()
-        statuses[status] = statuses.get(status, 0) + 1
+        statuses[status] += 1
         assert status < 500, body[:500]
         assert b"Traceback" not in body
         assert b"made-up" not in body
@@ -141,33 +119,27 @@ def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> dict[int
     return statuses
 
 
-def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(server: LoneWebhook) -> None:
-    chance = random.Random(20261121)
-    requests = variants(chance)
+def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(tmp_path: Path) -> None:
+    with LoneWebhook(tmp_path, "--drain-seconds=0") as server:
+        wait_until(lambda: server.page("/readyz")[0] == 200, 30, "the webhook to be ready", explain=server.log)
+        check(server)
 
-    def run(count: int) -> dict[int, int]:
-        total: dict[int, int] = {}
+
+def check(server: LoneWebhook) -> None:
+    requests = variants(random.Random(20261121))
+
+    def run(count: int) -> Counter[int]:
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            for statuses in pool.map(lambda _: send_all(server, requests, count // CONNECTIONS), range(CONNECTIONS)):
-                for status, number in statuses.items():
-                    total[status] = total.get(status, 0) + number
-        return total
+            parts = pool.map(lambda _: send_all(server, requests, count // CONNECTIONS), range(CONNECTIONS))
+            return sum(parts, Counter())
 
     run(WARM_UP)
     before_kib = resident_kib(server)
     statuses = run(REQUESTS - WARM_UP)
     grown_kib = resident_kib(server) - before_kib
-    assert statuses.get(200, 0) > REQUESTS / 3
-    assert statuses.get(400, 0) > 0
-    assert statuses.get(0, 0) == 0, f"connections cut: {statuses}"
+    assert statuses[200] > REQUESTS / 3
+    assert statuses[400] > 0
+    assert statuses[0] == 0, f"connections cut: {statuses}"
     assert grown_kib < GROWTH_KIB, f"{grown_kib} KiB more after {REQUESTS - WARM_UP} requests"
     assert server.process.poll() is None
     assert "0123456789abcdef0123456789abcdef" not in server.log_path.read_text(errors="replace")
-
-
-@pytest.mark.parametrize(("size", "status"), [(1_000_000, 400), (2_500_000, 413), (20_000_000, 413)])
-def test_a_large_body_is_read_or_refused_by_its_size(server: LoneWebhook, size: int, status: int) -> None:
-    with server.connect() as connection:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # refused while we still send
-            connection.sendall(request(b" " * size))
-        assert read_answer(connection)[0] == status

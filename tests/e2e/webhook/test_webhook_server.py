@@ -1,18 +1,18 @@
 """The server alone, over real TLS: kept connections, bodies nobody should send, the end of its life."""
 
+import contextlib
 import http.client
 import json
 import socket
-import ssl
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from roost_core.kube.pki import Certificate, make_authority, sign_leaf
 from tests.builders import policy_document
-from tests.e2e.lone_webhook import LoneWebhook, make_leaf, review_of
+from tests.e2e.lone_webhook import DAY, LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
 from webhook.bounds import MAX_BODY_BYTES
@@ -41,11 +41,13 @@ def raw(webhook: LoneWebhook, data: bytes) -> bytes:
         return answer
 
 
-def test_it_is_ready_and_says_what_it_looked_at(webhook: LoneWebhook) -> None:
-    status, text = webhook.page("/readyz")
-    assert status == 200
-    assert "[+]policy ok: revision" in text
-    assert "[+]certificate ok" in text
+def post_chunks(webhook: LoneWebhook, *chunks: bytes) -> tuple[int, bytes]:
+    """Status and body of the answer to a chunked review."""
+    connection = webhook.client()
+    headers = {"Content-Type": "application/json"}
+    connection.request("POST", "/mutate", iter(chunks), headers, encode_chunked=True)
+    answer = connection.getresponse()
+    return answer.status, answer.read()
 
 
 def test_an_idle_connection_is_reused_after_95_seconds(webhook: LoneWebhook) -> None:
@@ -79,22 +81,9 @@ def test_64_spare_idle_connections_and_64_half_open_ones_block_nobody(webhook: L
 
 def test_a_body_over_the_bound_gets_413_and_the_next_request_is_served(webhook: LoneWebhook) -> None:
     assert webhook.post(b"x" * (MAX_BODY_BYTES + 1))[0] == 413
-    chunked = webhook.client()
-    chunked.request(
-        "POST", "/mutate", iter([b"x" * 1_000_000] * 4), {"Content-Type": "application/json"}, encode_chunked=True
-    )
-    assert chunked.getresponse().status == 413
-    assert webhook.post(review_of())[0] == 200
-
-
-def test_a_chunked_review_is_read_like_any_other(webhook: LoneWebhook) -> None:
-    connection = webhook.client()
-    body = review_of()
-    connection.request(
-        "POST", "/mutate", iter([body[:100], body[100:]]), {"Content-Type": "application/json"}, encode_chunked=True
-    )
-    answer = connection.getresponse()
-    assert json.loads(answer.read())["response"]["allowed"] is True
+    assert post_chunks(webhook, *[b"x" * 1_000_000] * 4)[0] == 413
+    status, answer = post_chunks(webhook, review_of()[:100], review_of()[100:])
+    assert (status, json.loads(answer)["response"]["allowed"]) == (200, True)
 
 
 @pytest.mark.parametrize(
@@ -183,38 +172,6 @@ def test_sigterm_drains(tmp_path: Path) -> None:
         assert "stopped" in webhook.log()
 
 
-def test_no_request_is_lost_while_it_drains(tmp_path: Path) -> None:
-    failures: list[object] = []
-    served = []
-    with LoneWebhook(tmp_path, "--drain-seconds=2") as webhook:
-        is_over = threading.Event()
-
-        def send() -> None:
-            connection: http.client.HTTPConnection | None = None
-            while not is_over.is_set():
-                try:
-                    connection = connection or webhook.client()
-                    answer = webhook.post(review_of(), connection)
-                    served.append(answer[0])
-                    if answer[2]["connection"] == "close":
-                        connection = None
-                except (OSError, http.client.HTTPException) as error:
-                    failures.append(error)
-
-        threads = [threading.Thread(target=send) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        time.sleep(0.5)
-        webhook.terminate()
-        time.sleep(1.5)  # within the drain; what follows it is for the Service's endpoints to keep away
-        is_over.set()
-        for thread in threads:
-            thread.join()
-        assert failures == []
-        assert set(served) == {200}
-        assert webhook.process.wait(10) == 0
-
-
 def test_a_second_signal_ends_the_drain(tmp_path: Path) -> None:
     with LoneWebhook(tmp_path, "--drain-seconds=60") as webhook:
         webhook.terminate()
@@ -232,25 +189,43 @@ def test_a_port_in_use_is_an_error_of_one_line(tmp_path: Path) -> None:
     assert line.startswith(f"roost webhook: {LOOPBACK}:{port} can't be listened on")
 
 
-def test_a_changed_certificate_is_served_to_new_connections_and_drops_no_old_one(tmp_path: Path) -> None:
-    with LoneWebhook(tmp_path) as webhook:
-        kept = webhook.client()
-        webhook.post(review_of(), kept)
-        before = webhook.connect().getpeercert(binary_form=True)
-        leaf = make_leaf()
-        webhook.use_leaf(leaf)
+START, LIFE = 1_700_000_000.0, 36_500 * DAY
+NAME = "kube-apiserver-to-webhooks"
 
-        def is_new() -> bool:
-            return webhook.connect().getpeercert(binary_form=True) != before
 
-        wait_until(is_new, 10, "the new certificate")
-        assert webhook.connect().getpeercert(binary_form=True) == ssl.PEM_cert_to_DER_cert(
-            leaf.certificate_pem.decode()
-        )
-        assert webhook.post(review_of(), kept)[0] == 200
-        # Half of a renewal: the key of another certificate.
-        (tmp_path / "tls.key").write_bytes(make_leaf().key_pem)
-        wait_until(lambda: "certificate rejected" in webhook.log(), 10, "the rejection in the log")
-        assert webhook.post(review_of())[0] == 200
-        assert "the last change was rejected" in webhook.page("/readyz")[1]
-        assert "PRIVATE" not in webhook.log()
+def status_of(webhook: LoneWebhook, authority: Certificate | None, name: str = NAME) -> int:
+    """The status of one review, sent with a certificate of a CA or with none; 0: the connection ends before it."""
+    path = webhook.folder / "client.pem" if authority is not None else None
+    if authority is not None and path is not None:
+        leaf = sign_leaf(authority, (name,), START, LIFE, for_client=True)
+        path.write_bytes(leaf.certificate_pem + leaf.key_pem)
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        return webhook.post(review_of(), webhook.client(path))[0]
+    return 0
+
+
+def test_reviews_come_only_from_who_shows_a_certificate_of_the_ca_and_the_ca_is_followed(tmp_path: Path) -> None:
+    ours, theirs = (make_authority(f"clients-{number}", START, LIFE) for number in range(2))
+    ca_path = tmp_path / "ca.crt"
+    ca_path.write_bytes(ours.certificate_pem)
+    with LoneWebhook(tmp_path, f"--client-ca={ca_path}") as webhook:
+        assert status_of(webhook, ours) == 200
+        assert status_of(webhook, ours, "somebody-else") == 200
+        assert status_of(webhook, theirs) == 0
+        assert status_of(webhook, None) == 0
+        assert webhook.page("/livez")[0] == 200
+        ca_path.write_bytes(theirs.certificate_pem)
+        wait_until(lambda: status_of(webhook, theirs) == 200, 20, "the other CA to count")
+        assert status_of(webhook, ours) == 0
+        ca_path.write_text("no certificate")
+        wait_until(lambda: "the clients' CA can't be loaded" in webhook.log(), 20, "the refusal in the log")
+        assert status_of(webhook, theirs) == 200
+
+
+def test_with_a_common_name_no_other_certificate_of_the_ca_counts(tmp_path: Path) -> None:
+    ours = make_authority("clients", START, LIFE)
+    (tmp_path / "ca.crt").write_bytes(ours.certificate_pem)
+    with LoneWebhook(tmp_path, f"--client-ca={tmp_path / 'ca.crt'}", f"--client-name={NAME}") as webhook:
+        assert status_of(webhook, ours) == 200
+        assert status_of(webhook, ours, "node-1") == 0
+        assert status_of(webhook, None) == 0
