@@ -15,60 +15,61 @@ from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, ValueSource
+from tests.unit.generator.linted import table
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
 
-ACCEPTED = [
-    "podClasses: {dask: {match: {labels: {app: dask}}, profile: user}}",
-    "podClasses: {user: null}",
-    "podClasses: {build: {home: null}}",
-    "podClasses: {user: {warm: null}, build: {warm: {}}}",
-    "podClasses: {user: {warm: {podsPerNode: 0, spare: -5, nodes: 30}}}",
-    "podClasses: {user: {match: {namespaceSelector: {}}}}",
-    "placeholders: []",
-    "placeholders: [{name: a, replicas: 5.0}]",
-    "global: {anything: [goes, {here: null}]}",
-    "webhook: {pdb: {maxUnavailable: 50%}, resources: {limits: null}}",
-    "scheduler: {resources: {requests: {cpu: 1, memory: 0.5Gi, ephemeral-storage: 1e9}}}",
-    "singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}",
-    "singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}",
-    "scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}",
-    "commonLabels: {a.b/c: ''}",
-]
-
-REFUSED = [
-    "podClasses: {Dask: {match: {labels: {app: dask}}}}",
-    "podClasses: {a.b: {match: {labels: {app: dask}}}}",
-    "podClasses: {dask: {}}",
-    "podClasses: {dask: {match: {labels: {}}}}",
-    "podClasses: {user: {join: {user: 0}}}",
-    "podClasses: {user: {resources: {nvidia.com/gpu: 1}}}",
-    "podClasses: {build: {home: {weights: []}}}",
-    "podClasses: {user: {warm: true}}",
-    "podClasses: {user: {warm: {nodes: 31}}}",
-    "podClasses: {user: {warm: {seats: 3}}}",
-    "podClasses: {build: {home: {key: [{annotation: a, label: b}]}}}",
-    "placeholders: [{name: a}]",
-    "placeholders: [{replicas: 1}]",
-    "placeholders: [{name: a_b, replicas: 1}]",
-    "placeholders: {name: a}",
-    "scheduler: {profiles: {user: {strategy: packed}}}",
-    "scheduler: {percentageOfNodesToScore: 0}",
-    "scheduler: {leaderElection: {leaseDuration: 15}}",
-    "scheduler: {resources: {requests: {cpu: 1 core}}}",
-    "webhook: {timeoutSeconds: 31}",
-    "webhook: {url: http://x}",
-    "webhook: {replicas: true}",
-    "webhook: {replicas: 1.5}",
-    "image: {tag: 1.10}",
-    "commonLabels: {a: 1}",
-    "commonLabels: {'a b': x}",
-    "commonLabels: {a: yes}",
-    "enabled: 'true'",
-    "imageGate: null",
-    'singleuser: {profileList: ["not a map"]}',
-]
+ACCEPTED = """
+podClasses: {dask: {match: {labels: {app: dask}}, profile: user}}
+podClasses: {user: null}
+podClasses: {build: {home: null}}
+podClasses: {user: {warm: null}, build: {warm: {}}}
+podClasses: {user: {warm: {podsPerNode: 0, spare: -5, nodes: 30}}}
+podClasses: {user: {match: {namespaceSelector: {}}}}
+placeholders: []
+placeholders: [{name: a, replicas: 5.0}]
+global: {anything: [goes, {here: null}]}
+webhook: {pdb: {maxUnavailable: 50%}, resources: {limits: null}}
+scheduler: {resources: {requests: {cpu: 1, memory: 0.5Gi, ephemeral-storage: 1e9}}}
+singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}
+singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}
+scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}
+commonLabels: {a.b/c: ''}
+"""
+REFUSED = """
+podClasses: {Dask: {match: {labels: {app: dask}}}}
+podClasses: {a.b: {match: {labels: {app: dask}}}}
+podClasses: {dask: {}}
+podClasses: {dask: {match: {labels: {}}}}
+podClasses: {user: {join: {user: 0}}}
+podClasses: {user: {resources: {nvidia.com/gpu: 1}}}
+podClasses: {build: {home: {weights: []}}}
+podClasses: {user: {warm: true}}
+podClasses: {user: {warm: {nodes: 31}}}
+podClasses: {user: {warm: {seats: 3}}}
+podClasses: {user: {profile: "user\\n"}}
+podClasses: {build: {home: {key: [{annotation: a, label: b}]}}}
+placeholders: [{name: a}]
+placeholders: [{replicas: 1}]
+placeholders: [{name: a_b, replicas: 1}]
+placeholders: {name: a}
+scheduler: {profiles: {user: {strategy: packed}}}
+scheduler: {percentageOfNodesToScore: 0}
+scheduler: {leaderElection: {leaseDuration: 15}}
+scheduler: {resources: {requests: {cpu: 1 core}}}
+webhook: {timeoutSeconds: 31}
+webhook: {url: http://x}
+webhook: {replicas: true}
+webhook: {replicas: 1.5}
+image: {tag: 1.10}
+commonLabels: {a: 1}
+commonLabels: {'a b': x}
+commonLabels: {a: yes}
+enabled: 'true'
+imageGate: null
+singleuser: {profileList: ["not a map"]}
+"""
 
 
 def merged(text: str = "", *sets: str) -> Merged:
@@ -77,11 +78,6 @@ def merged(text: str = "", *sets: str) -> Merged:
 
 def faults(text: str = "", *sets: str) -> list[str]:
     return [str(fault) for fault in find_faults(merged(text, *sets))]
-
-
-def test_the_defaults_fit_the_schema() -> None:
-    values = coalesce({}, DEFAULTS.values)
-    assert find_faults(Merged(values, merged().places)) == []
 
 
 def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_template() -> None:
@@ -106,28 +102,64 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
     assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []
 
 
-TOLERATION = "webhook: {tolerations: [%s]}"
-TERM = "placeholders: [{name: a, replicas: 0, requiredNodeTerms: [%s]}]"
-EXPRESSION = TERM % "{matchExpressions: [{key: a, operator: %s}]}"
-SHARED = "sharedPools: {namespaceSelector: {matchExpressions: [{key: a, operator: %s}]}}"
+SAID = table(
+    r"""
+placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: In}]}]}]
+  => values: found nothing, expected at least one value for In
+placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: NotIn, values: []}]}]}]
+  => values: found 0 entries, expected at least 1
+placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]}]
+  => values[0]: found "x", expected one integer in quotes
+placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: []}]}]
+  => a term without any matches nothing
+sharedPools: {namespaceSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}
+  => sharedPools.namespaceSelector.matchExpressions[0].values: found 1 entries
+webhook: {tolerations: [{operator: Equal, value: a}]} => Exists where key is empty
+webhook: {tolerations: [{operator: Exists, key: a, value: b}]} => nothing for operator Exists
+webhook: {tolerations: [{operator: Exists, tolerationSeconds: 3}]} => NoExecute where tolerationSeconds is set
+placeholders: [{name: a, replicas: 0, learn: {quantile: 2, min: 0, max: 9, bootSeconds: 300, timeZone: UTC}}]
+  => learn.quantile: found 2, expected a number above 0 and below 1.
+events: {booked: [{name: "", people: 5, start: 0 8 * * 1, timeZone: UTC}]}
+  => name: found "", expected a name of 1 to 100 letters.
+events: {booked: [{name: a, people: 5, start: nope, timeZone: UTC}]}
+  => start: found "nope", expected a time. Write a cron expression
+webhook: {replica: 3} => prod.yaml:1: webhook.replica: found an unknown key, expected a key of chart/values.yaml. \
+Did you mean replicas?
+imageGate: {mode: off} => write "off"
+scheduler: {leaderElection: null}
+  => prod.yaml:1: scheduler.leaderElection: found nothing, expected a map. Set it; null removes the default.
+placeholders: [{name: x, replicas: five}] => prod.yaml:1: placeholders[0].replicas: found "five", \
+expected an integer from 0 to 100000. Write a number without quotes.
+""".replace("\\\n", "")
+)
+TERMS = ", ".join(["{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"] * 101)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (EXPRESSION % "In", "values: found nothing, expected at least one value for In"),
-        (EXPRESSION % "NotIn, values: []", "values: found 0 entries, expected at least 1"),
-        (EXPRESSION % "Gt, values: [x]", 'values[0]: found "x", expected one integer in quotes'),
-        (SHARED % "Exists, values: [b]", "sharedPools.namespaceSelector.matchExpressions[0].values: found 1 entries"),
-        (TERM % "{matchExpressions: []}", "a term without any matches nothing"),
-        (TOLERATION % "{operator: Equal, value: a}", "Exists where key is empty"),
-        (TOLERATION % "{operator: Exists, key: a, value: b}", "nothing for operator Exists"),
-        (TOLERATION % "{operator: Exists, tolerationSeconds: 3}", "NoExecute where tolerationSeconds is set"),
+        *SAID,
+        (
+            f"podClasses: {{user: {{preferredNodeTerms: [{TERMS}]}}}}",
+            "podClasses.user.preferredNodeTerms: found 101 entries, expected at most 100",
+        ),
     ],
 )
-def test_what_the_api_server_would_refuse_is_said(text: str, reason: str) -> None:
+def test_what_would_be_refused_is_said_with_its_place_and_what_is_accepted(text: str, reason: str) -> None:
     (fault,) = faults(text)
     assert reason in fault
+
+
+def test_the_defaults_fit_the_schema_and_a_fault_has_its_line_or_flag() -> None:
+    assert find_faults(Merged(coalesce({}, DEFAULTS.values), merged().places)) == []
+    assert faults("placeholders:\n  - name: x\n    replicas: five\n")[0].startswith(
+        "prod.yaml:3: placeholders[0].replicas"
+    )
+    assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n")[0].startswith("prod.yaml:3: scheduler.leader")
+    (found,) = faults("", "scheduler.replicas=many")
+    assert found.startswith(
+        '--set scheduler.replicas=many: scheduler.replicas: found "many", expected an integer from 0'
+    )
 
 
 def patterns(schema: Any) -> Iterator[str]:
@@ -150,37 +182,6 @@ def test_patterns_mean_the_same_to_helm_and_to_python() -> None:
         re.compile(pattern)
 
 
-def test_a_last_newline_is_no_end_of_a_name() -> None:
-    assert faults('podClasses: {user: {profile: "user\\n"}}') != []
-
-
-def test_a_wrong_type_is_said_with_file_line_key_and_fix() -> None:
-    assert faults("placeholders:\n  - name: x\n    replicas: five\n") == [
-        (
-            'prod.yaml:3: placeholders[0].replicas: found "five", expected an integer from 0 to 100000. '
-            "Write a number without quotes."
-        )
-    ]
-
-
-def test_what_is_accepted_is_said_where_a_type_alone_does_not_tell() -> None:
-    learn = "{quantile: 2, min: 0, max: 9, bootSeconds: 300, timeZone: UTC}"
-    (quantile,) = faults(f"placeholders: [{{name: a, replicas: 0, learn: {learn}}}]")
-    assert "learn.quantile: found 2, expected a number above 0 and below 1." in quantile
-    name, start = faults('events: {booked: [{name: "", people: 5, start: nope, timeZone: UTC}]}')
-    assert 'name: found "", expected a name of 1 to 100 letters.' in name
-    assert 'start: found "nope", expected a time. Write a cron expression' in start
-
-
-def test_an_unknown_key_is_said_with_the_nearest_known_one() -> None:
-    assert faults("webhook:\n  replica: 3\n") == [
-        (
-            "prod.yaml:2: webhook.replica: found an unknown key, expected a key of chart/values.yaml. "
-            "Did you mean replicas?"
-        )
-    ]
-
-
 @pytest.mark.parametrize(
     ("key", "shown"),
     [
@@ -198,32 +199,12 @@ def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown:
     )
 
 
-def test_a_fault_of_the_command_line_names_the_flag() -> None:
-    found = faults("", "scheduler.replicas=many")
-    assert found == [
-        (
-            '--set scheduler.replicas=many: scheduler.replicas: found "many", expected an integer from 0 to 10. '
-            "Write a number without quotes."
-        )
-    ]
-
-
-def test_a_key_that_a_null_took_away_is_said_where_the_null_stands() -> None:
-    assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n") == [
-        "prod.yaml:3: scheduler.leaderElection: found nothing, expected a map. Set it; null removes the default."
-    ]
-
-
-def test_an_unquoted_off_is_explained() -> None:
-    assert 'write "off"' in faults("imageGate: {mode: off}")[0]
-
-
-@pytest.mark.parametrize("text", ACCEPTED)
+@pytest.mark.parametrize("text", ACCEPTED.strip().splitlines())
 def test_what_an_operator_may_write_is_accepted(text: str) -> None:
     assert faults(text) == []
 
 
-@pytest.mark.parametrize("text", REFUSED)
+@pytest.mark.parametrize("text", REFUSED.strip().splitlines())
 def test_what_can_not_be_meant_is_refused(text: str) -> None:
     assert faults(text) != []
 
@@ -233,28 +214,9 @@ def test_control_characters_are_refused_at_any_depth_of_open_values() -> None:
     assert find_faults(Merged(values, merged().places)) != []
 
 
-_SCALARS: list[object] = [
-    None,
-    True,
-    False,
-    0,
-    1,
-    -1,
-    5,
-    101,
-    0.5,
-    5.0,
-    "",
-    "a",
-    "A b",
-    "1Gi",
-    "on",
-    "a.b/c",
-    "a\n",
-    "é",
-]
+TEXTS = ["", "a", "A b", "1Gi", "on", "a.b/c", "a\n", "é"]
 _VALUES = st.recursive(
-    st.sampled_from(_SCALARS),
+    st.sampled_from([None, True, False, 0, 1, -1, 5, 101, 0.5, 5.0, *TEXTS]),
     lambda inner: (
         st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "a", "cpu", "x y"]), inner, max_size=2)
     ),
@@ -343,12 +305,3 @@ def _unbounded(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 def test_every_list_and_map_of_the_values_is_bounded() -> None:
     assert list(_unbounded(SCHEMA)) == []
-
-
-def test_more_terms_than_a_review_can_bear_are_refused_with_their_key_and_number() -> None:
-    term = "{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"
-    text = f"podClasses: {{user: {{preferredNodeTerms: [{', '.join([term] * 101)}]}}}}"
-    (fault,) = faults(text)
-    assert "podClasses.user.preferredNodeTerms" in fault
-    assert "101 entries" in fault
-    assert "at most 100" in fault

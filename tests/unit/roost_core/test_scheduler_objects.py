@@ -4,6 +4,7 @@ import datetime as dt
 from typing import Any
 
 import pytest
+import yaml
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import read_node
@@ -16,175 +17,12 @@ from roost_core.objects.timestamps import read_moment
 MIB = 2**20
 
 
+def container(**requests: str) -> dict[str, Any]:
+    return {"name": "c", "image": "i", "resources": {"requests": requests}}
+
+
 def spec(**body: Any) -> PodSpec:
     return read_pod({"metadata": {"name": "p"}, "spec": {"containers": [], **body}}).spec
-
-
-def container(restart: str | None = None, **requests: str) -> dict[str, Any]:
-    more = {"restartPolicy": restart} if restart else {}
-    return {"name": "c", "image": "i", "resources": {"requests": requests}, **more}
-
-
-class TestRequests:
-    def test_containers_add_up_and_the_whole_is_rounded_up_once(self) -> None:
-        found = spec(containers=[container(cpu="0.0003", memory="0.4"), container(cpu="100.4m", memory="1Ki")])
-        assert dict(found.requests) == {"cpu": 101, "memory": 1025}
-
-    def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(self) -> None:
-        def requested(condition: list[dict[str, str]]) -> dict[str, int]:
-            status = {
-                "containerStatuses": [
-                    {
-                        "name": "c",
-                        "resources": {"requests": {"cpu": "2", "memory": "1Gi"}},
-                        "allocatedResources": {"cpu": "1", "memory": "2Gi"},
-                    }
-                ],
-                "conditions": condition,
-            }
-            body = {"metadata": {"name": "p"}, "spec": {"containers": [container(cpu="4")]}, "status": status}
-            return dict(read_pod(body).spec.requests)
-
-        assert requested([]) == {"cpu": 4000, "memory": 2048 * MIB}
-        assert requested([{"type": "PodResizePending", "reason": "Infeasible"}])["cpu"] == 2000
-
-
-class TestPods:
-    def test_what_scheduling_needs_is_read(self) -> None:
-        state = read_pod(
-            {
-                "metadata": {
-                    "name": "placeholder-0",
-                    "namespace": "jhub",
-                    "uid": "u",
-                    "labels": {"app": "a"},
-                    "annotations": {"roost.hub.jupyter.org/opt-out": "true", "someone/else": "x"},
-                    "creationTimestamp": "2026-11-21T17:50:29Z",
-                    "deletionTimestamp": "2026-11-21T17:51:29Z",
-                    "ownerReferences": [{"kind": "StatefulSet", "name": "placeholder", "uid": "s", "controller": True}],
-                },
-                "spec": {
-                    "nodeName": "a",
-                    "priority": -10,
-                    "preemptionPolicy": "Never",
-                    "schedulerName": "mine",
-                    "containers": [container()],
-                    "volumes": [{"persistentVolumeClaim": {"claimName": "home"}}, {"image": {"reference": "r:1"}}],
-                },
-                "status": {
-                    "phase": "Running",
-                    "startTime": "2026-11-21T17:50:30Z",
-                    "conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}],
-                },
-            }
-        )
-        assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/placeholder-0", "u", "a", "Running")
-        assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
-        assert state.started is not None
-        assert state.started - state.created == 1
-        assert state.leaving
-        assert state.preempted
-        assert state.owner == Owner("StatefulSet", "placeholder", "s")
-        assert state.annotations == {"roost.hub.jupyter.org/opt-out": "true"}
-        assert state.spec.volume_images == ("r:1",)
-
-    def test_containers_are_kept_only_when_they_are_asked_for(self) -> None:
-        waiting = {"waiting": {"reason": "ImagePullBackOff", "message": "no such host"}}
-        body = {
-            "metadata": {"name": "p"},
-            "spec": {"containers": [container()], "initContainers": [{"name": "i", "image": "init:1"}]},
-            "status": {
-                "containerStatuses": [{"name": "c", "image": "full/i", "imageID": "", "state": waiting}],
-                "initContainerStatuses": [
-                    {"name": "i", "imageID": "sha256:1", "state": {"terminated": {"exitCode": 0}}}
-                ],
-            },
-        }
-        assert read_pod(body).containers == ()
-        main, init = read_pod(body, keep_containers=True).containers
-        assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
-        assert (init.image_id, init.init, init.terminated, init.running) == ("sha256:1", True, True, False)
-
-    def test_equal_specs_become_one_object_through_a_pool(self) -> None:
-        pool: dict[PodSpec, PodSpec] = {}
-        bodies: list[dict[str, Any]] = [
-            {"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"
-        ]
-        first, second = (read_pod(body, specs=pool) for body in bodies)
-        assert first.spec is second.spec
-
-    @pytest.mark.parametrize(
-        "body",
-        [
-            None,
-            [],
-            {},
-            {"spec": []},
-            {"spec": {"containers": {}}},
-            {"spec": {"containers": ["c"]}},
-            {"spec": {"containers": [{"image": 1}]}},
-            {"spec": {"containers": [{"resources": {"requests": {"cpu": "much"}}}]}},
-            {"spec": {"priority": "high"}},
-            {"spec": {"priority": True}},
-            {"spec": {"nodeSelector": {"a": 1}}},
-            {
-                "spec": {
-                    "affinity": {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": "1"}]}}
-                }
-            },
-            {"spec": {"tolerations": [None]}},
-            {"spec": {}, "metadata": {"labels": ["a"]}},
-            {"spec": {}, "status": {"conditions": {}}},
-        ],
-    )
-    def test_what_is_no_pod_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(MalformedObjectError):
-            read_pod(body)
-
-
-class TestNodes:
-    def test_what_scheduling_needs_is_read(self) -> None:
-        state = read_node(
-            {
-                "metadata": {
-                    "name": "a",
-                    "uid": "u",
-                    "labels": {"x": "y"},
-                    "creationTimestamp": "2026-11-21T17:50:29Z",
-                },
-                "spec": {"unschedulable": True, "taints": [{"key": "k", "effect": "NoSchedule"}]},
-                "status": {
-                    "allocatable": {"cpu": "3900m", "memory": "8Gi", "pods": "110", "example.com/gpu": "2", "odd": "1"},
-                    "images": [{"names": ["i@sha256:1", "i:1"], "sizeBytes": 5}, {"names": None}],
-                    "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-11-21T17:51:29Z"}],
-                },
-            }
-        )
-        assert state.taints == (Taint("k", "", "NoSchedule"),)
-        assert (state.unschedulable, state.ready) == (True, True)
-        assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
-        assert state.images == {"i@sha256:1": 5, "i:1": 5}
-        assert state.ready_since is not None
-        assert state.ready_since - state.created == 60
-
-    @pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
-    def test_what_is_no_node_raises_one_error_and_no_other(self, body: Any) -> None:
-        with pytest.raises(MalformedObjectError):
-            read_node(body)
-
-
-@pytest.mark.parametrize(
-    "text", ["1970-01-01T00:00:00Z", "2024-02-29T23:59:60Z", "2000-03-01T01:02:03.5+02:00", "2026-11-21T17:50:29-05:30"]
-)
-def test_moments_are_seconds_since_1970(text: str) -> None:
-    leap = text.replace(":60Z", ":59Z")
-    expected = dt.datetime.fromisoformat(leap).timestamp() + (leap != text)
-    assert read_moment(text) == expected
-
-
-@pytest.mark.parametrize("text", [None, 5, "", "yesterday", "2026-11-21", "2026-11-21T17:50:29"])
-def test_what_is_no_moment_is_none(text: Any) -> None:
-    assert read_moment(text) is None
 
 
 def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing() -> None:
@@ -195,19 +33,30 @@ def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing
     assert spec().required_node_terms is None
 
 
-def test_requests_that_are_remembered_differ_by_all_that_they_follow_from() -> None:
-    main = {"name": "main", "resources": {"requests": {"cpu": "1"}}}
-    init = {"name": "init", "resources": {"requests": {"cpu": "2"}}}
-    specs: list[dict[str, Any]] = [
-        {"containers": [main]},
-        {"containers": [main, main]},
-        {"containers": [main], "initContainers": [init]},
-        {"containers": [main], "initContainers": [{**init, "restartPolicy": "Always"}]},
-        {"containers": [main], "resources": {"requests": {"cpu": "7"}}},
-        {"containers": [main], "overhead": {"cpu": "500m"}},
-    ]
-    for _ in range(2):
-        assert [dict(read_requests(spec))["cpu"] for spec in specs] == [1000, 2000, 2000, 3000, 7000, 1500]
+@pytest.mark.parametrize(
+    ("text", "cpu"),
+    [
+        ("{containers: [{resources: {requests: {cpu: 0.0003}}}, {resources: {requests: {cpu: 100.4m}}}]}", 101),
+        ("{containers: [{resources: {requests: {cpu: 1}}}]}", 1000),
+        ("{containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 1}}}]}", 2000),
+        (
+            "{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 2}}}]}",
+            2000,
+        ),
+        (
+            "{containers: [&c {resources: {requests: {cpu: 1}}}], initContainers: [{<<: *c, restartPolicy: Always}]}",
+            2000,
+        ),
+        ("{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 7}}}", 7000),
+        ("{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 500m}}", 1500),
+    ],
+)
+def test_requests_follow_from_all_containers_and_are_rounded_up_once(text: str, cpu: int) -> None:
+    # The second answer is remembered.
+    assert [dict(read_requests(yaml.safe_load(text)))["cpu"] for _ in range(2)] == [cpu, cpu]
+
+
+def test_requests_too_deep_or_too_large_to_be_remembered_are_read_or_refused() -> None:
     too_deep: Any = {}
     for _ in range(300):
         too_deep = {"deep": too_deep}
@@ -215,3 +64,129 @@ def test_requests_that_are_remembered_differ_by_all_that_they_follow_from() -> N
     assert dict(read_requests({"containers": [deep]})) == {"cpu": 1000}
     with pytest.raises(MalformedObjectError):
         read_requests({"containers": [{"resources": {"requests": {"cpu": 10**30 * 1.5e300}}}]})
+
+
+@pytest.mark.parametrize(
+    ("conditions", "cpu"), [("[]", 4000), ("[{type: PodResizePending, reason: Infeasible}]", 2000)]
+)
+def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(
+    conditions: str, cpu: int
+) -> None:
+    body = yaml.safe_load(f"""
+        metadata: {{name: p}}
+        spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 4}}}}}}]}}
+        status:
+          containerStatuses:
+            - {{name: c, resources: {{requests: {{cpu: 2, memory: 1Gi}}}}, allocatedResources: {{cpu: 1, memory: 2Gi}}}}
+          conditions: {conditions}
+        """)
+    found = dict(read_pod(body).spec.requests)
+    assert (found["cpu"], found["memory"]) == (cpu, 2048 * MIB)
+
+
+def test_what_scheduling_needs_of_a_pod_is_read() -> None:
+    state = read_pod(
+        yaml.safe_load("""
+        metadata:
+          name: placeholder-0
+          namespace: jhub
+          uid: u
+          labels: {app: a}
+          annotations: {roost.hub.jupyter.org/opt-out: "true", someone/else: x}
+          creationTimestamp: "2026-11-21T17:50:29Z"
+          deletionTimestamp: "2026-11-21T17:51:29Z"
+          ownerReferences: [{kind: StatefulSet, name: placeholder, uid: s, controller: true}]
+        spec:
+          nodeName: a
+          priority: -10
+          preemptionPolicy: Never
+          schedulerName: mine
+          containers: [{name: c, image: i}]
+          volumes: [{persistentVolumeClaim: {claimName: home}}, {image: {reference: "r:1"}}]
+        status:
+          phase: Running
+          startTime: "2026-11-21T17:50:30Z"
+          conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler}]
+        """)
+    )
+    assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/placeholder-0", "u", "a", "Running")
+    assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
+    assert state.started is not None
+    assert state.started - state.created == 1
+    assert (state.leaving, state.preempted) == (True, True)
+    assert state.owner == Owner("StatefulSet", "placeholder", "s")
+    assert state.annotations == {"roost.hub.jupyter.org/opt-out": "true"}
+    assert state.spec.volume_images == ("r:1",)
+
+
+def test_containers_are_kept_only_when_they_are_asked_for() -> None:
+    body = yaml.safe_load("""
+        metadata: {name: p}
+        spec: {containers: [{name: c, image: i}], initContainers: [{name: i, image: "init:1"}]}
+        status:
+          containerStatuses:
+            - {name: c, image: full/i, imageID: "", state: {waiting: {reason: ImagePullBackOff, message: no such host}}}
+          initContainerStatuses: [{name: i, imageID: "sha256:1", state: {terminated: {exitCode: 0}}}]
+        """)
+    assert read_pod(body).containers == ()
+    main, init = read_pod(body, keep_containers=True).containers
+    assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
+    assert (init.image_id, init.init, init.terminated, init.running) == ("sha256:1", True, True, False)
+
+
+def test_equal_specs_become_one_object_through_a_pool() -> None:
+    pool: dict[PodSpec, PodSpec] = {}
+    bodies = [{"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"]
+    first, second = (read_pod(body, specs=pool) for body in bodies)
+    assert first.spec is second.spec
+
+
+def test_what_scheduling_needs_of_a_node_is_read() -> None:
+    state = read_node(
+        yaml.safe_load("""
+        metadata: {name: a, uid: u, labels: {x: "y"}, creationTimestamp: "2026-11-21T17:50:29Z"}
+        spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
+        status:
+          allocatable: {cpu: 3900m, memory: 8Gi, pods: "110", example.com/gpu: "2", odd: "1"}
+          images: [{names: ["i@sha256:1", "i:1"], sizeBytes: 5}, {names: null}]
+          conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-11-21T17:51:29Z"}]
+        """)
+    )
+    assert state.taints == (Taint("k", "", "NoSchedule"),)
+    assert (state.unschedulable, state.ready) == (True, True)
+    assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
+    assert state.images == {"i@sha256:1": 5, "i:1": 5}
+    assert state.ready_since is not None
+    assert state.ready_since - state.created == 60
+
+
+@pytest.mark.parametrize(
+    "text",
+    """null | [] | {} | {spec: []} | {spec: {containers: {}}} | {spec: {containers: [c]}}
+    {spec: {containers: [{image: 1}]}} | {spec: {containers: [{resources: {requests: {cpu: much}}}]}}
+    {spec: {priority: high}} | {spec: {priority: true}} | {spec: {nodeSelector: {a: 1}}} | {spec: {tolerations: [null]}}
+    {spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: "1"}]}}}}
+    {spec: {}, metadata: {labels: [a]}} | {spec: {}, status: {conditions: {}}}""".replace("\n", "|").split("|"),
+)
+def test_what_is_no_pod_raises_one_error_and_no_other(text: str) -> None:
+    with pytest.raises(MalformedObjectError):
+        read_pod(yaml.safe_load(text))
+
+
+@pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
+def test_what_is_no_node_raises_one_error_and_no_other(body: Any) -> None:
+    with pytest.raises(MalformedObjectError):
+        read_node(body)
+
+
+@pytest.mark.parametrize(
+    "text", ["1970-01-01T00:00:00Z", "2024-02-29T23:59:60Z", "2000-03-01T01:02:03.5+02:00", "2026-11-21T17:50:29-05:30"]
+)
+def test_moments_are_seconds_since_1970(text: str) -> None:
+    leap = text.replace(":60Z", ":59Z")
+    assert read_moment(text) == dt.datetime.fromisoformat(leap).timestamp() + (leap != text)
+
+
+@pytest.mark.parametrize("text", [None, 5, "", "yesterday", "2026-11-21", "2026-11-21T17:50:29"])
+def test_what_is_no_moment_is_none(text: Any) -> None:
+    assert read_moment(text) is None
