@@ -35,24 +35,20 @@ def test_who_is_left_alone_and_why() -> None:
     own["metadata"]["labels"] |= {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "webhook"}
     bodies = (opted_out, mirror, bound, daemon, own)
     assert list(map(untouched, bodies)) == ["opt-out", "mirror-pod", "node-name", "daemon-set", "own-pod"]
+    own["metadata"]["labels"] = {"component": "hub"}
+    assert untouched(own) == untouched(user_pod(), namespace="another-hub") == "unmatched"
 
 
-def test_a_user_whom_the_hub_binds_to_a_node_by_its_name_is_a_user() -> None:
-    pinned = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
-    assert place(pinned)["spec"]["schedulerName"] == "hub.jhub.user"
-
-
-def test_opting_out_takes_the_word_true() -> None:
-    body = user_pod()
-    body["metadata"]["annotations"] = {OPT_OUT_ANNOTATION: "false"}
-    assert place(body) != body
-
-
-def test_a_pod_without_a_class_is_left_alone() -> None:
-    body = user_pod()
-    body["metadata"]["labels"] = {"component": "hub"}
-    assert untouched(body) == "unmatched"
-    assert untouched(user_pod(), namespace="another-hub") == "unmatched"
+def test_who_is_placed_all_the_same_and_names_the_revision_of_its_rules() -> None:
+    gates = [{"name": "example.org/wait"}]
+    pinned = user_pod(
+        affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}), schedulingGates=gates
+    )
+    pinned["metadata"]["annotations"] = {OPT_OUT_ANNOTATION: "false"}
+    placed = place(pinned, HERE)
+    assert (placed["spec"]["schedulerName"], placed["spec"]["schedulingGates"]) == ("hub.jhub.user", gates)
+    for body in (pinned, build_pod(), placeholder_pod()):
+        assert place(body, FIVE)["metadata"]["annotations"][POLICY_REVISION_ANNOTATION] == "revision0001"
 
 
 @pytest.mark.parametrize(
@@ -69,11 +65,6 @@ def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -
     assert untouched(user_pod(), **request_change) == "ignored"
 
 
-def test_every_placed_pod_names_the_revision_of_its_rules() -> None:
-    for body in (user_pod(), build_pod(), placeholder_pod()):
-        assert place(body, FIVE)["metadata"]["annotations"][POLICY_REVISION_ANNOTATION] == "revision0001"
-
-
 def test_audit_annotations_say_what_was_done() -> None:
     response = Desk(known=FIVE).answer(build_pod())
     assert response["auditAnnotations"] == {
@@ -82,13 +73,6 @@ def test_audit_annotations_say_what_was_done() -> None:
         "home": f"{', '.join(RING[:3])} of 5",
     }
     assert Desk(known=HERE).answer(user_pod())["auditAnnotations"]["gate"] == "required 1"
-
-
-def test_a_pod_with_scheduling_gates_is_placed_and_keeps_them() -> None:
-    gates = [{"name": "example.org/wait"}]
-    placed = place(user_pod(schedulingGates=gates), HERE)
-    assert placed["spec"]["schedulingGates"] == gates
-    assert placed["spec"]["schedulerName"] == "hub.jhub.user"
 
 
 def test_new_rules_hold_from_the_next_review_on() -> None:

@@ -32,18 +32,6 @@ from tests.builders import (
 from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
 from webhook.facts import Facts
 
-OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
-
-
-(OTHER_LABEL,) = held(OTHER_IMAGE)
-
-KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"]}
-BOTH = [IMAGE, OTHER_IMAGE]
-
-
-def two_images(**changes: object) -> ReleaseSettings:
-    return settings(prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}, **changes)
-
 
 def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> None:
     placed = place(user_pod(), HERE)
@@ -133,41 +121,49 @@ def test_a_zone_whose_nodes_are_closed_still_counts_where_pods_must_be_spread(
     assert required_terms(placed) == (None if degraded else [{"matchExpressions": [KEEPS_OFF]}])
 
 
-def test_a_requirement_is_added_to_every_term_as_terms_are_ored() -> None:
-    zone, purpose = expression("zone", "a"), expression("hub.jupyter.org/node-purpose", "user")
-    body = user_pod(affinity=requires_nodes({"matchExpressions": [zone]}, {"matchExpressions": [purpose]}))
-    here = facts(node("n1", IMAGE, labels={"zone": "a"}))
-    assert required_terms(place(body, here)) == [
-        {"matchExpressions": [zone, KEEPS_OFF]},
-        {"matchExpressions": [purpose, KEEPS_OFF]},
-    ]
+ZONE, PURPOSE = expression("zone", "a"), expression("hub.jupyter.org/node-purpose", "user")
+FIELDS = [expression("metadata.name", "n2", operator="NotIn")]
 
 
-def test_an_empty_term_goes_on_matching_nothing() -> None:
-    zone = {"matchExpressions": [expression("zone", "a")]}
-    body = user_pod(affinity=requires_nodes({}, zone, {"matchExpressions": []}))
-    terms = required_terms(place(body, facts(node("n1", IMAGE, labels={"zone": "a"}))))
-    assert terms == [{}, {"matchExpressions": [expression("zone", "a"), KEEPS_OFF]}, {"matchExpressions": []}]
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        # Terms are ORed, so each gets it.
+        (
+            [{"matchExpressions": [ZONE]}, {"matchExpressions": [PURPOSE]}],
+            [{"matchExpressions": [ZONE, KEEPS_OFF]}, {"matchExpressions": [PURPOSE, KEEPS_OFF]}],
+        ),
+        # An empty one goes on matching nothing.
+        (
+            [{}, {"matchExpressions": [ZONE]}, {"matchExpressions": []}],
+            [{}, {"matchExpressions": [ZONE, KEEPS_OFF]}, {"matchExpressions": []}],
+        ),
+        # One of fields only gets its expression beside them.
+        ([{"matchFields": FIELDS}], [{"matchFields": FIELDS, "matchExpressions": [KEEPS_OFF]}]),
+        # One that shuts out the holder leaves no holder.
+        ([{"matchExpressions": [expression("zone", "b")]}], [{"matchExpressions": [expression("zone", "b")]}]),
+    ],
+    ids=["each", "empty", "fields", "no holder"],
+)
+def test_a_requirement_is_added_to_each_term_that_holders_may_meet(terms: list[Object], expected: list[Object]) -> None:
+    body, here = user_pod(affinity=requires_nodes(*terms)), facts(node("n1", IMAGE, labels={"zone": "a"}))
+    placed, degraded, _ = degraded_outcome(body, here)
+    assert (required_terms(placed), degraded) == (expected, "no-holder" if terms == expected else "")
 
 
-def test_a_term_of_fields_only_gets_its_expression_beside_them() -> None:
-    fields = [expression("metadata.name", "n2", operator="NotIn")]
-    placed = place(user_pod(affinity=requires_nodes({"matchFields": fields})), HERE)
-    assert required_terms(placed) == [{"matchFields": fields, "matchExpressions": [KEEPS_OFF]}]
-
-
-def test_an_image_that_the_puller_doesnt_bring_holds_nobody_back() -> None:
-    placed = place(user_pod("example.org/own:1"), facts(node("n1", "example.org/own:1")))
-    assert required_terms(placed) is None
-
-
-def test_an_image_is_known_however_its_reference_is_written() -> None:
+def test_an_image_is_known_however_its_reference_is_written_and_in_init_containers_and_another_holds_nobody_back() -> (
+    None
+):
     rules = settings(singleuser={"image": {"name": "jupyter/base-notebook", "tag": ""}})
     here = facts(node("n1", "jupyter/base-notebook"))
     label = pulled_label(RELEASE, NAMESPACE, "jupyter/base-notebook")
-    assert required_terms(
-        place(user_pod("docker.io/jupyter/base-notebook:latest", "jupyter/base-notebook"), here, rules)
-    ) == [{"matchExpressions": [{"key": label, "operator": "NotIn", "values": ["pulling"]}]}]
+    body = user_pod("docker.io/jupyter/base-notebook:latest", "jupyter/base-notebook")
+    keeps_off = {"key": label, "operator": "NotIn", "values": ["pulling"]}
+    assert required_terms(place(body, here, rules)) == [{"matchExpressions": [keeps_off]}]
+    own = user_pod("example.org/own:1")
+    assert required_terms(place(own, facts(node("n1", "example.org/own:1")))) is None
+    own["spec"]["initContainers"] = [{"name": "init", "image": IMAGE}]
+    assert required_terms(place(own, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
 def degraded_outcome(body: Object, known: Facts, rules: ReleaseSettings | None = None) -> tuple[Object, str, list[str]]:
@@ -194,21 +190,14 @@ def test_a_holder_that_the_pods_own_rules_shut_out_is_no_holder(holder: Node) ->
     assert degraded == "no-holder"
 
 
-def test_the_pods_own_required_terms_shut_out_holders_too() -> None:
-    body = user_pod(affinity=requires_nodes({"matchExpressions": [expression("zone", "b")]}))
-    placed, degraded, _ = degraded_outcome(body, facts(node("n1", IMAGE, labels={"zone": "a"})))
-    assert required_terms(placed) == [{"matchExpressions": [expression("zone", "b")]}]
-    assert degraded == "no-holder"
-
-
-def test_init_containers_images_count() -> None:
-    body = user_pod("example.org/own:1", initContainers=[{"name": "init", "image": IMAGE}])
-    assert required_terms(place(body, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
+OTHER_IMAGE = "quay.io/jupyter/r-notebook:1"
+BOTH = [IMAGE, OTHER_IMAGE]
+(OTHER_LABEL,) = held(OTHER_IMAGE)
+KEEPS_OFF_OTHER = {"key": OTHER_LABEL, "operator": "NotIn", "values": ["pulling"]}
 
 
 def test_in_mode_prefer_the_image_is_preferred_and_nothing_is_degraded() -> None:
-    rules = settings(imageGate={"mode": "prefer"})
-    placed, degraded, _ = degraded_outcome(user_pod(), HERE, rules)
+    placed, degraded, _ = degraded_outcome(user_pod(), HERE, settings(imageGate={"mode": "prefer"}))
     assert {"weight": 100, "preference": {"matchExpressions": [HOLDS]}} in node_terms(placed)
     assert (required_terms(placed), degraded) == (None, "")
 
@@ -246,7 +235,7 @@ def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_ho
 def test_the_gate_requires_what_one_node_has_prefers_all_and_says_what_it_left_out(
     images: list[str], known: Facts, required: list[Object], degraded: str
 ) -> None:
-    rules = two_images()
+    rules = settings(prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}})
     placed, reason, warnings = degraded_outcome(user_pod(*images), known, rules)
     assert required_terms(placed) == ([{"matchExpressions": required}] if required else None)
     assert reason == degraded

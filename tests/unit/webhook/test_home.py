@@ -30,11 +30,14 @@ from tests.builders import (
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
 from webhook.facts import Facts
 
+FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 
-def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> None:
+
+def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights_by_builder_pods_alone_if_need_be() -> None:
     placed = place(build_pod(), FIVE)
-    assert homes_of(placed) == list(zip([100, 50, 25], RING, strict=False))
+    assert homes_of(placed) == FIRST_THREE
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
+    assert homes_of(place(build_pod(), Facts(builder_nodes=FIVE.builder_nodes))) == FIRST_THREE
 
 
 def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_name() -> None:
@@ -78,38 +81,25 @@ def test_binderhubs_spreading_term_gives_way_by_its_shape_only() -> None:
     assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
 
 
-def test_binderhubs_terms_stay_in_classes_without_a_home() -> None:
-    body = user_pod(affinity={**prefers_nodes(sticky_term("n1")), "podAntiAffinity": {PREFERRED: [spread_term()]}})
-    placed = place(body, HERE)
-    assert sticky_term("n1") in node_terms(placed)
-    assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
-
-
-def test_with_no_ready_builder_binderhubs_sticky_choice_stays() -> None:
-    body = build_pod(affinity=prefers_nodes(sticky_term("node-x")))
-    placed = place(body, facts(*builder_nodes()))
-    assert node_terms(placed) == [sticky_term("node-x")]
-    assert HOME_TARGET_ANNOTATION not in placed["metadata"]["annotations"]
-
-
-def test_with_no_ready_builder_a_repositorys_builds_still_meet_instead_of_scattering() -> None:
+def test_with_no_ready_builder_a_repositorys_builds_still_meet_and_with_nothing_known_are_left_alone() -> None:
     body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
     placed = place(body, facts(*builder_nodes()))
     # BinderHub's words, at a weight that only breaks ties.
     assert pod_terms(placed, "podAntiAffinity") == [{**spread_term(), "weight": 1}]
-    assert homes_of(placed) == list(zip([100, 50, 25], RING, strict=False))
-
-
-def test_with_nothing_known_at_all_a_build_is_neither_held_back_nor_scattered() -> None:
-    body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
+    assert homes_of(placed) == FIRST_THREE
     placed = place(body, Facts())
-    assert pod_terms(placed, "podAntiAffinity") == []
-    assert (node_terms(placed), required_terms(placed)) == ([], None)
+    assert (pod_terms(placed, "podAntiAffinity"), node_terms(placed), required_terms(placed)) == ([], [], None)
 
 
-def test_without_node_rights_the_ring_comes_from_builder_pods_alone() -> None:
-    known = Facts(builder_nodes={"build": frozenset(f"node-{index}" for index in range(5))})
-    assert homes_of(place(build_pod(), known)) == list(zip([100, 50, 25], RING, strict=False))
+def test_binderhubs_terms_stay_where_there_is_no_home() -> None:
+    sticky = prefers_nodes(sticky_term("node-x"))
+    placed = place(user_pod(affinity={**sticky, "podAntiAffinity": {PREFERRED: [spread_term()]}}), HERE)
+    assert sticky_term("node-x") in node_terms(placed)
+    assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
+    unready = place(build_pod(affinity=sticky), facts(*builder_nodes()))
+    assert node_terms(unready) == [sticky_term("node-x")]
+    assert HOME_TARGET_ANNOTATION not in unready["metadata"]["annotations"]
+    assert node_terms(place(build_pod("", affinity=sticky), FIVE)) == [sticky_term("node-x")]
 
 
 def test_a_node_that_the_builds_own_selector_shuts_out_is_no_home() -> None:
@@ -139,35 +129,21 @@ def test_a_copied_annotation_without_its_terms_is_no_home() -> None:
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
 
 
-def test_a_build_of_no_known_repository_keeps_binderhubs_terms() -> None:
-    body = build_pod("", affinity=prefers_nodes(sticky_term("node-x")))
-    assert node_terms(place(body, FIVE)) == [sticky_term("node-x")]
-
-
-def test_an_authors_loud_term_beside_the_home_is_warned_of() -> None:
+def test_an_authors_loud_term_beside_the_home_is_warned_of_but_not_binderhubs_which_goes() -> None:
     loud = {"weight": 50, "preference": {"matchExpressions": [expression("zone", "a")]}}
-    assert any(
-        "outvote" in text for text in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(loud)))["warnings"]
-    )
-    quiet = {**loud, "weight": 49}
-    assert "warnings" not in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(quiet)))
-    # BinderHub's own goes, so it can't outvote.
-    assert "warnings" not in Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(sticky_term("node-x"))))
+    for term, is_told in ((loud, True), ({**loud, "weight": 49}, False), (sticky_term("node-x"), False)):
+        said = Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(term))).get("warnings", [])
+        assert ["outvote" in text for text in said] == [True] * is_told
 
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:
-    home = {
-        "key": [{"env": "BINDER_REPO_URL"}, {"image": "repository"}],
-        "builders": {"labels": None},
-        "matchBy": "name",
-        "weights": [10],
-        "minLoad": 1,
-        "maxLoad": 0,
-    }
-    rules = settings(podClasses={"user": {"home": home}})
+    key = [{"env": "BINDER_REPO_URL"}, {"image": "repository"}]
+    home = {"key": key, "builders": {"labels": None}, "matchBy": "name", "weights": [10], "minLoad": 1, "maxLoad": 0}
     body = user_pod()
     body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
-    assert homes_of(place(body, facts(*builder_nodes()), rules)) == [(10, RING[0])]
+    assert homes_of(place(body, facts(*builder_nodes()), settings(podClasses={"user": {"home": home}}))) == [
+        (10, RING[0])
+    ]
 
 
 def test_ring_sizes_follow_the_nodes() -> None:

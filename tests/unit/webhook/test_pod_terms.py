@@ -35,8 +35,29 @@ USERS = {"component": "singleuser-server"}
 BUILDS = {"component": "binderhub-build"}
 
 
-def test_users_join_users() -> None:
-    assert pod_terms(place(user_pod()), "podAffinity") == [pair({"component": "singleuser-server"}, 100)]
+SHARED = {"matchLabels": {"pool": "users"}}
+GUARD = frozenset({"CrossNamespacePodAffinity"})
+KEEPS_OFF_BUILDS = [pair(BUILDS, 1)]
+
+
+@pytest.mark.parametrize(
+    ("body", "classes", "joins", "avoids"),
+    [
+        (user_pod(), {}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
+        (user_pod(schedulerName="theirs"), {}, [pair(USERS, 100)], []),
+        (user_pod(schedulerName="hub.jhub.user"), {}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
+        (user_pod(), {"build": None}, [pair(USERS, 100)], []),
+        # Who avoids users says so, and they don't say it again.
+        (placeholder_pod(), {"placeholder": {"avoid": {"user": 1}}}, [], [pair(BUILDS, 1), pair(USERS, 1)]),
+        (user_pod(), {"placeholder": {"avoid": {"user": 1}}}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
+    ],
+    ids=["user", "another scheduler", "ours", "no builds", "placeholder", "not again"],
+)
+def test_users_join_users_and_in_a_tie_keep_off_builds(
+    body: Object, classes: Object, joins: list[Object], avoids: list[Object]
+) -> None:
+    placed = place(body, HERE, settings(podClasses=classes))
+    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == (joins, avoids)
 
 
 EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]
@@ -79,36 +100,25 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair({"component": "user-placeholder"}, 2)]
 
 
-def test_a_pod_that_names_another_scheduler_gets_no_term_that_breaks_ties() -> None:
-    assert pod_terms(place(user_pod(schedulerName="theirs"), HERE), "podAntiAffinity") == []
-    assert pod_terms(place(user_pod(schedulerName="hub.jhub.user"), HERE), "podAntiAffinity") == [pair(BUILDS, 1)]
-
-
-def test_without_the_class_of_builds_nobody_keeps_off_them() -> None:
-    assert pod_terms(place(user_pod(), HERE, settings(podClasses={"build": None})), "podAntiAffinity") == []
-
-
-def test_placeholders_that_avoid_users_say_so_and_users_dont_say_it_again() -> None:
-    rules = settings(podClasses={"placeholder": {"avoid": {"user": 1}}})
-    assert pod_terms(place(placeholder_pod(), HERE, rules), "podAntiAffinity") == [pair(BUILDS, 1), pair(USERS, 1)]
-    assert pod_terms(place(user_pod(), HERE, rules), "podAntiAffinity") == [pair(BUILDS, 1)]
-
-
-def test_an_operators_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling() -> None:
-    own = pair({}, 5)
-    own["podAffinityTerm"]["labelSelector"] = {"matchExpressions": [expression("component", "singleuser-server")]}
-    placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
-    assert pod_terms(placed, "podAffinity") == [own]
+IN_OTHER_WORDS = pair({}, 5)
+IN_OTHER_WORDS["podAffinityTerm"]["labelSelector"] = {
+    "matchExpressions": [expression("component", "singleuser-server")]
+}
 
 
 @pytest.mark.parametrize(
-    "more",
-    [{"namespaces": ["other"]}, {"namespaceSelector": {}}, {"topologyKey": "zone"}, {"matchLabelKeys": ["version"]}],
+    ("own", "is_equal"),
+    [
+        (IN_OTHER_WORDS, True),
+        (pair(USERS, 100, namespaces=["other"]), False),
+        (pair(USERS, 100, namespaceSelector={}), False),
+        (pair(USERS, 100, topologyKey="zone"), False),
+        (pair(USERS, 100, matchLabelKeys=["version"]), False),
+    ],
 )
-def test_a_pair_term_about_other_namespaces_places_or_pods_is_another_term(more: dict[str, object]) -> None:
-    own = pair({"component": "singleuser-server"}, 100, **more)
+def test_an_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling(own: Object, is_equal: bool) -> None:
     placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
-    assert pod_terms(placed, "podAffinity") == [own, pair({"component": "singleuser-server"}, 100)]
+    assert pod_terms(placed, "podAffinity") == [own, *([] if is_equal else [pair(USERS, 100)])]
 
 
 def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
@@ -148,38 +158,28 @@ def test_a_placeholder_is_drawn_to_the_node_marked_for_its_set() -> None:
     assert "attract-placeholders" not in str(unnamed)
 
 
-SHARED = {"matchLabels": {"pool": "users"}}
-GUARD = frozenset({"CrossNamespacePodAffinity"})
-
-
-def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair() -> None:
-    rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
-    term = {"topologyKey": "kubernetes.io/hostname", "namespaces": [NAMESPACE], "namespaceSelector": SHARED}
-    users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
-    builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
-    placed = place(user_pod(), HERE, rules)
-    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
-    # Twice is once.
-    assert place(placed, HERE, rules) == placed
-
-
 @pytest.mark.parametrize(
-    ("quotas", "why"), [({NAMESPACE: GUARD}, "CrossNamespacePodAffinity"), (None, "can't be read")]
+    ("quotas", "why"),
+    [
+        ({}, ""),
+        ({"another": GUARD, NAMESPACE: frozenset({"NotBestEffort"})}, ""),
+        ({NAMESPACE: GUARD}, "CrossNamespacePodAffinity"),
+        (None, "can't be read"),
+    ],
 )
-def test_where_a_quota_limits_affinities_across_namespaces_pods_get_none(
+def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair_unless_a_quota_could_forbid_it(
     quotas: dict[str, frozenset[str]] | None, why: str
 ) -> None:
-    rules = settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}})
-    term = {"topologyKey": "kubernetes.io/hostname"}
-    desk = Desk(rules, replace(HERE, quotas=quotas))
-    review = desk.answer(user_pod())
+    desk = Desk(
+        settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}}), replace(HERE, quotas=quotas)
+    )
+    more: Object = {} if why else {"namespaces": [NAMESPACE], "namespaceSelector": SHARED}
     placed = desk.place(user_pod())
-    users = {"weight": 100, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": USERS}}}
-    builds = {"weight": 3, "podAffinityTerm": {**term, "labelSelector": {"matchLabels": BUILDS}}}
-    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == ([users], [builds])
-    assert any(why in warning for warning in review["warnings"])
-    elsewhere = replace(HERE, quotas={"another": GUARD, NAMESPACE: frozenset({"NotBestEffort"})})
-    assert "namespaceSelector" in str(place(user_pod(), elsewhere, rules))
+    assert pod_terms(placed, "podAffinity") == [pair(USERS, 100, **more)]
+    assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, 3, **more)]
+    assert any(why in warning for warning in desk.answer(user_pod()).get("warnings", [])) is bool(why)
+    # Twice is once.
+    assert desk.place(placed) == placed
 
 
 def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:

@@ -11,11 +11,19 @@ from webhook.facts import Homes, PlacedPod
 from webhook.ledger import Ledger, unnamed
 
 
+def homes_of_builds(desk: Desk, count: int, name: str = "build") -> list[str]:
+    """Where so many builds of one repository are sent, one after the other."""
+    return [homes_of(desk.place(build_pod(name=f"{name}-{index}")))[0][1] for index in range(count)]
+
+
 def test_a_burst_counts_before_the_watch_shows_it() -> None:
-    desk = Desk(known=FIVE)
-    homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(11)]
     # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has room again.
-    assert homes == [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
+    expected = [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
+    assert homes_of_builds(Desk(known=FIVE), 11) == expected
+    desk, body = Desk(known=FIVE), build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    # Pods whose names are yet to be made are told apart.
+    assert [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)] == expected[:5]
 
 
 def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
@@ -49,25 +57,15 @@ def test_a_dry_run_leaves_no_trace() -> None:
     assert all(is_dry_run for _, is_dry_run, _ in desk.outcomes[:-1])
 
 
-def test_what_the_watch_never_shows_is_forgotten_within_seconds() -> None:
-    desk = Desk(known=FIVE)
-    for index in range(4):
-        desk.place(build_pod(name=f"build-{index}"))
-    assert homes_of(desk.place(build_pod(name="sooner")))[0][1] == RING[1]
-    desk.now += REVIEWED.age_seconds + 0.1
-    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
-
-
-def test_while_the_watch_is_broken_decisions_count_for_longer_and_cast_no_doubt() -> None:
-    desk = Desk(known=dataclasses.replace(FIVE, shows_new_pods=False))
-    for index in range(4):
-        desk.place(build_pod(name=f"build-{index}"))
-    desk.now += REVIEWED.age_seconds + 0.1
-    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[1]
+def test_what_the_watch_never_shows_is_forgotten_within_seconds_or_minutes_while_it_is_broken() -> None:
+    for known, later in ((FIVE, RING[0]), (dataclasses.replace(FIVE, shows_new_pods=False), RING[1])):
+        desk = Desk(known=known)
+        assert homes_of_builds(desk, 5)[4] == RING[1]
+        desk.now += REVIEWED.age_seconds + 0.1
+        assert homes_of_builds(desk, 1, "later") == [later]
+    # No doubt is cast.
     desk.now += REVIEWED_UNSEEN.age_seconds
-    for index in range(4):
-        assert homes_of(desk.place(build_pod(name=f"next-{index}")))[0][1] == RING[0]
-    assert homes_of(desk.place(build_pod(name="last")))[0][1] == RING[1]
+    assert homes_of_builds(desk, 5, "next") == [RING[0]] * 4 + [RING[1]]
 
 
 @pytest.mark.slow
@@ -85,14 +83,12 @@ def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
 
 def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
     desk = Desk(known=FIVE)
-    for index in range(10):
-        desk.place(build_pod(name=f"made-up-{index}"))
+    homes_of_builds(desk, 10, "made-up")
     desk.now += REVIEWED.age_seconds + 0.1
     for index in range(8):
         desk.place(build_pod(name=f"real-{index}"))
         desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")
-    homes = [homes_of(desk.place(build_pod(name=f"build-{index}")))[0][1] for index in range(5)]
-    assert homes == [RING[0]] * 4 + [RING[1]]
+    assert homes_of_builds(desk, 5) == [RING[0]] * 4 + [RING[1]]
 
 
 def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
@@ -104,35 +100,21 @@ def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_runnin
     assert homes_of(place(build_pod(), both))[0][1] == RING[0]
 
 
-def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them() -> None:
+@pytest.mark.parametrize(("count", "remembered"), [(4096, 4096), (10_000, 0)])
+def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them_and_after_a_flood_none(
+    count: int, remembered: int
+) -> None:
     ledger = Ledger()
-    for index in range(4096):
-        ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
-    assert ledger.total("build") == 4096
-    assert sum(ledger.load(PlacedPod("build", f"n{index}")) for index in range(3)) == 4096
-    ledger.follow(Homes({f"a/{index}": PlacedPod("build", "n0") for index in range(1000)}), 1.0)
-    assert ledger.total("build") == 3096
-    ledger.follow(Homes(), 31.0)
-    assert ledger.total("build") == 0
-
-
-def test_a_flood_of_decisions_is_bounded_stays_quick_and_counts_no_more() -> None:
-    ledger = Ledger()
-    for index in range(10_000):
+    for index in range(count):
         ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
     assert len(ledger._decisions) == 4096
-    assert not ledger.is_trusted
+    assert ledger.is_trusted is bool(remembered)
+    assert ledger.total("build") == remembered
+    assert sum(ledger.load(PlacedPod("build", f"n{index}")) for index in range(3)) == remembered
+    ledger.follow(Homes({f"a/{index}": PlacedPod("build", "n0") for index in range(1000)}), 1.0)
+    assert ledger.total("build") == max(0, remembered - 1000)
+    ledger.follow(Homes(), 31.0)
     assert ledger.total("build") == 0
-
-
-def test_what_the_watch_shows_counts_once_and_what_it_showed_the_end_of_counts_no_more() -> None:
-    desk = Desk(known=FIVE)
-    for index in range(4):
-        desk.place(build_pod(name=f"build-{index}"))
-    shown = {f"{NAMESPACE}/build-{index}": RING[0] for index in range(3)}
-    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
-    desk.reviewer.pod_seen(NAMESPACE, "build-3")
-    assert homes_of(desk.place(build_pod(name="later")))[0][1] == RING[0]
 
 
 def test_a_review_that_began_with_earlier_facts_still_counts_what_they_do_not_show() -> None:
@@ -145,14 +127,6 @@ def test_a_review_that_began_with_earlier_facts_still_counts_what_they_do_not_sh
     assert ledger.load(pod) == ledger.total("build") == 1
     ledger.follow(later, 0.2)
     assert ledger.load(pod) == ledger.total("build") == 0
-
-
-def test_pods_whose_names_are_yet_to_be_made_are_told_apart() -> None:
-    desk = Desk(known=FIVE)
-    body = build_pod()
-    body["metadata"] |= {"name": None, "generateName": "build-"}
-    homes = [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)]
-    assert homes == [RING[0]] * 4 + [RING[1]]
 
 
 def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None:

@@ -19,27 +19,32 @@ from tests.builders import (
 )
 from tests.unit.webhook.small_hub import FIVE
 
-
-def resources_of(container: Object, whole: Object | None = None) -> Object:
-    body = build_pod(containers=[{"name": "builder", "image": "a", **container}], resources=whole)
-    found: Object = place(body, FIVE)["spec"]["containers"][0].get("resources", {})
-    return found
-
-
-DEFAULT_REQUESTS = {"cpu": "100m", "memory": "1Gi"}
 STORAGE = {"podClasses": {"build": {"resources": {"ephemeral-storage": "1Gi"}}}}
 
 
+LIMITED, BELOW = {"limits": {"memory": "512Mi"}}, {"limits": {"cpu": "1m", "memory": "1Mi"}}
+DEFAULTS = {"cpu": "100m", "memory": "1Gi"}
+
+
 @pytest.mark.parametrize(
-    "container", [{}, {"resources": None}, {"resources": {}}, {"resources": {"requests": {}, "limits": {}}}]
+    ("own", "whole", "expected"),
+    [
+        (None, None, {"requests": DEFAULTS}),
+        ({}, None, {"requests": DEFAULTS}),
+        ({"requests": {}, "limits": {}}, None, {"requests": DEFAULTS, "limits": {}}),
+        ({"requests": {"cpu": "1"}}, None, {"requests": {"cpu": "1"}}),
+        # What is limited and not requested is requested at its limit by Kubernetes itself.
+        (LIMITED, None, {**LIMITED, "requests": {"cpu": "100m"}}),
+        (BELOW, None, BELOW),
+        ({}, {"requests": {"memory": "512Mi"}}, {}),
+    ],
 )
-def test_a_container_that_asks_for_nothing_gets_the_classs_requests(container: Object) -> None:
-    assert resources_of(container)["requests"] == DEFAULT_REQUESTS
-
-
-def test_a_container_that_asks_for_something_keeps_what_it_asks_for() -> None:
-    own = {"requests": {"cpu": "1"}}
-    assert resources_of({"resources": own}) == own
+def test_a_container_gets_the_classs_requests_unless_it_or_its_pod_says_something(
+    own: Object | None, whole: Object | None, expected: Object
+) -> None:
+    for container in ({"resources": own}, *([{}] if own is None else [])):
+        body = build_pod(containers=[{"name": "builder", "image": "a", **container}], resources=whole)
+        assert place(body, FIVE)["spec"]["containers"][0]["resources"] == expected
 
 
 def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
@@ -114,15 +119,3 @@ def test_roosts_own_daemon_sets_get_no_requests() -> None:
     desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
     assert patch_of(desk.answer(daemon(**own))) == []
     assert desk.decisions[0].reason == "own-pod"
-
-
-def test_a_request_is_never_above_a_limit() -> None:
-    # What is limited and not requested is requested at its limit by Kubernetes itself.
-    own = {"limits": {"memory": "512Mi"}}
-    assert resources_of({"resources": own}) == {**own, "requests": {"cpu": "100m"}}
-    both = {"limits": {"cpu": "1m", "memory": "1Mi"}}
-    assert resources_of({"resources": both}) == both
-
-
-def test_a_pod_with_resources_of_its_own_as_a_whole_is_left_so() -> None:
-    assert resources_of({}, whole={"requests": {"memory": "512Mi"}}) == {}

@@ -1,12 +1,13 @@
 """Which scheduler a pod gets, and when it keeps the one it has."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import SCHEDULER
-from tests.builders import Desk, patched, place, required_terms, settings, user_pod
+from tests.builders import Desk, patched, required_terms, settings, user_pod
 from tests.unit.webhook.small_hub import HERE, KEEPS_OFF
 
 
@@ -25,17 +26,25 @@ def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: st
     assert [decision.left_to_cluster for decision in desk.decisions] == [state.value]
 
 
-def test_a_leader_that_was_asked_for_other_profiles_is_not_named() -> None:
-    known = replace(HERE, leases={SCHEDULER: LeaseState.HELD}, scheduler_host="hub-roost-scheduler-old")
-    placed = place(user_pod(), known)
-    assert placed["spec"]["schedulerName"] == "default-scheduler"
-
-
-@pytest.mark.parametrize("leases", [{SCHEDULER: LeaseState.HELD}, {}])
-def test_a_scheduler_that_is_there_or_whose_lease_is_not_watched_is_named(leases: dict[str, LeaseState]) -> None:
-    desk = Desk(known=replace(HERE, leases=leases))
-    assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.user"
-    assert [decision.left_to_cluster for decision in desk.decisions] == [""]
+@pytest.mark.parametrize(
+    ("known", "name", "left"),
+    [
+        ({"leases": {SCHEDULER: LeaseState.HELD}}, "hub.jhub.user", ""),
+        ({"leases": {}}, "hub.jhub.user", ""),
+        # It was asked for other profiles.
+        (
+            {"leases": {SCHEDULER: LeaseState.HELD}, "scheduler_host": "hub-roost-scheduler-old"},
+            "default-scheduler",
+            "outdated",
+        ),
+    ],
+)
+def test_a_scheduler_that_is_there_or_whose_lease_is_not_watched_is_named(known: Any, name: str, left: str) -> None:
+    desk = Desk(known=replace(HERE, **known))
+    # Only both fields of a priority together could change: the API server resolves one into the other before webhooks.
+    spec = desk.place(user_pod(priority=0, priorityClassName="some-class"))["spec"]
+    assert (spec["schedulerName"], spec["priority"], spec["priorityClassName"]) == (name, 0, "some-class")
+    assert [decision.left_to_cluster for decision in desk.decisions] == [left]
 
 
 def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
@@ -45,19 +54,13 @@ def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
     assert [decision.left_to_cluster for decision in desk.decisions] == ["", ""]
 
 
-def test_priority_is_left_alone() -> None:
-    # Only both fields together could change: the API server resolves one into the other before webhooks.
-    body = user_pod(priority=0, priorityClassName="some-class")
-    placed = place(body, HERE)
-    assert (placed["spec"]["priority"], placed["spec"]["priorityClassName"]) == (0, "some-class")
-
-
 @pytest.mark.parametrize(
     ("own", "changes", "expected"),
     [
         ("default-scheduler", {}, "hub.jhub.user"),
         ("", {}, "hub.jhub.user"),
         (None, {}, "hub.jhub.user"),
+        ("hub.jhub.user", {}, "hub.jhub.user"),
         ("hub-user-scheduler", {}, "hub-user-scheduler"),
         ("hub-user-scheduler", {"replaceSchedulers": ["hub-user-scheduler"]}, "hub.jhub.user"),
         ("default-scheduler", {"schedulerTarget": "none"}, "default-scheduler"),
@@ -67,17 +70,9 @@ def test_priority_is_left_alone() -> None:
 def test_a_pod_gets_its_classs_profile_unless_it_or_the_values_name_another_scheduler(
     own: str | None, changes: dict[str, object], expected: str
 ) -> None:
-    placed = place(user_pod(schedulerName=own), HERE, settings(**changes))
+    response = Desk(settings(**changes), HERE).answer(body := user_pod(schedulerName=own))
+    placed = patched(body, response)
     assert placed["spec"]["schedulerName"] == expected
+    assert own != "hub.jhub.user" or "scheduler" not in response["auditAnnotations"]
     # The other rules hold in any case.
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
-
-
-def test_of_a_pod_that_names_its_classs_profile_already_nothing_is_noted() -> None:
-    assert "scheduler" not in Desk(settings(), HERE).answer(user_pod(schedulerName="hub.jhub.user"))["auditAnnotations"]
-
-
-def test_a_pod_without_the_field_gets_its_classs_profile() -> None:
-    body = user_pod()
-    body["spec"].pop("schedulerName", None)
-    assert place(body)["spec"]["schedulerName"] == "hub.jhub.user"

@@ -8,10 +8,9 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.placement.beliefs import FAILED_PULL, WATCHED_SECONDS
+from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
-from roost_core.release.settings import ReleaseSettings
 from tests.builders import settings
 from tests.harness.waiting import wait_until
 from webhook.facts import Facts, Homes, PlacedPod
@@ -20,6 +19,19 @@ from webhook.watch import FactsKeeper
 
 Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
+NODES, PRIORITIES = "/api/v1/nodes", "/apis/scheduling.k8s.io/v1/priorityclasses"
+DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+USERS, EVERYWHERE = (PODS, "component=singleuser-server"), ("/api/v1/pods", "component=singleuser-server")
+IMAGE = "docker.io/team/x:latest"
+WARM = {"user": {"warm": {"podsPerNode": 4}}}
+SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
+LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
+SELECTED = {
+    "user": {
+        "match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": {"matchLabels": {"hub": "yes"}}},
+        "profile": "user",
+    }
+}
 QUOTAS, OWN_QUOTAS = "/api/v1/resourcequotas", "/api/v1/namespaces/jhub/resourcequotas"
 
 
@@ -54,10 +66,10 @@ class FakeServer:
         yield b""
 
 
-def node(name: str, uid: str = "first") -> Object:
+def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> Object:
     ready = {"type": "Ready", "status": "True"}
-    metadata = {"name": name, "uid": uid, "labels": {"a": "b"}}
-    return {"metadata": metadata, "spec": {}, "status": {"conditions": [ready]}}
+    status = {"conditions": [ready], "allocatable": allocatable, "images": [{"names": [one]} for one in images]}
+    return {"metadata": {"name": name, "uid": uid, "labels": {"a": "b"}}, "spec": {}, "status": status}
 
 
 def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
@@ -72,6 +84,16 @@ def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> O
         "spec": {"nodeName": node_name, "schedulerName": "default-scheduler", "containers": []},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
+
+
+def user(name: str, node_name: str, image: str, namespace: str = "jhub") -> Object:
+    body = pod(name, "singleuser-server", node_name=node_name, namespace=namespace)
+    body["spec"]["containers"] = [{"name": "notebook", "image": image}]
+    return body
+
+
+def namespace(name: str, **labels: str) -> Object:
+    return {"metadata": {"name": name, "labels": labels}}
 
 
 class Kept:
@@ -94,6 +116,13 @@ class Kept:
     def wait(self, predicate: Callable[[], bool]) -> None:
         wait_until(predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict()))
 
+    def wait_for_holders(self, *names: str) -> None:
+        """Until nodes are known, and of the image's holders these."""
+        self.wait(lambda: self.keeper.facts.nodes is not None and self.holders() == set(names))
+
+    def holders(self, image: str = IMAGE) -> frozenset[str]:
+        return self.keeper.facts.warm["user"].holders(image)
+
     def metric(self, name: str, pod_class: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, {"class": pod_class})
 
@@ -113,11 +142,17 @@ def kept(server: FakeServer) -> Iterator[Kept]:
     running.thread.join()
 
 
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
+
+
 def builds(server: FakeServer, *pods: Object) -> None:
     server.objects[PODS, "component=binderhub-build"] = list(pods)
 
 
 def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> None:
+    assert not kept.keeper.verdict().passed
     kept.keeper.follow(settings(readNodes=False))
     kept.wait(lambda: kept.keeper.verdict().passed)
     assert server.asked == {
@@ -130,7 +165,7 @@ def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> 
 
 
 def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
     builds(server, pod("one", "binderhub-build", node_name="a"), pod("two", "binderhub-build", node_name="a"))
     kept.keeper.follow(settings())
@@ -144,7 +179,7 @@ def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServe
 
 
 def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer, kept: Kept) -> None:
-    server.forbidden.add("/api/v1/nodes")
+    server.forbidden.add(NODES)
     builds(server, pod("one", "binderhub-build", node_name="a"))
     kept.keeper.follow(settings())
     kept.wait(lambda: bool(kept.keeper.facts.homes.pods))
@@ -152,36 +187,20 @@ def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer,
     passed, detail = kept.keeper.verdict()
     assert passed
     assert "/api/v1/nodes is forbidden" in detail
-    server.objects["/api/v1/nodes", ""] = [node("a")]
+    server.objects[NODES, ""] = [node("a")]
     server.forbidden.clear()
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
 
 
-def test_nodes_not_heard_of_for_minutes_are_unknown_until_they_are(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a")]
+@pytest.mark.parametrize(("trouble", "seconds"), [("broken", 40.0), ("forbidden", 0.0)])
+def test_what_was_never_listed_is_as_old_as_its_watch_and_what_may_not_be_read_has_no_age(
+    trouble: str, seconds: float, server: FakeServer, kept: Kept
+) -> None:
+    getattr(server, trouble).add(NODES)
     kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    server.broken.add("/api/v1/nodes")
-    kept.wait(lambda: "out of reach" in kept.keeper.verdict().detail)
-    kept.seconds = WATCHED_SECONDS + 1
-    kept.wait(lambda: kept.keeper.facts.nodes is None)
-    server.broken.clear()
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-
-
-def test_what_was_never_listed_is_as_old_as_its_watch(server: FakeServer, kept: Kept) -> None:
-    server.broken |= {PODS, "/api/v1/nodes"}
-    kept.keeper.follow(settings())
+    kept.wait(lambda: any(path == PODS for path, _ in server.asked))
     kept.seconds = 40.0
-    assert kept.keeper.age_seconds() == 40.0
-
-
-def test_what_may_not_be_read_does_not_age_the_facts(server: FakeServer, kept: Kept) -> None:
-    server.forbidden.add("/api/v1/nodes")
-    kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.verdict().passed)
-    kept.seconds = 40.0
-    kept.wait(lambda: kept.keeper.age_seconds() == 0.0)
+    kept.wait(lambda: kept.keeper.age_seconds() == seconds)
 
 
 def test_a_fault_while_facts_are_made_loses_no_change(
@@ -204,10 +223,6 @@ def test_a_fault_while_facts_are_made_loses_no_change(
     assert "facts not updated" in caplog.text
 
 
-def test_it_is_not_ready_before_there_is_a_policy(kept: Kept) -> None:
-    assert not kept.keeper.verdict().passed
-
-
 def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server: FakeServer, kept: Kept) -> None:
     placed = {POLICY_REVISION_ANNOTATION: "1"}
     opted_out = {"roost.hub.jupyter.org/opt-out": "true"}
@@ -227,54 +242,20 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server:
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
 
 
-def test_a_placeholder_of_our_own_that_carries_our_scheduler_already_is_not_unplaced(
+def test_a_placeholder_of_our_own_that_carries_our_scheduler_already_is_not_unplaced_but_a_user_who_does_is(
     server: FakeServer, kept: Kept
 ) -> None:
     own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
     placeholder, old, alien = (pod(name, "user-placeholder") for name in ("placeholder", "old-placeholder", "alien"))
+    missed = pod("missed", "singleuser-server")
+    missed["spec"]["schedulerName"] = "hub.jhub.user"
     for one in (placeholder, alien):
         one["spec"]["schedulerName"] = "hub.jhub.placeholder"
     for one in (placeholder, old):
         one["metadata"]["labels"] |= own
-    server.objects[PODS, "component=user-placeholder"] = [placeholder, old, alien]
+    server.objects[PODS, "component=user-placeholder"], server.objects[USERS] = [placeholder, old, alien], [missed]
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 2)
-
-
-def test_a_user_whose_hub_names_our_scheduler_is_unplaced_when_the_webhook_was_away(
-    server: FakeServer, kept: Kept
-) -> None:
-    user = pod("missed", "singleuser-server")
-    user["spec"]["schedulerName"] = "hub.jhub.user"
-    server.objects[PODS, "component=singleuser-server"] = [user]
-    kept.keeper.follow(settings())
-    kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
-
-
-def with_class(namespace_selector: Object) -> ReleaseSettings:
-    return settings(
-        podClasses={
-            "user": {
-                "match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": namespace_selector},
-                "profile": "user",
-            }
-        }
-    )
-
-
-def test_a_class_of_other_namespaces_is_watched_everywhere_and_sorted_by_their_labels(
-    server: FakeServer, kept: Kept
-) -> None:
-    server.objects["/api/v1/namespaces", ""] = [
-        {"metadata": {"name": "jhub", "labels": {"hub": "yes"}}},
-        {"metadata": {"name": "other"}},
-    ]
-    server.objects["/api/v1/pods", "component=singleuser-server"] = [
-        pod("in", "singleuser-server"),
-        pod("out", "singleuser-server", namespace="other"),
-    ]
-    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
-    kept.wait(lambda: kept.keeper.facts.namespaces is not None)
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
 
 
@@ -282,14 +263,13 @@ def test_users_who_are_there_when_their_namespace_is_selected_count_from_then_on
     server: FakeServer, kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "webhook.watch")
-    server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other"}}]
-    users = [pod("out", "singleuser-server", namespace="other")]
-    server.objects["/api/v1/pods", "component=singleuser-server"] = users
-    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
+    server.objects["/api/v1/namespaces", ""] = [namespace("other")]
+    server.objects[EVERYWHERE] = [pod("out", "singleuser-server", namespace="other")]
+    kept.keeper.follow(settings(podClasses=SELECTED))
     kept.wait(lambda: kept.keeper.facts.namespaces is not None)
     assert kept.metric("roost_webhook_unplaced_pods", "user") == 0
     for labels in ({"hub": "yes"}, {"hub": "yes", "any": "other"}):
-        server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other", "labels": labels}}]
+        server.objects["/api/v1/namespaces", ""] = [namespace("other", **labels)]
         kept.wait(lambda wanted=labels: (kept.keeper.facts.namespaces or {}).get("other") == wanted)  # type: ignore[misc]
         kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
     assert [one.message for one in caplog.records].count("other namespaces are selected now: pods are listed anew") == 1
@@ -308,11 +288,10 @@ def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_ane
 
     monkeypatch.setattr(server, "lines", lines)
     server.forbidden.add("/api/v1/namespaces")
-    server.objects["/api/v1/namespaces", ""] = [{"metadata": {"name": "other", "labels": {"hub": "yes"}}}]
-    users = [pod("in", "singleuser-server", namespace="other")]
-    server.objects["/api/v1/pods", "component=singleuser-server"] = users
-    kept.keeper.follow(with_class({"matchLabels": {"hub": "yes"}}))
-    kept.wait(lambda: ("/api/v1/pods", "component=singleuser-server") in server.asked)
+    server.objects["/api/v1/namespaces", ""] = [namespace("other", hub="yes")]
+    server.objects[EVERYWHERE] = [pod("in", "singleuser-server", namespace="other")]
+    kept.keeper.follow(settings(podClasses=SELECTED))
+    kept.wait(lambda: EVERYWHERE in server.asked)
     assert kept.metric("roost_webhook_unplaced_pods", "user") == 0
     server.forbidden.clear()
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
@@ -321,8 +300,9 @@ def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_ane
 
 def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, kept: Kept) -> None:
     server.objects["/api/v1/namespaces", ""] = [
-        {"metadata": {"name": name, "labels": {"hub": "yes"} if name == "physics" else {}}}
-        for name in ("jhub", "physics", "stranger")
+        namespace("jhub"),
+        namespace("physics", hub="yes"),
+        namespace("stranger"),
     ]
     server.objects["/api/v1/pods", "app=binder,component=image-builder"] = [
         pod(f"dind-{name}", "image-builder", node_name=name, namespace=namespace)
@@ -345,16 +325,13 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
 def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_container_of_it_starts(
     server: FakeServer, kept: Kept
 ) -> None:
-    def user(name: str, phase: str, *waits_for: str) -> Object:
-        body = pod(name, "singleuser-server", node_name="n1")
-        body["spec"]["containers"] = [{"name": "notebook", "image": "example.org/x:1"}]
+    def user_on_n1(name: str, phase: str, *waits_for: str) -> Object:
         statuses = [{"name": "notebook", "state": {"waiting": {"reason": reason}}} for reason in waits_for]
-        body["status"] = {"phase": phase, "containerStatuses": statuses}
-        return body
+        return {**user(name, "n1", "example.org/x:1"), "status": {"phase": phase, "containerStatuses": statuses}}
 
     failed = ("n1", "example.org/x:1")
-    server.objects["/api/v1/nodes", ""] = [node("n1")]
-    server.objects[USERS] = [user("ada", "Pending", "ErrImagePull")]
+    server.objects[NODES, ""] = [node("n1")]
+    server.objects[USERS] = [user_on_n1("ada", "Pending", "ErrImagePull")]
     kept.keeper.follow(settings())
     kept.wait(lambda: failed in kept.keeper.facts.failed_pulls)
     assert not kept.keeper.facts.warm["user"].holds(*failed)
@@ -363,33 +340,9 @@ def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_c
     server.objects[USERS] = []
     kept.wait(lambda: bool(kept.keeper.facts.warm) and kept.keeper.facts.warm["user"].running == 0)
     assert kept.keeper.facts.failed_pulls == {failed: kept.seconds}
-    server.objects[USERS] = [user("bob", "Running")]
+    server.objects[USERS] = [user_on_n1("bob", "Running")]
     kept.wait(lambda: kept.keeper.facts.warm["user"].holds(*failed))
     assert kept.keeper.facts.failed_pulls == {}
-
-
-PRIORITIES = "/apis/scheduling.k8s.io/v1/priorityclasses"
-
-
-@pytest.mark.usefixtures("hasty")
-def test_a_right_that_is_lost_is_noticed_although_nothing_else_changes(
-    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    over, lines = threading.Event(), server.lines
-
-    def silent(path: str, query: Mapping[str, Any], silence_seconds: float) -> Iterator[bytes]:
-        if path != PRIORITIES:
-            over.wait(30)
-        return lines(path, query, silence_seconds)
-
-    monkeypatch.setattr(server, "lines", silent)
-    kept.keeper.follow(settings())
-    kept.wait(lambda: kept.keeper.verdict().passed)
-    server.forbidden.add(PRIORITIES)
-    try:
-        kept.wait(lambda: kept.keeper.facts.lowest_priority == -(2**31))
-    finally:
-        over.set()
 
 
 @pytest.mark.usefixtures("hasty")
@@ -417,9 +370,6 @@ def test_quotas_that_could_refuse_what_rules_add_are_known_in_each_namespace_wit
     kept.wait(lambda: kept.keeper.facts.quotas == every)
     server.forbidden.add(QUOTAS)
     kept.wait(lambda: kept.keeper.facts.quotas is None)
-
-
-DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
 
 
 @pytest.mark.usefixtures("hasty")
@@ -458,19 +408,8 @@ def test_the_lowest_priority_is_that_of_others_classes_as_roosts_own_are_there_t
     kept.wait(lambda: kept.keeper.facts.lowest_priority == 0)
 
 
-USERS = (PODS, "component=singleuser-server")
-
-
-def user(name: str, node_name: str, image: str) -> Object:
-    body = pod(name, "singleuser-server", node_name=node_name)
-    body["spec"]["containers"] = [{"name": "notebook", "image": image}]
-    return body
-
-
 def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: FakeServer, kept: Kept) -> None:
-    roomy = node("a")
-    roomy["status"]["allocatable"] = {"cpu": "2", "pods": "10"}
-    server.objects["/api/v1/nodes", ""] = [roomy, node("b")]
+    server.objects[NODES, ""] = [node("a", cpu="2", pods="10"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/y"), user("three", "", "team/z")]
     kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
     kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3)
@@ -479,120 +418,99 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: F
     assert facts.nodes["a"].allocatable == {"cpu": 2000, "pods": 10}
     warm = facts.warm["user"]
     assert (warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (1, 1, 1)
-    assert warm.holds("a", "docker.io/team/x:latest")
+    assert warm.holds("a", IMAGE)
     assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
 
 
 def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeServer, kept: Kept) -> None:
-    holding, empty = node("a"), node("b")
-    holding["status"]["images"] = [{"names": ["team/x:latest"]}, {"names": ["team/y:latest"]}]
-    server.objects["/api/v1/nodes", ""] = [holding, empty]
-    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    assert holders(kept) == {"a"}
+    holding = node("a", "team/x:latest", "team/y:latest")
+    server.objects[NODES, ""] = [holding, node("b")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait_for_holders("a")
     # It pulls one while the webhook runs; the kubelet of the other removes one.
-    gained, lost = node("b"), node("a")
-    gained["status"]["images"] = [{"names": ["team/x:latest"]}]
-    lost["status"]["images"] = [{"names": ["team/y:latest"]}]
-    server.objects["/api/v1/nodes", ""] = [holding, gained]
-    kept.wait(lambda: holders(kept) == {"a", "b"})
-    server.objects["/api/v1/nodes", ""] = [lost, gained]
-    kept.wait(lambda: holders(kept) == {"b"})
+    server.objects[NODES, ""] = [holding, node("b", "team/x:latest")]
+    kept.wait_for_holders("a", "b")
+    server.objects[NODES, ""] = [node("a", "team/y:latest"), node("b", "team/x:latest")]
+    kept.wait_for_holders("b")
 
 
 def test_a_kubelet_that_starts_and_reports_no_image_yet_has_lost_none(server: FakeServer, kept: Kept) -> None:
-    holding, restarted = node("a"), node("a")
-    holding["status"]["images"] = [{"names": ["team/x:latest"]}, {"names": ["team/y:latest"]}]
-    server.objects["/api/v1/nodes", ""] = [holding]
-    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
+    restarted = node("a")
+    server.objects[NODES, ""] = [node("a", "team/x:latest", "team/y:latest")]
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait_for_holders("a")
     restarted["metadata"]["labels"]["seen"] = "1"
-    server.objects["/api/v1/nodes", ""] = [restarted]
+    server.objects[NODES, ""] = [restarted]
     kept.wait(lambda: kept.keeper.facts.nodes is not None and "seen" in kept.keeper.facts.nodes["a"].labels)
-    assert holders(kept) == {"a"}
+    assert kept.holders() == {"a"}
     # What it reports then is compared with what it reported before: one image is gone.
-    lost = node("a")
-    lost["status"]["images"] = [{"names": ["team/y:latest"]}]
-    server.objects["/api/v1/nodes", ""] = [lost]
-    kept.wait(lambda: not holders(kept))
+    server.objects[NODES, ""] = [node("a", "team/y:latest")]
+    kept.wait_for_holders()
 
 
 def test_images_are_read_again_once_nodes_can_be_read_again(server: FakeServer, kept: Kept) -> None:
-    holding = node("a")
-    holding["status"]["images"] = [{"names": ["team/x:latest"]}]
-    server.objects["/api/v1/nodes", ""] = [holding]
+    server.objects[NODES, ""] = [node("a", "team/x:latest")]
     kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a"})
-    server.forbidden.add("/api/v1/nodes")
-    kept.wait(lambda: kept.keeper.facts.nodes is None and not holders(kept))
+    kept.wait_for_holders("a")
+    server.forbidden.add(NODES)
+    kept.wait(lambda: kept.keeper.facts.nodes is None and not kept.holders())
     server.forbidden.clear()
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a"})
+    kept.wait_for_holders("a")
 
 
 def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
-    kept.keeper.follow(settings(podClasses={"user": {"warm": {"podsPerNode": 4}}}))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 2)
+    kept.keeper.follow(settings(podClasses=WARM))
+    kept.wait_for_holders("a", "b")
     server.objects[USERS] = []
     kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
-    assert kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a", "b"}
-    server.objects["/api/v1/nodes", ""] = [node("a")]
-    kept.wait(lambda: kept.keeper.facts.warm["user"].holders("docker.io/team/x:latest") == {"a"})
+    assert kept.holders() == {"a", "b"}
+    server.objects[NODES, ""] = [node("a")]
+    kept.wait_for_holders("a")
 
 
-@pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
-def test_without_warm_sets_no_images_are_kept(mode: str, server: FakeServer, kept: Kept) -> None:
-    roomy = node("a")
-    roomy["status"]["allocatable"] = {"cpu": "2"}
-    server.objects["/api/v1/nodes", ""] = [roomy]
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"imageGate": {"mode": "requireLabel"}, "podClasses": {"user": {"warm": None}}},
+        {"imageGate": {"mode": "prefer"}, "podClasses": {"user": {"warm": None}}},
+        {"readNodes": False, "podClasses": WARM},
+    ],
+)
+def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: FakeServer, kept: Kept) -> None:
+    server.objects[NODES, ""] = [node("a", "team/x:1", cpu="2")]
     server.objects[USERS] = [user("one", "a", "team/x")]
-    roomy["status"]["images"] = [{"names": ["team/x:1"]}]
-    kept.keeper.follow(settings(imageGate={"mode": mode}, podClasses={"user": {"warm": None}}))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None)
-    facts = kept.keeper.facts
-    assert facts.nodes is not None
-    assert facts.nodes["a"].allocatable == {"cpu": 2000}
-    assert facts.nodes["a"].images == {}
-    assert facts.warm == {}
-
-
-WARM = {"user": {"warm": {"podsPerNode": 4}}}
-IMAGE = "docker.io/team/x:latest"
-
-
-def holders(kept: Kept, image: str = IMAGE) -> frozenset[str]:
-    return kept.keeper.facts.warm["user"].holders(image)
-
-
-def test_where_nodes_are_not_to_be_read_no_images_are_kept(server: FakeServer, kept: Kept) -> None:
-    server.objects[USERS] = [user("one", "a", "team/x")]
-    kept.keeper.follow(settings(podClasses=WARM, readNodes=False))
+    kept.keeper.follow(settings(**changes))
     kept.wait(lambda: kept.keeper.verdict().passed)
-    assert kept.keeper.facts.warm == {}
+    facts = kept.keeper.facts
+    assert facts.warm == {}
+    if changes.get("readNodes", True):
+        assert facts.nodes is not None
+        assert (facts.nodes["a"].allocatable, facts.nodes["a"].images) == ({"cpu": 2000}, {})
 
 
 def test_while_nodes_are_refused_images_go_with_the_last_pod_of_their_node(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
     kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
-    server.forbidden.add("/api/v1/nodes")
+    kept.wait_for_holders("a", "b")
+    server.forbidden.add(NODES)
     kept.wait(lambda: kept.keeper.facts.nodes is None)
-    assert holders(kept) == {"a", "b"}
+    assert kept.holders() == {"a", "b"}
     server.objects[USERS] = [user("two", "b", "team/x")]
-    kept.wait(lambda: holders(kept) == {"b"})
+    kept.wait(lambda: kept.holders() == {"b"})
 
 
 def test_a_pod_still_bound_to_a_node_that_went_tells_of_no_images(
     server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
     kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
-    server.objects["/api/v1/nodes", ""] = [node("a")]
-    kept.wait(lambda: holders(kept) == {"a"})
+    kept.wait_for_holders("a", "b")
+    server.objects[NODES, ""] = [node("a")]
+    kept.wait_for_holders("a")
     made: list[Facts] = []
 
     def make(**parts: Any) -> Facts:
@@ -609,23 +527,15 @@ def test_a_pod_still_bound_to_a_node_that_went_tells_of_no_images(
 
 
 def test_a_node_replaced_under_its_name_holds_nothing_of_the_one_before(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
     kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and holders(kept) == {"a", "b"})
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b", uid="second")]
-    kept.wait(lambda: holders(kept) == {"a"})
+    kept.wait_for_holders("a", "b")
+    server.objects[NODES, ""] = [node("a"), node("b", uid="second")]
+    kept.wait_for_holders("a")
     # Its next pod tells anew.
     server.objects[USERS] = [user("three", "b", "team/x")]
-    kept.wait(lambda: holders(kept) == {"a", "b"})
-
-
-LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
-
-
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
+    kept.wait_for_holders("a", "b")
 
 
 @pytest.mark.usefixtures("hasty")
@@ -662,20 +572,12 @@ def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kep
     assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0
 
 
-SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
-EVERYWHERE = ("/api/v1/pods", "component=singleuser-server")
-
-
-def of_hub(namespace: str, body: Object) -> Object:
-    body["metadata"]["namespace"] = namespace
-    return body
-
-
 def share(server: FakeServer, *pods: Object) -> None:
-    server.objects["/api/v1/nodes", ""] = [node("a"), node("b")]
+    server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects["/api/v1/namespaces", ""] = [
-        {"metadata": {"name": name, "labels": labels}}
-        for name, labels in (("jhub", {}), ("hub-b", {"pool": "users"}), ("stranger", {}))
+        namespace("jhub"),
+        namespace("hub-b", pool="users"),
+        namespace("stranger"),
     ]
     server.objects[EVERYWHERE] = list(pods)
 
@@ -684,9 +586,9 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer
     share(
         server,
         user("one", "a", "team/x"),
-        of_hub("hub-b", user("one", "b", "team/x")),
-        of_hub("hub-b", user("on-its-way", "", "team/x")),
-        of_hub("stranger", user("one", "a", "team/y")),
+        user("one", "b", "team/x", "hub-b"),
+        user("on-its-way", "", "team/x", "hub-b"),
+        user("one", "a", "team/y", "stranger"),
     )
     kept.keeper.follow(settings(podClasses=WARM, **SHARED))
     kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
@@ -698,7 +600,7 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer
     assert kept.metric("roost_webhook_unplaced_pods", "user") == 1
     server.objects[EVERYWHERE] = [user("one", "a", "team/x")]
     kept.wait(lambda: kept.keeper.facts.warm["user"].running == 1)
-    assert kept.keeper.facts.warm["user"].holders(IMAGE) == {"a", "b"}
+    assert kept.holders() == {"a", "b"}
 
 
 def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kept: Kept) -> None:
@@ -706,13 +608,13 @@ def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kep
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **SHARED))
     kept.wait(lambda: kept.keeper.verdict().passed)
     paths = {path for path, _ in server.asked}
-    assert paths == {"/api/v1/nodes", DEVICE_CLASSES, PRIORITIES, QUOTAS, PODS}
+    assert paths == {NODES, DEVICE_CLASSES, PRIORITIES, QUOTAS, PODS}
 
 
 def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:
-    other = of_hub("hub-b", user("one", "b", "team/x"))
+    other = user("one", "b", "team/x", "hub-b")
     other["metadata"]["labels"]["special"] = "yes"
-    share(server, other, of_hub("hub-b", user("two", "b", "team/x")))
+    share(server, other, user("two", "b", "team/x", "hub-b"))
     special = {"match": {"labels": {"component": "singleuser-server", "special": "yes"}}}
     kept.keeper.follow(settings(podClasses={**WARM, "special": special}, **SHARED))
     kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))

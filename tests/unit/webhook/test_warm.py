@@ -13,6 +13,7 @@ from roost_core.placement.nodes import Nodes
 from roost_core.placement.warm_sets import Spare, set_size, slots_of
 from roost_core.release.pod_classes import Warm
 from roost_core.release.reader import SettingsError
+from roost_core.release.settings import ReleaseSettings
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
@@ -25,79 +26,50 @@ def on(node: str, images: tuple[str, ...] = (), is_starting: bool = False) -> Pl
     return PlacedPod("user", node, images, is_starting)
 
 
-def warm_node(name: str, pods: int, slots: int = 4, *, holds: bool = False, created: float = 0.0) -> WarmNode:
-    return WarmNode(name, pods, slots, holds, created)
+def n(name: str, pods: int, *, holds: bool = False, created: float = 0.0, slots: int = 4, **more: Any) -> WarmNode:
+    return WarmNode(name, pods, slots, holds, created)._replace(**more)
 
 
-def chosen(*nodes: WarmNode, spare: int = 0, limit: int = 10) -> list[str]:
+BY_AGE = [n("a", 0, created=4.0), n("b", 1, created=3.0), n("c", 3, created=2.0), n("d", 2, created=1.0)]
+A_FULL_SET = [n("a", 4, created=1.0), n("b", 0, created=3.0), n("c", 1, created=2.0)]
+TWO_TO_A_NODE = [n(f"{index}", 1, slots=2, holds=index == 7) for index in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "spare", "limit", "expected"),
+    [
+        # Holders, then others, the emptiest of each first.
+        ([n("a", 3), n("b", 2, holds=True), n("c", 1, holds=True), n("d", 0)], 7, 10, "cbda"),
+        # Of those that must pull it the one that pulls least, and of these a new node, with few images, last.
+        ([n("a", 0, pulls=2), n("b", 3), n("c", 1, holds=True, pulls=9)], 7, 10, "cba"),
+        ([n("a", 0, images=29), n("b", 3, images=30), n("c", 1)], 7, 10, "bac"),
+        ([n("a", 0, images=29), n("b", 3, images=30, pulls=1)], 7, 10, "ab"),
+        # A holder to which many images came since comes after one that used it lately.
+        ([n("a", 0, holds=True, images_since=15), n("b", 3, holds=True)], 3, 10, "ab"),
+        ([n("a", 0, holds=True, images_since=16), n("b", 3, holds=True)], 3, 10, "ba"),
+        ([n("a", 0, holds=True, images_since=40), n("b", 3, holds=True, images_since=32)], 3, 10, "ab"),
+        # Seven pods, this one the last of them: the set is the two oldest nodes of four slots. Then the others by age.
+        (BY_AGE, 0, 10, "dcba"),
+        (BY_AGE, 0, 2, "dc"),
+        (BY_AGE, 5, 10, "bdca"),
+        (BY_AGE, 6, 10, "abdc"),
+        # Of one age, the first by name.
+        ([n("b", 3), n("a", 0)], 0, 10, "ab"),
+        # A holder outside the set comes after it; spare room brings it in.
+        ([n("a", 2), n("b", 1, holds=True)], 0, 10, "ab"),
+        ([n("a", 2), n("b", 1, holds=True)], 1, 10, "ba"),
+        # With too little room wanted, the oldest node alone is the set.
+        ([n("a", 1), n("b", 2, holds=True)], -50, 10, "ab"),
+        # Beyond a full set the oldest node with room comes first, and full ones aren't named either.
+        (A_FULL_SET, -5, 10, "cb"),
+        ([A_FULL_SET[0], n("b", 4, created=3.0), A_FULL_SET[2]], -9, 10, "c"),
+        # No more than allowed; holders are the last to go.
+        (TWO_TO_A_NODE, 9, 3, "701"),
+    ],
+)
+def test_the_order_of_the_nodes_that_are_named(nodes: list[WarmNode], spare: int, limit: int, expected: str) -> None:
     running = sum(one.pods for one in nodes)
-    return [name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=limit)]
-
-
-# --- choosing ---
-
-
-def test_holders_come_first_then_others_and_the_emptiest_of_each() -> None:
-    nodes = [warm_node("a", 3), warm_node("b", 2, holds=True), warm_node("c", 1, holds=True), warm_node("d", 0)]
-    assert chosen(*nodes, spare=7) == ["c", "b", "d", "a"]
-
-
-def test_of_those_that_must_pull_it_the_one_that_pulls_least_comes_first() -> None:
-    nodes = [warm_node("a", 0)._replace(pulls=2), warm_node("b", 3), warm_node("c", 1, holds=True)._replace(pulls=9)]
-    assert chosen(*nodes, spare=7) == ["c", "b", "a"]
-
-
-def test_of_those_that_pull_as_little_a_new_node_comes_last() -> None:
-    nodes = [warm_node("a", 0)._replace(images=29), warm_node("b", 3)._replace(images=30), warm_node("c", 1)]
-    assert chosen(*nodes, spare=7) == ["b", "a", "c"]
-    assert chosen(nodes[0], nodes[1]._replace(pulls=1), spare=7) == ["a", "b"]
-
-
-def test_a_holder_to_which_many_images_came_since_comes_after_one_that_used_it_lately() -> None:
-    old, lately = warm_node("a", 0, holds=True), warm_node("b", 3, holds=True)
-    assert chosen(old._replace(images_since=15), lately, spare=3) == ["a", "b"]
-    assert chosen(old._replace(images_since=16), lately, spare=3) == ["b", "a"]
-    assert chosen(old._replace(images_since=40), lately._replace(images_since=32), spare=3) == ["a", "b"]
-
-
-def test_the_set_is_the_oldest_nodes_that_carry_the_load_and_this_pod() -> None:
-    nodes = [
-        warm_node(name, pods, created=age)
-        for name, pods, age in (("a", 0, 4.0), ("b", 1, 3.0), ("c", 3, 2.0), ("d", 2, 1.0))
-    ]
-    # Seven pods, this one the last of them: two nodes of four slots. Then the others by age.
-    assert chosen(*nodes) == ["d", "c", "b", "a"]
-    assert chosen(*nodes, limit=2) == ["d", "c"]
-    assert chosen(*nodes, spare=5) == ["b", "d", "c", "a"]
-    assert chosen(*nodes, spare=6) == ["a", "b", "d", "c"]
-
-
-def test_of_nodes_of_one_age_the_first_by_name_is_in_the_set() -> None:
-    assert chosen(warm_node("b", 3), warm_node("a", 0)) == ["a", "b"]
-
-
-def test_a_holder_outside_the_set_comes_after_it() -> None:
-    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True)) == ["a", "b"]
-
-
-def test_spare_room_brings_the_holder_in() -> None:
-    assert chosen(warm_node("a", 2), warm_node("b", 1, holds=True), spare=1) == ["b", "a"]
-
-
-def test_with_too_little_room_wanted_the_oldest_node_alone_is_the_set() -> None:
-    assert chosen(warm_node("a", 1), warm_node("b", 2, holds=True), spare=-50) == ["a", "b"]
-
-
-def test_beyond_a_full_set_the_oldest_node_with_room_comes_first() -> None:
-    nodes = [warm_node("a", 4, created=1.0), warm_node("b", 0, created=3.0), warm_node("c", 1, created=2.0)]
-    assert chosen(*nodes, spare=-5) == ["c", "b"]
-    # Of those beyond, full ones aren't named either.
-    assert chosen(nodes[0], nodes[1]._replace(pods=4), nodes[2], spare=-9) == ["c"]
-
-
-def test_no_more_nodes_are_named_than_allowed_and_holders_are_the_last_to_go() -> None:
-    nodes = [warm_node(f"n{index}", 1, slots=2, holds=index == 7) for index in range(9)]
-    assert chosen(*nodes, spare=9, limit=3) == ["n7", "n0", "n1"]
+    assert "".join(name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=limit)) == expected
 
 
 def test_slots_are_what_the_scarcest_resource_takes() -> None:
@@ -108,23 +80,12 @@ def test_slots_are_what_the_scarcest_resource_takes() -> None:
     assert slots_of({}, [("cpu", 500)]) == 0
 
 
-# --- settings ---
-
-
 def test_users_have_a_warm_set_by_default_and_null_takes_it_away() -> None:
     assert {name for name, pod_class in settings().classes.items() if pod_class.warm is not None} == {"user"}
     assert settings(podClasses={"user": {"warm": None}}).classes["user"].warm is None
-
-
-def test_what_is_left_out_of_warm_has_a_default() -> None:
-    found = settings(podClasses={"user": {"warm": {"spare": -5}}}).classes["user"].warm
-    assert found == Warm(pods_per_node=0, spare=Spare(-5), nodes=10)
-
-
-def test_spare_may_be_a_share_of_a_node() -> None:
-    found = settings(podClasses={"user": {"warm": {"spare": "-25%"}}}).classes["user"].warm
-    assert found is not None
-    assert found.spare == Spare(percent=-25)
+    for written, spare in ((-5, Spare(-5)), ("-25%", Spare(percent=-25))):
+        found = settings(podClasses={"user": {"warm": {"spare": written}}}).classes["user"].warm
+        assert found == Warm(pods_per_node=0, spare=spare, nodes=10)
 
 
 @pytest.mark.parametrize("odd", ["25", "2.5%", "+5%", "1000%", "\u0665%", "-25 %", "", True, 0.5])
@@ -133,28 +94,28 @@ def test_no_other_text_is_a_share(odd: object) -> None:
         settings(podClasses={"user": {"warm": {"spare": odd}}})
 
 
-def test_a_share_is_one_of_the_last_node_that_the_set_takes_in() -> None:
-    assert set_size((10, 10), 11, Spare(percent=10)) == 2
-    assert set_size((10, 10), 11, Spare(percent=-10)) == 1
-    assert set_size((10, 100), 11, Spare(percent=-10)) == 1
-    assert set_size((10, 10, 10), 19, Spare(percent=10)) == 2
-    assert set_size((10, 10, 20), 19, Spare(percent=20)) == 3
-    assert set_size((), 5, Spare(percent=-100)) == 0
+@pytest.mark.parametrize(
+    ("slots", "pods", "percent", "size"),
+    [
+        ((10, 10), 11, 10, 2),
+        ((10, 10), 11, -10, 1),
+        ((10, 100), 11, -10, 1),
+        ((10, 10, 10), 19, 10, 2),
+        ((10, 10, 20), 19, 20, 3),
+        ((), 5, -100, 0),
+    ],
+)
+def test_a_share_is_one_of_the_last_node_that_the_set_takes_in(
+    slots: tuple[int, ...], pods: int, percent: int, size: int
+) -> None:
+    assert set_size(slots, pods, Spare(percent=percent)) == size
 
 
 def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
     with pytest.raises(SettingsError) as raised:
         settings(podClasses={"user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}})
-    prefix = "podClasses.user.warm"
-    assert [fault.key for fault in raised.value.faults] == [
-        f"{prefix}.space",
-        f"{prefix}.podsPerNode",
-        f"{prefix}.spare",
-        f"{prefix}.nodes",
-    ]
-
-
-# --- facts ---
+    keys = [fault.key.removeprefix("podClasses.user.warm.") for fault in raised.value.faults]
+    assert keys == ["space", "podsPerNode", "spare", "nodes"]
 
 
 def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone() -> None:
@@ -203,6 +164,11 @@ def reported(*images: str, count: int | None = None) -> Node:
     return Node("n", images=dict.fromkeys(images, 1), image_count=len(images) if count is None else count)
 
 
+def held_of(facts: WarmFacts, *images: str) -> list[str]:
+    """Which of these n1 holds."""
+    return [image for image in images if facts.holds("n1", image)]
+
+
 def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
     before = WarmFacts({"ns/a": on("n1", ("h.io/x:1",))})
     facts = before.with_reports(
@@ -218,28 +184,18 @@ def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
 
 
 def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest_images() -> None:
-    facts = WarmFacts().with_reports({"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))})
-    assert facts.with_reports({"n1": (reported("h.io/x:1", "h.io/y:1"), reported("h.io/y:1", "h.io/z:1"))}).holds(
-        "n1", "h.io/x:1"
-    )
+    before, after = reported("h.io/x:1", "h.io/y:1"), reported("h.io/y:1", "h.io/z:1")
+    facts = WarmFacts().with_reports({"n1": (reported(), before)})
+    assert facts.with_reports({"n1": (before, after)}).holds("n1", "h.io/x:1")
 
 
 def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> None:
+    images, first = ("pulling", "small", "h.io/x:1", "h.io/y:1"), reported("h.io/x:1", "h.io/y:1", "h.io/z:1")
     facts = WarmFacts({"ns/a": on("n1", ("pulling",)), "ns/b": on("n1", ("small",))})
-    facts = facts.updated({"ns/b": None}).with_reports(
-        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1", "h.io/z:1"))}
-    )
-    assert [image for image in ("pulling", "small", "h.io/x:1", "h.io/y:1") if facts.holds("n1", image)] == [
-        "pulling",
-        "small",
-        "h.io/x:1",
-        "h.io/y:1",
-    ]
-    after = facts.with_reports({"n1": (reported("h.io/x:1", "h.io/y:1", "h.io/z:1"), reported("h.io/y:1", "h.io/z:1"))})
-    assert [image for image in ("pulling", "small", "h.io/x:1", "h.io/y:1") if after.holds("n1", image)] == [
-        "pulling",
-        "h.io/y:1",
-    ]
+    facts = facts.updated({"ns/b": None}).with_reports({"n1": (reported(), first)})
+    assert held_of(facts, *images) == [*images]
+    after = facts.with_reports({"n1": (first, reported("h.io/y:1", "h.io/z:1"))})
+    assert held_of(after, *images) == ["pulling", "h.io/y:1"]
     assert after.holders("small") == set()
 
 
@@ -247,7 +203,7 @@ def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.Mon
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": on("n1", ("a",))}).with_reports({"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))})
     # What a pod showed comes before what only the node reports.
-    assert [image for image in ("a", "h.io/x:1", "h.io/y:1") if facts.holds("n1", image)] == ["a", "h.io/y:1"]
+    assert held_of(facts, "a", "h.io/x:1", "h.io/y:1") == ["a", "h.io/y:1"]
 
 
 def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> None:
@@ -255,11 +211,7 @@ def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_
     two_names = reported("h.io/x:1", "h.io/x@sha256:1", "h.io/y:1", count=2)
     facts = facts.with_reports({"n1": (None, two_names)})
     after = facts.with_reports({"n1": (two_names, reported("h.io/y:1", "h.io/z:1", count=2))})
-    assert [image for image in ("small", "h.io/x:1", "h.io/z:1") if after.holds("n1", image)] == [
-        "small",
-        "h.io/x:1",
-        "h.io/z:1",
-    ]
+    assert held_of(after, "small", "h.io/x:1", "h.io/z:1") == ["small", "h.io/x:1", "h.io/z:1"]
     # So a kubelet that starts reports.
     assert after.with_reports({"n1": (two_names, reported())}) is after
 
@@ -281,17 +233,24 @@ def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: 
     }
 
 
-def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only() -> None:
-    assert read_placed_pod(pod_on("n1", "team/image"), "user") == PlacedPod(
-        "user", "n1", ("docker.io/team/image:latest",)
-    )
-    assert read_placed_pod(pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"}), "user") == PlacedPod(
-        "user", "n2", ()
-    )
-    assert read_placed_pod(pod_on("n1", "team/image", phase="Failed"), "user") is None
-    assert read_placed_pod(pod_on("n1", "x", phase="Pending"), "user") == PlacedPod(
-        "user", "n1", ("docker.io/library/x:latest",), True
-    )
+@pytest.mark.parametrize(
+    ("body", "pod_class", "expected"),
+    [
+        (pod_on("n1", "team/image"), "user", PlacedPod("user", "n1", ("docker.io/team/image:latest",))),
+        (pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"}), "user", PlacedPod("user", "n2", ())),
+        (pod_on("n1", "team/image", phase="Failed"), "user", None),
+        (pod_on("n1", "x", phase="Pending"), "user", PlacedPod("user", "n1", ("docker.io/library/x:latest",), True)),
+        # A target too long for a node's name is none.
+        (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 253}), "user", PlacedPod("user", "n" * 253)),
+        (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 254}), "user", PlacedPod("user", "")),
+        (pod_on("", **{HOME_TARGET_ANNOTATION: "n" * 253}), "build", PlacedPod("build", "n" * 253)),
+        (pod_on("", **{HOME_TARGET_ANNOTATION: "n" * 254}), "build", PlacedPod("build", "")),
+    ],
+)
+def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only(
+    body: Object, pod_class: str, expected: PlacedPod | None
+) -> None:
+    assert read_placed_pod(body, pod_class) == expected
 
 
 def waiting(reason: str, container: str = "main") -> dict[str, Any]:
@@ -315,21 +274,9 @@ def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
     started = WarmFacts({"ns/a": on("n1", ("x", "y"), True), "ns/b": on("n2", ("x",))})
     assert started.holders("x") == {"n1", "n2"}
     failing = started.updated({"ns/a": PlacedPod("user", "n1", ("y",), True, ("x",))})
-    assert (failing.holders("x"), failing.holders("y"), failing.pulls_on("n1")) == (
-        frozenset({"n2"}),
-        frozenset({"n1"}),
-        1,
-    )
-    gone = failing.updated({"ns/a": None})
-    assert (gone.holders("x"), gone.holders("y")) == (frozenset({"n2"}), frozenset({"n1"}))
-
-
-def test_a_target_too_long_for_a_nodes_name_is_none() -> None:
-    longest, longer = "n" * 253, "n" * 254
-    assert read_placed_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longest}), "user") == on(longest, ())
-    assert read_placed_pod(pod_on("", **{WARM_TARGET_ANNOTATION: longer}), "user") == on("", ())
-    assert read_placed_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longest}), "build") == PlacedPod("build", longest)
-    assert read_placed_pod(pod_on("", **{HOME_TARGET_ANNOTATION: longer}), "build") == PlacedPod("build", "")
+    assert failing.pulls_on("n1") == 1
+    for facts in (failing, failing.updated({"ns/a": None})):
+        assert (facts.holders("x"), facts.holders("y")) == (frozenset({"n2"}), frozenset({"n1"}))
 
 
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
@@ -355,12 +302,22 @@ def test_a_nodes_room_and_age_are_read_and_of_nonsense_there_is_no_node() -> Non
     assert node_or_none({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "plenty"}}}) is None
 
 
-# --- pods ---
+N1, N2, N3 = (node(f"n{number}") for number in (1, 2, 3))
+MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
 
 def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
     running = {f"jhub/{index}": on(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
+
+
+def with_warm(**warm: int) -> ReleaseSettings:
+    return settings(podClasses={"user": {"warm": warm}})
+
+
+def homes(facts: Facts, body: Object | None = None, rules: ReleaseSettings | None = None) -> list[tuple[int, str]]:
+    """Where the user goes."""
+    return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
 
 
 def test_nodes_that_could_not_pull_the_image_come_after_all_others_also_where_none_is_preferred() -> None:
@@ -384,12 +341,9 @@ def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes(
     assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
 
 
-N1, N2, N3 = (node(f"n{number}") for number in (1, 2, 3))
-
-
 def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
     facts = known([N1, N2, N3], ("n1", "x"), ("n1", "x"), ("n2", IMAGE))
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
+    rules = with_warm(podsPerNode=3, spare=1)
     placed = place(user_pod(IMAGE), facts, rules)
     assert homes_of(placed) == [(100, "n2"), (66, "n1"), (33, "n3")]
     assert placed["metadata"]["annotations"][WARM_TARGET_ANNOTATION] == "n2"
@@ -402,87 +356,67 @@ def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_
     many = {f"jhub/more-{index}": on("n1", (f"other-{index}",)) for index in range(16)}
     after = facts.warm["user"].updated(many).updated(dict.fromkeys(many))
     for limit, wanted in ((1, [(100, "n2")]), (2, [(100, "n2"), (50, "n1")])):
-        rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 2, "nodes": limit}}})
-        assert homes_of(place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": after}), rules)) == wanted
-        assert homes_of(place(user_pod(IMAGE), facts, rules))[0] == (100, "n1")
+        rules = with_warm(podsPerNode=3, spare=2, nodes=limit)
+        assert homes(replace(facts, warm={"user": after}), rules=rules) == wanted
+        assert homes(facts, rules=rules)[0] == (100, "n1")
 
 
-def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first() -> None:
+def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first_and_one_that_is_pulling_last() -> None:
+    rules = with_warm(podsPerNode=5, spare=5)
     facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
-    assert homes_of(place(user_pod(IMAGE), facts, rules)) == [(100, "n2"), (66, "n3"), (33, "n1")]
-
-
-def test_where_nobody_holds_the_image_a_node_that_is_pulling_comes_last() -> None:
+    assert homes(facts, rules=rules) == [(100, "n2"), (66, "n3"), (33, "n1")]
     facts = known([N1, N2], ("n2", "x"))
     pulling = facts.warm["user"].updated({"jhub/new": on("n1", ("y",), is_starting=True)})
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 5, "spare": 5}}})
-    found = place(user_pod(IMAGE), Facts(nodes=facts.nodes, warm={"user": pulling}), rules)
-    assert homes_of(found) == [(100, "n2"), (50, "n1")]
+    assert homes(replace(facts, warm={"user": pulling}), rules=rules) == [(100, "n2"), (50, "n1")]
 
 
-def test_without_the_rule_a_pod_names_no_node() -> None:
-    assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", IMAGE)))) == []
-
-
-def test_other_classes_name_no_node() -> None:
-    placed = place(build_pod(), known([N1, N2], ("n2", IMAGE)), settings(podClasses={**WARM, "build": {"home": None}}))
-    assert homes_of(placed) == []
+def test_other_classes_name_no_node_nor_do_users_without_own_images() -> None:
+    facts = known([N1, N2], ("n2", IMAGE))
+    assert homes(facts, build_pod(), settings(podClasses={**WARM, "build": {"home": None}})) == []
+    assert homes(facts, rules=settings()) == []
 
 
 def test_a_label_of_the_puller_tells_of_an_image_too() -> None:
-    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
-    nodes = [N1, node("n2", managed)]
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}})
-    facts = known(nodes, ("n1", "x"))
-    assert homes_of(place(user_pod(managed), facts, rules)) == [(100, "n2"), (50, "n1")]
+    facts = known([N1, node("n2", MANAGED)], ("n1", "x"))
+    assert homes(facts, user_pod(MANAGED), with_warm(podsPerNode=3, spare=3)) == [(100, "n2"), (50, "n1")]
 
 
 def test_a_class_whose_images_pullers_bring_is_left_to_the_scheduler_and_that_is_said() -> None:
-    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
-    rules = settings(podClasses=WARM)
-    desk = Desk(rules, known([N1, N2], ("n2", managed)))
-    review = desk.answer(user_pod(managed))
-    assert "pullers bring all images" in review["auditAnnotations"]["warm"]
-    assert homes_of(place(user_pod(managed), known([N1, N2], ("n2", managed)), rules)) == []
+    facts, body = known([N1, N2], ("n2", MANAGED)), user_pod(MANAGED)
+    assert "pullers bring all images" in note(facts, body)
+    assert homes(facts, body) == []
     # One user's own image is enough, whether it runs or is about to.
-    assert homes_of(place(user_pod(managed), known([N1, N2], ("n2", managed), ("n1", IMAGE)), rules))
-    assert homes_of(place(user_pod(IMAGE), known([N1, N2], ("n2", managed)), rules))
-
-
-def test_where_no_puller_runs_listed_images_have_a_warm_set_as_others_do() -> None:
-    listed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+    assert homes(known([N1, N2], ("n2", MANAGED), ("n1", IMAGE)), body)
+    assert homes(facts)
+    # Where no puller runs, listed images are as others.
     rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}}, pullersRun=False)
-    assert homes_of(place(user_pod(listed), known([N1, N2], ("n2", listed)), rules)) == [(100, "n2"), (50, "n1")]
+    assert homes(facts, body, rules) == [(100, "n2"), (50, "n1")]
 
 
 def test_all_images_of_the_pod_must_be_known() -> None:
     facts = known([N1, N2], ("n1", "registry.example/other:1"), ("n2", IMAGE))
-    both = facts.warm["user"].updated({"jhub/more": on("n1", (IMAGE,))})
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 1}}})
-    placed = place(user_pod(IMAGE, "registry.example/other:1"), Facts(nodes=facts.nodes, warm={"user": both}), rules)
+    both = replace(facts, warm={"user": facts.warm["user"].updated({"jhub/more": on("n1", (IMAGE,))})})
     # n1 is the fuller one.
-    assert homes_of(placed) == [(100, "n1"), (50, "n2")]
+    body = user_pod(IMAGE, "registry.example/other:1")
+    assert homes(both, body, with_warm(podsPerNode=3, spare=1)) == [(100, "n1"), (50, "n2")]
 
 
 @pytest.mark.parametrize("gone", [node("n2", ready=False), node("n2", unschedulable=True)])
 def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: Node) -> None:
-    facts = known([N1, gone, N3], ("n2", IMAGE), ("n2", IMAGE), ("n2", IMAGE))
-    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "n1"), (50, "n3")]
+    assert homes(known([N1, gone, N3], *[("n2", IMAGE)] * 3)) == [(100, "n1"), (50, "n3")]
 
 
 def test_nodes_that_the_pods_own_rules_shut_out_are_not_named() -> None:
     facts = known([N1, node("n2", labels={"pool": "big"})], ("n1", IMAGE))
-    placed = place(user_pod(IMAGE, nodeSelector={"pool": "big"}), facts, settings(podClasses=WARM))
-    assert homes_of(placed) == [(100, "n2")]
+    assert homes(facts, user_pod(IMAGE, nodeSelector={"pool": "big"})) == [(100, "n2")]
 
 
 def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
     users = {"hub.jupyter.org/node-purpose": "user"}
     facts = known([node("core-1"), node("user-1", labels=users), node("user-2", labels=users)], ("core-1", IMAGE))
     # The core node would come first: it holds the image, has most users, and is first by name.
-    assert homes_of(place(user_pod(IMAGE), facts, settings(podClasses=WARM))) == [(100, "user-1"), (50, "user-2")]
-    assert homes_of(place(user_pod(IMAGE), known([node("core-1")]), settings(podClasses=WARM))) == [(100, "core-1")]
+    assert homes(facts) == [(100, "user-1"), (50, "user-2")]
+    assert homes(known([node("core-1")])) == [(100, "core-1")]
 
 
 def note(facts: Facts, body: Object | None = None) -> str:
@@ -490,9 +424,10 @@ def note(facts: Facts, body: Object | None = None) -> str:
     return text
 
 
-def test_while_nodes_are_unknown_nothing_is_preferred_and_it_is_said() -> None:
+def test_while_nodes_are_unknown_or_full_nothing_is_preferred_and_it_is_said() -> None:
     assert note(Facts(warm={"user": WarmFacts()})) == "nothing preferred: nodes can't be read"
-    assert homes_of(place(user_pod(IMAGE), Facts(), settings(podClasses=WARM))) == []
+    assert homes(Facts()) == []
+    assert note(known([N1], *[("n1", IMAGE)] * 3)) == "nothing preferred: no node has room; 1 in the set"
 
 
 def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
@@ -505,27 +440,18 @@ def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
     assert placed["spec"]["schedulerName"] != user_pod(IMAGE)["spec"].get("schedulerName")
 
 
-def test_when_all_nodes_are_full_nothing_is_preferred_and_it_is_said() -> None:
-    full = known([N1], *[("n1", IMAGE)] * 3)
-    assert note(full) == "nothing preferred: no node has room; 1 in the set"
-
-
-def test_slots_come_from_the_nodes_room_and_the_pods_requests() -> None:
-    small = Node("n1", allocatable={"cpu": 4000, "memory": 2 * 2**30, "pods": 110})
-    large = Node("n2", allocatable={"cpu": 4000, "memory": 9 * 2**30, "pods": 110})
-    rules = settings(podClasses={"user": {"warm": {"spare": 0}}})
+def test_slots_come_from_the_nodes_room_and_the_pods_requests_or_those_that_its_class_gives() -> None:
+    small, large = (
+        Node(f"n{n}", allocatable={"cpu": 4000, "memory": memory * 2**30, "pods": 110})
+        for n, memory in ((1, 2), (2, 9))
+    )
     # Users of 1 GiB: two slots, one taken and one for this pod.
-    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", "")), rules)) == [(100, "n1"), (50, "n2")]
-    assert homes_of(place(user_pod(IMAGE), known([small, large], ("n1", ""), ("n1", "")), rules)) == [(100, "n2")]
-
-
-def test_a_pod_without_requests_counts_by_those_that_its_class_gives() -> None:
-    tight = Node("n1", allocatable={"memory": 2 * 2**30, "pods": 110})
-    warm = {"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}}
+    assert homes(known([small, large], ("n1", "")), rules=with_warm(spare=0)) == [(100, "n1"), (50, "n2")]
+    assert homes(known([small, large], ("n1", ""), ("n1", "")), rules=with_warm(spare=0)) == [(100, "n2")]
     body = user_pod(IMAGE)
     body["spec"]["containers"][0]["resources"] = {}
-    roomy = Node("n2", allocatable={"memory": 20 * 2**30, "pods": 110})
-    assert homes_of(place(body, known([tight, roomy], ("n1", "")), settings(podClasses=warm))) == [(100, "n2")]
+    two_gigabytes = settings(podClasses={"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}})
+    assert homes(known([small, large], ("n1", "")), body, two_gigabytes) == [(100, "n2")]
 
 
 def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> None:
@@ -541,15 +467,12 @@ def test_a_pod_reviewed_again_keeps_its_nodes_whatever_is_known_by_then() -> Non
 def test_an_annotation_alone_does_not_keep_a_pod_from_its_warm_nodes() -> None:
     body = user_pod(IMAGE)
     body["metadata"].setdefault("annotations", {})[WARM_TARGET_ANNOTATION] = "n2"
-    assert homes_of(place(body, known([N1, N2], ("n1", IMAGE)), settings(podClasses=WARM)))[0] == (100, "n1")
+    assert homes(known([N1, N2], ("n1", IMAGE)), body)[0] == (100, "n1")
 
 
 def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
     placed = place(user_pod(IMAGE), known([N1], ("n1", IMAGE)), settings(podClasses=WARM))
     assert [term["weight"] for term in node_terms(placed)] == [100, 100]
-
-
-# --- with a scheduler that isn't Roost's ---
 
 
 def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> None:
@@ -575,6 +498,5 @@ def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_w
 
 
 def test_where_the_pull_of_an_image_fails_that_pullers_bring_its_users_are_sent_elsewhere() -> None:
-    managed = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
-    facts = replace(known([N1, N2]), failed_pulls={("n1", managed): 990.0})
-    assert homes_of(place(user_pod(managed), facts, settings(podClasses=WARM))) == [(100, "n2")]
+    facts = replace(known([N1, N2]), failed_pulls={("n1", MANAGED): 990.0})
+    assert homes(facts, user_pod(MANAGED)) == [(100, "n2")]

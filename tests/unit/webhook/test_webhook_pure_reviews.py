@@ -3,6 +3,8 @@
 import json
 import logging
 import threading
+from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -28,10 +30,10 @@ from tests.builders import (
     spread_term,
     user_pod,
 )
-from tests.recorded_data import DATA, PODS, REVIEWS
+from tests.recorded_data import PODS, REVIEWS
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.facts import Facts, Homes, PlacedPod, read_builder, read_placed_pod
+from webhook.facts import Facts, PlacedPod, read_builder, read_placed_pod
 from webhook.review import Reviewer
 
 SECRET = "0123456789abcdef-the-token"
@@ -82,12 +84,7 @@ def test_what_is_no_review_is_refused_with_one_clear_line(body: bytes, status: i
     assert [decision.result for decision in desk.decisions] == [ReviewResult.MALFORMED]
 
 
-def test_a_truncated_review_is_refused_without_being_quoted() -> None:
-    whole = review(with_secrets())
-    for length in range(0, len(whole), 97):
-        answer = Desk().reviewer.review(whole[:length])
-        assert answer.status == 400
-        assert SECRET.encode() not in answer.body
+USER = {"labels": {"component": "singleuser-server"}}
 
 
 @pytest.mark.parametrize(
@@ -95,16 +92,12 @@ def test_a_truncated_review_is_refused_without_being_quoted() -> None:
     [
         None,
         [],
-        "pod",
         {"kind": "Node", "spec": {}},
         {"spec": None},
         {"metadata": {"labels": ["component"]}, "spec": {}},
-        {"metadata": {"labels": {"component": "singleuser-server"}}, "spec": {"containers": {}}},
-        {
-            "metadata": {"labels": {"component": "singleuser-server"}},
-            "spec": {"tolerations": 1, "containers": [{"image": IMAGE}]},
-        },
-        {"metadata": {"labels": {"component": "singleuser-server"}}, "spec": {"affinity": {"podAffinity": "x"}}},
+        {"metadata": USER, "spec": {"containers": {}}},
+        {"metadata": USER, "spec": {"tolerations": 1, "containers": [{"image": IMAGE}]}},
+        {"metadata": USER, "spec": {"affinity": {"podAffinity": "x"}}},
         {"metadata": {"labels": {"component": "binderhub-build"}}, "spec": {"containers": [{"resources": []}]}},
     ],
 )
@@ -139,32 +132,24 @@ def test_tokens_are_never_logged_nor_answered(caplog: pytest.LogCaptureFixture) 
         for known in (Facts(), facts(node("n1", IMAGE)), facts(node("n1"))):
             response = Desk(known=known).answer(with_secrets())
             assert SECRET not in str(response) + str(patch_of(response))
+        whole = review(with_secrets())
+        for length in range(0, len(whole), 97):
+            answer = Desk().reviewer.review(whole[:length])
+            assert answer.status == 400
+            assert SECRET.encode() not in answer.body
     assert SECRET not in caplog.text
 
 
-def test_counting_that_fails_costs_no_pod(caplog: pytest.LogCaptureFixture) -> None:
-    def broken(*_: object) -> None:
-        raise ValueError("no metrics today")
+def test_counting_settings_or_facts_that_fail_cost_no_pod(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: object) -> Any:
+        raise ValueError("not today")
 
     rules = settings()
     reviewer = Reviewer(lambda: rules, Facts, lambda: 0.0, broken)
     assert patch_of(allowed(reviewer.review(review(user_pod()))))
     assert "not counted" in caplog.text
-
-
-def test_settings_or_facts_that_fail_cost_no_pod() -> None:
-    def broken() -> Facts:
-        raise OSError
-
-    rules = settings()
     reviewer = Reviewer(lambda: rules, broken, lambda: 0.0, lambda *_: None)
     assert patch_of(allowed(reviewer.review(review(user_pod())))) == []
-
-
-def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
-    body = user_pod(tolerations=[json.loads("[" * 300 + "]" * 300)], nodeSelector={"pool": "gpu"})
-    known = facts(*(node(f"n{index}", IMAGE) for index in range(20)))
-    assert Desk(known=known).place(body)["spec"]["schedulerName"] == "hub.jhub.user"
 
 
 def test_outcomes_name_class_and_duration() -> None:
@@ -201,45 +186,20 @@ def test_many_threads_get_the_answers_that_one_would_get() -> None:
     assert wrong == []
 
 
-# --- fixtures: pods and reviews of the programs that make them ---
-
-NAMES = sorted(path.name for path in PODS.glob("*.json"))
-REVIEW_NAMES = sorted(path.name for path in REVIEWS.glob("*.json"))
-
 LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 
-def fixture(folder: str, name: str) -> Object:
-    found: Object = json.loads((DATA / folder / name).read_text())
-    return found
-
-
 def desk_for_fixtures() -> Desk:
-    rules = settings(
-        replaceSchedulers=[
-            "hub-user-scheduler",
-            "jupyterhub-user-scheduler",
-            "prod-user-scheduler",
-            "binder-user-scheduler",
-        ],
-        singleuser={"image": {"name": "quay.io/jupyterhub/k8s-singleuser-sample", "tag": "4.4.0"}},
-    )
-    user = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
-    nodes = [
-        node(
-            f"node-{letter}",
-            IMAGE,
-            labels={"hub.jupyter.org/node-purpose": "user", "mybinder.org/pool-type": "users"},
-            taints=(user,),
-        )
-        for letter in "abc"
-    ]
+    rules = settings(replaceSchedulers=[f"{of}-user-scheduler" for of in ("hub", "jupyterhub", "prod", "binder")])
+    labels = {"hub.jupyter.org/node-purpose": "user", "mybinder.org/pool-type": "users"}
+    taints = (Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),)
+    nodes = [node(f"node-{letter}", IMAGE, labels=labels, taints=taints) for letter in "abc"]
     return Desk(rules, facts(*nodes, builders="node-a node-b node-c"))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) -> None:
-    body, desk = fixture("pods", name), desk_for_fixtures()
+@pytest.mark.parametrize("path", sorted(PODS.glob("*.json")), ids=lambda path: path.stem)
+def test_real_pods_are_placed_once_and_keep_what_their_authors_set(path: Path) -> None:
+    name, body, desk = path.name, json.loads(path.read_text()), desk_for_fixtures()
     placed = desk.place(body)
     if name.startswith(LEFT_ALONE):
         assert placed == body
@@ -256,21 +216,6 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(name: str) ->
         placed["spec"].pop("affinity")
         body["spec"].pop("affinity")
     assert_keeps(placed, body, "")
-
-
-@pytest.mark.parametrize("name", ["binderhub-image-builder-dind.json", "binderhub-image-builder-podman.json"])
-def test_a_real_builder_daemon_gets_the_requests_of_its_class_and_nothing_else(name: str) -> None:
-    builder = {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}}
-    body = fixture("pods", name)
-    desk = Desk(settings(podClasses={"builder": builder}), facts(node("node-a", IMAGE)))
-    # BinderHub's chart gives none by default.
-    for container in body["spec"]["containers"]:
-        container["resources"] = {}
-    placed = desk.place(body)
-    for container in body["spec"]["containers"]:
-        container["resources"] = {"requests": {"cpu": "2"}}
-    assert placed == body
-    assert desk.decisions[0].pod_class == "builder"
 
 
 def assert_keeps(placed: object, body: object, path: str) -> None:
@@ -291,23 +236,20 @@ def assert_keeps(placed: object, body: object, path: str) -> None:
         assert placed == body, path
 
 
-@pytest.mark.parametrize("name", REVIEW_NAMES)
-def test_real_reviews_are_answered(name: str) -> None:
-    document = fixture("admission-reviews", name)
+@pytest.mark.parametrize("path", sorted(REVIEWS.glob("*.json")), ids=lambda path: path.stem)
+def test_real_reviews_are_answered(path: Path) -> None:
+    document = json.loads(path.read_text())
     body = document["request"]["object"]
     document["request"]["namespace"] = "jhub"
     desk = desk_for_fixtures()
     response = allowed(desk.reviewer.review(orjson.dumps(document)))
     assert response["uid"] == document["request"]["uid"]
     placed = patched(body, response)
-    if "image-puller" in name:
+    if "image-puller" in path.name:
         assert placed == body
     else:
         assert placed["spec"]["schedulerName"].startswith("hub.jhub.")
         assert desk.place(placed) == placed
-
-
-# --- facts ---
 
 
 def test_a_node_is_read_as_placement_needs_it() -> None:
@@ -342,11 +284,3 @@ def test_a_build_counts_where_it_is_bound_else_where_it_was_sent_until_it_ends()
     assert read_placed_pod({**sent, "spec": {"nodeName": "n3"}}, "build") == PlacedPod("build", "n3", is_starting=True)
     assert read_placed_pod({**sent, "status": {"phase": "Failed"}}, "build") is None
     assert read_placed_pod({"spec": {}}, "build") == PlacedPod("build", "")
-
-
-def test_homes_changed_pod_by_pod_count_what_counting_anew_counts() -> None:
-    homes = Homes({"a": PlacedPod("build", "n1"), "b": PlacedPod("build", "n1")})
-    after = homes.updated({"a": None, "c": PlacedPod("build", "n2"), "missing": None})
-    assert dict(after.loads("build")) == {"n1": 1, "n2": 1}
-    assert dict(homes.loads("build")) == {"n1": 2}
-    assert after.loads("user") == {}
