@@ -3,10 +3,8 @@
 from typing import Final
 
 import pytest
-import yaml
 
 from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
-from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.unit.doctor.whole_cluster import (
@@ -47,36 +45,26 @@ def test_nothing_is_found_where_all_is_well(values: str) -> None:
         assert all(one.looked_at for one in outcomes)
 
 
-def test_an_object_that_is_missing_is_named() -> None:
+DEPLOYMENT: Final = f"{APPS}/deployments/hub-roost-webhook"
+
+
+def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> None:
     cluster = Cluster()
-    del cluster.objects["/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.jhub.roost-scheduler"]
-    ((severity, evidence, fix),) = cluster.said("objects")
-    assert (severity, "ClusterRoleBinding hub.jhub.roost-scheduler" in evidence) == ("error", True)
-    assert evidence.startswith("1 of ")
-    assert fix
-
-
-WEBHOOKS: Final = "/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"
-
-
-def test_what_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> None:
-    cluster = Cluster()
-    live = cluster.objects[WEBHOOKS]
+    live = cluster.objects[DEPLOYMENT]
     live["metadata"] |= {"annotations": {"deployment.kubernetes.io/revision": "3"}, "resourceVersion": "7"}
     live["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
     cluster.objects["/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user"]["metadata"]["uid"] = "1"
     assert cluster.said("objects") == []
-    container = live["spec"]["template"]["spec"]["containers"][0]
-    container["image"] = "elsewhere:1"
+    live["spec"]["template"]["spec"]["containers"][0]["image"] = "elsewhere:1"
     live["spec"]["template"]["spec"]["serviceAccountName"] = "other"
-    ((severity, evidence, _),) = cluster.said("objects")
     named = "spec.template.spec.containers.webhook.image, spec.template.spec.serviceAccountName"
-    assert severity == "error"
-    assert evidence == f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
-    cluster.refused = {WEBHOOKS}
-    ((severity, evidence, _),) = cluster.said("objects")
-    denied = evidence.startswith("Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")
-    assert (severity, denied) == ("unknown", True)
+    evidence = f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
+    cluster.tells("objects", "error", evidence)
+    cluster.refused = {DEPLOYMENT}
+    cluster.tells("objects", "unknown", "Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")
+    cluster = Cluster()
+    del cluster.objects["/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.jhub.roost-scheduler"]
+    cluster.tells("objects", "error", "1 of ", "ClusterRoleBinding hub.jhub.roost-scheduler")
 
 
 def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_those_of_others_are_not() -> None:
@@ -89,11 +77,10 @@ def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_t
         ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "hub.other.roost-recorder", mine),
     ):
         cluster.lists.setdefault(path, []).append({"metadata": {"name": name, "labels": labels}})
-    ((severity, evidence, _),) = cluster.said("objects")
     told = (
         "2 objects of the release that the values don't render: deployments/hub-roost-recorder, clusterroles/hub.jhub"
     )
-    assert (severity, evidence.startswith(told)) == ("warning", True), evidence
+    cluster.tells("objects", "warning", told)
 
 
 def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
@@ -106,34 +93,26 @@ def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
 
 def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
     cluster = Cluster()
-    path = "/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"
-    deployment = cluster.objects[path]
-    labels = deployment["spec"]["template"]["metadata"]["labels"]
-    waiting = {"image": "roost:0.1.0", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
-    cluster.lists[PODS] = [
-        {"metadata": {"name": "w-1", "labels": labels}, "status": {"containerStatuses": [waiting]}},
-        {"metadata": {"name": "other", "labels": {}}, "status": {"containerStatuses": [waiting]}},
-    ]
+    deployment = cluster.objects[DEPLOYMENT]
+    status = {"containerStatuses": [{"image": "roost:0.1.0", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
+    for name, labels in (("w-1", deployment["spec"]["template"]["metadata"]["labels"]), ("other", {})):
+        cluster.lists[PODS].append({"metadata": {"name": name, "labels": labels}, "status": status})
     for ready, severity in ((0, "error"), (1, "warning")):
         deployment["status"]["readyReplicas"] = ready
-        ((seen, evidence, fix),) = cluster.said("programs")
-        assert seen == severity
-        assert f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)." in evidence
-        assert "docs/install-helm.md#the-image" in fix
+        evidence = f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)."
+        cluster.tells("programs", severity, evidence, fix="docs/install-helm.md#the-image")
 
 
 def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_ready() -> None:
     cluster = Cluster()
-    deployment = cluster.objects["/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"]
+    deployment = cluster.objects[DEPLOYMENT]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
     unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
     cluster.lists[PODS] = [{"metadata": {"name": "w-2", "labels": labels}, "status": {"conditions": [unscheduled]}}]
     stopped = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
     deployment["status"] |= {"conditions": [stopped], "updatedReplicas": 1}
-    ((severity, evidence, _),) = cluster.said("programs")
-    assert severity == "error"
-    assert "its rollout stopped with 1 of 2 pods replaced (ProgressDeadlineExceeded), so older pods serve" in evidence
-    assert "w-2 Unschedulable (0/3 nodes)" in evidence
+    older = "its rollout stopped with 1 of 2 pods replaced (ProgressDeadlineExceeded), so older pods serve"
+    cluster.tells("programs", "error", older, "w-2 Unschedulable (0/3 nodes)")
     deployment["status"] = {"readyReplicas": 2, "observedGeneration": 1}
     deployment["metadata"]["generation"] = 2
     ((_, evidence, _),) = cluster.said("programs")
@@ -143,10 +122,9 @@ def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_read
 @pytest.mark.parametrize(("replicas", "severity"), [(0, "error"), (1, "warning")])
 def test_other_replicas_than_the_values_say_are_told(replicas: int, severity: str) -> None:
     cluster = Cluster()
-    deployment = cluster.objects["/apis/apps/v1/namespaces/jhub/deployments/hub-roost-webhook"]
+    deployment = cluster.objects[DEPLOYMENT]
     deployment["spec"]["replicas"] = deployment["status"]["readyReplicas"] = replicas
-    ((seen, evidence, _),) = cluster.said("programs")
-    assert (seen, f"{replicas} replicas, the values say 2" in evidence) == (severity, True)
+    cluster.tells("programs", severity, f"{replicas} replicas, the values say 2")
 
 
 def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
@@ -165,28 +143,22 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
 def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None) -> None:
     cluster = Cluster()
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
-    ((severity, evidence, _),) = cluster.said("leaders")
-    assert severity == "error"
-    assert "Lease jhub/hub-roost-scheduler" in evidence
-
-
-def test_a_webhook_without_a_ca_bundle_or_a_ready_pod_is_told() -> None:
-    cluster = Cluster()
-    del cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"]
-    cluster.lists[ENDPOINTS][0]["endpoints"][0]["conditions"]["ready"] = False
-    bare, nowhere = cluster.said("webhook")
-    assert "no caBundle in" in bare[1]
-    assert "Service jhub/hub-roost-webhook has no ready pod" in nowhere[1]
+    cluster.tells("leaders", "error", "Lease jhub/hub-roost-scheduler")
 
 
 @pytest.mark.parametrize(
-    ("bundle", "evidence"), [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)")]
+    ("bundle", "evidence"),
+    [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)"), (None, "no caBundle in")],
 )
-def test_a_ca_bundle_by_which_nothing_can_be_trusted_is_an_error(bundle: str, evidence: str) -> None:
+def test_a_ca_bundle_by_which_nothing_can_be_trusted_or_a_service_without_pods_is_an_error(
+    bundle: str | None, evidence: str
+) -> None:
     cluster = Cluster()
     cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"] = bundle
-    ((severity, said, _),) = cluster.said("webhook")
-    assert (severity, evidence in said) == ("error", True)
+    cluster.tells("webhook", "error", evidence)
+    cluster = Cluster()
+    cluster.lists[ENDPOINTS][0]["endpoints"][0]["conditions"]["ready"] = False
+    cluster.tells("webhook", "error", "Service jhub/hub-roost-webhook has no ready pod")
 
 
 def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told() -> None:
@@ -200,7 +172,7 @@ def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told(
     assert cluster.said("admission", "objects") == [], "the webhook has followed"
 
 
-def test_users_that_were_placed_and_left_to_another_scheduler_are_told() -> None:
+def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_be_ended_are_told() -> None:
     cluster = Cluster()
     for name, scheduler in (("a", "hub.jhub.user"), ("b", "default-scheduler"), ("c", "theirs")):
         cluster.lists[PODS].append(pod(name, PLACED, spec={"schedulerName": scheduler}))
@@ -209,8 +181,36 @@ def test_users_that_were_placed_and_left_to_another_scheduler_are_told() -> None
     assert ("theirs: c." in chosen.evidence, "replaceSchedulers: [theirs]" in chosen.fix) == (True, True)
     told = Cluster("replaceSchedulers: [theirs]")
     told.lists[PODS] = [pod("c", PLACED, spec={"schedulerName": "theirs"})]
-    ((_, _, fix),) = told.said("users")
-    assert "replaceSchedulers has it already" in fix
+    assert "replaceSchedulers has it already" in told.said("users")[0].fix
+    cluster = Cluster()
+    cluster.lists[PODS] = [pod("a", PLACED), *(pod(f"b{number}") for number in range(5))]
+    cluster.tells("users", "warning", "5 of 6 users' pods were made without Roost: b0, b1, b2 and 2 more.")
+    cluster = Cluster()
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
+        {"metadata": {"name": "users"}, "spec": {"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}}}
+    ]
+    cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
+    evidence = "Karpenter (NodePool users) may end 1 of 2 users' pods to save a node: a."
+    cluster.tells("autoscaler", "warning", evidence, fix="singleuser.extraAnnotations")
+
+
+def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_placeholders_are_named() -> None:
+    cluster = Cluster()
+    label = pulled_label("hub", "jhub", "a/b:1")
+    for name, age, value in (("old", 7200, "pulling"), ("new", 60, "pulling"), ("full", 7200, "true")):
+        metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
+        cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
+    cluster.tells("nodes", "warning", ": old.")
+    container: Object = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0"}
+    autoscaler = {
+        "metadata": {"namespace": "kube-system", "name": "ca"},
+        "spec": {"template": {"spec": {"containers": [container]}}},
+    }
+    for arguments, is_told in ((["=-5"], True), (["=-10"], False), ([], False)):
+        cluster = Cluster()
+        container["command"] = ["./ca", *(f"--expendable-pods-priority-cutoff{value}" for value in arguments)]
+        cluster.lists["/apis/apps/v1/deployments"] = [autoscaler]
+        assert bool(cluster.said("autoscaler")) is is_told
 
 
 def test_builds_without_builders_or_a_home_are_told() -> None:
@@ -218,16 +218,13 @@ def test_builds_without_builders_or_a_home_are_told() -> None:
     build = pod("build-1", {**PLACED, HOME_TARGET_ANNOTATION: "n1"}, spec={})
     build["metadata"]["labels"] = {"component": "binderhub-build"}
     cluster.lists[PODS] = [build]
-    ((severity, evidence, _),) = cluster.said("builds")
-    assert (severity, "component=image-builder, app=binder" in evidence) == ("warning", True)
+    cluster.tells("builds", "warning", "component=image-builder, app=binder")
     builder = pod("builder", spec={})
     builder["metadata"]["labels"] = {"component": "image-builder", "app": "binder", "name": "x"}
-    cluster = Cluster()
-    cluster.lists[PODS] = [build, builder]
+    cluster.lists[PODS].append(builder)
     assert cluster.said("builds") == []
     del build["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
-    ((severity, evidence, _),) = cluster.said("builds")
-    assert (severity, "1 of 1 builds have no home: build-1." in evidence) == ("warning", True)
+    cluster.tells("builds", "warning", "1 of 1 builds have no home: build-1.")
 
 
 def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
@@ -242,62 +239,15 @@ def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
     assert not any("webhook.hostNetwork" in fix for _, _, fix in on_host.said("admission"))
 
 
-def test_a_refused_pod_says_why_and_one_that_nobody_may_make_is_unknown() -> None:
+def test_a_refused_pod_says_why_one_that_nobody_may_make_is_unknown_and_one_left_to_the_default_a_warning() -> None:
     cluster = Cluster()
+    cluster.scheduler = "default-scheduler"
+    assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
     cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
     assert all("context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission"))
     cluster.admitted = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
     ((severity, evidence, _),) = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
     assert (severity, "403" in evidence) == ("unknown", True)
-
-
-def test_a_placed_pod_that_is_left_to_the_default_scheduler_is_a_warning() -> None:
-    cluster = Cluster()
-    cluster.scheduler = "default-scheduler"
-    assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
-
-
-def test_users_that_were_made_without_roost_are_counted() -> None:
-    cluster = Cluster()
-    cluster.lists[PODS] = [pod("a", PLACED), *(pod(f"b{number}") for number in range(5))]
-    ((severity, evidence, _),) = cluster.said("users")
-    assert severity == "warning"
-    assert "5 of 6 users' pods were made without Roost: b0, b1, b2 and 2 more." in evidence
-
-
-def test_a_node_that_lacks_an_image_for_long_is_named() -> None:
-    cluster = Cluster()
-    label = pulled_label("hub", "jhub", "a/b:1")
-    for name, age, value in (("old", 7200, "pulling"), ("new", 60, "pulling"), ("full", 7200, "true")):
-        metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
-        cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
-    ((_, evidence, _),) = cluster.said("nodes")
-    assert evidence.endswith(": old.")
-
-
-@pytest.mark.parametrize(
-    ("arguments", "is_told"),
-    [(["--expendable-pods-priority-cutoff=-5"], True), (["--expendable-pods-priority-cutoff=-10"], False), ([], False)],
-)
-def test_an_autoscaler_that_ignores_placeholders_is_an_error(arguments: list[str], is_told: bool) -> None:
-    cluster = Cluster()
-    container = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0", "command": ["./ca", *arguments]}
-    spec = {"template": {"spec": {"containers": [container]}}}
-    cluster.lists["/apis/apps/v1/deployments"] = [
-        {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
-    ]
-    assert bool(cluster.said("autoscaler")) is is_told
-
-
-def test_users_that_karpenter_may_end_are_told() -> None:
-    cluster = Cluster()
-    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
-        {"metadata": {"name": "users"}, "spec": {"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}}}
-    ]
-    cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
-    ((_, evidence, fix),) = cluster.said("autoscaler")
-    assert evidence == "Karpenter (NodePool users) may end 1 of 2 users' pods to save a node: a."
-    assert "singleuser.extraAnnotations" in fix
 
 
 def test_rights_that_lack_are_named_by_resource() -> None:
@@ -320,12 +270,4 @@ def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told()
 def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -> None:
     cluster = Cluster()
     cluster.refused = {BUDGETS}
-    ((severity, evidence, _),) = cluster.said("budgets", "objects")
-    assert (severity, "nobody may" in evidence) == ("unknown", True)
-
-
-def test_the_paths_are_those_of_kubernetes() -> None:
-    paths = {path_of(body) for body in Cluster(yaml.safe_dump({"admission": {"mode": "policy"}})).install.rendered}
-    assert "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies/hub-roost-scheduler" in paths
-    assert "/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user" in paths
-    assert any(path.startswith("/apis/admissionregistration.k8s.io/v1/mutatingadmissionpolicies/") for path in paths)
+    cluster.tells("budgets", "unknown", "nobody may", others=["objects"])

@@ -41,10 +41,7 @@ def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
     assert cluster.said("features") == []
     del cluster.served["/apis/monitoring.coreos.com/v1"]
     cluster.served["/apis/policy/v1"] = set()
-    ((severity, evidence, _),) = cluster.said("features")
-    assert severity == "error"
-    assert "ServiceMonitor (monitoring.coreos.com/v1)" in evidence
-    assert "PodDisruptionBudget (policy/v1)" in evidence
+    cluster.tells("features", "error", "ServiceMonitor (monitoring.coreos.com/v1)", "PodDisruptionBudget (policy/v1)")
 
 
 def without_images(pod: Object) -> None:

@@ -52,19 +52,12 @@ def test_pods_without_a_node_and_pods_of_other_kinds_are_nobodys_users() -> None
     assert cluster.said("hubs") == []
 
 
-def test_a_hub_that_its_own_shared_pool_leaves_out_is_told() -> None:
-    said = together(POOL, physics="users").said("hubs")
-    assert [(one.severity, "doesn't select the hub's own namespace jhub" in one.evidence) for one in said] == [
-        ("warning", True)
-    ]
-
-
 def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_hubs_namespace() -> None:
     missed = user("physics", "a")
     missed["metadata"]["annotations"] = {}
     cluster = together(ONE_RELEASE, physics="users")
     cluster.lists[PODS] = [missed, user("biology", "a", {"component": "hub"})]
-    ((_, evidence, _),) = cluster.said("users")
-    assert evidence == "1 of 1 users' pods were made without Roost: jupyter-ada."
-    ((severity, evidence, _),) = together(ONE_RELEASE).said("admission")
-    assert (severity, "podClasses.user.match.namespaceSelector selects no namespace" in evidence) == ("warning", True)
+    cluster.tells("users", "warning", "1 of 1 users' pods were made without Roost: jupyter-ada.")
+    none = "podClasses.user.match.namespaceSelector selects no namespace"
+    together(ONE_RELEASE).tells("admission", "warning", none)
+    together(POOL, physics="users").tells("hubs", "warning", "doesn't select the hub's own namespace jhub")

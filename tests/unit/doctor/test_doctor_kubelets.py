@@ -10,8 +10,6 @@ from roost.doctor.checks.kubelets import PullSettings, check, read_pull_settings
 from roost_core.kube.client import ApiError, ClusterError
 from tests.unit.doctor.whole_cluster import LISTED, NODES, Cluster, node
 
-POPULAR = "popularImages: {enabled: true}"
-
 
 def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Cluster:
     """A cluster of one Ready node for each of these configurations: n0, n1 …"""
@@ -22,10 +20,10 @@ def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Clu
     return cluster
 
 
-def pulling(images: int, gate: str = "requireLabel") -> str:
-    """Values whose puller brings so many images."""
-    extra = {f"x{number}": {"name": f"a/x{number}", "tag": "1"} for number in range(images)}
-    return yaml.safe_dump({"prePuller": {"extraImages": extra}, "imageGate": {"mode": gate}})
+POPULAR = "popularImages: {enabled: true}"
+SIXTY = yaml.safe_dump({"prePuller": {"extraImages": {f"x{n}": {"name": f"a/x{n}", "tag": "1"} for n in range(60)}}})
+NO_VOLUMES = {"featureGates": {"ImageVolume": False}}
+NEVER_REPORTED = "nodeStatusMaxImages is 50, and that of these kubelets isn't: n0 (-1)"
 
 
 def test_what_kubelets_are_set_to_is_told_where_nothing_is_wrong() -> None:
@@ -54,9 +52,7 @@ def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_lim
     cluster = Cluster()
     cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
     cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
-    ((severity, evidence, fix),) = cluster.said("kubelets")
-    assert (severity, "1 of 3 kubelets" in evidence, "many (50)" in evidence) == ("warning", True, True)
-    assert "nodeStatusMaxImages: -1" in fix
+    cluster.tells("kubelets", "warning", "1 of 3 kubelets", "many (50)", fix="nodeStatusMaxImages: -1")
 
 
 @pytest.mark.parametrize(("reported", "is_told"), [(10, True), (0, True), (50, False), (-1, False)])
@@ -67,34 +63,28 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
         assert [finding.severity for finding in findings] == ["warning"] * (is_told and counts)
 
 
-def test_a_puller_of_more_images_than_are_reported_is_told() -> None:
-    ((severity, evidence, _),) = with_kubelets(pulling(60), {}).said("kubelets")
-    assert (severity, "fewer than 60 images: n0 (50)" in evidence) == ("warning", True)
-
-
-def test_popular_images_go_by_what_kubelets_report_and_delete() -> None:
-    assert with_kubelets(POPULAR, {}).said("kubelets") == []
-    ((severity, evidence, _),) = with_kubelets(POPULAR, {"nodeStatusMaxImages": -1}).said("kubelets")
-    assert (severity, "nodeStatusMaxImages is 50, and that of these kubelets isn't: n0 (-1)" in evidence) == (
-        "warning",
-        True,
-    )
-    early = {"imageGCHighThresholdPercent": 70}
-    ((severity, evidence, _),) = with_kubelets(POPULAR, early).said("kubelets")
-    assert (severity, "n0 (70)" in evidence) == ("error", True)
-    assert with_kubelets(LISTED, early).said("kubelets") == []
-
-
-def test_a_kubelet_that_never_deletes_images_is_told() -> None:
-    ((severity, evidence, _),) = with_kubelets(LISTED, {"imageGCHighThresholdPercent": 100}).said("kubelets")
-    assert (severity, "never delete images" in evidence) == ("warning", True)
-
-
-def test_a_kubelet_whose_image_volumes_are_off_is_an_error_where_the_puller_mounts_images() -> None:
-    off = {"featureGates": {"ImageVolume": False}}
-    ((severity, evidence, _),) = with_kubelets(LISTED, off).said("kubelets")
-    assert (severity, "ImageVolume switched off: n0" in evidence) == ("error", True)
-    assert with_kubelets(f"{LISTED}\nprePuller: {{method: noop}}", off).said("kubelets") == []
+@pytest.mark.parametrize(
+    ("values", "config", "severity", "evidence"),
+    [
+        (SIXTY, {}, "warning", "fewer than 60 images: n0 (50)"),
+        (POPULAR, {}, "", ""),
+        (POPULAR, {"nodeStatusMaxImages": -1}, "warning", NEVER_REPORTED),
+        (POPULAR, {"imageGCHighThresholdPercent": 70}, "error", "n0 (70)"),
+        (LISTED, {"imageGCHighThresholdPercent": 70}, "", ""),
+        (LISTED, {"imageGCHighThresholdPercent": 100}, "warning", "never delete images"),
+        # Only where the puller mounts images.
+        (LISTED, NO_VOLUMES, "error", "ImageVolume switched off: n0"),
+        (f"{LISTED}\nprePuller: {{method: noop}}", NO_VOLUMES, "", ""),
+    ],
+)
+def test_what_a_kubelet_is_set_to_is_told_where_it_matters(
+    values: str, config: dict[str, Any], severity: str, evidence: str
+) -> None:
+    cluster = with_kubelets(values, config)
+    if severity:
+        cluster.tells("kubelets", severity, evidence)
+    else:
+        assert cluster.said("kubelets") == []
 
 
 @pytest.mark.parametrize(("version", "is_told"), [("v1.34.3", True), ("v1.35.0", False), ("", False)])

@@ -51,17 +51,15 @@ def bound(name: str, age: float = 60, **state: Any) -> Object:
     return pod(name, age, spec={"nodeName": "node-a"}, status=status)
 
 
-def event(
-    about: str, reason: str, message: str, age: float, *, component: str = "kubelet", kind: str = "Normal"
-) -> Object:
-    return {
-        "involvedObject": {"uid": about},
+def event(about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal") -> Object:
+    told = {
         "reason": reason,
         "message": message,
         "type": kind,
         "lastTimestamp": moment(age),
-        "source": {"component": component},
+        "source": {"component": by},
     }
+    return {"involvedObject": {"uid": about}, **told}
 
 
 def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -> None:
@@ -76,11 +74,7 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
     ]  # fmt: skip
     events = [
         event(
-            "jupyter-ada",
-            "NotTriggerScaleUp",
-            "pod didn't trigger scale-up: 1 max size",
-            20,
-            component="cluster-autoscaler",
+            "jupyter-ada", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max size", 20, by="cluster-autoscaler"
         ),
         event("jupyter-cyd", "Scheduled", "assigned", 90),
         event("jupyter-cyd", "Pulling", 'Pulling image "quay.io/a/b:1"', 85),

@@ -34,9 +34,25 @@ def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_it
         one["metadata"]["labels"][label] = "true"
         cluster.lists[NODES].append(one)
     cluster.kubelets = {"cut": {"nodeStatusMaxImages": -1}}
-    ((severity, evidence, _),) = cluster.said("labels")
-    assert severity == "warning"
-    assert evidence.endswith(": wrong (docker.io/a/b:1).")
+    cluster.tells("labels", "warning", ": wrong (docker.io/a/b:1).")
+
+
+def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> None:
+    cluster = Cluster(LISTED)
+    (daemon_set,) = cluster.install.of_kind("DaemonSet")
+    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
+    cluster.lists[PODS] = [
+        {"metadata": {"name": "puller-1", "labels": labels}, "spec": {"nodeName": "n1"}},
+        *(pod(f"ada-{where}", PLACED, spec={"nodeName": where}) for where in ("n1", "gpu")),
+        pod("pending", PLACED, spec={}),
+    ]
+    cluster.tells("puller", "warning", "is on: gpu.", fix="prePuller.tolerations")
+    owned: Any = pod("owned", PLACED)
+    owned["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "r", "controller": True}]
+    free = pod("free", {**PLACED, "cluster-autoscaler.kubernetes.io/safe-to-evict": "true"})
+    cluster = Cluster()
+    cluster.lists[PODS] = [pod("plain", PLACED), free, owned]
+    cluster.tells("autoscaler", "warning", "2 of 3 users' pods to save a node: free, owned.")
 
 
 @pytest.mark.parametrize(("version", "is_told"), [("v1.33.9", 1), ("v1.34.0-eks-1", 0), ("v1.37.9", 0), ("v1.38.0", 1)])
@@ -72,44 +88,27 @@ def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(ru
         assert bool(cluster.said("image-volumes")) is (is_told and counts)
 
 
-def test_a_node_with_users_that_the_puller_does_not_reach_is_told() -> None:
-    cluster = Cluster(LISTED)
-    (daemon_set,) = cluster.install.of_kind("DaemonSet")
-    labels = daemon_set["spec"]["template"]["metadata"]["labels"]
-    cluster.lists[PODS] = [
-        {"metadata": {"name": "puller-1", "labels": labels}, "spec": {"nodeName": "n1"}},
-        *(pod(f"ada-{where}", PLACED, spec={"nodeName": where}) for where in ("n1", "gpu")),
-        pod("pending", PLACED, spec={}),
-    ]
-    ((severity, evidence, fix),) = cluster.said("puller")
-    assert (severity, "is on: gpu." in evidence, "prePuller.tolerations" in fix) == ("warning", True, True)
+def node_pool(taint: str) -> Object:
+    spec = {
+        "disruption": {"consolidationPolicy": "WhenEmpty"},
+        "template": {"spec": {"startupTaints": [{"key": taint}]}},
+    }
+    return {"metadata": {"name": "users"}, "spec": spec}
 
 
 def test_startup_taints_that_outlive_a_start_are_told() -> None:
     cluster = Cluster()
     own = startup_taint("hub", "jhub")
-    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
-        {
-            "metadata": {"name": "users"},
-            "spec": {
-                "disruption": {"consolidationPolicy": "WhenEmpty"},
-                "template": {"spec": {"startupTaints": [{"key": "cilium"}]}},
-            },
-        }
-    ]
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [node_pool("cilium")]
     cluster.lists[NODES] = [node("a", taints=[own]), node("b", taints=["cilium"]), node("c", taints=["other"])]
     cluster.lists[NODES].append(node("young", age=60, taints=[own]))
-    ((severity, evidence, _),) = cluster.said("startup-taints")
-    assert (severity, evidence.startswith("2 startup taints")) == ("warning", True)
-    assert "b (cilium)" in evidence
+    cluster.tells("startup-taints", "warning", "2 startup taints", "b (cilium)")
 
 
 @pytest.mark.parametrize(("mode", "is_told"), [("requireLabel", True), ("startupTaint", False)])
 def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(mode: str, is_told: bool) -> None:
     cluster = Cluster(f"imageGate: {{mode: {mode}}}")
-    spec: Object = {"template": {"spec": {"startupTaints": [{"key": startup_taint("hub", "jhub")}]}}}
-    spec["disruption"] = {"consolidationPolicy": "WhenEmpty"}
-    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [{"metadata": {"name": "users"}, "spec": spec}]
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [node_pool(startup_taint("hub", "jhub"))]
     assert [finding.severity for finding in cluster.said("startup-taints")] == ["error"] * is_told
 
 
@@ -126,10 +125,7 @@ def test_clocks_are_compared_with_the_api_servers_and_not_with_this_machines() -
     # An hour ago by either clock: it is this machine whose clock is wrong.
     cluster.lists[NODE_LEASES] = [lease("fine", 3600, 3601), lease("behind", 60, 2)]
     cluster.lists[LEASES] = [lease("ahead", 2, 62), {"metadata": {"name": "bare"}, "spec": {}}]
-    ((severity, evidence, _),) = cluster.said("clocks")
-    assert (severity, "2 clocks" in evidence) == ("warning", True)
-    assert "behind (-58 s)" in evidence
-    assert "ahead (+60 s)" in evidence
+    cluster.tells("clocks", "warning", "2 clocks", "behind (-58 s)", "ahead (+60 s)")
 
 
 def policy(name: str, ingress: list[Object], selector: Object | None = None) -> Object:
@@ -144,9 +140,7 @@ def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in()
     assert cluster.said("network") == []
     somewhere: Object = {"from": [{"podSelector": {}}]}
     cluster.lists[POLICIES] = [policy("deny", []), policy("own-pods", [somewhere])]
-    ((severity, evidence, fix),) = cluster.said("network")
-    assert (severity, "deny, own-pods" in evidence) == ("warning", True)
-    assert "webhookReviews" in fix
+    cluster.tells("network", "warning", "deny, own-pods", fix="webhookReviews")
     port = cluster.install.values["webhook"]["port"]
     for rule in ({}, {"ports": [{"port": port}]}, {"ports": [{"port": 1, "endPort": 65535}]}):
         cluster.lists[POLICIES] = [policy("deny", []), policy("open", [rule])]
@@ -186,11 +180,8 @@ def test_a_budget_that_covers_roosts_pods_beside_its_own_is_told() -> None:
 
 
 def running(name: str, scheduler: str, where: str, phase: str = "Running") -> Object:
-    return {
-        "metadata": {"name": name},
-        "spec": {"nodeName": where, "schedulerName": scheduler},
-        "status": {"phase": phase},
-    }
+    spec = {"nodeName": where, "schedulerName": scheduler}
+    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
 
 
 def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
@@ -200,22 +191,11 @@ def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
         running("elsewhere", "hub-user-scheduler", "n2"),
         running("over", "hub-user-scheduler", "n1", "Succeeded"),
     ]
-    alone, shared = Cluster(), Cluster()
-    alone.lists["/api/v1/pods"] = pods
-    assert alone.said("schedulers") == []
-    shared.lists["/api/v1/pods"] = [*pods, running("bob", "hub-user-scheduler", "n1")]
-    ((severity, evidence, _),) = shared.said("schedulers")
-    assert (severity, "hub-user-scheduler (1 pod)" in evidence) == ("warning", True)
-
-
-def test_users_that_cluster_autoscaler_may_end_are_told() -> None:
-    key = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-    owned: Any = pod("owned", PLACED)
-    owned["metadata"]["ownerReferences"] = [{"kind": "ReplicaSet", "name": "r", "controller": True}]
     cluster = Cluster()
-    cluster.lists[PODS] = [pod("plain", PLACED), pod("free", {**PLACED, key: "true"}), owned]
-    ((severity, evidence, _),) = cluster.said("autoscaler")
-    assert (severity, "2 of 3 users' pods to save a node: free, owned." in evidence) == ("warning", True)
+    cluster.lists["/api/v1/pods"] = pods
+    assert cluster.said("schedulers") == []
+    pods.append(running("bob", "hub-user-scheduler", "n1"))
+    cluster.tells("schedulers", "warning", "hub-user-scheduler (1 pod)")
 
 
 def of_provider(values: str, scheme: str) -> Cluster:

@@ -22,9 +22,12 @@ def test_each_part_of_the_hubs_chart_that_still_runs_is_told_with_its_switch(com
     cluster = Cluster(LISTED)
     resource, switch = PARTS[component]
     cluster.lists[f"{APPS}/{resource}"] = [part(component), part("hub")]
-    ((severity, evidence, fix),) = cluster.said("switches")
-    assert (severity, f"jhub/{component} of zero-to-jupyterhub still runs" in evidence) == ("warning", True)
-    assert fix == f"In the hub's values: {switch}"
+    cluster.tells(
+        "switches",
+        "warning",
+        f"jhub/{component} of zero-to-jupyterhub still runs",
+        fix=f"In the hub's values: {switch}",
+    )
 
 
 def test_parts_that_are_off_or_that_nothing_of_roosts_replaces_are_fine() -> None:

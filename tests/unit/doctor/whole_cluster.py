@@ -3,6 +3,7 @@
 import base64
 import copy
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, cast
@@ -151,9 +152,17 @@ class Cluster:
 
     def said(self, check: str, *others: str) -> list[Finding]:
         """What a check found, while no other one found anything; others: they found something, too."""
-        outcomes = run_checks(self.install, INSTALLED)
+        # An install reads a list once only.
+        outcomes = run_checks(replace(self.install), INSTALLED)
         assert [one.check for one in outcomes if one.findings and one.check != check] == [*others], outcomes
         return found(outcomes, check)
+
+    def tells(self, check: str, severity: str, *evidence: str, fix: str = "", others: Sequence[str] = ()) -> None:
+        """The check's one finding says all this, and no check but these others finds anything."""
+        ((seen, said, told),) = self.said(check, *others)
+        assert seen == severity
+        assert [text for text in evidence if text not in said] == [], said
+        assert fix in told, told
 
 
 def merged(live: Any, body: Any) -> Any:
