@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -23,7 +23,7 @@ from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.go_json import to_json
-from roost_core.placement.labels import USER_CLASS
+from roost_core.placement.labels import NAMESPACE_NAME_LABEL, USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
 if TYPE_CHECKING:
@@ -83,9 +83,23 @@ class ManyHubs:
         head = [
             f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a namespace of its own.",
             "Only what differs from Roost's defaults. Each hub's namespace is taken to be called like the hub:",
-            f"  kubectl label namespace {' '.join(hub.name for hub in self.hubs)} {USERS_LABEL}=true",
+            *(f"  kubectl label namespace {one} {USERS_LABEL}=true" for one in self._namespaces()),
         ]
         return "".join(f"# {printable(line)}\n" for line in head) + print_yaml(self.values, self.comments)
+
+    def _namespaces(self) -> list[str]:
+        """Those of users and builds, as kubectl takes them."""
+        names: list[str] = []
+        selectors: list[str] = []
+        for hub in self.hubs:
+            for name in ("user", "build"):
+                labels = child(hub.result.values, "podClasses", name, "match", "namespaceSelector", "matchLabels")
+                own = dict(labels) if isinstance(labels, dict) else {NAMESPACE_NAME_LABEL: hub.name}
+                if own.keys() == {NAMESPACE_NAME_LABEL}:
+                    names += own.values()
+                else:
+                    selectors.append(f"-l {','.join(f'{key}={value}' for key, value in own.items())}")
+        return [" ".join(dict.fromkeys(names)), *dict.fromkeys(selectors)]
 
     def report(self) -> str:
         """The report for stderr: what was left out, what to switch off and didn't map, and a table of hubs."""
@@ -96,6 +110,7 @@ class ManyHubs:
         lines += _grouped("switch off", switched, self.hubs)
         kept = ((line, hub.name) for hub in self.hubs for line in hub.result.keep)
         lines += _grouped("keep on", kept, self.hubs)
+        lines += _grouped("alone", ((line, hub.name) for hub in self.hubs for line in hub.result.verdict), self.hubs)
         lines += [str(fault) for fault in self.faults]
         return "".join(f"{printable(line)}\n" for line in (*lines, *self._table()))
 
@@ -110,8 +125,7 @@ class ManyHubs:
             after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
             brought = f"{len(alone)} -> {len(after | alone)}" if has_pullers and after else "none"
-            both = hub.values["scheduler"]["target"] == release["scheduler"]["target"] == "deploy"
-            moved = ["its users get Roost's scheduler in place of the hub's"] if both else []
+            moved = ["its users get Roost's scheduler in place of the hub's"] * ("scheduler" in hub.result.replaced)
             changes = "; ".join([*moved, *self.differences.get(hub.name, [])])
             had = _placeholders_by_pool(hub.values)
             count, total = sum(had.values()), sum(kept[pool] for pool in had)
@@ -122,9 +136,10 @@ class ManyHubs:
             yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
 
 
-def import_many(files: Sequence[HubFiles]) -> ManyHubs:
+def import_many(files: Sequence[HubFiles], attempt: Callable[[ImportResult], None]) -> ManyHubs:
     """Import each hub, and unite them. A hub that can't be imported is left out, and told; others count.
 
+    attempt: tries a hub's values on made pods of its users.
     Raises ValuesError when no hub is left.
     """
     many = ManyHubs([])
@@ -135,6 +150,7 @@ def import_many(files: Sequence[HubFiles]) -> ManyHubs:
                 many.left_out.append(f"{hub.name}: no namespace can be called so. Rename its file or folder.")
                 continue
             result = import_layers(hub.layers, usual_release=hub.name)
+            attempt(result)
             many.hubs.append(ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values)))
         except ValuesError as error:
             faults += error.faults
@@ -159,6 +175,12 @@ def _unite(many: ManyHubs) -> None:
             put_at(many.values, ("podClasses", name, "match", "namespaceSelector"), selector)
     many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
     many.faults = faults_of(many.values)
+    for part, is_off, key in (
+        ("scheduler", child(many.values, "scheduler", "target") == "none", "scheduler.target: none"),
+        ("puller", child(many.values, "prePuller", "enabled") is False, "prePuller.enabled: false"),
+    ):
+        for hub in hubs if is_off else ():
+            hub.result.keep_on(part, f"most hubs have none, so Roost has none ({key})")
 
 
 def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:

@@ -26,8 +26,8 @@ Room = dict[str, Any]
 # Whose image nobody can name beforehand: it is typed, or built.
 UNLISTED: Final = "an image of their own"
 UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
-# Options multiply.
-_MOST_KINDS: Final = 500
+# Options multiply: of one hub, unless it has more choices than that.
+MOST_KINDS: Final = 400
 # Room for a suffix that tells sets of one name apart.
 _MAX_NAME: Final = 40
 # Where a pool says what it is for only by its labels or taints.
@@ -56,8 +56,9 @@ def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str
     usual_room = room_of(usual)
     by_pool: dict[str, list[tuple[tuple[str, ...], Room]]] = {}
     slugs: dict[str, str] = {}
-    for name, profile in named_profiles(profiles):
-        for chosen, traits in kinds_of(usual, profile, name, _pool_and_sizes):
+    listed = list(named_profiles(profiles))
+    for name, profile in listed:
+        for chosen, traits in kinds_of(usual, profile, name, _pool_and_sizes, MOST_KINDS // len(listed)):
             pool = _pool_and_sizes(traits)[0]
             by_pool.setdefault(pool, []).append((chosen, room_of(traits)))
             slugs.setdefault(pool, "-".join([text(child(profile, "slug")) or name, *chosen[1:]]))
@@ -86,7 +87,7 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     """
     listed = list(named_profiles(profiles))
     chosen = [one for one in listed if child(one[1], "default") is True] or listed
-    return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes)[0] if chosen else ((), usual)
+    return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0] if chosen else ((), usual)
 
 
 def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
@@ -97,11 +98,12 @@ def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
 
 
 def kinds_of(
-    usual: Traits, profile: object, name: str, told: Callable[[Traits], tuple[str, str]] | None = None
+    usual: Traits, profile: object, name: str, told: Callable[[Traits], tuple[str, str]], most: int
 ) -> list[Kind]:
     """Whoever takes a profile, with the usual choices first.
 
-    told: of traits, what makes a choice worth naming, and what else tells kinds apart; None: each choice is a kind.
+    told: of traits, what makes a choice worth naming, and what else tells kinds apart. most: options multiply; beyond
+    it a choice is taken with the first of the others only.
     """
     kinds: list[Kind] = [((name,), _overridden(usual, profile))]
     for option in mapping(child(profile, "profile_options")).values():
@@ -112,12 +114,11 @@ def kinds_of(
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         found: dict[object, Kind] = {}
         for key, choice in choices:
-            for chosen, before in kinds:
+            for chosen, before in kinds[: max(1, most // len(choices))]:
                 traits, named = _overridden(before, choice), (*chosen, str(key))
-                if told is not None and told(traits)[0] == told(before)[0]:
-                    named = chosen
-                found.setdefault(told(traits) if told is not None else named, (named, traits))
-        kinds = list(found.values())[:_MOST_KINDS] or kinds
+                as_told = told(traits)
+                found.setdefault(as_told, (chosen if as_told[0] == told(before)[0] else named, traits))
+        kinds = list(found.values()) or kinds
     return kinds
 
 

@@ -77,6 +77,11 @@ class ImportResult:
             self.switch_off.remove(line)
             self.keep.append(f"{line.partition(': ')[0]}: {reason}")
 
+    @property
+    def verdict(self) -> list[str]:
+        """Whether users are placed at all, if not, and how they fare."""
+        return [*(line for line in self.summary.will if line[0] != " " and line[-1] != ":"), *self.tried]
+
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""
         head = [f"Made by `roost import` from {self.filename}: only what differs from Roost's defaults."]

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
 from generator.importing.profile_pools import (
+    MOST_KINDS,
     UNKNOWN_IMAGE,
     UNLISTED,
     Kind,
@@ -52,14 +53,20 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
     taken: set[str] = set()
     kinds: list[Kind] = []
-    for place, (name, profile) in enumerate(named_profiles(usual.get("profile_list")), start=1):
-        kinds += kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name)
+    profiles = list(named_profiles(usual.get("profile_list")))
+    for place, (name, profile) in enumerate(profiles, start=1):
+        each = MOST_KINDS // len(profiles)
+        kinds += kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name, _as_made, each)
         taken.add(name)
     if not kinds and not result.is_binder:
         kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
     if result.has_builds:
         kinds.append(((UNLISTED,) if kinds else (), {**usual, "image": UNKNOWN_IMAGE}))
     return [UserPod(chosen, _pod_of(traits), _namespace_labels(traits)) for chosen, traits in kinds]
+
+
+def _as_made(traits: Traits) -> tuple[str, str]:
+    return repr((_pod_of(traits), _namespace_labels(traits))), ""
 
 
 def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:

@@ -28,7 +28,7 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
         found, others = find_hubs_in(folder, layers)
         hubs += found
         passed += others
-    many = import_many(hubs)
+    many = import_many(hubs, try_import)
     many.left_out += passed
     sys.stdout.write(many.to_yaml())
     sys.stderr.write(many.report())

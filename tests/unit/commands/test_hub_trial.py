@@ -99,6 +99,18 @@ def test_how_users_fare_is_told_by_their_pods(hub: str, lines: list[str]) -> Non
     assert tried(hub).tried == lines
 
 
+def test_options_multiply_and_pods_do_not() -> None:
+    traits = [f"image: 'a/b:{at}'" if at % 2 else f"mem_limit: {at + 1}G" for at in range(8)]
+    choices = [", ".join(f"c{at}: {{kubespawner_override: {{{one}}}}}" for at, one in enumerate(traits[side::2]))
+               for side in (0, 1)]  # fmt: skip
+    choices += ["x: {kubespawner_override: {extra_labels: {a: b}}}, y: {}"] * 6
+    options = ", ".join(f"o{at}: {{choices: {{{listed}}}}}" for at, listed in enumerate(choices))
+    hub = tried(f"singleuser: {{profileList: [{{display_name: A, profile_options: {{{options}}}}}]}}")
+    pods = user_pods(hub)
+    assert len(pods) == 32
+    assert {pod.pod["spec"]["containers"][0]["image"] for pod in pods} == {f"a/b:{at}" for at in (1, 3, 5, 7)}
+
+
 def test_what_no_pod_shows_is_not_promised() -> None:
     hub = tried(ROOM + f"singleuser: {{{IMAGE}}}\nhub: {{config: {{KubeSpawner: {{mem_guarantee: 64G}}}}}}")
     assert "keep 5 placeholders" not in "".join(hub.summary.will)

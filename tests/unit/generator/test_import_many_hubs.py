@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from generator.faults import ValuesError
 from generator.importing.hub_files import HubFiles, find_hubs_in, hubs_of_files
+from generator.importing.importer import import_layers
 from generator.importing.many_hubs import ManyHubs, import_many
 from generator.values.files import read_defaults
 from generator.values.loader import load
 from generator.values.merge import coalesce
 from roost.__main__ import main
+from roost.commands.hub_trial import try_import
 from roost_core.placement.go_json import to_json
 from roost_core.placement.managed_images import puller_groups
 from tests.recorded_data import HUBS
@@ -42,7 +44,7 @@ def of(name: str, text: str) -> HubFiles:
 
 
 def united(**hubs: Values) -> ManyHubs:
-    return import_many([of(name, yaml.safe_dump(values)) for name, values in hubs.items()])
+    return import_many([of(name, yaml.safe_dump(values)) for name, values in hubs.items()], try_import)
 
 
 def hub(image: str = "a/b:1", **singleuser: Any) -> Values:
@@ -172,6 +174,11 @@ def test_classes_select_the_hubs_namespaces_and_the_command_labels_them() -> Non
     ] * 2
     assert "kubectl label namespace physics biology hub.jupyter.org/users=true" in many.to_yaml()
     assert many.values["replaceSchedulers"] == ["physics-user-scheduler", "biology-user-scheduler"]
+    far = {"hub": {"config": {"KubeSpawner": {"namespace": "lab"}}}, **hub()}
+    each = {"enable_user_namespaces": True, "user_namespace_labels": {"course": "x"}}
+    many = united(a=far, b={"hub": {"config": {"KubeSpawner": each}}, **hub()})
+    assert "kubectl label namespace lab a b hub.jupyter.org/users=true" in many.to_yaml()
+    assert "kubectl label namespace -l course=x hub.jupyter.org/users=true" in many.to_yaml()
 
 
 def test_what_can_not_be_united_is_what_most_hubs_have_and_told_by_hub() -> None:
@@ -185,12 +192,31 @@ def test_what_can_not_be_united_is_what_most_hubs_have_and_told_by_hub() -> None
 
 
 def test_a_hub_that_can_not_be_imported_is_left_out_and_the_others_count() -> None:
-    many = import_many([of("ok", PLAIN), of("bad", "a: ["), of("Odd_Name", "")])
+    many = import_many([of("ok", PLAIN), of("bad", "a: ["), of("Odd_Name", "")], try_import)
     assert [one.name for one in many.hubs] == ["ok"]
     assert many.left_out[0].startswith("bad: bad.yaml:")
     assert "Odd_Name: no namespace can be called so" in many.left_out[1]
     with pytest.raises(ValuesError, match=r"bad\.yaml"):
-        import_many([of("bad", "a: [")])
+        import_many([of("bad", "a: [")], try_import)
+
+
+def test_a_hub_among_others_is_judged_as_alone() -> None:
+    for one in import_many(find_hubs_in(HUBS)[0], try_import).hubs:
+        alone = import_layers([(f"{one.name}.yaml", (HUBS / f"{one.name}.yaml").read_bytes())], usual_release=one.name)
+        try_import(alone)
+        for told in ("switch_off", "keep", "tried", "verdict"):
+            assert getattr(one.result, told) == getattr(alone, told), (one.name, told)
+    far = hub(profileList=[{"display_name": "A", "kubespawner_override": {"namespace": "far"}}])
+    assert "keep on: scheduling.userScheduler.enabled" in united(a=far).report()
+
+
+def test_what_the_release_does_not_do_stays_on_in_every_hub() -> None:
+    off: Values = {**hub(), "scheduling": {"userScheduler": {"enabled": False}}}
+    off["prePuller"] = {"hook": {"enabled": False}, "continuous": {"enabled": False}}
+    report = united(a=hub(), b=off, c=off).report()
+    assert "switch off" not in report
+    assert "keep on: prePuller.continuous.enabled: most hubs have none" in report
+    assert "in place of the hub's" not in report
 
 
 # The command
@@ -226,5 +252,5 @@ def test_a_folder_may_hold_objects_of_argo_cd_with_hubs_values() -> None:
     assert "argo-application" in {hub.name for hub in hubs}
     assert passed == []
     # Its user scheduler is named after the release that the object names.
-    many = import_many([hub for hub in hubs if hub.name in ("argo-application", "one-odd-profile")])
+    many = import_many([hub for hub in hubs if hub.name in ("argo-application", "one-odd-profile")], try_import)
     assert many.values["replaceSchedulers"] == ["jupyterhub-user-scheduler", "one-odd-profile-user-scheduler"]
