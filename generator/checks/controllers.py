@@ -7,10 +7,11 @@ from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, number
 from generator.checks.terms import lint_required_term, lint_toleration
-from generator.faults import describe
+from generator.faults import Path, describe
 from generator.values.release import Release
+from roost_core.objects.image_references import is_reference
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import puller_groups
+from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 # Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
@@ -22,7 +23,9 @@ _LABEL_KEY: Final = re.compile(
     r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
 )
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
-_REFERENCE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]*", re.ASCII)
+IMAGE: Final = (
+    "an image's name in lower case, like quay.io/jupyter/base-notebook:2026-01-05, or NAME@sha256: and 64 hex digits"
+)
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -30,6 +33,7 @@ def check(report: LintReport, release: Release) -> None:
     _lint_program(report)
     _lint_gate(report)
     _lint_puller(report, release)
+    _lint_references(report)
     _lint_profiles(report)
     _lint_popular(report)
     alerts = mapping(at(report.values, "monitoring", "prometheusRule"))
@@ -117,12 +121,26 @@ def _lint_profiles(report: LintReport) -> None:
     if len(groups) > _MANY_PULLERS:
         reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
         report.warn(path, reason, "Give profiles fewer different node_selector values.")
-    for image in sorted({image for group in groups for image in group.images}):
-        if not _REFERENCE.fullmatch(image):
-            report.error(path, image, "an image's name, like quay.io/jupyter/base-notebook:2026-01-05")
     for key, value in sorted({pair for group in groups for pair in group.node_selector.items()}):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             report.error(path, {key: value}, "a node's label and its value")
+
+
+def _lint_references(report: LintReport) -> None:
+    """Find what no kubelet can pull: it would hold the puller up before all other images."""
+    singleuser, puller = report.values.get("singleuser"), mapping(report.values.get("prePuller"))
+    keys = ("image", "networkTools", "initContainers", "extraContainers")
+    places: dict[Path, list[PullerGroup]]
+    places = {("singleuser", key): puller_groups({key: at(singleuser, key)}, {}) for key in keys}
+    for index, profile in enumerate(listing(at(singleuser, "profileList"))):
+        found = puller_groups({"profileList": [profile]}, {**puller, "extraImages": {}})
+        places |= {("singleuser", "profileList", index): found}
+    for name, image in mapping(puller.get("extraImages")).items():
+        places |= {("prePuller", "extraImages", name): puller_groups({}, {"extraImages": {name: image}})}
+    for path, groups in places.items():
+        for image in sorted({image for group in groups for image in group.images}):
+            if not is_reference(image):
+                report.error(path, image, IMAGE)
 
 
 def _lint_popular(report: LintReport) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from generator.importing.quantities import memory_quantity, spawner_bytes
+from generator.importing.quantities import MEMORY, memory_quantity, spawner_bytes
 from generator.importing.resources import kubernetes_resources
 from generator.importing.source import child
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
@@ -125,7 +125,7 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
     if size_bytes is not None:
         requests.setdefault("memory", memory_quantity(size_bytes))
     elif memory not in (None, 0, ""):
-        draft.reject(section, key, "expected bytes, or a number with K, M, G or T")
+        draft.reject(section, key, f"expected {MEMORY}")
     known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
     if not requests:
         draft.notes.append(

@@ -8,10 +8,13 @@ from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
+from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.reach import traits_of
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
-from generator.importing.source import Charts, HubSection, child
+from generator.importing.source import Charts, HubSection, Path, child
 from generator.importing.users import node_selector
+from roost_core.objects.image_references import is_reference
 
 
 def map_images(draft: Draft, charts: Charts) -> None:
@@ -19,14 +22,20 @@ def map_images(draft: Draft, charts: Charts) -> None:
     hub = charts.hub
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
     misread = any(("singleuser", "image", key) in hub.misfits for key in image)
+    source: Path = ("singleuser", "image")
+    for trait in ("image_spec", "image"):
+        reference, keys = traits_of(hub).get(trait, (None, ()))
+        if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
+            # The spawner's own setting takes the place of the chart's.
+            image, source, misread = {"name": reference, "tag": None}, keys, False
     if image["name"] and not misread:
         # In one piece: half a reference would name another image.
         named = {key: value for key, value in image.items() if value}
-        draft.put("singleuser.image", named, (*hub.path, "singleuser", "image"))
+        draft.put("singleuser.image", named, (*hub.path, *source))
         always = hub.text("singleuser.image.pullPolicy") == "Always"
         if always or moving([":".join(named.values())]):
             why = "pullPolicy: Always" if always else "a tag that moves"
-            draft.notes.append(f"{hub.show('singleuser.image')}: {why}; {STALE}. {FIX}")
+            draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
     elif image["name"] is None and charts.binder is None:
         draft.notes.append(
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
@@ -43,7 +52,6 @@ def map_images(draft: Draft, charts: Charts) -> None:
             positions=tuple(kept),
         )
         note_lost(draft, hub, profiles)
-        _note_profiles(draft, hub, profiles)
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
     draft.put("singleuser.nodeSelector", *node_selector(hub))
@@ -131,7 +139,7 @@ def _override(holder: object) -> dict[str, object]:
     override = child(holder, "kubespawner_override")
     choice: dict[str, object] = {}
     for key in ("image", "image_spec"):
-        if image := text(child(override, key)):
+        if (image := text(child(override, key))) and ("{" in image or is_reference(image)):
             choice.setdefault("image", image)
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
         if kept := mapping(child(override, key)):
@@ -147,18 +155,6 @@ def _override(holder: object) -> dict[str, object]:
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
     return {"kubespawner_override": choice} if choice else {}
-
-
-def _note_profiles(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
-    """Note what of profiles neither puller nor placeholders know."""
-    kept = {"extra_pod_config", "node_affinity_preferred"}
-    lost = [kept & set(override) for profile in profiles for override in overrides(profile)]
-    if any(lost):
-        draft.notes.append(
-            f"{hub.show('singleuser.profileList')}: {sum(map(bool, lost))} profiles or choices set "
-            f"{', '.join(sorted(set().union(*lost)))}. Their pods keep it and Roost leaves it there; puller and "
-            "placeholders don't know of it."
-        )
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

@@ -10,26 +10,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import mapping
+from generator.checks.controllers import IMAGE
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path
+from generator.importing.profile_pools import SIZES
+from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, child, kind_of
-from generator.importing.unread import SPAWNER_TRAITS
+from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods
+from roost_core.objects.image_references import is_reference
 
+_NAMESPACE: Final = "Roost leaves such pods alone until podClasses.user.match.namespaceSelector selects it"
+_KEPT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("namespace", "enable_user_namespaces", "user_namespace_template"), _NAMESPACE),
+    "component_label": "Roost leaves such pods alone until podClasses.user.match.labels matches it",
+    "scheduler_name": "Roost places such pods once replaceSchedulers has it",
+    "priority_class_name": "the pods keep it; who may pre-empt others isn't held back for an image, and placeholders "
+    "make room only for priorities above theirs",
+}
 _Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
+_VALUES: Final = ("a Kubernetes quantity", "text in quotes: a label's value")
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 
 
 def note_lost(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
     """Note each override, of profiles and their choices, that Roost can't carry over."""
+    known = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
     for at, profile in enumerate(profiles):
         source: Path = (*hub.path, "singleuser", "profileList", at)
         if not isinstance(profile, Mapping):
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
         for below, override in _overrides(profile):
             for keys, value, reason in _lost(override):
-                draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
+                if keys != ("scheduler_name",) or (value != "default-scheduler" and [value] not in known):
+                    draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
 
 
 def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
@@ -44,20 +59,29 @@ def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
 
 def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
     for key, value in override.items():
-        if value is None or value == "":
+        if value in (None, 0, "", "0") or (isinstance(value, str) and "{" in value):
             continue
-        if key in ("image", "image_spec") and not isinstance(value, str):
-            yield (key,), value, "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
+        if key in ("image", "image_spec"):
+            if not isinstance(value, str):
+                yield (key,), value, "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
+            elif not is_reference(value):
+                yield (key,), value, f"expected {IMAGE}; no node can pull it"
         elif key in _MAPPINGS and not isinstance(value, Mapping):
             yield (key,), value, f"expected a mapping, found a {kind_of(value)}"
-        elif key == "node_selector" and isinstance(value, Mapping):
-            for label, wanted in value.items():
-                if wanted is not None and not isinstance(wanted, str):
-                    yield (key, label), wanted, "expected text in quotes: a label's value"
+        elif isinstance(value, Mapping) and key in _MAPPINGS:
+            is_label, expected = key == "node_selector", _VALUES[key == "node_selector"]
+            for name, one in value.items():
+                if one is not None and (not isinstance(one, str) if is_label else quantity(one) is None):
+                    yield (key, name), one, f"expected {expected}"
+        elif key in SIZES:
+            if (cpu_quantity(value) if key.startswith("cpu") else spawner_memory(value)) is None:
+                yield (key,), value, f"expected {'a number of CPUs' if key.startswith('cpu') else MEMORY}"
         elif key in _LINTS:
             yield from _lost_entries(key, value)
         elif (trait := _snake(key)) != key and re.fullmatch(SPAWNER_TRAITS, trait):
             yield (key,), value, f"KubeSpawner has no trait of this name and ignores it; {trait} is one"
+        elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
+            yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 
 
 def _lost_entries(key: str, value: object) -> Iterator[_Lost]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Beyond an exbibyte or a million CPUs nothing is a real size, and Kubernetes' 64-bit quantities overflow soon after.
 _MAX_BYTES: Final = 2**60
 _MAX_CPUS: Final = 1_000_000
+MEMORY: Final = "bytes, or a number with K, M, G or T"
 _UNITS: Final = {"Ti": 2**40, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 
 

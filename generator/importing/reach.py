@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from generator.checks.contract import mapping
+from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.result import Draft
 from generator.importing.source import HubSection, Path, child
 
@@ -27,7 +28,8 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     Returns until when users aren't placed, a clause for each reason; and the traits that were followed.
     """
     traits = traits_of(hub)
-    followed: set[str] = set()
+    images = ((trait, traits.get(trait, _UNSET)[0]) for trait in ("image", "image_spec"))
+    followed = {trait for trait, image in images if isinstance(image, str) and image != UNKNOWN_IMAGE}
     # `component` of extra_labels is overwritten by it.
     component, keys = traits.get("component_label", _UNSET)
     if isinstance(component, str) and component:
@@ -117,4 +119,5 @@ def _value(trait: str, value: ast.expr) -> Iterator[tuple[str, object]]:
     try:
         yield trait, ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError):
-        return
+        if trait == "image":
+            yield trait, UNKNOWN_IMAGE

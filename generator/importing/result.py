@@ -68,8 +68,8 @@ class ImportResult:
         """Say what whole values do for the hub, once more if made pods were tried with them."""
         self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
         self.tried = seen.lines if seen is not None else []
-        if unplaced := self.places_users_once or (seen.unplaced if seen is not None else []):
-            self.keep_on("scheduler", f"Roost doesn't place all users until {unplaced[0]}")
+        if unplaced := self.places_users_once if seen is None else seen.unplaced:
+            self.keep_on("scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}")
 
     def keep_on(self, part: str, reason: str) -> None:
         """Have the hub keep its "scheduler" or "puller", instead of the line that switches it off."""

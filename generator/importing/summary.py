@@ -45,8 +45,8 @@ def summary_of(
     will: list[str] = []
     wont: list[str] = []
     has_scheduler = at(values, "scheduler", "target") != "none"
-    if seen is not None and has_scheduler and PLACE not in seen.promises:
-        once = [*once, *seen.unplaced][:1]
+    if seen is not None and has_scheduler:
+        once = [] if PLACE in seen.promises else seen.unplaced
     for promise, tell in ((PLACE, _scheduling), (IMAGES, _images), (GATE, _gate), (PLACEHOLDERS, _placeholders)):
         promised: list[str] = []
         if promise != PLACE or not once:

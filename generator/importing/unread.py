@@ -29,7 +29,7 @@ _PLACES: Final = re.compile(
 )
 
 # In Python code, `image` and `namespace` alone mean too many things.
-_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|Spawner\.image)\b")
+_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*Spawner\.image)\b")
 
 _AT_RUN_TIME: Final = "set in the hub at run time, where Roost can't read it"
 
@@ -49,7 +49,7 @@ _ROOST_KEYS_OF_TRAITS: Final = {
 
 _NO_COUNTERPART: Final = "Roost has no such setting"
 
-_POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
+POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
 
 _OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
 
@@ -71,9 +71,9 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
     ("prePuller", "hook", "nodeSelector"): _HOOK,
     ("prePuller", "hook", "tolerations"): _HOOK,
     ("prePuller", "hook", "resources"): _HOOK,
-    ("singleuser", "extraPodAffinity"): _POD_KEEPS_IT,
-    ("singleuser", "extraPodAntiAffinity"): _POD_KEEPS_IT,
-    ("singleuser", "extraPodConfig"): _POD_KEEPS_IT,
+    ("singleuser", "extraPodAffinity"): POD_KEEPS_IT,
+    ("singleuser", "extraPodAntiAffinity"): POD_KEEPS_IT,
+    ("singleuser", "extraPodConfig"): POD_KEEPS_IT,
     ("singleuser", "schedulerStrategy"): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
 }
 
@@ -98,14 +98,19 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 }
 
 
+def places_pods(trait: str, value: object) -> bool:
+    """Whether a trait decides about placement; extra_pod_config by what it holds."""
+    keys = map(str, value) if trait == "extra_pod_config" and isinstance(value, Mapping) else ("affinity",)
+    return any(map(_PLACES.fullmatch, keys))
+
+
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
     """Name what the hub sets by traits or in Python, where it is about placement. followed: traits that are mapped."""
     for class_name, traits in mapping(hub.get("hub.config", "any")).items():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
-            keys = map(str, value) if trait == "extra_pod_config" and isinstance(value, Mapping) else None
-            if keys is not None and not any(map(_PLACES.fullmatch, keys)):
+            if not places_pods(trait, value):
                 continue
             if re.fullmatch(SPAWNER_TRAITS, trait) and value is not None and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
@@ -115,7 +120,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
     extra = hub.get("hub.extraConfig", "any")
     entries = dict(extra) if isinstance(extra, Mapping) else {"": extra} if isinstance(extra, str) and extra else {}
     for name, code in entries.items():
-        words = sorted(set(_SPAWNER_WORDS.findall(code))) if isinstance(code, str) else []
+        found = set(_SPAWNER_WORDS.findall(code)) if isinstance(code, str) else set()
+        words = sorted(word for word in found if word.rpartition(".")[2] not in followed)
         if words:
             at = ("hub", "extraConfig", name) if name else ("hub", "extraConfig")
             draft.reject(

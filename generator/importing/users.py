@@ -8,7 +8,7 @@ from typing import Final
 
 from generator.checks.contract import listing
 from generator.importing.profile_pools import SIZES, Traits, default_kind, nodes_unlike, room_of, size_traits
-from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
+from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
@@ -70,7 +70,7 @@ def map_users(draft: Draft, charts: Charts) -> Traits:
             continue
         size = cpu_quantity(value) if kind == "cpu" else spawner_memory(value)
         if size is None:
-            expected = "a number of CPUs" if kind == "cpu" else "bytes, or a number with K, M, G or T"
+            expected = "a number of CPUs" if kind == "cpu" else MEMORY
             draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
         else:
             draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))

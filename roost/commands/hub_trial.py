@@ -55,6 +55,8 @@ class World(NamedTuple):
 
     rules: Rulebook | None
     profiles: Mapping[str, Profile]
+    # Schedulers whose pods are Roost's, too.
+    replaced: Sequence[str]
     # Pods of each DaemonSet; of each placeholder set, with how many there are.
     pullers: list[Pod]
     placeholders: list[tuple[int, Pod]]
@@ -68,23 +70,22 @@ def try_import(result: ImportResult) -> None:
 
 
 def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
-    outcomes: dict[tuple[str, frozenset[str], str], list[tuple[str, ...]]] = {}
+    outcomes: dict[tuple[str, frozenset[str], tuple[str, ...]], list[tuple[str, ...]]] = {}
     for user in users:
         try:
             told = _fare(world, user)
         except (MalformedObjectError, ValueError) as error:
-            told = f"no valid pod: {error}", frozenset(), ""
+            told = f"no valid pod: {error}", frozenset(), ()
         outcomes.setdefault(told, []).append(user.chosen)
     lines = [f"users{_whose(chosen, users)}: {says}" for (says, _, _), chosen in outcomes.items()]
     topics = frozenset(topic for _, seen, _ in outcomes for topic in seen)
-    # Who names a scheduler of their own while others don't wants it.
-    blocked = {
-        told for told in outcomes if told[2] and not (PLACE in topics and told[2].startswith("replaceSchedulers"))
-    }
-    unplaced = [
-        f"{reason}{_whose(outcomes[told], users)}" for told in outcomes if told in blocked for reason in told[2:]
-    ]
-    return Seen(topics, lines, unplaced)
+    blocked: dict[str, list[tuple[str, ...]]] = {}
+    for (_, _, reasons), chosen in outcomes.items():
+        # Who names a scheduler of their own while others don't wants it.
+        if PLACE not in topics or not all(reason.startswith("replaceSchedulers") for reason in reasons):
+            for reason in reasons:
+                blocked.setdefault(reason, []).extend(chosen)
+    return Seen(topics, lines, [f"{reason}{_whose(chosen, users)}" for reason, chosen in blocked.items()])
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
@@ -119,7 +120,8 @@ def _world(values: Object) -> World:
         for body in kinds.get("StatefulSet", [])
         if body["spec"]["replicas"] and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
     ]
-    return World(rules, profiles, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders)
+    replaced = [DEFAULT_SCHEDULER, *profiles, *values["replaceSchedulers"]]
+    return World(rules, profiles, replaced, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders)
 
 
 def _profiles(configuration: Object) -> Mapping[str, Profile]:
@@ -144,7 +146,7 @@ def _made(body: Object, **spec: object) -> Pod:
     return read_pod({"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}})
 
 
-def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
+def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, ...]]:
     """What is said of such users, which promises held for them, and why Roost's scheduler doesn't get them, if so."""
     asked = read_pod(user.pod)
     images = _images(asked)
@@ -153,7 +155,7 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
         for state in (HELD, PULLING)
     )
     facts = Facts(nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels})
-    pod, changes, reason = _admit(world, user, facts)
+    pod, changes, reasons = _admit(world, user, facts)
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
     seen: set[str] = set()
     says = [f"the scheduler {pod.scheduler_name}"]
@@ -180,22 +182,24 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], str]:
         says.append(
             f"{count_of(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
         )
-    return ", ".join(says), frozenset(seen), "" if PLACE in seen or not world.profiles else reason
+    return ", ".join(says), frozenset(seen), () if PLACE in seen or not world.profiles else reasons
 
 
-def _admit(world: World, user: UserPod, facts: Facts) -> tuple[Pod, Sequence[Change], str]:
+def _admit(world: World, user: UserPod, facts: Facts) -> tuple[Pod, Sequence[Change], tuple[str, ...]]:
     """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is set."""
     if world.rules is None:
-        return read_pod(user.pod), (), "webhook.enabled is true"
+        return read_pod(user.pod), (), ("webhook.enabled is true",)
     metadata = user.pod["metadata"]
     decision = decide(read_pod_body(user.pod, metadata["namespace"]), world.rules, facts, Ledger(), pod_key="", now=0.0)
-    reason = f"replaceSchedulers has {user.pod['spec'].get('schedulerName')}, which their pods name"
+    reasons = []
     if decision.pod_class is None:
         where = f"component: {metadata['labels']['component']}, namespace: {metadata['namespace']}"
-        reason = f"podClasses.user.match selects their pods ({where})"
+        reasons.append(f"podClasses.user.match selects their pods ({where})")
     elif decision.reason:
-        reason = f"their pods have nothing for which Roost leaves them alone ({decision.reason})"
-    return read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))), decision.changes, reason
+        reasons.append(f"their pods have nothing for which Roost leaves them alone ({decision.reason})")
+    if (named := user.pod["spec"].get("schedulerName")) not in world.replaced or not reasons:
+        reasons.append(f"replaceSchedulers has {named}, named by users' pods")
+    return read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))), decision.changes, tuple(reasons)
 
 
 def _images(pod: Pod) -> list[str]:

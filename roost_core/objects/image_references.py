@@ -7,6 +7,13 @@ tells whether two references name one image.
 import re
 from typing import Final
 
+_HOST: Final = "[a-zA-Z0-9]+(?:-+[a-zA-Z0-9]+)*"
+_PART: Final = "[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
+_REFERENCE: Final = re.compile(
+    rf"(?:{_HOST}(?:\.{_HOST})*(?::[0-9]+)?/)?{_PART}(?:/{_PART})*"
+    r"(?::\w[\w.-]{0,127})?(?:@sha256:[0-9a-f]{64}|@sha512:[0-9a-f]{128})?",
+    re.ASCII,
+)
 _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9]+")
 # 63 for the name part of a label, less a dash and eight digits of hash.
 _MAX_SHORT_NAME: Final = 54
@@ -16,6 +23,11 @@ _DEFAULT_REGISTRY: Final = "docker.io"
 _LEGACY_DEFAULT_REGISTRY: Final = "index.docker.io"
 # A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which no repository has.
 _IN_REGISTRY: Final = re.compile(r"[.:A-Z]")
+
+
+def is_reference(text: str) -> bool:
+    """Whether a kubelet can pull it: of any other the container waits with InvalidImageName."""
+    return _REFERENCE.fullmatch(text) is not None
 
 
 def split_reference(reference: str) -> tuple[str, str, str]:

@@ -1,19 +1,14 @@
 """Nodes match what users, placeholders and builds require, by the values and by the pods that are there."""
 
-import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 from typing import Any, Final
 
 from roost.doctor.contract import Finding, Install, Object, Told, error
 from roost.doctor.evidence import autoscaler_words, count, pods_in_class, some
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
-from roost_core.placement.labels import NODE_PURPOSE_LABEL
 from roost_core.placement.managed_images import puller_groups
 
-# What two names have in common at least, to be taken for one that is misspelt.
-_ALIKE: Final = 0.92
 _TOLD: Final = 6
 # Taints that go by themselves, or that other checks tell of.
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
@@ -28,14 +23,8 @@ def check(install: Install) -> Told:
     yield f"of {count(len(install.nodes), 'node')}, may use: {said or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
-    misspelt = _misspelt(install.nodes, {NODE_PURPOSE_LABEL}.union(*map(_keys, needs)))
-    if misspelt:
-        yield error(
-            f"Labels of nodes look misspelt: {some(misspelt)}. Pods that ask for the right one don't go there.",
-            "Correct the labels in the node pool's own settings, and on the nodes: kubectl label node.",
-        )
     kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
-    may_come = bool(misspelt) or not kept_out or _has_autoscaler(install)
+    may_come = not kept_out or _has_autoscaler(install)
     faults = [fault for rules, names in kept_out if (fault := _fault(rules, names, install.nodes, may_come))]
     yield from faults[:_TOLD]
 
@@ -84,24 +73,6 @@ def _rules_of(pod: Object) -> NodeRules:
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")
     return read_node_rules(spec.get("nodeSelector") or {}, required, spec.get("tolerations") or ())
-
-
-def _keys(rules: NodeRules) -> set[str]:
-    terms = rules.required_node_terms or ()
-    return {key for key, _ in rules.node_selector} | {one.key for term in terms for one in term.expressions}
-
-
-def _misspelt(nodes: list[Node], keys: set[str]) -> list[str]:
-    """Labels that differ from those that are asked by a letter or a sign, each with its nodes."""
-    found = []
-    # Nodes have most labels in common.
-    for other in sorted({label for node in nodes for label in node.labels} - keys):
-        for key in sorted(keys):
-            right, wrong = (re.sub(r"[^a-z0-9]", "", name.lower()) for name in (key, other))
-            names = [node.name for node in nodes if other in node.labels and key not in node.labels]
-            if names and SequenceMatcher(None, right, wrong).ratio() >= _ALIKE:
-                found.append(f"{other} for {key} (node {some(names)})")
-    return found
 
 
 def _has_autoscaler(install: Install) -> bool:

@@ -126,6 +126,14 @@ def test_the_hubs_scheduler_stays_on_while_some_pods_have_no_class() -> None:
     )
     assert kept.endswith("namespace: far) of B")
     assert "strategy pack" in "".join(hub.summary.will)
+    # All that is in the way, each once.
+    both = tried(profiles("namespace: far, scheduler_name: mine", "namespace: far, scheduler_name: own")).report()
+    head = both.splitlines()[0]
+    assert head.startswith("Roost places no users until podClasses.user.match selects their pods (component: singleus")
+    assert head.endswith(
+        "far) and replaceSchedulers has mine, named by users' pods of A"
+        " and replaceSchedulers has own, named by users' pods of B."
+    )
     every = tried(profiles("namespace: far", "namespace: far"))
     assert every.summary.will[0].startswith("Roost places no users until podClasses.user.match selects their pods")
 

@@ -39,12 +39,6 @@ def test_it_says_how_many_nodes_each_kind_of_pod_may_use() -> None:
 @pytest.mark.parametrize(
     ("values", "nodes", "told"),
     [
-        (
-            REQUIRED,
-            [labelled("a", RIGHT), labelled("b", {"hub.jupyter.org/node_purpose": "user"})],
-            "Labels of nodes look misspelt: hub.jupyter.org/node_purpose for hub.jupyter.org/node-purpose (node b).",
-        ),
-        ("", [labelled("a", {"hub.jupyter.org/nodepurpose": "user"})], "hub.jupyter.org/nodepurpose for"),
         (REQUIRED, [node("a"), node("b")], "No node matches what users require: hub.jupyter.org/node-purpose=user; no"),
         (
             f"singleuser: {{extraNodeAffinity: {{required: [{TERM}]}}}}\nplaceholders: []\n",

@@ -75,25 +75,6 @@ def test_a_key_that_other_charts_have_too_is_not_said_to_be_missing(name: str) -
     assert "singleuser: {}" in fault
 
 
-def test_what_a_profile_says_and_nothing_carries_is_named() -> None:
-    result = imported(
-        """
-        singleuser:
-          profileList:
-            - display_name: a
-              kubespawner_override: {extra_pod_config: {hostIPC: false}, node_affinity_preferred: []}
-            - display_name: b
-              profile_options:
-                o: {choices: {c: {kubespawner_override: {extra_pod_config: {a: 1}}}}}
-            - display_name: plain
-              kubespawner_override: {image: "a/b:1"}
-        """
-    )
-    (note,) = [note for note in result.notes if "extra_pod_config" in note]
-    assert "singleuser.profileList: 2 profiles or choices set extra_pod_config, node_affinity_preferred." in note
-    assert not [note for note in imported("singleuser: {profileList: [{display_name: a}]}").notes if "_config" in note]
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -9,6 +9,8 @@ import pytest
 from generator.importing.importer import import_layers
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
+from generator.importing.user_pods import user_pods
+from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.managed_images import managed_images
 from tests.recorded_data import HUBS
 from tests.unit.generator.imported_hubs import imported, merged, value
@@ -63,6 +65,22 @@ def test_an_image_is_what_the_hub_means_by_it(image: str, reference: str) -> Non
         assert images(extra) == {reference}
 
 
+@pytest.mark.parametrize(
+    "image", ["r.example.org/Lab:1", "r.example.org/lab@sha256:v1", "a:-1", "http://a/b:1", "a//b"]
+)
+def test_what_no_node_can_pull_is_refused_with_its_line_and_nothing_is_promised(image: str) -> None:
+    odd = f'{{kubespawner_override: {{image: "{image}"}}}}'
+    option = f"{{o: {{choices: {{b: {odd}, c: {{kubespawner_override: {{image: 'c:1'}}}}}}}}}}"
+    result = imported(f"singleuser:\n  profileList:\n  - {odd}\n  - profile_options: {option}")
+    assert images(result) == {"docker.io/library/c:1"}
+    assert [line for line, key in named(result) if key.endswith("image")] == [3, 4]
+    name, _, tag = image.rpartition(":")
+    result = imported(f'singleuser:\n  image: {{name: "{name or image}", tag: "{name and tag}"}}')
+    assert [line for line, _ in named(result)] == [2]
+    assert "bring" not in "".join(result.summary.will)
+    assert [line.partition(":")[0] for line in result.keep] == [PULLER]
+
+
 @pytest.mark.parametrize("tag", ["[1]", "'no tag!'", "{a: b}"])
 def test_half_a_reference_is_none(tag: str) -> None:
     result = imported(f"singleuser: {{image: {{name: r.example.org/lab, tag: {tag}}}}}")
@@ -74,7 +92,7 @@ def test_half_a_reference_is_none(tag: str) -> None:
 def test_one_odd_profile_costs_itself_alone() -> None:
     result = imported_file("one-odd-profile")
     assert images(result) == {f"registry.example.org/{name}:1" for name in ("lab", "cpu", "gpu")}
-    assert named(result) == [(6, "singleuser.profileList[2]")]
+    assert named(result) == [(6, "singleuser.profileList[2].kubespawner_override.image")]
 
 
 def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
@@ -91,6 +109,16 @@ def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
         f"{below}.node_selector.gpu",
         f"{below}.tolerations",
     ]
+    for override in (
+        *("namespace: far", "priority_class_name: high", "scheduler_name: mine", "component_label: x"),
+        *("mem_limit: much", "cpu_guarantee: -1", "extra_resource_limits: {a/gpu: one}"),
+        *("extra_pod_config: {nodeName: a}", "pod_affinity_required: [{}]"),
+    ):
+        result = imported(f"singleuser:\n  profileList:\n  - kubespawner_override:\n      {override}")
+        ((line, key),) = named(result)
+        assert (line, key.rpartition("override.")[2].partition(".")[0]) == (4, override.partition(":")[0])
+    for carried in ("scheduler_name: hub-user-scheduler", "mem_limit: '{value}G'", "extra_pod_config: {dnsPolicy: x}"):
+        assert not named(imported(f"singleuser: {{profileList: [{{kubespawner_override: {{{carried}}}}}]}}"))
 
 
 def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
@@ -99,6 +127,23 @@ def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
     (kept,) = result.keep
     assert kept.startswith(f"jupyterhub.{PULLER}: no image of users is named here")
     assert kept in result.report(details=False)
+
+
+@pytest.mark.parametrize(
+    ("hub", "image"),
+    [
+        ("hub: {config: {KubeSpawner: {image: 'a/b:1'}}}", "a/b:1"),
+        ("hub: {config: {KubeSpawner: {image_spec: 'a/b:1'}}}", "a/b:1"),
+        ("hub: {extraConfig: {a: c.KubeSpawner.image = 'a/b:1'}}\nsingleuser: {image: {name: c, tag: '1'}}", "a/b:1"),
+        ("hub: {extraConfig: {a: c.KubeSpawner.image = read()}}\nsingleuser: {image: {name: c, tag: '1'}}", "c:1"),
+    ],
+)
+def test_an_image_of_the_spawners_settings_comes_before_the_charts(hub: str, image: str) -> None:
+    result = imported(hub)
+    assert images(result) == {normalise_reference(image)}
+    assert (user_pods(result)[0].pod["spec"]["containers"][0]["image"] == image) == ("read" not in hub)
+    assert [key for _, key in named(result)] == (["hub.extraConfig.a"] if "read" in hub else [])
+    assert any(line.startswith(PULLER) for line in result.switch_off)
 
 
 def _extra(code: str) -> str:

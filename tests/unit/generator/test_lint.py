@@ -26,7 +26,10 @@ events: {booked: [{name: a, people: 9, start: 0 9 * * 2, timeZone: UTC, set: gpu
 recorder: {labels: {component: singleuser-server}} => recorder.labels: Roost's own pods would belong to podClasses.user
 {imageGate: {mode: startupTaint}, controllers: {enabled: false}} => nothing removes the taint
 priorityClasses: {puller: 0} => found 0, expected less than priorityClasses.user (0)
-singleuser: {profileList: [{kubespawner_override: {image: "a b"}}]} => profileList: found "a b", expected an image
+singleuser: {profileList: [{kubespawner_override: {image: "a b"}}]} => profileList[0]: found "a b", expected an image
+singleuser: {image: {name: a@sha256, tag: v1}} => image: found "a@sha256:v1", expected an image's name in lower case
+prePuller: {extraImages: {x: {name: r.io/A, tag: "1"}}} => prePuller.extraImages.x: found "r.io/A:1"
+singleuser: {initContainers: [{image: "a:-"}]} => singleuser.initContainers: found "a:-"
 singleuser: {image: {name: a}, profileList: [{kubespawner_override: {node_selector: {"a b": x}}}]}
   => a node's label and its value
 placeholders: [{name: a, replicas: 1, windows: [
