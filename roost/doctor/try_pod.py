@@ -98,11 +98,8 @@ def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
     return {"metadata": {"labels": metadata.get("labels") or {}, "annotations": annotations}, "spec": spec}
 
 
-def try_template(client: Client, namespace: str, template: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Have the API server admit a pod of a workload's template: the pod that was sent, and what it would store.
-
-    Raises ApiError, ClusterError.
-    """
+def try_template(client: Client, namespace: str, template: Mapping[str, Any]) -> None:
+    """Have the API server admit a pod of a workload's template. Raises ApiError, ClusterError."""
     spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
     # Pods that a controller makes have its restartPolicy; before an install its account isn't there.
     pod = {
@@ -111,7 +108,7 @@ def try_template(client: Client, namespace: str, template: Mapping[str, Any]) ->
         "metadata": {"name": f"roost-doctor-{secrets.token_hex(4)}", "annotations": {OPT_OUT_ANNOTATION: "true"}},
         "spec": {"restartPolicy": "Always", **spec},
     }
-    return pod, client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+    client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
 
 
 def try_until_placed(

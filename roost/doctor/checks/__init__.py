@@ -32,7 +32,7 @@ INSTALLED: Final = _checks(
         *("version", "namespace", "platform", "features", "objects", "security", "programs", "clocks"),
         *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
         *("admission", "users", "builds", "schedulers", "switches", "node-versions", "image-volumes", "puller"),
-        *("nodes", "labels", "kubelets", "startup-taints", "budgets", "autoscaler"),
+        *("nodes", "kubelets", "startup-taints", "budgets", "autoscaler"),
     )
 )
 BEFORE: Final = _checks(
@@ -44,7 +44,7 @@ BEFORE: Final = _checks(
 )
 
 # What these find, users feel: they wait, start cold, or are refused.
-FELT: Final = frozenset({"waiting", "reach", "requests", "puller", "nodes", "labels"})
+FELT: Final = frozenset({"waiting", "reach", "requests", "puller", "nodes"})
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

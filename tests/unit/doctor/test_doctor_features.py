@@ -1,12 +1,9 @@
 """What `roost doctor` says of an API server that lacks something that the rendered objects are made of."""
 
-import copy
-from collections.abc import Callable
-
 import pytest
 
 from roost_core.kube.client import ApiError
-from tests.unit.doctor.whole_cluster import LISTED, Cluster, Object
+from tests.unit.doctor.whole_cluster import LISTED, Cluster
 
 POLICY = "admission: {mode: policy}"
 
@@ -42,31 +39,3 @@ def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
     del cluster.served["/apis/monitoring.coreos.com/v1"]
     cluster.served["/apis/policy/v1"] = set()
     cluster.tells("features", "error", "ServiceMonitor (monitoring.coreos.com/v1)", "PodDisruptionBudget (policy/v1)")
-
-
-def without_images(pod: Object) -> None:
-    for volume in pod["spec"].get("volumes", []):
-        volume.pop("image", None)
-
-
-def with_a_sidecar(pod: Object) -> None:
-    pod["spec"]["containers"].insert(0, {"name": "mesh"})
-    pod["spec"].setdefault("tolerations", []).insert(0, {"key": "node.kubernetes.io/not-ready"})
-
-
-@pytest.mark.parametrize(("change", "is_told"), [(without_images, True), (with_a_sidecar, False)])
-def test_fields_that_the_api_server_drops_are_named_and_additions_are_none(
-    change: Callable[[Object], None], is_told: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cluster = Cluster(LISTED)
-    create = cluster.create
-
-    def stored(path: str, body: Object) -> Object:
-        answer = copy.deepcopy(create(path, body))
-        change(answer)
-        return answer
-
-    monkeypatch.setattr(cluster, "create", stored)
-    findings = cluster.said("features")
-    assert [finding.severity for finding in findings] == ["error"] * is_told
-    assert all("DaemonSet" in finding.evidence and "].image" in finding.evidence for finding in findings)
