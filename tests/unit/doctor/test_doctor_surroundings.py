@@ -6,7 +6,7 @@ import pytest
 
 from roost.doctor.checks import BEFORE, run_checks
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import pulled_label, startup_taint
+from roost_core.placement.labels import startup_taint
 from tests.unit.doctor.whole_cluster import (
     BUDGETS,
     LEASES,
@@ -23,18 +23,6 @@ from tests.unit.doctor.whole_cluster import (
     node,
     pod,
 )
-
-
-def test_a_label_for_an_image_that_the_kubelet_does_not_report_is_told_unless_its_list_is_cut() -> None:
-    cluster = Cluster(LISTED)
-    label = pulled_label("hub", "jhub", "a/b:1")
-    full = node("full")
-    full["status"]["images"].append({"names": ["docker.io/a/b@sha256:0", "docker.io/a/b:1"]})
-    for one in (full, node("cut", images=50), node("wrong")):
-        one["metadata"]["labels"][label] = "true"
-        cluster.lists[NODES].append(one)
-    cluster.kubelets = {"cut": {"nodeStatusMaxImages": -1}}
-    cluster.tells("labels", "warning", ": wrong (docker.io/a/b:1).")
 
 
 def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> None:

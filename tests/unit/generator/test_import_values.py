@@ -38,8 +38,8 @@ scheduling: {userScheduler: {replicas: 50, nodeSelector: {"a b": c}, logLevel: 5
   scheduler.replicas: 2, named: {scheduling.userScheduler.replicas: 1, scheduling.userScheduler.nodeSelector: 1}}
 hub: {config: {KubeSpawner: {image: "quay.io/lab/other:1", start_timeout: 60}, MySpawner: {node_selector: {a: b}}},
   extraConfig: {first: "c.JupyterHub.log_level = 10", second: "c.KubeSpawner.modify_pod_hook = hook"}}
-  => {named: {hub.config.KubeSpawner.image: 1, hub.config.MySpawner.node_selector: 1, hub.extraConfig.second: 1},
-  singleuser.image.name: "", says: [hub.extraConfig is Python]}
+  => {named: {hub.config.MySpawner.node_selector: 1, hub.extraConfig.second: 1},
+  singleuser.image.name: "quay.io/lab/other:1", says: [hub.extraConfig is Python]}
 """)
 PLACEHOLDERS = table(
     """
