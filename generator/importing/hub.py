@@ -12,7 +12,7 @@ from typing import Final
 
 from generator.checks.contract import listing
 from generator.importing.images import map_images
-from generator.importing.reach import map_reach
+from generator.importing.reach import map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
@@ -47,7 +47,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     map_user_terms(draft, hub)
     sizes = map_users(draft, charts)
     map_placeholders(draft, hub, sizes)
-    map_images(draft, charts)
+    map_images(draft, charts, traits_of(hub))
     draft.places_users_once, followed = map_reach(draft, hub)
     note_run_time(draft, hub, followed)
     note_unread(draft, hub)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
 from generator.importing.profile_pools import UNKNOWN_IMAGE
-from generator.importing.reach import traits_of
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
@@ -17,14 +16,14 @@ from generator.importing.users import node_selector
 from roost_core.objects.image_references import is_reference
 
 
-def map_images(draft: Draft, charts: Charts) -> None:
-    """Map the users' images and pods, the nodes that they are for, and the pullers."""
+def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, Path]]) -> None:
+    """Map the users' images and pods, the nodes that they are for, and the pullers. traits: what the hub sets itself."""
     hub = charts.hub
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
     misread = any(("singleuser", "image", key) in hub.misfits for key in image)
     source: Path = ("singleuser", "image")
     for trait in ("image_spec", "image"):
-        reference, keys = traits_of(hub).get(trait, (None, ()))
+        reference, keys = traits.get(trait, (None, ()))
         if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
             # The spawner's own setting takes the place of the chart's.
             image, source, misread = {"name": reference, "tag": None}, keys, False
