@@ -17,7 +17,7 @@ from roost_core.objects.image_references import is_reference
 
 
 def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, Path]]) -> None:
-    """Map the users' images and pods, the nodes that they are for, and the pullers. traits: what the hub sets itself."""
+    """Map the users' images and pods, the nodes that they are for, and the pullers. traits: the spawner's."""
     hub = charts.hub
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
     misread = any(("singleuser", "image", key) in hub.misfits for key in image)
