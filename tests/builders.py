@@ -39,7 +39,6 @@ def _default_values() -> Object:
 
 
 def default_values() -> Object:
-    """A copy of chart/values.yaml."""
     return copy.deepcopy(_default_values())
 
 
@@ -96,7 +95,6 @@ def settings(**changes: object) -> ReleaseSettings:
 
 
 def held(*images: str) -> dict[str, str]:
-    """Labels of a node that holds these images."""
     return {pulled_label(RELEASE, NAMESPACE, image): "true" for image in images}
 
 
@@ -137,7 +135,6 @@ def facts(
 
 
 def builder_nodes(count: int = 5) -> list[Node]:
-    """Ready nodes node-0 …"""
     return [node(f"node-{index}") for index in range(count)]
 
 
@@ -172,12 +169,10 @@ def build_pod(repository: str = REPOSITORY, /, name: str = "build-1", **spec: ob
 
 
 def placeholder_pod(labels: Mapping[str, str] | None = None, **spec: object) -> Object:
-    """A placeholder's pod."""
     return pod({"component": "user-placeholder", **(labels or {})}, spec)
 
 
 def sticky_term(node_name: str) -> Object:
-    """BinderHub's term for a sticky build."""
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
     return {"weight": 100, "preference": {"matchExpressions": [expression]}}
 
@@ -193,22 +188,18 @@ REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
 def prefers_nodes(*terms: Object) -> Object:
-    """An affinity of preferred node terms."""
     return {"nodeAffinity": {PREFERRED: list(terms)}}
 
 
 def requires_nodes(*terms: object) -> Object:
-    """An affinity of required node terms, which are ORed."""
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 
 
 def expression(key: str, *values: str, operator: str = "In") -> Object:
-    """One matchExpressions entry."""
     return {"key": key, "operator": operator, "values": list(values)}
 
 
 def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes:
-    """An AdmissionReview that asks for the creation of `body`."""
     return json.dumps(
         {
             "apiVersion": "admission.k8s.io/v1",
@@ -239,11 +230,9 @@ class Desk:
 
     @property
     def decisions(self) -> list[Decision]:
-        """What was decided on each review so far."""
         return [decision for decision, _, _ in self.outcomes]
 
     def count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
-        """What the reviewer tells of a review."""
         self.outcomes.append((decision, is_dry_run, seconds))
 
     def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> Object:
@@ -252,12 +241,10 @@ class Desk:
         return allowed(answer)
 
     def place(self, body: Object, namespace: str = NAMESPACE, **request: object) -> Object:
-        """`body` as the API server would store it."""
         return patched(body, self.answer(body, namespace, **request))
 
 
 def allowed(answer: Answer) -> Object:
-    """The response of an answer that admits."""
     assert answer.status == 200
     document: Object = json.loads(answer.body)
     assert document["apiVersion"] == "admission.k8s.io/v1"
@@ -284,12 +271,10 @@ def patched(body: Object, response: Object) -> Object:
 
 
 def place(body: Object, known: Facts | None = None, rules: ReleaseSettings | None = None) -> Object:
-    """`body` as the API server would store it, under these facts and rules."""
     return Desk(rules, known).place(body)
 
 
 def node_terms(body: Object) -> list[Object]:
-    """The pod's preferred node terms."""
     found: list[Object] = body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
     return found
 
@@ -301,7 +286,6 @@ def required_terms(body: Object) -> list[Object] | None:
 
 
 def pod_terms(body: Object, kind: str) -> list[Object]:
-    """The pod's preferred terms of podAffinity or podAntiAffinity."""
     found: list[Object] = body["spec"].get("affinity", {}).get(kind, {}).get(PREFERRED, [])
     return found
 

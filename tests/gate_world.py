@@ -191,7 +191,6 @@ class GateWorld:
         return planned
 
     def changes(self) -> list[Action]:
-        """What a plan would write now: no Events."""
         return [action for action in self.plan().actions if not isinstance(action, Notice)]
 
     def apply(self, planned: Planned[GateMemory]) -> None:
@@ -215,7 +214,6 @@ class GateWorld:
         return self.labels()
 
     def notices(self) -> list[Notice]:
-        """What a plan tells, after those before have been carried out."""
         return [action for action in self.turn().actions if isinstance(action, Notice)]
 
     def new_leader(self) -> None:

@@ -68,8 +68,6 @@ class Eviction:
 
 
 class _Api:
-    """The few requests that the mover's actions come to."""
-
     def __init__(self, world: MoverWorld) -> None:
         self._world = world
 
@@ -159,7 +157,6 @@ class MoverWorld:
         self._wake(0.0)
 
     def clock(self) -> float:
-        """Now, on both clocks."""
         return self.now
 
     def snapshot(self) -> Snapshot:
@@ -169,7 +166,6 @@ class MoverWorld:
         return Snapshot(RELEASE, NAMESPACE, self.nodes, self.pods, sets)
 
     def gauge(self, name: str, *labels: str) -> float:
-        """A gauge of the last plan."""
         found = [
             line for line in self.metrics.text().decode().splitlines() if line.startswith(f"roost_controllers_{name}")
         ]
@@ -181,11 +177,9 @@ class MoverWorld:
     # Time
 
     def at(self, seconds: float, do: Callable[[], None]) -> None:
-        """Do something so many seconds from now."""
         heapq.heappush(self._events, (self.now + seconds, next(self._count), do))
 
     def run(self, seconds: float) -> None:
-        """Let time pass."""
         until = self.now + seconds
         while True:
             event_at = self._events[0][0] if self._events else math.inf
@@ -249,14 +243,12 @@ class MoverWorld:
         self._wake(SETTLE_SECONDS)
 
     def remove_label(self, name: str, label: str) -> None:
-        """Take a label away."""
         node = self.nodes[name]
         labels = {key: value for key, value in node.labels.items() if key != label}
         self._set_node(replace(node, labels=labels))
         self._wake(SETTLE_SECONDS)
 
     def remove_node(self, name: str) -> None:
-        """A node goes, and its pods with it."""
         for pod in self.pods_on(name):
             self.remove_pod(pod.key)
         self._state.remove_node(name)
@@ -268,26 +260,21 @@ class MoverWorld:
         self._state.set_node(node)
 
     def marked(self, label: str = LABEL) -> list[str]:
-        """Names of nodes with the mark."""
         return sorted(name for name, node in self.nodes.items() if label in node.labels)
 
     def marked_after(self, seconds: float, label: str = LABEL) -> list[str]:
-        """Names of nodes with the mark after so many seconds more."""
         self.run(seconds)
         return self.marked(label)
 
     # Pods
 
     def pods_on(self, node: str) -> list[Pod]:
-        """The pods bound to a node."""
         return [pod for pod in self.pods.values() if pod.node_name == node]
 
     def count_placeholders(self, node: str) -> int:
-        """Placeholders on a node."""
         return sum(pod.priority < 0 for pod in self.pods_on(node))
 
     def count_users(self, node: str) -> int:
-        """Users on a node."""
         return sum(pod.priority >= 0 for pod in self.pods_on(node))
 
     def add_user(self, name: str, node: str = "") -> None:
@@ -308,7 +295,6 @@ class MoverWorld:
         self.at(RECREATE_SECONDS, self.fill_placeholders)
 
     def fill_placeholders(self) -> None:
-        """Create the placeholders that are missing."""
         name = self._template["metadata"]["name"]
         for ordinal in range(self.placeholders):
             if f"{NAMESPACE}/{name}-{ordinal}" in self.pods:
@@ -355,7 +341,6 @@ class MoverWorld:
     # What the controllers ask for
 
     def on_eviction(self, name: str, uid: str) -> None:
-        """An eviction comes in."""
         pod = self.pods.get(f"{NAMESPACE}/{name}")
         if pod is None or pod.uid != uid:
             raise ApiError(404, "not found")
@@ -367,7 +352,6 @@ class MoverWorld:
         self.remove_pod(pod.key)
 
     def on_labels(self, name: str, uid: str, labels: Mapping[str, str | None]) -> None:
-        """A node's labels are changed."""
         node = self.nodes.get(name)
         if node is None or node.uid != uid:
             raise ApiError(409, "uid")
@@ -391,7 +375,6 @@ def settled_world(placeholders: int = 6, users: int = 2, **mover: object) -> Mov
 
 
 def most_within_a_minute(moments: list[float]) -> int:
-    """The most events within any 60 s."""
     most = first = 0
     for index, moment in enumerate(moments):
         while moments[first] <= moment - 60.0:

@@ -111,7 +111,6 @@ def user(
     component: str = "singleuser-server",
     **spec: object,
 ) -> Pod:
-    """A user's pod that runs `image`."""
     body = {
         "metadata": {
             "name": name,
@@ -128,13 +127,11 @@ def user(
 
 
 def users(count: int, image: str, **details: Any) -> list[Pod]:
-    """So many users of one image."""
     slug = image.replace("/", "-").replace(":", "-").replace("@", "-")
     return [user(f"{slug}-{index}", image, **details) for index in range(count)]
 
 
 def cluster(nodes: Iterable[Node], pods: Iterable[Pod]) -> Snapshot:
-    """A snapshot of these."""
     return Snapshot(
         release=RELEASE,
         namespace=NAMESPACE,
@@ -144,7 +141,6 @@ def cluster(nodes: Iterable[Node], pods: Iterable[Pod]) -> Snapshot:
 
 
 def at(seconds: float) -> Moment:
-    """A moment so long after the beginning."""
     return Moment(WALL + seconds, seconds)
 
 
@@ -156,7 +152,6 @@ def plan_after_a_while(snapshot: Snapshot, settings: PopularSettings) -> Planned
 
 
 def created(planned: Planned[PopularMemory]) -> list[dict[str, Any]]:
-    """Bodies of the pods that a plan makes."""
     return [action.body for action in planned.actions if isinstance(action, CreatePod)]
 
 
@@ -166,12 +161,10 @@ def pulls(planned: Planned[PopularMemory]) -> list[tuple[str, str]]:
 
 
 def deleted(planned: Planned[PopularMemory]) -> list[str]:
-    """Names of the pods that a plan deletes."""
     return [action.name for action in planned.actions if isinstance(action, DeletePod)]
 
 
 def notices(planned: Planned[PopularMemory]) -> list[str]:
-    """Reasons of the Events that a plan writes."""
     return [action.reason for action in planned.actions if isinstance(action, Notice)]
 
 
@@ -184,7 +177,6 @@ def node_of(body: Mapping[str, Any]) -> str:
 
 
 def reference_of(body: Mapping[str, Any]) -> str:
-    """What a pulling pod pulls."""
     volumes = [volume["image"]["reference"] for volume in body["spec"]["volumes"] if "image" in volume]
     return str(volumes[0] if volumes else body["spec"]["containers"][0]["image"])
 

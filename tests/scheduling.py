@@ -24,6 +24,5 @@ def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, V
 
 
 def score_nodes(pod: Pod, feasible: Iterable[str], state: ClusterState, profile: Profile) -> ScoreTable:
-    """Score the nodes named by `feasible`."""
     places = state.places
     return score_chosen(Chosen(state, [places[name] for name in feasible]), Cycle(pod, state, profile))

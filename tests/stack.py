@@ -86,7 +86,6 @@ def read_page(port: int, path: str) -> tuple[int, str]:
 
 
 def _logged_port(process: Process) -> int:
-    """The port that the machine picked, which the log names."""
     return int(process.wait_for_log(" port=").partition(" port=")[2].split()[0])
 
 
@@ -112,8 +111,6 @@ class Replica:
         return total
 
     def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> None:
-        """Wait for /readyz to say 200."""
-
         def is_ready() -> bool:
             if self.process.exit_code is not None:
                 raise RuntimeError(self.process.epitaph("before it was ready"))
@@ -128,18 +125,13 @@ class Replica:
 
 
 class Webhook(Replica):
-    """One replica of the webhook; `port` is where reviews go."""
-
     def __init__(self, process: Process, port: int, metrics_port: int) -> None:
         super().__init__(process, metrics_port)
         self.port = port
 
 
 class Controllers(Replica):
-    """One replica of the controllers."""
-
     def wait_leading(self, timeout_seconds: float = READY_SECONDS) -> None:
-        """Wait until this replica plans."""
         self.wait_ready(timeout_seconds)
         wait_until(
             lambda: self.metric("roost_controllers_leader") == 1.0,
@@ -322,7 +314,6 @@ class Stack:
         fresh.rename(link)
 
     def find(self, kind: str, name: str | None = None) -> Object:
-        """The one rendered object of a kind (and name)."""
         found = [m for m in self.manifests if m["kind"] == kind and name in (None, m["metadata"]["name"])]
         if len(found) != 1:
             raise LookupError(f"{len(found)} objects of kind {kind} with name {name}, expected one")
@@ -334,7 +325,6 @@ class Stack:
         return next(name for name in names if name.endswith(f".{profile}"))
 
     def scheduler_configuration(self) -> Object:
-        """The rendered KubeSchedulerConfiguration."""
         (name,) = (one["configMap"]["name"] for one in self._pod_spec("scheduler")["volumes"] if "configMap" in one)
         (text,) = self.find("ConfigMap", name)["data"].values()
         loaded: Object = yaml.safe_load(text)
@@ -492,5 +482,4 @@ class Stack:
         return self.cluster.create_pod(body, self.namespace)
 
     def wait_for_node(self, name: str, timeout_seconds: float = 30.0) -> str:
-        """The node that a pod of the hub is bound to."""
         return self.cluster.wait_for_pod_node(name, self.namespace, timeout_seconds)

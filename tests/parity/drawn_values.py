@@ -24,21 +24,8 @@ AWKWARD = (
 # What a values file may hold: control characters are refused (generator.loader).
 PRINTABLE = st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\t\n")
 NUMBERS = (
-    0,
-    1,
-    -1,
-    1.0,
-    0.1,
-    1e-7,
-    1e-6,
-    1e20,
-    1e21,
-    1.5e300,
-    2**53,
-    2**53 + 1,
-    12345678901234567890,
-    1000000,
-    2500000.5,
+    *(0, 1, -1, 1.0, 0.1, 1e-7, 1e-6, 1e20, 1e21, 1.5e300),
+    *(2**53, 2**53 + 1, 12345678901234567890, 1000000, 2500000.5),
 )
 
 
@@ -73,7 +60,9 @@ def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy
     if "allOf" in schema and "type" not in schema:
         # The first says what it is, the others what it must hold.
         least = max((part.get("minProperties", 0) for part in schema["allOf"]), default=0)
-        return _drawn(schema["allOf"][0], root, depth).filter(lambda value: _is_full(value, least))
+        return _drawn(schema["allOf"][0], root, depth).filter(
+            lambda value: not isinstance(value, dict) or len(value) >= least
+        )
     if "enum" in schema:
         return st.sampled_from(schema["enum"])
     kinds = schema.get("type")
@@ -118,10 +107,6 @@ def _string(schema: Mapping[str, Json]) -> SearchStrategy[str]:
     return st.one_of(st.sampled_from(fitting), drawn) if fitting else drawn
 
 
-def _is_full(value: Json, least: int) -> bool:
-    return not isinstance(value, dict) or len(value) >= least
-
-
 def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:
     properties: Mapping[str, Json] = schema.get("properties", {})
     if properties:
@@ -130,7 +115,7 @@ def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) ->
         return st.fixed_dictionaries(
             {name: one for name, one in entries.items() if name in required},
             optional={name: one for name, one in entries.items() if name not in required},
-        ).filter(lambda value: _is_full(value, schema.get("minProperties", 0)))
+        ).filter(lambda value: len(value) >= schema.get("minProperties", 0))
     names = schema.get("propertyNames", {})
     keys = _drawn({"type": "string", **names} if "$ref" not in names else names, root, depth)
     under = schema.get("additionalProperties", {})
@@ -170,7 +155,12 @@ def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:
     }
     some = st.lists(st.sampled_from(sorted(optional)), min_size=1, max_size=5, unique=True)
     drawn = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
-    drawn = st.one_of(drawn, st.tuples(drawn, _profiles()).map(_with_profiles))
+    drawn = st.one_of(
+        drawn,
+        st.tuples(drawn, _profiles()).map(
+            lambda pair: {**pair[0], "singleuser": {**pair[0].get("singleuser", {}), "profileList": pair[1]}}
+        ),
+    )
     return drawn.map(lambda values: _bend(values, defaults))
 
 
@@ -190,11 +180,6 @@ def _without_required(schema: Json, *, is_new: bool = False) -> Json:
             continue
         parts[key] = _without_required(value, is_new=is_new or key in _WHOLE or key == "definitions")
     return parts
-
-
-def _with_profiles(drawn: tuple[dict[str, Json], Json]) -> dict[str, Json]:
-    values, profiles = drawn
-    return {**values, "singleuser": {**values.get("singleuser", {}), "profileList": profiles}}
 
 
 def _bend(values: dict[str, Json], defaults: LoadedFile) -> dict[str, Json]:

@@ -38,31 +38,26 @@ FOREIGN = {
 
 
 def render_all(folder: Path) -> Sequence[Object]:
-    """Every object, with all of Roost and of its monitoring on."""
     file = folder / "values.yaml"
     file.write_text(ALL_ON)
     return list(roost_render([file]).values())
 
 
 def groups_of(objects: Sequence[Object]) -> list[Object]:
-    """The groups of all PrometheusRules."""
     return [group for one in objects if one["kind"] == "PrometheusRule" for group in one["spec"]["groups"]]
 
 
 def dashboard_of(objects: Sequence[Object], name: str = "roost.json") -> Object:
-    """The dashboard of one key of the ConfigMap."""
     (text,) = [one["data"][name] for one in objects if name in one.get("data", {})]
     found: Object = json.loads(text)
     return found
 
 
 def rules_of(groups: Sequence[Object]) -> Iterator[Object]:
-    """Each alert."""
     return (rule for group in groups for rule in group["rules"])
 
 
 def queries_of(dashboard: Object) -> list[str]:
-    """Each query of each panel."""
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
 
 

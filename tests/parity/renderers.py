@@ -92,7 +92,6 @@ def differences(ours: object, theirs: object, path: str = "") -> list[str]:
 
 
 def assert_same(ours: Objects, theirs: Objects) -> None:
-    """Fail with the places that differ."""
     one_side = {key: "roost" if key in ours else "helm" for key in ours.keys() ^ theirs.keys()}
     assert not one_side, f"objects on one side only: {one_side}"
     lines = [line for key in ours for line in differences(ours[key], theirs[key], "/".join(key))]

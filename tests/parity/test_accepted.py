@@ -247,7 +247,6 @@ Right = tuple[str, str, str, str, str]
 
 
 def may(control_plane: ControlPlane, right: Right) -> bool:
-    """Ask the API server whether an account has a right."""
     account, verb, resource, namespace, name = right
     parts = resource.split("/")
     group = parts.pop(0) if "." in parts[0] or parts[0] == "apps" else ""

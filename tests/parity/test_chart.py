@@ -155,7 +155,6 @@ def test_the_notes_end_in_the_next_command(helm: Path) -> None:
 
 
 def hooked(helm: Path, *settings: str) -> list[dict[str, Any]]:
-    """Objects of `helm test`, in the order of their weights."""
     arguments = [f"--set-json={setting}" for setting in settings]
     output = run_helm(helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments)
     found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == "test"]

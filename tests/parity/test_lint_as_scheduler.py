@@ -28,7 +28,6 @@ def kube_scheduler() -> Path:
 
 
 def accepts(kube_scheduler: Path, text: str, folder: Path) -> bool:
-    """Return whether kube-scheduler takes the configuration that these values give to the user profile."""
     (config,) = (
         manifest.body["data"]
         for manifest in render(laid(text).values, RELEASE)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from generator.values.release import Release
 from roost_core.placement import labels
@@ -22,44 +23,27 @@ pytestmark = pytest.mark.e2e
 Pod = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-VALUES: dict[str, Any] = {
-    "admission": {"mode": "policy"},
-    "replaceSchedulers": ["hub-user-scheduler"],
-    "singleuser": {
-        "image": {"name": "jupyter/base", "tag": "1"},
-        "profileList": [
-            {"kubespawner_override": {"image": "quay.io/o/gpu"}},
-            {"profile_options": {"image": {"choices": {"x": {"kubespawner_override": {"image": "quay.io/o/x:2"}}}}}},
-        ],
-    },
-    "podClasses": {
-        "user": {
-            "avoid": {"dask": 7},
-            "preferredNodeTerms": [
-                {
-                    "weight": 100,
-                    "preference": {
-                        "matchExpressions": [
-                            {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
-                        ]
-                    },
-                },
-                {
-                    "weight": 3,
-                    "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]},
-                },
-            ],
-        },
-        "dask": {
-            "match": {
-                "labels": {"dask": "worker", "x/y": "on"},
-                "namespaceSelector": {"matchLabels": {"dask": "here"}},
-            },
-            "profile": "",
-            "join": {"user": 5, "dask": 2},
-        },
-    },
-}
+VALUES: dict[str, Any] = yaml.safe_load("""
+admission: {mode: policy}
+replaceSchedulers: [hub-user-scheduler]
+singleuser:
+  image: {name: jupyter/base, tag: "1"}
+  profileList:
+    - {kubespawner_override: {image: quay.io/o/gpu}}
+    - {profile_options: {image: {choices: {x: {kubespawner_override: {image: "quay.io/o/x:2"}}}}}}
+podClasses:
+  user:
+    avoid: {dask: 7}
+    preferredNodeTerms:
+      - weight: 100
+        preference: {matchExpressions: [{key: hub.jupyter.org/node-purpose, operator: In, values: [user]}]}
+      - {weight: 3, preference: {matchFields: [{key: metadata.name, operator: In, values: [n]}]}}
+  dask:
+    match: {labels: {dask: worker, x/y: "on"}, namespaceSelector: {matchLabels: {dask: here}}}
+    profile: ""
+    join: {user: 5, dask: 2}
+""")
+USER_TERMS = VALUES["podClasses"]["user"]["preferredNodeTerms"]
 
 
 @pytest.fixture
@@ -101,47 +85,24 @@ def admitted(control_plane: ControlPlane, namespace: str, given: Pod) -> Pod:
     return spec
 
 
-def label(namespace: str, image: str) -> str:
-    return labels.pulled_label("hub", namespace, image)
-
-
 def holds(namespace: str, image: str) -> Pod:
-    return {"key": label(namespace, image), "operator": "In", "values": ["true"]}
+    return {"key": labels.pulled_label("hub", namespace, image), "operator": "In", "values": ["true"]}
+
+
+def near(weight: int, labels: Pod, **more: object) -> Pod:
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname", **more}
+    return {PREFERRED: [{"weight": weight, "podAffinityTerm": term}]}
 
 
 def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlane, hub: str) -> None:
     spec = admitted(control_plane, hub, pod(image="jupyter/base:1"))
     assert spec["schedulerName"] == labels.scheduler_name("hub", hub, "user")
+    image = {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
+    dask = near(7, {"dask": "worker", "x/y": "on"}, namespaceSelector={"matchLabels": {"dask": "here"}})
     assert spec["affinity"] == {
-        "nodeAffinity": {
-            PREFERRED: [
-                *VALUES["podClasses"]["user"]["preferredNodeTerms"],
-                {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}},
-            ]
-        },
-        "podAffinity": {
-            PREFERRED: [
-                {
-                    "weight": 100,
-                    "podAffinityTerm": {
-                        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
-                        "topologyKey": "kubernetes.io/hostname",
-                    },
-                }
-            ]
-        },
-        "podAntiAffinity": {
-            PREFERRED: [
-                {
-                    "weight": 7,
-                    "podAffinityTerm": {
-                        "labelSelector": {"matchLabels": {"dask": "worker", "x/y": "on"}},
-                        "namespaceSelector": {"matchLabels": {"dask": "here"}},
-                        "topologyKey": "kubernetes.io/hostname",
-                    },
-                }
-            ]
-        },
+        "nodeAffinity": {PREFERRED: [*USER_TERMS, image]},
+        "podAffinity": near(100, {"component": "singleuser-server"}),
+        "podAntiAffinity": dask,
     }
 
 
@@ -150,9 +111,7 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
     [
         "docker.io/jupyter/base:1",
         "index.docker.io/jupyter/base:1",
-        "quay.io/o/gpu",
-        "quay.io/o/gpu:latest",
-        "quay.io/o/x:2",
+        *(f"quay.io/o/{x}" for x in ("gpu", "gpu:latest", "x:2")),
     ],
 )
 def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
@@ -162,7 +121,7 @@ def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: C
 
 def test_an_image_that_nobody_pulls_draws_nobody(control_plane: ControlPlane, hub: str) -> None:
     terms = admitted(control_plane, hub, pod())["affinity"]["nodeAffinity"][PREFERRED]
-    assert terms == VALUES["podClasses"]["user"]["preferredNodeTerms"]
+    assert terms == USER_TERMS
 
 
 def test_required_terms_stay_as_they_are_and_each_image_is_preferred_once(
@@ -203,17 +162,16 @@ def test_what_an_author_wrote_stays_and_is_not_doubled(control_plane: ControlPla
     assert [term["weight"] for term in affinity["podAffinity"][PREFERRED]] == [1, 100]
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"annotations": {labels.OPT_OUT_ANNOTATION: "true"}},
-        {"nodeName": "some-node"},
-        {"labels": {"component": "something-else"}},
-    ],
-    ids=["opt-out", "bound", "no class"],
-)
-def test_a_pod_that_is_none_of_ours_is_left_alone(given: Pod, control_plane: ControlPlane, hub: str) -> None:
-    spec = admitted(control_plane, hub, pod(**given, image="jupyter/base:1"))
+LEFT_ALONE: dict[str, Pod] = {
+    "opt-out": {"annotations": {labels.OPT_OUT_ANNOTATION: "true"}},
+    "bound": {"nodeName": "some-node"},
+    "no class": {"labels": {"component": "something-else"}},
+}
+
+
+@pytest.mark.parametrize("case", LEFT_ALONE)
+def test_a_pod_that_is_none_of_ours_is_left_alone(case: str, control_plane: ControlPlane, hub: str) -> None:
+    spec = admitted(control_plane, hub, pod(**LEFT_ALONE[case], image="jupyter/base:1"))
     assert spec["schedulerName"] == "default-scheduler"
     assert "affinity" not in spec
 
@@ -238,34 +196,25 @@ def test_a_class_in_selected_namespaces_works_there_alone(control_plane: Control
     assert "affinity" not in admitted(control_plane, elsewhere, worker)
 
 
-TWO_CLASSES: dict[str, Any] = {
-    "user": {"avoid": {}, "preferredNodeTerms": []},
-    # More labels than `user`.
-    "gpu": {
-        "match": {"labels": {"component": "singleuser-server", "gpu": "yes"}},
-        "profile": "user",
-        "join": {"gpu": 3},
-    },
-    # As many labels as `user`, and before it by name; only where the namespace says so.
-    "course": {
-        "match": {
-            "labels": {"course": "yes"},
-            "namespaceSelector": {
-                "matchLabels": {"courses": "here"},
-                "matchExpressions": [
-                    {"key": "courses", "operator": "In", "values": ["here", "there"]},
-                    {"key": "courses", "operator": "Exists"},
-                    {"key": "closed", "operator": "DoesNotExist"},
-                    {"key": "courses", "operator": "NotIn", "values": ["nowhere"]},
-                ],
-            },
-        },
-        "profile": "build",
-        "join": {"course": 4},
-    },
-    # As many labels as `user`, and after it by name.
-    "zebra": {"match": {"labels": {"zebra": "yes"}}, "profile": "build", "join": {"zebra": 5}},
-}
+# gpu has more labels than user; course as many, comes before it by name, and is only where the namespace says so;
+# zebra as many, and comes after it.
+TWO_CLASSES: dict[str, Any] = yaml.safe_load("""
+user: {avoid: {}, preferredNodeTerms: []}
+gpu: {match: {labels: {component: singleuser-server, gpu: "yes"}}, profile: user, join: {gpu: 3}}
+course:
+  match:
+    labels: {course: "yes"}
+    namespaceSelector:
+      matchLabels: {courses: here}
+      matchExpressions:
+        - {key: courses, operator: In, values: [here, there]}
+        - {key: courses, operator: Exists}
+        - {key: closed, operator: DoesNotExist}
+        - {key: courses, operator: NotIn, values: [nowhere]}
+  profile: build
+  join: {course: 4}
+zebra: {match: {labels: {zebra: "yes"}}, profile: build, join: {zebra: 5}}
+""")
 
 
 def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
@@ -273,18 +222,12 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
 ) -> None:
     namespace = control_plane.create_namespace(labels={"courses": "here"})
     settings = rules_of_the_webhook(namespace, tmp_path)
-    more: tuple[dict[str, str], ...] = (
-        {},
-        {"gpu": "yes"},
-        {"course": "yes"},
-        {"zebra": "yes"},
-        {"gpu": "yes", "course": "yes", "zebra": "yes"},
-    )
+    every = {"gpu": "yes", "course": "yes", "zebra": "yes"}
+    more = ({}, *({key: "yes"} for key in every), every)
     wanted = [{"component": "singleuser-server", **labels} for labels in more]
     wanted += [{"course": "yes", "zebra": "yes"}, {"zebra": "yes"}]
-    for hub in install(
-        control_plane, namespace, tmp_path, {"admission": {"mode": "policy"}, "podClasses": TWO_CLASSES}
-    ):
+    values = {"admission": {"mode": "policy"}, "podClasses": TWO_CLASSES}
+    for hub in install(control_plane, namespace, tmp_path, values):
         for namespace_labels in ({"courses": "here"}, {"courses": "here", "closed": "yes"}):
             control_plane.api.patch(
                 f"/api/v1/namespaces/{hub}", {"metadata": {"labels": {"closed": None, **namespace_labels}}}
@@ -303,7 +246,6 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
 
 
 def wait_for_join(control_plane: ControlPlane, hub: str, label: str, weight: int) -> None:
-    """Wait until the policies know the namespace's labels."""
     probe = pod(labels={label: "yes", "component": "singleuser-server"})
     wait_until(lambda: joins(admitted(control_plane, hub, probe)) == [weight], 30, "the namespace's labels to be known")
 
@@ -313,7 +255,6 @@ def joins(spec: Pod) -> list[int]:
 
 
 def rules_of_the_webhook(namespace: str, folder: Path) -> ReleaseSettings:
-    """The same classes, as a webhook would have them."""
     file = folder / "webhook.yaml"
     file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
     objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))

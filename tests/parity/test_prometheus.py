@@ -43,7 +43,6 @@ def component_of(metric: str) -> str:
 
 
 def label_values(queries: Sequence[str]) -> Mapping[str, set[str]]:
-    """Label -> the values that queries select, and one that none does."""
     values: dict[str, set[str]] = defaultdict(lambda: {"some"})
     for query in queries:
         for label, operator, text in re.findall(r"(\w+)\s*(=~|!=|=)\s*\"([^\"]*)\"", query):
@@ -69,8 +68,6 @@ def exposed(component: str, known: Mapping[str, set[str]], queries: Sequence[str
 
 
 class Prometheus:
-    """A server that has scraped everything a few times."""
-
     def __init__(self, port: int, dashboard: Object) -> None:
         self._url = f"http://{LOOPBACK}:{port}/api/v1/"
         self._dashboard = dashboard

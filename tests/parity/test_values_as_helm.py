@@ -150,30 +150,28 @@ def test_set_means_what_helm_makes_of_it(setting: str, flag: str, helm: Path, ec
     )
 
 
-@pytest.mark.parametrize(
-    "setting",
-    [
-        'a={"b": [1, 2.5, null]}',
-        "a=[1,2],b=3",
-        "a=",
-        "a=null",
-        "list[0]=7",
-        "list[1].y=[1]",
-        'map={"a": null}',
-        '{"map": {"a": 3}, "number": null}',
-        '{"a": 1} x',
-        "a=nope",
-        "a=NaN",
-        'a="x" , b=1',
-        "a=1e400",
-        "a=[1] b=2",
-    ],
-)
+JSON_SETTINGS = """
+a={"b": [1, 2.5, null]}
+a=[1,2],b=3
+a=
+a=null
+list[0]=7
+list[1].y=[1]
+map={"a": null}
+{"map": {"a": 3}, "number": null}
+{"a": 1} x
+a=nope
+a=NaN
+a="x" , b=1
+a=1e400
+a=[1] b=2
+"""
+
+
+@pytest.mark.parametrize("setting", JSON_SETTINGS.strip().splitlines())
 def test_set_json_means_what_helm_makes_of_it(setting: str, helm: Path, echo_chart: Path) -> None:
-    options = Settings(json_values=[setting])
-    assert outcome(lambda: by_roost(echo_chart, (), options)) == outcome(
-        lambda: by_helm(helm, echo_chart, "--set-json", setting)
-    )
+    ours = outcome(lambda: by_roost(echo_chart, (), Settings(json_values=[setting])))
+    assert ours == outcome(lambda: by_helm(helm, echo_chart, "--set-json", setting))
 
 
 def outcome(read: Any) -> Any:

@@ -88,5 +88,4 @@ def profile(minor: int = NEWEST_MINOR, **body: Any) -> Profile:
 
 
 def arguments(plugin: str, **args: Any) -> dict[str, Any]:
-    """A profile's `pluginConfig` for one plugin."""
     return {"pluginConfig": [{"name": plugin, "args": args}]}

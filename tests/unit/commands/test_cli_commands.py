@@ -17,8 +17,6 @@ ROOT = Path(__file__).parents[3]
 
 
 class Outcome:
-    """What one run of the command line gave."""
-
     def __init__(self, code: int, out: str, err: str) -> None:
         self.code, self.out, self.err = code, out, err
 

@@ -51,7 +51,6 @@ def value(result: ImportResult, dotted: str) -> object:
 
 
 def placeholder(result: ImportResult) -> dict[str, object]:
-    """The one set, with what it inherits."""
     sets = result.values["placeholders"]
     assert isinstance(sets, list)
     (only,) = sets

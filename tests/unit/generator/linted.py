@@ -50,7 +50,6 @@ def assert_refused(text: str, reason: str) -> None:
 
 
 def assert_warned(text: str, reason: str) -> None:
-    """The lint says so, as a warning."""
     faults = found(text)
     hits = [fault for fault in faults if reason in str(fault)]
     assert hits, faults

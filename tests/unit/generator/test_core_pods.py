@@ -1,10 +1,12 @@
 """`corePods`: what the four programs have in common, and what each changes for itself."""
 
+import json
 from typing import Any
 
 import pytest
 
 from generator.render.manifests import render
+from generator.values.merge import merge_maps
 from generator.values.release import Release
 from tests.unit.generator.linted import found, merged
 
@@ -13,7 +15,6 @@ Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
-    """The pod specs of the programs, by program."""
     bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub", "v1.37.2"))]
     deployments = {one["metadata"]["name"]: one for one in bodies if one["kind"] == "Deployment"}
     return {name: deployments[f"hub-roost-{name}"]["spec"]["template"]["spec"] for name in PROGRAMS}
@@ -29,16 +30,11 @@ def test_every_program_has_what_core_pods_says(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
-    own = "{nodeSelector: {disk: ssd}, priorityClassName: '', hostNetwork: false}"
-    common = "corePods: {nodeSelector: {pool: core}, priorityClassName: high, hostNetwork: true}\n"
-    specs = pods(
-        f"{common}{'' if program == 'recorder' else 'recorder: {enabled: true}'}\n{program}: {own}".replace(
-            "recorder: {nodeSelector", "recorder: {enabled: true, nodeSelector"
-        )
-    )
+    own = {"nodeSelector": {"disk": "ssd"}, "priorityClassName": "", "hostNetwork": False}
+    common = {"nodeSelector": {"pool": "core"}, "priorityClassName": "high", "hostNetwork": True}
+    specs = pods(json.dumps(merge_maps({"corePods": common, "recorder": {"enabled": True}}, {program: own})))
     assert specs[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core", "disk": "ssd"}
-    assert "priorityClassName" not in specs[program]
-    assert "hostNetwork" not in specs[program]
+    assert not {"priorityClassName", "hostNetwork"} & set(specs[program])
     others = [specs[name] for name in PROGRAMS if name != program]
     assert all(one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high" for one in others)
 

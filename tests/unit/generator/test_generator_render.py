@@ -311,12 +311,10 @@ def test_a_folder_without_manifests_is_an_error_unless_roost_wrote_it_so(tmp_pat
 
 
 def bodies(text: str = "") -> list[dict[str, Any]]:
-    """What is rendered, as an API server reads it."""
     return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
 
 
 def document_of(text: str) -> Any:
-    """release.json, as the values render it."""
     found = [one["data"]["release.json"] for one in bodies(text) if "release.json" in one.get("data", {})]
     return json.loads(found[0])
 
@@ -369,7 +367,6 @@ def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_t
 
 
 def ingress_of(component: str, text: str) -> list[Any]:
-    """The rules of a component's NetworkPolicy."""
     (found,) = [
         manifest["spec"]["ingress"]
         for manifest in bodies(text)

@@ -16,7 +16,6 @@ Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
-    """The placeholders' pods, by the name of their set's StatefulSet."""
     bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
     return {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
 

@@ -26,8 +26,6 @@ PRINTED: Final = re.compile(r"\$\([^)]*\)")
 
 
 class Command(NamedTuple):
-    """`roost` with its arguments."""
-
     # Path and line.
     place: str
     arguments: tuple[str, ...]
@@ -52,7 +50,6 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def words(line: str) -> Iterator[str]:
-    """The words of a line's first command, as a shell reads them."""
     read = shlex.shlex(PRINTED.sub("", line), posix=True, punctuation_chars=True)
     read.whitespace_split = True
     for word in read:

@@ -40,8 +40,6 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
 
 
 class Sample(NamedTuple):
-    """A fenced block."""
-
     # Path and line.
     place: str
     text: str

@@ -123,5 +123,4 @@ def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
 
 
 def slug(heading: str) -> str:
-    """The anchor of a heading, as forges and Sphinx make it."""
     return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

@@ -43,7 +43,6 @@ def only_in_the_lab() -> set[str]:
 
 
 def needs_of(package: str) -> set[str]:
-    """The packages that one brings, itself included."""
     found: set[str] = set()
     waiting = [package]
     while waiting:

@@ -29,7 +29,6 @@ TAGS: Final = {
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A checkout that pins old versions."""
     folder = tmp_path / "tests/controlplane/kubernetes"
     folder.mkdir(parents=True)
     (folder / "go.mod").write_text("require k8s.io/kubernetes v1.37.2\n")

@@ -58,7 +58,6 @@ class Cloud:
 
 
 def wants(operator: str, value: str) -> Object:
-    """A user's required node term about the image's label."""
     expression = {"key": IMAGE_LABEL, "operator": operator, "values": [value]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}

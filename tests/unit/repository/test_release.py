@@ -195,7 +195,6 @@ def test_changes_are_read_from_the_change_log() -> None:
 
 @pytest.fixture
 def copied(tmp_path: Path) -> Path:
-    """What `fill` changes."""
     (tmp_path / "lab").mkdir()
     for name in ("chart", "pyproject.toml", "lab/pyproject.toml", "CHANGELOG.md"):
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy

@@ -10,8 +10,6 @@ from roost_core.kube.logs import QUIET_SECONDS, TEXTS_A_CAUSE, LimitedHandler, O
 
 
 class Log:
-    """A logger whose lines are kept, and a clock."""
-
     def __init__(self) -> None:
         self.now = 0.0
         self._stream = io.StringIO()

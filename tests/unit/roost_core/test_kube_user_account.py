@@ -31,7 +31,6 @@ def kubeconfig(path: Path, server: str, *contexts: str, current: str = "") -> Pa
 
 
 def host(named: str | None, context: str | None = None, **environment: str) -> str:
-    """Where a command would go."""
     return connect_as_user(named, context, environment).host
 
 
@@ -61,6 +60,8 @@ def test_in_a_pod_its_own_account_is_used_where_there_is_no_kubeconfig(tmp_path:
         host(None, **pod)
     with pytest.raises(ClusterError, match="there is no"):
         host(None, "a", **pod)
+    with pytest.raises(ClusterError, match=r"there is no .*/\.kube/config\. Give --kubeconfig FILE\.$"):
+        host(None, HOME=str(tmp_path))
     kubeconfig(tmp_path / ".kube" / "config", "http://home", "a")
     assert host(None, **pod) == "http://home/a"
 
@@ -72,28 +73,22 @@ def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkey
         account.connect(None)
 
 
-def test_without_any_it_is_said_what_to_give(tmp_path: Path) -> None:
-    with pytest.raises(ClusterError, match=r"there is no .*/\.kube/config\. Give --kubeconfig FILE\.$"):
-        host(None, HOME=str(tmp_path))
+ODD = {
+    "token: secret: [": r"odd.* can't be used: it isn't valid YAML\. Give",
+    "just words": r"odd.* can't be used: .*\. Give --kubeconfig",
+    "[]": r"odd.* can't be used: .*\. Give --kubeconfig",
+    '{"current-context": "a", "contexts": [{"name": "a", "context": "hello"}]}': r"odd.* can't be used: .*\. Give",
+}
 
 
-def test_a_file_that_is_no_yaml_is_named(tmp_path: Path) -> None:
-    (tmp_path / "odd").write_text("token: secret: [")
-    for files in (f"{tmp_path}/odd", f"{tmp_path}/odd:{tmp_path}/missing"):
-        with pytest.raises(ClusterError, match=r"odd.* can't be used: it isn't valid YAML\. Give") as raised:
-            host(files)
-        assert "secret" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
-    "odd", ["just words", "[]", '{"current-context": "a", "contexts": [{"name": "a", "context": "hello"}]}']
-)
-def test_a_file_that_is_no_kubeconfig_is_named(odd: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("beside", ["", "missing", "good"])
+def test_a_file_that_is_no_kubeconfig_is_named(beside: str, odd: str, tmp_path: Path) -> None:
     (tmp_path / "odd").write_text(odd)
     kubeconfig(tmp_path / "good", "http://good", "b")
-    for files in (f"{tmp_path}/odd", f"{tmp_path}/odd:{tmp_path}/good"):
-        with pytest.raises(ClusterError, match=r"odd.* can't be used: .*\. Give --kubeconfig"):
-            host(files, "a")
+    with pytest.raises(ClusterError, match=ODD[odd]) as raised:
+        host(f"{tmp_path}/odd" + (f":{tmp_path}/{beside}" if beside else ""), "a")
+    assert "secret" not in str(raised.value)
 
 
 def test_a_server_that_is_no_text_is_told(tmp_path: Path) -> None:

@@ -73,88 +73,67 @@ def run(server: ScriptedServer, **options: Any) -> WatchCache[str]:
     return cache
 
 
-def test_objects_come_from_every_page_of_the_list() -> None:
-    server = ScriptedServer([page(5, item("a", 1), more="next"), page(5, item("b", 2))], [])
+A, B = item("a", 1), item("b", 2)
+GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
+LATE = [event("MODIFIED", item("a", 3, "blue")), event("ADDED", item("a", 2)), event("DELETED", item("a", 3))]
+TOLD_AS_GONE = ("a place that was forgotten", "a deleted object", "what its reader drops")
+# What the server says, what the cache then has, and where each watch began.
+RUNS: dict[str, tuple[list[object], list[object], dict[str, str], list[str]]] = {
+    "every page of a list": ([page(5, A, more="next"), page(5, B)], [], {"ns/a": "red", "ns/b": "red"}, ["5"]),
+    "no namespace": ([page(1, item("a", 1, namespace=None))], [], {"a": "red"}, ["1"]),
+    "a watch that was cut": (
+        [page(5)],
+        [[event("ADDED", item("a", 6))], [event("ADDED", item("b", 9))], []],
+        {"ns/a": "red", "ns/b": "red"},
+        ["5", "6", "9", "9"],
+    ),
+    "a bookmark": (
+        [page(5, A)],
+        [[event("BOOKMARK", {"metadata": {"resourceVersion": "40"}})], []],
+        {"ns/a": "red"},
+        ["5", "40", "40"],
+    ),
+    "a place that was forgotten": (
+        [page(5, A, B), page(90, item("b", 80, "blue"))],
+        [[GONE], []],
+        {"ns/b": "blue"},
+        ["5", "90", "90"],
+    ),
+    "410 to a watch": ([page(5), page(7)], [[], ApiError(410, "Gone"), []], {}, ["5", "5", "7", "7"]),
+    "a connection that was dropped": (
+        [page(5)],
+        [[event("ADDED", item("a", 6)), ClusterError("connection reset")], []],
+        {"ns/a": "red"},
+        ["5", "6", "6"],
+    ),
+    "a line that is no event": ([page(5), page(6)], [[b'{"type": "ADDED"'], []], {}, ["5", "6", "6"]),
+    "a deleted object": ([page(5, A)], [[event("DELETED", item("a", 6))]], {}, ["5", "6"]),
+    "what comes again or late": ([page(1, A)], [LATE], {"ns/a": "blue"}, ["1", "3"]),
+    "what its reader drops": ([page(5, A)], [[event("MODIFIED", item("a", 6, colour=""))]], {}, ["5", "6"]),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_the_cache_has_what_the_server_has_and_resumes_where_it_was(case: str) -> None:
+    lists, watches, objects, begun = RUNS[case]
+    server = ScriptedServer(list(lists), list(watches))
     cache = run(server)
-    assert cache.objects() == {"ns/a": "red", "ns/b": "red"}
-    assert server.list_queries[1]["continue"] == "next"
+    assert cache.objects() == objects
+    assert [query["resourceVersion"] for query in server.watch_queries] == begun
+    assert len(server.list_queries) == len(lists)
+    assert [query["continue"] for query in server.list_queries if "continue" in query] == ["next"] * ("page" in case)
     assert cache.synced
-
-
-def test_objects_without_a_namespace_are_known_by_name() -> None:
-    assert run(ScriptedServer([page(1, item("a", 1, namespace=None))], [])).objects() == {"a": "red"}
-
-
-def test_the_watch_begins_where_the_list_ended_and_resumes_where_it_was_cut() -> None:
-    server = ScriptedServer([page(5)], [[event("ADDED", item("a", 6))], [event("ADDED", item("b", 9))], []])
-    cache = run(server)
-    assert [query["resourceVersion"] for query in server.watch_queries] == ["5", "6", "9", "9"]
-    assert cache.objects() == {"ns/a": "red", "ns/b": "red"}
-
-
-def test_a_bookmark_moves_the_place_to_resume_from_and_nothing_else() -> None:
-    bookmark = event("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
-    server = ScriptedServer([page(5, item("a", 1))], [[bookmark], []])
-    cache = run(server)
-    assert server.watch_queries[1]["resourceVersion"] == "40"
-    assert cache.objects() == {"ns/a": "red"}
-
-
-def test_a_forgotten_place_means_a_new_list_whose_missing_objects_are_gone() -> None:
-    gone = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
-    server = ScriptedServer([page(5, item("a", 1), item("b", 2)), page(90, item("b", 80, "blue"))], [[gone], []])
-    cache = run(server)
-    assert len(server.list_queries) == 2
-    assert cache.objects() == {"ns/b": "blue"}
-    assert cache.take_changes() == {"ns/a": None, "ns/b": "blue"}
-
-
-def test_a_refused_resume_with_410_means_a_new_list_too() -> None:
-    server = ScriptedServer([page(5), page(7)], [[], ApiError(410, "Gone"), []])
-    run(server)
-    assert len(server.list_queries) == 2
-
-
-def test_a_dropped_connection_is_resumed_without_a_new_list() -> None:
-    server = ScriptedServer([page(5)], [[event("ADDED", item("a", 6)), ClusterError("connection reset")], []])
-    run(server)
-    assert len(server.list_queries) == 1
-    assert server.watch_queries[1]["resourceVersion"] == "6"
-
-
-def test_a_line_that_is_no_event_means_a_new_list() -> None:
-    server = ScriptedServer([page(5), page(6)], [[b'{"type": "ADDED"'], []])
-    run(server)
-    assert len(server.list_queries) == 2
-
-
-def test_deleted_objects_go_and_are_told_as_gone() -> None:
-    server = ScriptedServer([page(5, item("a", 1))], [[event("DELETED", item("a", 6))]])
-    cache = run(server)
-    assert cache.objects() == {}
-    assert cache.take_changes() == {"ns/a": None}
+    told = {**dict.fromkeys({"ns/a"} if case in TOLD_AS_GONE else ()), **objects}
+    assert cache.take_changes() == told
 
 
 def test_a_heartbeat_that_changes_nothing_is_no_change() -> None:
     calls = []
-    server = ScriptedServer(
-        [page(5, item("a", 1))], [[event("MODIFIED", item("a", 6)), event("MODIFIED", item("a", 7))]]
-    )
-    cache = run(server, on_change=lambda: calls.append(1))
+    beats = [event("MODIFIED", item("a", 6)), event("MODIFIED", item("a", 7))]
+    cache = run(ScriptedServer([page(5, A)], [beats]), on_change=lambda: calls.append(1))
     assert calls == [1]
     assert cache.take_changes() == {"ns/a": "red"}
     assert cache.take_changes() == {}
-
-
-def test_what_comes_again_or_late_changes_nothing() -> None:
-    late = [event("MODIFIED", item("a", 3, "blue")), event("ADDED", item("a", 2)), event("DELETED", item("a", 3))]
-    cache = run(ScriptedServer([page(1, item("a", 1))], [late]))
-    assert cache.objects() == {"ns/a": "blue"}
-
-
-def test_an_object_that_its_reader_drops_is_gone() -> None:
-    server = ScriptedServer([page(5, item("a", 1))], [[event("MODIFIED", item("a", 6, colour=""))]])
-    assert run(server).objects() == {}
 
 
 # A kind that isn't served is no error: older minors have no device classes.

@@ -9,6 +9,7 @@ from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 
+Object = dict[str, object]
 # 2026-01-01T00:00:00Z
 EPOCH = 1767225600.0
 
@@ -53,43 +54,40 @@ def test_it_is_stale_after_two_of_its_durations_without_a_renewal_and_held_again
     assert seen.at(65, lease(34)) is LeaseState.STALE
 
 
-def test_its_own_duration_counts() -> None:
+@pytest.mark.parametrize(
+    ("duration", "held", "stale"),
+    # An odd one is Kubernetes' own.
+    [(3, 6, 8), *((odd, 30, 32) for odd in (None, 0, -1, True, "3"))],
+)
+def test_its_own_duration_counts(duration: object, held: float, stale: float) -> None:
     seen = Seen()
-    seen.at(1, lease(1, duration=3))
-    assert seen.at(6, lease(1, duration=3)) is LeaseState.HELD
-    assert seen.at(8, lease(1, duration=3)) is LeaseState.STALE
+    states = [seen.at(now, lease(1, duration=duration)) for now in (1, held, stale)]
+    assert states == [LeaseState.HELD, LeaseState.HELD, LeaseState.STALE]
 
 
-@pytest.mark.parametrize("odd", [None, 0, -1, True, "3"])
-def test_an_odd_duration_is_kubernetes_own(odd: object) -> None:
+@pytest.mark.parametrize(
+    ("is_seen_before", "left"),
+    [
+        (True, lease(2, holder="", duration=1)),
+        (True, None),
+        # An upgrade replaces the scheduler and the webhook together: a new webhook may look between two holders.
+        (False, lease(1, holder="", duration=1)),
+    ],
+)
+def test_one_given_back_or_deleted_is_held_while_somebody_may_take_it(
+    is_seen_before: bool, left: Object | None
+) -> None:
     seen = Seen()
-    seen.at(1, lease(1, duration=odd))
-    assert seen.at(30, lease(1, duration=odd)) is LeaseState.HELD
-    assert seen.at(32, lease(1, duration=odd)) is LeaseState.STALE
-
-
-def test_one_given_back_or_deleted_is_stale_when_nobody_takes_it_in_time() -> None:
-    for left in (lease(2, holder="", duration=1), None):
-        seen = Seen()
+    if is_seen_before:
         seen.at(1, lease(1))
-        assert seen.at(3, left) is LeaseState.HELD
-        assert seen.at(32, left) is LeaseState.STALE
-        assert seen.at(33, lease(33, holder="two")) is LeaseState.HELD
-
-
-def test_one_given_back_just_before_the_first_look_is_held_while_somebody_may_take_it() -> None:
-    """An upgrade replaces the scheduler and the webhook together: a new webhook pod may look between two holders."""
-    left = lease(1, holder="", duration=1)
-    seen = Seen()
-    assert seen.at(2, left) is LeaseState.HELD
-    assert seen.at(30, left) is LeaseState.HELD
+    assert [seen.at(now, left) for now in (3, 30)] == [LeaseState.HELD, LeaseState.HELD]
     assert seen.at(32, left) is LeaseState.STALE
     assert seen.at(33, lease(33, holder="two")) is LeaseState.HELD
-    assert Seen().at(40, left) is LeaseState.STALE
 
 
-def test_one_that_was_silent_before_the_first_look_is_stale_at_once() -> None:
-    assert Seen().at(40, lease(1)) is LeaseState.STALE
+@pytest.mark.parametrize("found", [lease(1), lease(1, holder="", duration=1)])
+def test_one_that_was_silent_before_the_first_look_is_stale_at_once(found: Object) -> None:
+    assert Seen().at(40, found) is LeaseState.STALE
 
 
 def test_a_clock_that_differs_misleads_until_the_next_renewal_at_most() -> None:
@@ -130,8 +128,7 @@ def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(is
 
 
 def test_one_that_was_never_read_is_stale_after_two_durations() -> None:
-    seen = Seen()
-    states = []
+    seen, states = Seen(), []
     for now in (1, 31, 32):
         seen.observer.fail(now, is_refused=True)
         states.append(seen.observer.state)

@@ -3,6 +3,7 @@
 from fractions import Fraction
 
 import pytest
+import yaml
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
@@ -15,27 +16,26 @@ from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 
+QUANTITIES: dict[object, object] = {
+    "1": 1,
+    "1Gi": 2**30,
+    "1G": 10**9,
+    "450M": 450_000_000,
+    "1.5Ki": 1536,
+    "1e3": 1000,
+    "5E3": 5000,
+    "+2k": 2000,
+    "100m": Fraction(1, 10),
+    ".5": Fraction(1, 2),
+    2: 2,
+    0.25: Fraction(1, 4),
+    "3E": 3 * 10**18,
+}
 
-@pytest.mark.parametrize(
-    ("text", "amount"),
-    [
-        ("1", 1),
-        ("100m", Fraction(1, 10)),
-        ("1Gi", 2**30),
-        ("1G", 10**9),
-        ("450M", 450_000_000),
-        ("1.5Ki", 1536),
-        ("1e3", 1000),
-        ("5E3", 5000),
-        (".5", Fraction(1, 2)),
-        ("+2k", 2000),
-        (2, 2),
-        (0.25, Fraction(1, 4)),
-        ("3E", 3 * 10**18),
-    ],
-)
-def test_quantities_are_read_as_kubernetes_reads_them(text: object, amount: object) -> None:
-    assert parse_quantity(text) == amount
+
+@pytest.mark.parametrize("text", QUANTITIES)
+def test_quantities_are_read_as_kubernetes_reads_them(text: object) -> None:
+    assert parse_quantity(text) == QUANTITIES[text]
 
 
 @pytest.mark.parametrize("text", ["", "much", "1 Gi", "1K", "1gi", "e3", "1e999999999", True, None, [], float("nan")])
@@ -113,29 +113,30 @@ def test_without_a_selector_a_class_lives_in_the_releases_namespace() -> None:
     assert class_name(USER, "another-hub") == ""
 
 
-def test_user_namespaces_are_found_by_the_classs_selector() -> None:
-    def in_any(selector: dict[str, object]) -> dict[str, object]:
-        return {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": selector}}
-
-    assert class_name(USER, "user-ada", user=in_any({})) == "user"
-    assert class_name(USER, "kube-system", user=in_any({})) == ""
-    by_label = in_any({"matchLabels": {"hub": "jhub"}})
-    assert class_name(USER, "user-ada", {"user-ada": {"hub": "jhub"}}, user=by_label) == "user"
-    assert class_name(USER, "user-ada", {"user-ada": {}}, user=by_label) == ""
-    by_name = in_any(
-        {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "In", "values": ["user-ada"]}]}
-    )
-    assert class_name(USER, "user-ada", None, user=by_name) == "user"
-
-
-def test_a_rule_about_labels_that_nobody_knows_is_not_met_whichever_way_it_is_put() -> None:
-    def user(operator: str) -> dict[str, object]:
-        selector = {"matchExpressions": [{"key": "team", "operator": operator}]}
-        return {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": selector}}
-
-    assert class_name(USER, "user-ada", None, user=user("Exists")) == ""
-    assert class_name(USER, "user-ada", {}, user=user("DoesNotExist")) == ""
-    assert class_name(USER, "user-ada", {"user-ada": {}}, user=user("DoesNotExist")) == "user"
+@pytest.mark.parametrize(
+    ("selector", "namespace", "known", "found"),
+    [
+        ("{}", "user-ada", None, "user"),
+        ("{}", "kube-system", None, ""),
+        ("{matchLabels: {hub: jhub}}", "user-ada", {"hub": "jhub"}, "user"),
+        ("{matchLabels: {hub: jhub}}", "user-ada", {}, ""),
+        (
+            "{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [user-ada]}]}",
+            "user-ada",
+            None,
+            "user",
+        ),
+        # What is asked of labels that nobody knows is not met, whichever way it is put.
+        ("{matchExpressions: [{key: team, operator: Exists}]}", "user-ada", None, ""),
+        ("{matchExpressions: [{key: team, operator: DoesNotExist}]}", "user-ada", None, ""),
+        ("{matchExpressions: [{key: team, operator: DoesNotExist}]}", "user-ada", {}, "user"),
+    ],
+)
+def test_user_namespaces_are_found_by_the_classs_selector(
+    selector: str, namespace: str, known: dict[str, str] | None, found: str
+) -> None:
+    user = {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": yaml.safe_load(selector)}}
+    assert class_name(USER, namespace, None if known is None else {namespace: known}, user=user) == found
 
 
 def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
@@ -144,10 +145,8 @@ def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
     assert repository_of(build, places) == "https://github.com/a/b.git"
     body = user_pod("registry.example.org/binder-a-2db-123456:f00")
     assert repository_of(read_pod_body(body, NAMESPACE), places) == "registry.example.org/binder-a-2db-123456"
-    body["spec"]["containers"][0]["env"] = [
-        {"name": "OTHER", "value": "x"},
-        {"name": "BINDER_REPO_URL", "value": "https://a/b"},
-    ]
+    variables = {"OTHER": "x", "BINDER_REPO_URL": "https://a/b"}
+    body["spec"]["containers"][0]["env"] = [{"name": name, "value": value} for name, value in variables.items()]
     assert repository_of(read_pod_body(body, NAMESPACE), places) == "https://a/b"
     body["metadata"]["labels"]["repo"] = "from-label"
     assert repository_of(read_pod_body(body, NAMESPACE), [KeySource("label", "repo"), *places]) == "from-label"
@@ -156,37 +155,22 @@ def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
 
 def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay_warm() -> None:
     places = [KeySource("annotation", "binder-repo")]
-    texts = [
-        "https://github.com/Org/Repo",
-        "https://github.com/org/repo",
-        "https://github.com/org/repo.git",
-        "10.5281/zenodo.1",
-    ]
+    texts = [f"https://github.com/{name}" for name in ("Org/Repo", "org/repo", "org/repo.git", "10.5281/zenodo.1")]
     assert [repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts] == texts
 
 
 @pytest.mark.parametrize(
-    "body",
-    [
-        None,
-        [],
-        {},
-        {"kind": "Node", "spec": {}},
-        {"spec": []},
-        {"spec": {"containers": "x"}},
-        {"spec": {"containers": [1]}},
-        {"spec": {}, "metadata": []},
-        {"spec": {}, "metadata": {"labels": {"a": 1}}},
-        {"spec": {}, "metadata": {"annotations": ["secret-token"]}},
-        {"spec": {"affinity": []}},
-        {"spec": {"affinity": {"nodeAffinity": "x"}}},
-        {"spec": {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}}},
-        {"spec": {"schedulerName": 7}},
-    ],
+    "text",
+    """null; []; {}; {kind: Node, spec: {}}; {spec: []}; {spec: {containers: x}}; {spec: {containers: [1]}}
+    {spec: {}, metadata: []}; {spec: {}, metadata: {labels: {a: 1}}}; {spec: {schedulerName: 7}}; {spec: {affinity: []}}
+    {spec: {}, metadata: {annotations: [secret-token]}}; {spec: {affinity: {nodeAffinity: x}}}
+    {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: []}}}}""".replace(
+        "\n", ";"
+    ).split(";"),
 )
-def test_what_is_no_pod_is_told_by_place_and_never_by_content(body: object) -> None:
+def test_what_is_no_pod_is_told_by_place_and_never_by_content(text: str) -> None:
     with pytest.raises(MalformedObjectError) as caught:
-        read_pod_body(body, NAMESPACE)
+        read_pod_body(yaml.safe_load(text), NAMESPACE)
     assert "secret-token" not in str(caught.value)
 
 
@@ -197,19 +181,18 @@ def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
     assert load_bound(running=49, nodes=5, min_load=0, max_load=1.1) == 11
 
 
-def chosen(loads: dict[str, int], max_load: float = 2) -> list[str]:
-    return choose_homes(["a", "b", "c"], loads, running=sum(loads.values()), nodes=3, min_load=4, max_load=max_load)
-
-
-def test_an_overloaded_node_is_passed_by_and_the_others_move_up() -> None:
-    assert chosen({"a": 3}) == ["a", "b", "c"]
-    assert chosen({"a": 4}) == ["b", "c"]
-    assert chosen({"a": 4, "b": 4}, max_load=1) == ["c"]
-
-
-def test_when_all_are_overloaded_the_least_loaded_comes_first() -> None:
-    assert chosen({"a": 9, "b": 8, "c": 7}, max_load=0.5) == ["c", "b", "a"]
-
-
-def test_max_load_zero_is_no_bound() -> None:
-    assert chosen({"a": 1000}, max_load=0) == ["a", "b", "c"]
+@pytest.mark.parametrize(
+    ("loads", "max_load", "order"),
+    [
+        # An overloaded node is passed by and the others move up; when all are, the least loaded comes first.
+        ((3, 0, 0), 2, "abc"),
+        ((4, 0, 0), 2, "bc"),
+        ((4, 4, 0), 1, "c"),
+        ((9, 8, 7), 0.5, "cba"),
+        # No bound.
+        ((1000, 0, 0), 0, "abc"),
+    ],
+)
+def test_the_bound_orders_homes(loads: tuple[int, ...], max_load: float, order: str) -> None:
+    at = dict(zip("abc", loads, strict=True))
+    assert choose_homes([*"abc"], at, running=sum(loads), nodes=3, min_load=4, max_load=max_load) == [*order]

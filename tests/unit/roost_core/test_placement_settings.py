@@ -4,6 +4,7 @@ import json
 from hashlib import sha256
 
 import pytest
+import yaml
 
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import SettingsError
@@ -23,29 +24,22 @@ def faults(**changes: object) -> list[str]:
 
 
 def test_all_faults_come_at_once_and_name_their_keys() -> None:
+    build: dict[str, dict[str, object]] = {
+        "home": {"weights": [50, 100], "matchBy": "ip"},
+        "resources": {"nvidia.com/gpu": 1, "cpu": "much", "hugepages-2Mi": "4Mi"},
+    }
+    user = {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}}
     found = faults(
         version=2,
         schedulerTarget="eks",
         imageGate={"mode": "maybe"},
-        podClasses={
-            "user": {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}},
-            "build": {
-                "home": {"weights": [50, 100], "matchBy": "ip"},
-                "resources": {"nvidia.com/gpu": 1, "cpu": "much"},
-            },
-            "placeholder": {"match": {"labels": None}},
-        },
+        podClasses={"user": user, "build": build, "placeholder": {"match": {"labels": None}}},
     )
     assert set(found) == {
-        "version",
-        "schedulerTarget",
-        "imageGate.mode",
-        "podClasses.user.join.user",
-        "podClasses.user.join.nobody",
-        "podClasses.build.home.weights",
-        "podClasses.build.home.matchBy",
-        "podClasses.build.resources.nvidia.com/gpu",
-        "podClasses.build.resources.cpu",
+        *("version", "schedulerTarget", "imageGate.mode"),
+        *(f"podClasses.user.join.{key}" for key in ("user", "nobody")),
+        *(f"podClasses.build.home.{key}" for key in ("weights", "matchBy")),
+        *(f"podClasses.build.resources.{key}" for key in build["resources"]),
         "podClasses.placeholder.match.labels",
     }
 
@@ -56,33 +50,24 @@ def test_a_fault_says_what_was_found_and_what_is_accepted() -> None:
     assert str(caught.value) == "podClasses.user.join.user: found 250, expected a whole number from 1 to 100."
 
 
-@pytest.mark.parametrize(
-    "term",
-    [
-        {"weight": 0, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
-        {"weight": 101, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}},
-        {"weight": 1, "preference": {}},
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "not a key", "operator": "Exists"}]}},
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "In", "values": []}]}},
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}},
-        {"weight": 1, "preference": {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["many"]}]}},
-        {
-            "weight": 1,
-            "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]},
-        },
-        {"weight": 1, "preference": {"matchFields": [{"key": "spec.x", "operator": "In", "values": ["a"]}]}},
-        "odd",
-    ],
-)
-def test_a_node_term_that_would_make_pods_invalid_is_refused(term: object) -> None:
-    assert any(
-        key.startswith("podClasses.user.preferredNodeTerms[0]")
-        for key in faults(podClasses={"user": {"preferredNodeTerms": [term]}})
-    )
+TERMS = """
+{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists}]}}
+{weight: 101, preference: {matchExpressions: [{key: a, operator: Exists}]}}
+{weight: 1, preference: {}}
+{weight: 1, preference: {matchExpressions: [{key: not a key, operator: Exists}]}}
+{weight: 1, preference: {matchExpressions: [{key: a, operator: In, values: []}]}}
+{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}
+{weight: 1, preference: {matchExpressions: [{key: a, operator: Gt, values: [many]}]}}
+{weight: 1, preference: {matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}}
+{weight: 1, preference: {matchFields: [{key: spec.x, operator: In, values: [a]}]}}
+odd
+"""
 
 
-def test_a_request_for_a_resource_that_needs_an_equal_limit_is_refused() -> None:
-    assert faults(podClasses={"build": {"resources": {"hugepages-2Mi": "4Mi"}}})
+@pytest.mark.parametrize("term", TERMS.strip().splitlines())
+def test_a_node_term_that_would_make_pods_invalid_is_refused(term: str) -> None:
+    found = faults(podClasses={"user": {"preferredNodeTerms": [yaml.safe_load(term)]}})
+    assert any(key.startswith("podClasses.user.preferredNodeTerms[0]") for key in found)
 
 
 @pytest.mark.parametrize("document", [b"", b"{", b"[]", b"null", b'"x"', b"\xff", b"[" * 100_000])
