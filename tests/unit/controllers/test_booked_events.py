@@ -1,7 +1,9 @@
 """Booked events: how many placeholders they get and when, which nodes get their image, and what is told of them."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -21,7 +23,7 @@ from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABE
 from roost_core.release.events import Limits
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
-from tests.popular_builders import node_state, popular_document, pulls, user
+from tests.popular_builders import node_of, node_state, popular_document, reference_of, user
 from tests.unit.controllers.planners import only, planner_from
 
 SET = "hub-roost-placeholder-default"
@@ -87,42 +89,46 @@ def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
     assert (_plan(_planner(LECTURE), 0).wake_after_seconds or 0) <= 10.1
 
 
-def test_placeholders_become_fewer_as_the_people_come() -> None:
-    assert _wanted(_plan(_planner(LECTURE), 2, *_users(50))) == 73
-    assert _wanted(_plan(_planner(LECTURE), 2, *_users(130))) == 3
+BY_ALL = {key: value for key, value in LECTURE.items() if key != "image"}
+SEMINAR = {**LECTURE, "name": "seminar", "people": 30}
+LATER = {**SEMINAR, "start": "2026-11-24T09:10"}
+OTHERS = _users(20, "quay.io/me/other:1")
 
 
-def test_users_of_other_images_and_those_who_came_before_are_not_the_people() -> None:
-    others = [*_users(20, "quay.io/me/other:1"), *_users(10, minutes=-6)]
-    assert _wanted(_plan(_planner(LECTURE), 2, *others)) == 123
-
-
-def test_without_an_image_everybody_counts_but_placeholders_do_not() -> None:
-    event = {key: value for key, value in LECTURE.items() if key != "image"}
-    pods = [*_users(20, "quay.io/me/other:1"), *_users(5, minutes=2, component="placeholder")]
-    assert _wanted(_plan(_planner(event), 3, *pods)) == 103
+@pytest.mark.parametrize(
+    ("events", "minutes", "pods", "expected"),
+    [
+        ([LECTURE], 2, _users(50), 73),
+        ([LECTURE], 2, _users(130), 3),
+        ([LECTURE], 2, [*OTHERS, *_users(10, minutes=-6)], 123),
+        ([BY_ALL], 3, [*OTHERS, *_users(5, minutes=2, component="placeholder")], 103),
+        ([LECTURE, SEMINAR], 0, [], 153),
+        ([LECTURE, SEMINAR], 2, _users(10), 143),
+        ([LECTURE, LATER], 2, _users(130), 33),
+        ([LECTURE, LATER], 6, [*_users(130), *_users(10, minutes=5.5)], 23),
+    ],
+    ids=[
+        "people come",
+        "more than booked",
+        "other images, or before",
+        "without an image everybody but placeholders",
+        "two events",
+        "nobody counts twice",
+        "a later event",
+        "people of the later one",
+    ],
+)
+def test_placeholders_become_fewer_as_the_people_come(
+    events: list[dict[str, Any]], minutes: float, pods: list[Pod], expected: int
+) -> None:
+    assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
 
 def test_placeholders_of_a_class_with_the_image_gate_are_nobody_who_came() -> None:
-    event = {key: value for key, value in LECTURE.items() if key != "image"}
-    document = events_document(event)
+    document = events_document(BY_ALL)
     document["podClasses"]["placeholder"]["imageGate"] = True
-    planner = planner_from(HEADROOM, document)
     pods = _users(5, minutes=2, component="user-placeholder")
-    assert all(pod.labels["component"] == "user-placeholder" for pod in pods)
-    assert _wanted(_plan(planner, 3, *pods)) == 123
-
-
-def test_two_events_at_one_time_get_both_their_room_and_nobody_counts_twice() -> None:
-    event = {**LECTURE, "name": "seminar", "people": 30}
-    assert _wanted(_plan(_planner(LECTURE, event), 0)) == 153
-    assert _wanted(_plan(_planner(LECTURE, event), 2, *_users(10))) == 143
-
-
-def test_those_who_came_for_an_earlier_event_are_not_a_later_ones_people() -> None:
-    later = {**LECTURE, "name": "seminar", "people": 30, "start": "2026-11-24T09:10"}
-    assert _wanted(_plan(_planner(LECTURE, later), 2, *_users(130))) == 33
-    assert _wanted(_plan(_planner(LECTURE, later), 6, *_users(130), *_users(10, minutes=5.5))) == 23
+    assert _wanted(_plan(planner_from(HEADROOM, document), 3, *pods)) == 123
 
 
 def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() -> None:
@@ -200,22 +206,14 @@ def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault:
     assert [notice.name for notice in told if notice.reason == "EventBooked"] == ["course"]
 
 
-def test_a_config_map_without_a_known_key_is_told() -> None:
+def test_a_config_map_without_a_known_key_or_that_can_not_be_read_is_told_within_bounds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = _config_map(EVENT_YAML, key="event.yml")
     assert source.faults == ('data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',)
-
-
-def test_a_config_map_that_can_not_be_read_does_not_fail_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_arguments: object) -> None:
-        raise ZeroDivisionError
-
-    monkeypatch.setattr(booking_sources, "parse_events", fail)
+    assert max(map(len, _config_map("- ? " + "k" * 100_000 + "\n  : 1").faults)) == 500
+    monkeypatch.setattr(booking_sources, "parse_events", Mock(side_effect=ZeroDivisionError))
     assert _config_map(EVENT_YAML).faults == ('data: found "ZeroDivisionError", expected events that can be read.',)
-
-
-def test_a_fault_is_no_longer_than_an_event_can_hold() -> None:
-    source = _config_map("- ? " + "k" * 100_000 + "\n  : 1")
-    assert max(len(fault) for fault in source.faults) == 500
 
 
 def _many(count: int, name: str = "course") -> BookingSource:
@@ -245,11 +243,9 @@ def test_no_more_than_50_are_told_a_minute_and_the_others_later() -> None:
     told = [_plan(planner, minutes, sources=(_many(120),)).actions for minutes in (-10, -9.5, -9, -8, -7)]
     assert [len(actions) for actions in told] == [50, 0, 50, 20, 0]
     assert len({action for actions in told for action in actions}) == 120
-
-
-def test_who_books_much_does_not_keep_another_from_an_answer() -> None:
-    told = _plan(_planner(), -10, sources=(_many(120), _many(1, name="z"))).actions
-    assert [notice.name for notice in told if isinstance(notice, Notice)].count("z") == 1
+    # Who books much doesn't keep another from an answer.
+    first = _plan(_planner(), -10, sources=(_many(120), _many(1, name="z"))).actions
+    assert [notice.name for notice in first if isinstance(notice, Notice)].count("z") == 1
 
 
 def test_what_could_not_be_told_is_told_again() -> None:
@@ -268,53 +264,48 @@ def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
     assert (notice.reason, notice.warning) == ("EventFarAway", True)
 
 
-# Images
-
-
 def _placeholder(node: str, set_name: str = "default") -> Pod:
     labels = {PLACEHOLDER_SET_LABEL: set_name, OWN_INSTANCE_LABEL: RELEASE}
     return Pod(NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running")
 
 
-def _pulls(minutes: float, *pods: Pod, nodes: tuple[str, ...] = ("a", "b"), **images: Any) -> list[tuple[str, str]]:
+def _created(
+    minutes: float, pods: list[Pod], names: Iterable[str], images: dict[str, int] | None = None
+) -> list[CreatePod]:
+    """Pods that pull, in a plan with nodes of these names that joined a minute ago."""
     settings = read_popular_settings(ReleaseDocument(Reader(), events_document(LECTURE)))
     now = START + 60 * minutes
-    states = [node_state(name, joined=now - 60, images=images.get(name)) for name in nodes]
-    snapshot = Snapshot(
-        RELEASE, NAMESPACE, nodes={state.name: state for state in states}, pods={pod.key: pod for pod in pods}
-    )
-    return pulls(plan_popular_images(snapshot, PopularMemory(), settings, Moment(now, 1000.0)))
+    states = {name: node_state(name, joined=now - 60, images=images) for name in names}
+    snapshot = Snapshot(RELEASE, NAMESPACE, nodes=states, pods={pod.key: pod for pod in pods})
+    planned = plan_popular_images(snapshot, PopularMemory(), settings, Moment(now, 1000.0))
+    return [action for action in planned.actions if isinstance(action, CreatePod)]
 
 
-def test_the_image_goes_to_nodes_with_the_events_placeholders_at_once() -> None:
-    assert _pulls(-10, _placeholder("a")) == [("a", COURSE)]
-    assert _pulls(-10, _placeholder("a"), _placeholder("b")) == [("a", COURSE), ("b", COURSE)]
+POPULAR = [user(f"u{number}", "quay.io/me/popular:1", "a") for number in range(9)]
+OF_ANOTHER = replace(_placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "other"})
 
 
-def test_the_image_is_not_brought_too_early_or_too_late_nor_where_it_is() -> None:
-    assert _pulls(-16, _placeholder("a")) == []
-    assert _pulls(16, _placeholder("a")) == []
-    assert _pulls(-10, _placeholder("a"), a={COURSE: 10**9}) == []
-
-
-def test_another_sets_placeholders_and_other_releases_bring_nothing() -> None:
-    other = replace(_placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "other"})
-    assert _pulls(-10, _placeholder("a", "gpu"), other) == []
-
-
-def test_images_of_users_are_not_pulled_while_only_events_are_on() -> None:
-    assert _pulls(-60, *[user(f"u{number}", "quay.io/me/popular:1", "a") for number in range(9)]) == []
+@pytest.mark.parametrize(
+    ("minutes", "pods", "held", "expected"),
+    [
+        (-10, [_placeholder("a")], False, "a"),
+        (-10, [_placeholder("a"), _placeholder("b")], False, "ab"),
+        (-16, [_placeholder("a")], False, ""),
+        (16, [_placeholder("a")], False, ""),
+        (-10, [_placeholder("a")], True, ""),
+        (-10, [_placeholder("a", "gpu"), OF_ANOTHER], False, ""),
+        (-60, POPULAR, False, ""),
+    ],
+    ids=["one", "two", "too early", "too late", "there", "another's placeholders", "only events are on"],
+)
+def test_the_image_goes_to_nodes_with_the_events_placeholders_at_once(
+    minutes: float, pods: list[Pod], held: bool, expected: str
+) -> None:
+    created = _created(minutes, pods, "ab", {COURSE: 10**9} if held else None)
+    assert [(node_of(one.body), reference_of(one.body)) for one in created] == [(name, COURSE) for name in expected]
+    assert all(one.why == f"an event is booked with {COURSE}, and {node_of(one.body)} lacks it" for one in created)
 
 
 def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
-    nodes = tuple(f"n{number}" for number in range(30))
-    assert len(_pulls(-10, *map(_placeholder, nodes), nodes=nodes)) == 20
-
-
-def test_why_an_image_is_pulled_is_said() -> None:
-    settings = read_popular_settings(ReleaseDocument(Reader(), events_document(LECTURE)))
-    pod, state = _placeholder("a"), node_state("a", joined=START - 660)
-    snapshot = Snapshot(RELEASE, NAMESPACE, nodes={"a": state}, pods={pod.key: pod})
-    planned = plan_popular_images(snapshot, PopularMemory(), settings, Moment(START - 600, 1000.0))
-    (create,) = [action for action in planned.actions if isinstance(action, CreatePod)]
-    assert create.why == f"an event is booked with {COURSE}, and a lacks it"
+    nodes = [f"n{number}" for number in range(30)]
+    assert len(_created(-10, list(map(_placeholder, nodes)), nodes)) == 20

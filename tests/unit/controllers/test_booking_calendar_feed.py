@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Callable
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 import urllib3
@@ -72,14 +73,19 @@ def _feed(web: Web, on_change: Callable[[], None] = lambda: None) -> CalendarFee
     return CalendarFeed(URL, limits, on_change=on_change, pool=web, clock=lambda: web.now, wall=lambda: 0.0)
 
 
-def test_its_bookings_are_read_and_only_a_change_wakes_the_loop() -> None:
-    web, changes = Web(LECTURE), list[None]()
+def test_its_bookings_are_read_its_faults_logged_and_only_a_change_wakes_the_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    faulty = LECTURE + b"BEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
+    web, changes = Web(faulty), list[None]()
     feed = _feed(web, lambda: changes.append(None))
     assert feed.source is None
-    feed.poll()
+    with caplog.at_level(logging.WARNING):
+        feed.poll()
     feed.poll()
     assert feed.source is not None
     assert [event.name for event in feed.source.events] == ["lecture"]
+    assert "booking refused: calendar: big.people: found 900" in caplog.text
     assert len(changes) == 1
     assert (web.asked[0]["url"], web.asked[0]["redirect"]) == (URL, False)
 
@@ -93,16 +99,19 @@ def test_its_bookings_are_read_and_only_a_change_wakes_the_loop() -> None:
         ({"answer": b"x" * 200_000, "seconds_per_block": TOTAL_SECONDS / 2}, "not complete within 60 s"),
         ({"block_bytes": 1, "seconds_per_block": 19.0}, "not complete within 60 s"),
         ({"headers": {"content-encoding": "gzip"}}, "content-encoding 'gzip', expected none"),
+        ({}, "calendar not read: ZeroDivisionError; the last one counts"),
     ],
 )
 def test_what_can_not_be_read_is_logged_without_its_address_and_the_last_one_counts(
-    change: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture
+    change: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     web = Web(LECTURE)
     feed = _feed(web)
     feed.poll()
     before = feed.source
     vars(web).update(change)
+    if not change:
+        monkeypatch.setattr(booking_sources, "parse_calendar", Mock(side_effect=ZeroDivisionError))
     with caplog.at_level(logging.WARNING):
         feed.poll()
     assert feed.source is before
@@ -110,33 +119,6 @@ def test_what_can_not_be_read_is_logged_without_its_address_and_the_last_one_cou
     assert said in caplog.text
     assert "the last one counts" in caplog.text
     assert "secret" not in caplog.text
-
-
-def test_a_calendar_that_can_not_be_parsed_ends_no_thread(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    feed = _feed(Web(LECTURE))
-    feed.poll()
-    before = feed.source
-    monkeypatch.setattr(booking_sources, "parse_calendar", _fail)
-    with caplog.at_level(logging.WARNING):
-        feed.poll()
-    assert feed.source is before
-    assert "calendar not read: ZeroDivisionError; the last one counts" in caplog.text
-
-
-def _fail(*_arguments: object, **_more: object) -> None:
-    raise ZeroDivisionError
-
-
-def test_faults_of_a_calendar_are_logged_and_its_other_events_count(caplog: pytest.LogCaptureFixture) -> None:
-    faulty = LECTURE + b"BEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
-    feed = _feed(Web(faulty))
-    with caplog.at_level(logging.WARNING):
-        feed.poll()
-    assert feed.source is not None
-    assert len(feed.source.events) == 1
-    assert "booking refused: calendar: big.people: found 900" in caplog.text
 
 
 def _config_map(name: str, text: str = "", key: str = "a.ics") -> BookingText:
@@ -190,18 +172,27 @@ def watching_of(settings: Settings) -> Watching:
     return Watching(cast("Any", None), release, on_change=lambda: None)
 
 
-@pytest.mark.parametrize(("enabled", "config_maps", "watched"), [(True, True, 1), (True, False, 0), (False, True, 0)])
-def test_config_maps_are_watched_only_where_the_values_allow_it(enabled: bool, config_maps: bool, watched: int) -> None:
-    settings = (f"events.enabled={json.dumps(enabled)}", f"events.configMaps={json.dumps(config_maps)}")
-    caches = watching_of(Settings(values=settings)).caches
-    assert [cache.kind for cache in caches].count("configmaps") == watched
+LEARN = {
+    "name": "default",
+    "replicas": 3,
+    "learn": {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"},
+}
 
 
-def test_a_history_is_watched_where_the_controllers_learn() -> None:
-    learn = {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"}
-    placeholders = json.dumps([{"name": "default", "replicas": 3, "learn": learn}])
-    watched = [cache.kind for cache in watching_of(Settings(json_values=(f"placeholders={placeholders}",)))._others]
-    assert watched == ["deviceclasses", "configmaps"]
+@pytest.mark.parametrize(
+    ("values", "watched"),
+    [
+        ({"events.enabled": True, "events.configMaps": True}, 1),
+        ({"events.enabled": True, "events.configMaps": False}, 0),
+        ({"events.enabled": False, "events.configMaps": True}, 0),
+        # A history is watched where the controllers learn.
+        ({"placeholders": [LEARN]}, 1),
+    ],
+)
+def test_config_maps_are_watched_only_where_the_values_ask_for_it(values: dict[str, Any], watched: int) -> None:
+    watching = watching_of(Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items())))
+    kinds = [cache.kind for cache in (*watching.caches, *watching._others)]
+    assert kinds.count("configmaps") == watched
 
 
 def test_an_address_without_https_is_refused_without_its_token() -> None:

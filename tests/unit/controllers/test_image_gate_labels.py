@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome
+from roost.controllers.contract.actions import ChangeNode, Done, Notice, Outcome, Planned
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.node_labels import LEFT_SET_SECONDS
 from roost.controllers.image_gate.plan import STALE_NOTICE_SECONDS, note_image_gate
@@ -16,7 +16,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
-from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
+from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, label, world
 from tests.recorded_data import PODS
 
 DIGEST = "sha256:" + "ab" * 32
@@ -43,265 +43,225 @@ DOCUMENT = {
 }
 
 
-class TestSet:
-    def left(self) -> GateWorld:
-        """The GPU image left the set; its label is still on the node."""
-        w = world(SCIPY)
-        w.add_node(images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
-        return w
-
-    def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it(self) -> None:
-        w = self.left()
-        w.turn()
-        assert label(GPU) in w.labels_next(after=LEFT_SET_SECONDS - 1)
-        assert w.labels_next(after=1) == {label(SCIPY): "true"}
-
-    def test_it_stays_while_a_pending_pod_requires_it(self) -> None:
-        w = self.left()
-        pod = w.pending_user(GPU)
-        w.turn()
-        assert label(GPU) in w.labels_next(after=LEFT_SET_SECONDS + 1)
-        w.pods[pod] = replace(w.pods[pod], node_name="a")
-        assert label(GPU) not in w.labels_next()
-
-    def test_it_goes_although_a_pod_requires_it_when_the_image_left_the_node(self) -> None:
-        w = self.left()
-        w.pending_user(GPU)
-        w.turn()
-        w.wait(LEFT_SET_SECONDS + 1)
-        w.list_images(OTHER, SCIPY)
-        assert w.labels_next() == {label(SCIPY): "true"}
-
-    def test_an_image_belongs_on_the_nodes_that_its_group_selects(self) -> None:
-        w = world(groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
-        w.add_node("cpu", images=[OTHER, SCIPY, GPU])
-        w.add_node("gpu", images=[OTHER, SCIPY, GPU], labels={"pool": "gpu"})
-        w.turn()
-        assert set(w.labels("cpu")) == {label(SCIPY)}
-        assert set(w.labels("gpu")) == {"pool", label(SCIPY), label(GPU)}
-
-    def test_mode_off_takes_all_labels_of_the_release_away(self) -> None:
-        w = world(mode=GateMode.OFF)
-        w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"})
-        w.turn()
-        assert w.labels_next(after=LEFT_SET_SECONDS) == {}
+def change_of(planned: Planned[Any]) -> list[ChangeNode]:
+    return [action for action in planned.actions if isinstance(action, ChangeNode)]
 
 
-class TestStartupTaint:
-    @pytest.mark.parametrize("mode", [GateMode.STARTUP_TAINT, GateMode.REQUIRE_LABEL, GateMode.PREFER])
-    def test_it_is_lifted_with_the_last_label(self, mode: GateMode) -> None:
-        w = world(SCIPY, GPU, mode=mode)
-        puller = w.add_pulling(taints=[STARTUP, Taint("other", "", "NoSchedule")])
-        w.pulled_event(puller, SCIPY)
-        w.turn()
-        assert STARTUP in w.nodes["a"].taints
-        w.pulled_event(puller, GPU)
-        (change,) = [action for action in w.turn().actions if isinstance(action, ChangeNode)]
-        assert set(change.set_labels) == {label(GPU)}
-        assert w.nodes["a"].taints == (Taint("other", "", "NoSchedule"),)
-        (notice,) = w.notices()
-        assert (notice.kind, notice.name, notice.warning) == ("Node", "a", False)
-
-    def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes_back(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        puller = w.add_pulling(taints=[STARTUP])
-        assert w.turn().wake_after_seconds == pytest.approx(300)
-        w.wait(299)
-        assert not [action for action in w.turn().actions if isinstance(action, ChangeNode)]
-        w.turn(after=1)
-        assert w.nodes["a"].taints == ()
-        planned = w.turn()
-        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
-        assert notice.warning
-        assert "deadline of 300 s" in notice.message
-        assert SCIPY in notice.message
-        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 1.0}
-        w.pulled_event(puller, SCIPY)
-        w.turn()
-        planned = w.turn()
-        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
-        assert w.nodes["a"].taints == ()
-
-    @pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
-    def test_an_event_that_could_not_be_told_is_told_later(self, outcome: Outcome) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT)
-        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
-        w.turn()
-        for _ in range(3):
-            (notice,) = w.plan().actions
-            w.memory = note_image_gate(w.memory, [Done(notice, outcome)], w.now)
-        assert w.notices() == [notice]
-        assert w.notices() == []
-
-    def test_an_event_that_nobody_takes_is_given_up_when_it_would_have_expired(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT)
-        w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
-        w.turn()
-        times = 0
-        while notices := w.plan().actions:
-            w.memory = note_image_gate(w.memory, [Done(one, Outcome.FAILED) for one in notices], w.now)
-            w.wait(300)
-            times += 1
-            assert times < 100
-        assert times == STALE_NOTICE_SECONDS / 300 + 1
-
-    def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
-        w.turn()
-        w.turn(after=300)
-        assert w.nodes["a"].taints == (Taint("gpu", "", "NoSchedule"),)
-        planned = w.turn()
-        (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
-        assert (notice.reason, notice.warning) == ("OpenedWithoutImages", True)
-        assert f"still lacks {SCIPY}, as taint gpu keeps the puller away" in notice.message
-        # Nobody is waited for there, so nothing is to be alarmed at for good.
-        assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
-
-    def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_node(taints=[STARTUP])
-        w.turn()
-        w.turn(after=300)
-        shown = []
-        for ready in (True, False, True):
-            w.set_fact(ready=ready)
-            shown.append(w.turn().gauges["gate_nodes_opened_without_images"][()])
-        assert shown == [1.0, 0.0, 1.0]
-
-    def test_the_deadline_counts_from_when_the_node_became_ready(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_node(taints=[STARTUP], ready=False)
-        w.turn()
-        w.turn(after=1000)
-        w.set_fact(ready=True)
-        w.turn(after=200)
-        assert STARTUP in w.nodes["a"].taints
-        w.turn(after=100)
-        assert w.nodes["a"].taints == ()
-
-    def test_a_jump_of_the_clock_does_not_move_the_deadline(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-        w.add_pulling(taints=[STARTUP])
-        w.turn()
-        w.wall += 86400
-        w.turn()
-        assert STARTUP in w.nodes["a"].taints
-
-    def test_a_node_that_no_group_selects_is_opened_at_once(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, groups={"puller-gpu": ({"pool": "gpu"}, [GPU])})
-        w.add_node(taints=[STARTUP], ready=False)
-        w.turn()
-        assert w.nodes["a"].taints == ()
-
-    def test_it_waits_for_the_images_of_all_groups_that_select_the_node(self) -> None:
-        w = world(mode=GateMode.STARTUP_TAINT, groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
-        w.add_node(taints=[STARTUP], labels={"pool": "gpu"}, images=[OTHER, SCIPY])
-        w.turn()
-        assert STARTUP in w.nodes["a"].taints
-        w.list_images(OTHER, SCIPY, GPU)
-        w.turn()
-        assert w.nodes["a"].taints == ()
-
-    def test_mode_off_lifts_it(self) -> None:
-        w = world(mode=GateMode.OFF)
-        w.add_node(taints=[STARTUP])
-        w.turn()
-        assert w.nodes["a"].taints == ()
-        (notice,) = w.notices()
-        assert (notice.reason, notice.warning) == ("StartupTaintLifted", False)
+def notice_of(planned: Planned[Any]) -> Notice:
+    (notice,) = [action for action in planned.actions if isinstance(action, Notice)]
+    return notice
 
 
-class TestOrder:
-    def test_what_unlocks_comes_first_then_what_is_taken_away_then_events(self) -> None:
-        w = world(SCIPY, GPU)
-        w.add_node("loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
-        w.turn()
-        w.list_images(OTHER, GPU, node="loses")
-        w.add_node("gains", images=[OTHER, SCIPY])
-        w.fail(w.puller("gains"), GPU, NOT_FOUND)
-        actions = w.plan().actions
-        assert [type(action).__name__ for action in actions] == ["ChangeNode", "ChangeNode", "Notice"]
-        first, second = actions[:2]
-        assert isinstance(first, ChangeNode)
-        assert isinstance(second, ChangeNode)
-        assert (first.node, second.node) == ("gains", "loses")
-
-    def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once(self) -> None:
-        w = world()
-        w.add_node(images=[OTHER, SCIPY])
-        nodes = dict(w.nodes)
-        w.turn()
-        w.nodes = nodes
-        assert w.changes() == []
-        w.wait(10)
-        assert len(w.changes()) == 1
-
-    def test_a_write_that_failed_is_asked_for_again(self) -> None:
-        w = world()
-        w.add_node(images=[OTHER, SCIPY])
-        assert len(w.changes()) == 1
-        assert len(w.changes()) == 1
+def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it() -> None:
+    both = {label(SCIPY): "true", label(GPU): "true"}
+    w = world(SCIPY)
+    w.add_node(images=[OTHER, SCIPY, GPU], labels=both)
+    w.turn()
+    assert w.labels_next(after=LEFT_SET_SECONDS - 1) == both
+    pod = w.pending_user(GPU)
+    assert w.labels_next(after=1) == both, "a pending pod requires it"
+    w.pods[pod] = replace(w.pods[pod], node_name="a")
+    assert w.labels_next() == {label(SCIPY): "true"}
+    # It goes in spite of such a pod when the image left the node.
+    w = world(SCIPY)
+    w.add_node(images=[OTHER, SCIPY, GPU], labels=both)
+    w.pending_user(GPU)
+    w.turn()
+    w.wait(LEFT_SET_SECONDS + 1)
+    w.list_images(OTHER, SCIPY)
+    assert w.labels_next() == {label(SCIPY): "true"}
 
 
-class TestZeroToJupyterHub:
-    def pods(self, name: str) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads((PODS / name).read_text())
-        body["metadata"] |= {"namespace": NAMESPACE, "name": "puller-1", "uid": "uid-1"}
-        body["spec"]["nodeName"] = "a"
-        return body
-
-    @pytest.mark.parametrize("fixture", ["z2jh-continuous-image-puller.json", "z2jh-hook-image-puller.json"])
-    def test_its_init_containers_tell_image_by_image(self, fixture: str) -> None:
-        body = self.pods(fixture)
-        inits = body["spec"]["initContainers"]
-        images = [one["image"] for one in inits]
-        w = world(*images, puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
-        w.add_node()
-        waiting = {"imageID": "", "state": {"waiting": {"reason": "PodInitializing"}}}
-
-        def pulled(image: str) -> dict[str, Any]:
-            return {"imageID": f"{image}@{DIGEST}", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
-
-        w.turn()
-        for come in range(len(images) + 1):
-            body["status"] = {
-                "initContainerStatuses": [
-                    {"name": one["name"], "image": one["image"], **(pulled(one["image"]) if n < come else waiting)}
-                    for n, one in enumerate(inits)
-                ]
-            }
-            w.pods[f"{NAMESPACE}/puller-1"] = read_pod(body, keep_containers=True)
-            assert set(w.labels_next()) == {label(image) for image in images[:come]}
-
-    def test_roosts_own_pullers_are_not_asked(self) -> None:
-        w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
-        puller = w.add_pulling()
-        w.turn()
-        w.pulled_event(puller, SCIPY)
-        assert w.changes() == []
+def test_an_image_belongs_on_the_nodes_that_its_group_selects() -> None:
+    w = world(groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
+    w.add_node("cpu", images=[OTHER, SCIPY, GPU])
+    w.add_node("gpu", images=[OTHER, SCIPY, GPU], labels={"pool": "gpu"})
+    w.turn()
+    assert set(w.labels("cpu")) == {label(SCIPY)}
+    assert set(w.labels("gpu")) == {"pool", label(SCIPY), label(GPU)}
 
 
-class TestSettings:
-    def test_they_are_read_as_rendered(self) -> None:
-        read = Reader()
-        found = read_gate(ReleaseDocument(read, DOCUMENT))
-        assert read.faults == []
-        assert found.mode is GateMode.STARTUP_TAINT
-        assert found.puller_pods is PullerPods.ZERO_TO_JUPYTERHUB
-        assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
-        assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
-        assert found.tolerations == (("a", "Exists", "", ""),)
+def test_mode_off_takes_all_labels_of_the_release_away_and_lifts_the_taint() -> None:
+    w = world(mode=GateMode.OFF)
+    w.add_node(images=[OTHER, SCIPY], labels={label(SCIPY): "true"}, taints=[STARTUP])
+    w.turn()
+    assert w.nodes["a"].taints == ()
+    (notice,) = w.notices()
+    assert (notice.reason, notice.warning) == ("StartupTaintLifted", False)
+    assert w.labels_next(after=LEFT_SET_SECONDS) == {}
 
-    def test_all_faults_come_at_once(self) -> None:
-        read = Reader()
-        gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
-        read_gate(ReleaseDocument(read, {**DOCUMENT, "imageGate": gate}))
-        assert {fault.key for fault in read.faults} == {
-            "imageGate.mode",
-            "imageGate.pullDeadlineSeconds",
-            "imageGate.openAfterSeconds",
-            "imageGate.hasPuller",
-            "imageGate.pullerPods",
-            "imageGate.pullers[0].images[0]",
-        }
+
+@pytest.mark.parametrize("mode", [GateMode.STARTUP_TAINT, GateMode.REQUIRE_LABEL, GateMode.PREFER])
+def test_the_taint_is_lifted_with_the_last_label(mode: GateMode) -> None:
+    w = world(SCIPY, GPU, mode=mode)
+    puller = w.add_pulling(taints=[STARTUP, Taint("other", "", "NoSchedule")])
+    w.pulled_event(puller, SCIPY)
+    w.turn()
+    assert STARTUP in w.nodes["a"].taints
+    w.pulled_event(puller, GPU)
+    (change,) = change_of(w.turn())
+    assert set(change.set_labels) == {label(GPU)}
+    assert w.nodes["a"].taints == (Taint("other", "", "NoSchedule"),)
+    (notice,) = w.notices()
+    assert (notice.kind, notice.name, notice.warning) == ("Node", "a", False)
+
+
+def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes_back() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+    puller = w.add_pulling(taints=[STARTUP])
+    assert w.turn().wake_after_seconds == pytest.approx(300)
+    w.wait(299)
+    # A jump of the clock doesn't move the deadline.
+    w.wall += 86400
+    assert not change_of(w.turn())
+    w.turn(after=1)
+    assert w.nodes["a"].taints == ()
+    planned = w.turn()
+    notice = notice_of(planned)
+    assert notice.warning
+    assert "deadline of 300 s" in notice.message
+    assert SCIPY in notice.message
+    assert planned.gauges["gate_nodes_opened_without_images"] == {(): 1.0}
+    w.pulled_event(puller, SCIPY)
+    w.turn()
+    assert w.turn().gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+    assert w.nodes["a"].taints == ()
+
+
+@pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
+def test_an_event_that_could_not_be_told_is_told_later_until_it_would_have_expired(outcome: Outcome) -> None:
+    w = world(mode=GateMode.STARTUP_TAINT)
+    w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
+    w.turn()
+    times = 0
+    while notices := w.plan().actions:
+        w.memory = note_image_gate(w.memory, [Done(one, outcome) for one in notices], w.now)
+        w.wait(300)
+        times += 1
+        assert times < 100
+    assert times == STALE_NOTICE_SECONDS / 300 + 1
+    w.set_taints(STARTUP)
+    w.turn()
+    (notice,) = w.plan().actions
+    assert w.notices() == [notice]
+    assert w.notices() == []
+
+
+def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+    w.add_node(taints=[STARTUP, Taint("gpu", "", "NoSchedule")])
+    w.turn()
+    w.turn(after=300)
+    assert w.nodes["a"].taints == (Taint("gpu", "", "NoSchedule"),)
+    planned = w.turn()
+    notice = notice_of(planned)
+    assert (notice.reason, notice.warning) == ("OpenedWithoutImages", True)
+    assert f"still lacks {SCIPY}, as taint gpu keeps the puller away" in notice.message
+    # Nobody is waited for there, so nothing is to be alarmed at for good.
+    assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
+
+
+def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+    w.add_node(taints=[STARTUP])
+    w.turn()
+    w.turn(after=300)
+    shown = []
+    for ready in (True, False, True):
+        w.set_fact(ready=ready)
+        shown.append(w.turn().gauges["gate_nodes_opened_without_images"][()])
+    assert shown == [1.0, 0.0, 1.0]
+
+
+def test_the_deadline_counts_from_when_the_node_became_ready() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
+    w.add_node(taints=[STARTUP], ready=False)
+    w.turn()
+    w.turn(after=1000)
+    w.set_fact(ready=True)
+    w.turn(after=200)
+    assert STARTUP in w.nodes["a"].taints
+    w.turn(after=100)
+    assert w.nodes["a"].taints == ()
+
+
+def test_it_waits_for_the_images_of_all_groups_that_select_the_node_and_not_at_all_for_those_of_none() -> None:
+    w = world(mode=GateMode.STARTUP_TAINT, groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
+    w.add_node(taints=[STARTUP], labels={"pool": "gpu"}, images=[OTHER, SCIPY])
+    w.turn()
+    assert STARTUP in w.nodes["a"].taints
+    w.list_images(OTHER, SCIPY, GPU)
+    w.turn()
+    assert w.nodes["a"].taints == ()
+    w = world(mode=GateMode.STARTUP_TAINT, groups={"puller-gpu": ({"pool": "gpu"}, [GPU])})
+    w.add_node(taints=[STARTUP], ready=False)
+    w.turn()
+    assert w.nodes["a"].taints == ()
+
+
+def test_what_unlocks_comes_first_then_what_is_taken_away_then_events() -> None:
+    w = world(SCIPY, GPU)
+    w.add_node("loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
+    w.turn()
+    w.list_images(OTHER, GPU, node="loses")
+    w.add_node("gains", images=[OTHER, SCIPY])
+    w.fail(w.puller("gains"), GPU, NOT_FOUND)
+    actions = w.plan().actions
+    assert [type(action).__name__ for action in actions] == ["ChangeNode", "ChangeNode", "Notice"]
+    first, second = actions[:2]
+    assert isinstance(first, ChangeNode)
+    assert isinstance(second, ChangeNode)
+    assert (first.node, second.node) == ("gains", "loses")
+
+
+def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once_and_one_that_failed_is() -> None:
+    w = world()
+    w.add_node(images=[OTHER, SCIPY])
+    assert [len(w.changes()), len(w.changes())] == [1, 1], "nothing was carried out"
+    nodes = dict(w.nodes)
+    w.turn()
+    w.nodes = nodes
+    assert w.changes() == []
+    w.wait(10)
+    assert len(w.changes()) == 1
+
+
+@pytest.mark.parametrize("kind", ["continuous", "hook"])
+def test_zero_to_jupyterhubs_init_containers_tell_image_by_image(kind: str) -> None:
+    body: dict[str, Any] = json.loads((PODS / f"z2jh-{kind}-image-puller.json").read_text())
+    body["metadata"] |= {"namespace": NAMESPACE, "name": "puller-1", "uid": "uid-1"}
+    body["spec"]["nodeName"] = "a"
+    inits = body["spec"]["initContainers"]
+    images = [one["image"] for one in inits]
+    w = world(*images, puller_pods=PullerPods.ZERO_TO_JUPYTERHUB)
+    # Roost's own pullers are not asked.
+    w.pulled_event(w.add_pulling(), images[0])
+    waiting = {"imageID": "", "state": {"waiting": {"reason": "PodInitializing"}}}
+    pulled = {"imageID": f"x@{DIGEST}", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    w.turn()
+    for come in range(len(images) + 1):
+        statuses = [
+            {"name": one["name"], "image": one["image"], **(pulled if n < come else waiting)}
+            for n, one in enumerate(inits)
+        ]
+        body["status"] = {"initContainerStatuses": statuses}
+        w.pods[f"{NAMESPACE}/puller-1"] = read_pod(body, keep_containers=True)
+        assert set(w.labels_next()) == {label(image) for image in images[:come]}
+
+
+def test_settings_are_read_as_rendered() -> None:
+    read = Reader()
+    found = read_gate(ReleaseDocument(read, DOCUMENT))
+    assert read.faults == []
+    assert (found.mode, found.puller_pods) == (GateMode.STARTUP_TAINT, PullerPods.ZERO_TO_JUPYTERHUB)
+    assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
+    assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
+    assert found.tolerations == (("a", "Exists", "", ""),)
+
+
+def test_all_faults_of_the_settings_come_at_once() -> None:
+    read = Reader()
+    gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
+    read_gate(ReleaseDocument(read, {**DOCUMENT, "imageGate": gate}))
+    keys = {"mode", "pullDeadlineSeconds", "openAfterSeconds", "hasPuller", "pullerPods", "pullers[0].images[0]"}
+    assert {fault.key for fault in read.faults} == {f"imageGate.{key}" for key in keys}

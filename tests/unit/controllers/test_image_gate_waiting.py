@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import ChangeNode, Planned
-from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
 from roost.controllers.image_gate.waiting import plan_openings
@@ -75,23 +74,21 @@ def openings(
     *,
     just_opened: frozenset[str] = frozenset(),
     claimable: frozenset[str] = frozenset(),
-    after: float = AFTER,
 ) -> tuple[dict[str, frozenset[str]], float | None]:
     closed = {
         one.name: frozenset(key for key, value in one.labels.items() if value == "pulling")
         for one in nodes
         if "pulling" in one.labels.values()
     }
+    by_name, by_key = {one.name: one for one in nodes}, {one.key: one for one in pods}
     found = plan_openings(
-        Snapshot(
-            RELEASE, NAMESPACE, {one.name: one for one in nodes}, {one.key: one for one in pods}, claimable=claimable
-        ),
+        Snapshot(RELEASE, NAMESPACE, by_name, by_key, claimable=claimable),
         closed,
         just_opened,
         failing={},
         since=true_since(nodes, pods),
         prefix=PREFIX,
-        open_after_seconds=after,
+        open_after_seconds=AFTER,
         now=Moment(NOW, NOW),
     )
     return dict(found[0]), found[1]
@@ -101,9 +98,88 @@ def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:
     return set(openings(nodes, pods)[0])
 
 
-def test_a_user_who_waits_long_enough_has_one_node_opened_the_one_that_is_ready_longest() -> None:
-    nodes = [node("a", ready_for=12), node("b", ready_for=15), node("c", ready_for=11)]
-    assert openings(nodes, [user()])[0] == {"b": frozenset({label(SCIPY)})}
+NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
+GPU_TAINT = Taint("gpu", "", "NoSchedule")
+A, B, C = (node(name, ready_for=12) for name in "abc")
+LARGE_PLACEHOLDER = bound("placeholder", "a", cpu=4000, priority=-10)
+IN_X, NAMED_A = Requirement("zone", "In", frozenset({"x"})), Requirement("metadata.name", "In", frozenset({"a"}))
+
+
+def registered(name: str = "new", *, age: float = 0.0, value: str = "pulling", taint: Taint = NOT_READY) -> Node:
+    """A node that isn't Ready yet."""
+    return replace(node(name, value=value, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
+
+
+def term(*requirements: Requirement, fields: tuple[Requirement, ...] = ()) -> NodeTerm:
+    return NodeTerm(requirements, fields)
+
+
+def for_one(one: Node) -> Node:
+    return replace(one, allocatable={**one.allocatable, "pods": 1})
+
+
+OPENED: dict[str, tuple[list[Node], list[Pod], set[str]]] = {
+    "ready longest": ([A, node("b", ready_for=15), node("c", ready_for=11)], [user()], {"b"}),
+    "fit together": ([A], [user(f"u{index}") for index in range(4)], {"a"}),
+    "fit together on two": ([A, B, C], [user(f"u{index}") for index in range(5)], {"a", "b"}),
+    "a placeholder gives way": ([A, node("b", ready_for=11)], [user(), LARGE_PLACEHOLDER], {"a"}),
+    "another doesn't": ([A, node("b", ready_for=11)], [user(), bound("other", "a", cpu=4000)], {"b"}),
+    "who never pre-empts": ([A, node("b", ready_for=11)], [replace(user(), preempts=False), LARGE_PLACEHOLDER], {"b"}),
+    # Lest an autoscaler copies the label.
+    "no room": ([A, B], [user(), bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)], {"a", "b"}),
+    "twice the time": (
+        [node("a", ready_for=21), node("b", ready_for=21), node("c", ready_for=5)],
+        [user()],
+        {"a", "b"},
+    ),
+    "a taint": ([replace(A, taints=(GPU_TAINT,))], [user()], set()),
+    "a selector": ([A], [user(terms=(term(IN_X, KEEPS_OFF),))], set()),
+    "too small": ([node("a", cpu=999)], [user()], set()),
+    "not ready": ([replace(A, ready=False, ready_since=None)], [user()], set()),
+    "cordoned": ([replace(A, unschedulable=True)], [user()], set()),
+    "deleted": ([replace(A, deleting=True)], [user()], set()),
+    "terms are ORed": ([A, B], [user(terms=(term(IN_X, KEEPS_OFF), term(KEEPS_OFF, fields=(NAMED_A,))))], {"a"}),
+    "leaves": ([A], [replace(user(), leaving=True)], set()),
+    "held": ([A], [replace(user(), gated=True)], set()),
+    "not tried yet": ([A], [replace(user(), unschedulable_since=None)], set()),
+    "bound": ([A], [replace(user(), node_name="a")], set()),
+    "without the gate": ([A], [user(terms=())], set()),
+    "requires holders": ([A], [user(terms=(term(Requirement(label(SCIPY), "In", frozenset({"true"}))),))], set()),
+    "another hub's gate": (
+        [A],
+        [user(terms=(term(Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"}))),))],
+        set(),
+    ),
+    "a GPU": ([node("small", ready_for=12), node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
+    "may yet get GPUs": ([node("a", ready_for=25), B], [user(gpus=1)], {"a", "b"}),
+    "one has a GPU": ([node("a", ready_for=25), B, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
+    # Which may turn out to have none: no reason to wait.
+    "one is open": ([node("a", ready_for=12, value="open"), B], [user(gpus=1)], {"b"}),
+    # An autoscaler would add more and more.
+    "joins just now": ([node("new", ready_for=0)], [user(waits_for=60)], {"new"}),
+    "joined a while ago": ([node("new", ready_for=300)], [user(waits_for=60)], {"new"}),
+    # So that no other pod's pulls come first.
+    "registers": ([registered()], [user(waits_for=60)], {"new"}),
+    "registered": ([registered(age=60)], [user(waits_for=60)], {"new"}),
+    "not ready soon, if ever": ([registered(age=STARTING.age_seconds)], [user(waits_for=60)], set()),
+    "a taint that stays": ([registered(taint=Taint("nvidia.com/gpu", "", "NoSchedule"))], [user(waits_for=60)], set()),
+    "for one": (
+        [for_one(registered("coming", age=5, value="open")), for_one(node("other", ready_for=5))],
+        [user("ada", waits_for=60)],
+        set(),
+    ),
+    "for two": (
+        [for_one(registered("coming", age=5, value="open")), for_one(node("other", ready_for=5))],
+        [user("ada", waits_for=60), user("bob", waits_for=60)],
+        {"other"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", OPENED)
+def test_which_nodes_are_opened(case: str) -> None:
+    nodes, pods, expected = OPENED[case]
+    assert openings(nodes, pods)[0] == dict.fromkeys(expected, frozenset({label(SCIPY)}))
 
 
 def test_waiting_counts_from_when_the_pod_found_no_node_however_new_the_closed_one_is() -> None:
@@ -113,88 +189,11 @@ def test_waiting_counts_from_when_the_pod_found_no_node_however_new_the_closed_o
     assert openings([node("a", ready_for=10)], [user(waits_for=10)])[0] == {"a": frozenset({label(SCIPY)})}
 
 
-def test_users_who_fit_together_have_one_node_opened_and_more_have_more() -> None:
-    nodes = [node(name, ready_for=12) for name in "abc"]
-    assert len(opened(nodes, [user(f"u{index}") for index in range(4)])) == 1
-    assert len(opened(nodes, [user(f"u{index}") for index in range(5)])) == 2
-
-
-def test_pods_of_lower_priority_give_way_and_others_dont() -> None:
-    nodes = [node("a", ready_for=12), node("b", ready_for=11)]
-    assert opened(nodes, [user(), bound("placeholder", "a", cpu=4000, priority=-10)]) == {"a"}
-    assert opened(nodes, [user(), bound("other", "a", cpu=4000)]) == {"b"}
-    never = replace(user(), preempts=False)
-    assert opened(nodes, [never, bound("placeholder", "a", cpu=4000, priority=-10)]) == {"b"}
-
-
-def test_where_no_closed_node_has_room_all_are_opened_lest_an_autoscaler_copies_the_label() -> None:
-    nodes = [node("a", ready_for=12), node("b", ready_for=12)]
-    full = [bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)]
-    assert opened(nodes, [user(), *full]) == {"a", "b"}
-
-
-def test_who_still_waits_after_twice_the_time_has_every_node_opened_that_could_take_it() -> None:
-    nodes = [node("a", ready_for=21), node("b", ready_for=21), node("c", ready_for=5)]
-    assert opened(nodes, [user()]) == {"a", "b"}
-
-
 def test_a_node_that_was_opened_a_moment_ago_is_counted_on_before_another_is_opened() -> None:
     nodes = [node("a", value="open"), node("b", ready_for=12)]
     assert openings(nodes, [user()], just_opened=frozenset({"a"}))[0] == {}
     full = bound("x", "a", cpu=4000)
     assert set(openings(nodes, [user(), full], just_opened=frozenset({"a"}))[0]) == {"b"}
-
-
-@pytest.mark.parametrize(
-    "closed",
-    [
-        node("a", ready_for=12, taints=(Taint("gpu", "", "NoSchedule"),)),
-        node("a", ready_for=12, labels={"pool": "cpu"}),
-        node("a", ready_for=12, cpu=999),
-        replace(node("a"), ready=False, ready_since=None),
-        replace(node("a"), unschedulable=True),
-        replace(node("a"), deleting=True),
-    ],
-)
-def test_nodes_that_the_pods_own_rules_or_its_size_rule_out_stay_closed(closed: Node) -> None:
-    terms = (NodeTerm((Requirement("pool", "NotIn", frozenset({"cpu"})), KEEPS_OFF), ()),)
-    assert opened([closed], [user(terms=terms)]) == set()
-
-
-def test_of_terms_that_are_ored_each_counts_without_what_the_gate_added() -> None:
-    zone = Requirement("zone", "In", frozenset({"x"}))
-    two = (
-        NodeTerm((zone, KEEPS_OFF), ()),
-        NodeTerm((KEEPS_OFF,), (Requirement("metadata.name", "In", frozenset({"a"})),)),
-    )
-    nodes = [node("a", ready_for=12), node("b", ready_for=12, labels={"zone": "y"})]
-    assert opened(nodes, [user(terms=two)]) == {"a"}
-
-
-ELSEWHERE = Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"}))
-
-
-@pytest.mark.parametrize(
-    "pod",
-    [
-        replace(user(), leaving=True),
-        replace(user(), gated=True),
-        replace(user(), unschedulable_since=None),
-        replace(user(), node_name="a"),
-        user(terms=()),
-        user(terms=(NodeTerm((Requirement(label(SCIPY), "In", frozenset({"true"})),), ()),)),
-        user(
-            terms=(NodeTerm((Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"})),), ()),)
-        ),
-    ],
-)
-def test_who_doesnt_wait_at_this_hubs_gate_opens_nothing(pod: Pod) -> None:
-    assert opened([node("a")], [pod]) == set()
-
-
-def test_a_gpu_user_opens_the_gpu_node_and_no_other() -> None:
-    nodes = [node("small", ready_for=12), node("gpu", ready_for=12, gpus=1)]
-    assert opened(nodes, [user(gpus=1)]) == {"gpu"}
 
 
 @pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (299, True), (DEVICES.age_seconds, False)])
@@ -216,30 +215,16 @@ def test_a_user_of_what_a_device_class_maps_opens_a_node_that_does_not_list_it()
     # One that has room by all other requests, those of others counted.
     holds = [replace(bound("c", to="b"), spec=user(gpus=3).spec), bound("d", to="a", cpu=500)]
     mapped = frozenset({"nvidia.com/gpu"})
-    assert set(openings([*old], [*holds, user(gpus=1, waits_for=12)], claimable=mapped, after=10.0)[0]) == {"b"}
-
-
-def test_nodes_that_may_yet_get_gpus_are_all_opened_and_keep_none_that_has_one_closed() -> None:
-    young = [node("a", ready_for=25), node("b", ready_for=12)]
-    assert opened(young, [user(gpus=1)]) == {"a", "b"}
-    assert opened([*young, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)]) == {"gpu"}
-    # One that was opened already, and may turn out to have none, is no reason to wait.
-    assert opened([node("a", ready_for=12, value="open"), young[1]], [user(gpus=1)]) == {"b"}
+    assert set(openings([*old], [*holds, user(gpus=1, waits_for=12)], claimable=mapped)[0]) == {"b"}
 
 
 def test_a_pod_that_begins_to_wait_at_the_gate_is_news_and_one_that_goes_on_waiting_isnt() -> None:
-    fresh = replace(user(), unschedulable_since=None)
-    assert not _is_minor(fresh, user())
+    assert not _is_minor(replace(user(), unschedulable_since=None), user())
     assert _is_minor(user(), user())
     assert _is_minor(None, replace(user(terms=())))
-    assert waits_at_gate(user())
-
-
-def test_since_when_a_pod_is_unschedulable_is_read_from_its_condition() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
-    since = {"lastTransitionTime": "2027-01-15T08:00:00Z"}
-    body = {"metadata": {"name": "ada"}, "spec": {}, "status": {"conditions": [{**condition, **since}]}}
-    assert read_pod(body).unschedulable_since == NOW
+    status = {"conditions": [{**condition, "lastTransitionTime": "2027-01-15T08:00:00Z"}]}
+    assert read_pod({"metadata": {"name": "ada"}, "spec": {}, "status": status}).unschedulable_since == NOW
 
 
 def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open() -> None:
@@ -316,45 +301,6 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
         ("b", "pulling"),
         ("c", "pulling"),
     ]
-
-
-# Nodes that join while users wait: closed no longer than those have waited, or an autoscaler adds more and more
-
-NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
-
-
-def registered(name: str = "new", *, age: float = 0.0, value: str = "pulling", taint: Taint = NOT_READY) -> Node:
-    """A node that isn't Ready yet."""
-    return replace(node(name, value=value, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
-
-
-@pytest.mark.parametrize("ready_for", [0.0, 1.0, 300.0])
-def test_a_node_that_joins_for_a_user_who_has_waited_is_opened_at_once(ready_for: float) -> None:
-    assert openings([node("new", ready_for=ready_for)], [user(waits_for=60)])[0] == {"new": {label(SCIPY)}}
-
-
-@pytest.mark.parametrize(
-    ("age", "taint", "is_opened"),
-    [
-        (0.0, NOT_READY, True),
-        (60.0, NOT_READY, True),
-        # It won't be ready soon, if ever.
-        (STARTING.age_seconds, NOT_READY, False),
-        # That one doesn't go when the node is ready.
-        (0.0, Taint("nvidia.com/gpu", "", "NoSchedule"), False),
-    ],
-)
-def test_a_node_that_registers_is_opened_before_it_is_ready_so_that_no_other_pods_pulls_come_first(
-    age: float, taint: Taint, *, is_opened: bool
-) -> None:
-    assert bool(opened([registered(age=age, taint=taint)], [user(waits_for=60)])) is is_opened
-
-
-def test_those_whom_a_node_was_opened_for_before_it_is_ready_open_no_second_one_meanwhile() -> None:
-    both = [registered("coming", age=5, value="open"), node("other", ready_for=5)]
-    there = [replace(one, allocatable={**one.allocatable, "pods": 1}) for one in both]
-    assert openings(there, [user("ada", waits_for=60)])[0] == {}
-    assert openings(there, [user("ada", waits_for=60), user("bob", waits_for=60)])[0] == {"other": {label(SCIPY)}}
 
 
 def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:

@@ -5,9 +5,14 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import DeletePod, Outcome
+from roost.controllers.contract.actions import DeletePod, Outcome, Planned
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.popular_images.plan import ASSUMED_IMAGE_BYTES, FIRST_REST_SECONDS, plan_popular_images
+from roost.controllers.popular_images.plan import (
+    ASSUMED_IMAGE_BYTES,
+    FIRST_REST_SECONDS,
+    PopularMemory,
+    plan_popular_images,
+)
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
 from roost.controllers.runtime.apply import Applier
@@ -37,7 +42,6 @@ from tests.popular_builders import (
 from tests.unit.controllers.planners import faults_of, planner_from
 
 POPULAR = "quay.io/lab/popular:1"
-RARE = "quay.io/lab/rare:1"
 
 
 def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restricted_standard() -> None:
@@ -63,11 +67,9 @@ def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restric
 
 
 def test_without_image_volumes_roosts_own_pause_is_run_in_the_image() -> None:
-    settings = popular_settings(document={"puller": {"method": "noop"}})
-    (body,) = created(plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), settings))
-    (container,) = body["spec"]["containers"]
+    _, _, body = begun(popular_settings(document={"puller": {"method": "noop"}}))
+    (container,), (init,) = body["spec"]["containers"], body["spec"]["initContainers"]
     assert (container["image"], container["command"]) == (POPULAR, ["/roost-pause/pause"])
-    (init,) = body["spec"]["initContainers"]
     # As in the puller's DaemonSet.
     assert init["command"] == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]
     assert init["image"] == "quay.io/jupyterhub/roost:1"
@@ -105,7 +107,8 @@ def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
         return str(body["metadata"]["name"])
 
     assert name() == name()
-    names = {name(), name(node="m"), name(image=RARE), name(joined=WALL - 1), name(node="ip-10-0-0-1." + "x" * 200)}
+    other = "quay.io/lab/rare:1"
+    names = {name(), name(node="m"), name(image=other), name(joined=WALL - 1), name(node="ip-10-0-0-1." + "x" * 200)}
     assert len(names) == 5
     assert all(len(one) <= 63 for one in names)
 
@@ -118,50 +121,69 @@ def begun(settings: Any = None) -> tuple[Snapshot, Any, dict[str, Any]]:
     return snapshot, planned, body
 
 
-def with_pod(snapshot: Snapshot, pod: Pod) -> Snapshot:
-    return replace(snapshot, pods={**snapshot.pods, pod.key: pod})
+def with_pod(snapshot: Snapshot, *pods: Pod) -> Snapshot:
+    return replace(snapshot, pods={**snapshot.pods, **{pod.key: pod for pod in pods}})
 
 
-@pytest.mark.parametrize("phase", ["Running", "Succeeded"])
-def test_a_pod_that_has_pulled_is_told_of_and_cleared_away_once(phase: str) -> None:
+def later(snapshot: Snapshot, planned: Planned[PopularMemory], seconds: float, *pods: Pod) -> Planned[PopularMemory]:
+    """The plan at this time, with these pods there as well."""
+    return plan_popular_images(with_pod(snapshot, *pods), planned.memory, popular_settings(), at(seconds))
+
+
+@pytest.mark.parametrize(
+    ("details", "seconds", "told", "is_resting"),
+    [
+        ({"phase": "Running"}, 130, ["PopularImagePulled"], False),
+        ({"phase": "Succeeded"}, 130, ["PopularImagePulled"], False),
+        # It came to its deadline: it has pulled if it ran.
+        ({"phase": "Failed", "reason": "DeadlineExceeded", "ran": True}, 130, ["PopularImagePulled"], False),
+        ({"phase": "Failed", "reason": "DeadlineExceeded"}, 130, ["PopularImageFailed"], False),
+        ({}, 120 + PULL_SECONDS, ["PopularImageFailed"], False),
+        # It found no room, or its kubelet ended it for the node's sake: that isn't the image's fault.
+        ({"node": ""}, 260, [], True),
+        *(
+            ({"phase": "Failed", "reason": reason}, 130, [], True)
+            for reason in ("Evicted", "OutOfcpu", "OutOfpods", "Preempting", "NodeShutdown")
+        ),
+    ],
+)
+def test_what_becomes_of_a_pod_that_pulls_is_told_and_it_is_cleared_away_once(
+    details: dict[str, Any], seconds: int, told: list[str], is_resting: bool
+) -> None:
     snapshot, planned, body = begun()
-    pod = as_pod(body, phase=phase)
-    done = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
-    assert deleted(done) == [pod.name]
-    assert notices(done) == ["PopularImagePulled"]
+    pod = as_pod(body, **details)
+    assert seconds == 130 or not later(snapshot, planned, seconds - 141, pod).actions
+    done = later(snapshot, planned, seconds, pod)
+    assert (deleted(done), notices(done)) == ([pod.name], told)
+    assert done.gauges["popular_images_backing_off"] == {(): int(told == ["PopularImageFailed"])}
+    assert (done.gauges["popular_images_nodes"] == {("resting",): 1}) is is_resting
     # Asked for again until it is gone, but told once.
-    again = plan_popular_images(with_pod(snapshot, pod), done.memory, popular_settings(), at(140))
+    again = later(snapshot, done, seconds + 10, pod)
     assert (deleted(again), notices(again)) == ([pod.name], [])
     # The kubelet hasn't reported the image yet.
-    gone = plan_popular_images(snapshot, again.memory, popular_settings(), at(140))
-    assert not gone.actions
+    assert not later(snapshot, again, seconds + 10).actions
 
 
 def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> None:
     snapshot, planned, body = begun()
-    done = plan_popular_images(
-        with_pod(snapshot, as_pod(body, phase="Running")), planned.memory, popular_settings(), at(130)
-    )
-    waiting = plan_popular_images(snapshot, done.memory, popular_settings(), at(400))
+    done = later(snapshot, planned, 130, as_pod(body, phase="Running"))
+    waiting = later(snapshot, done, 400)
     assert not waiting.actions
-    lost = plan_popular_images(snapshot, waiting.memory, popular_settings(), at(500))
+    lost = later(snapshot, waiting, 500)
     assert notices(lost) == ["PopularImageRemoved"]
     assert lost.gauges["popular_images_nodes"] == {("resting",): 1}
     # As if a user had come meanwhile, so that the node isn't empty.
-    occupied = with_pod(snapshot, user("here", RARE, node="n"))
-    assert pulls(plan_popular_images(occupied, lost.memory, popular_settings(), at(500 + 3000))) == []
-    assert pulls(plan_popular_images(occupied, lost.memory, popular_settings(), at(500 + 3700))) == [("n", POPULAR)]
+    here = user("here", "quay.io/lab/rare:1", node="n")
+    assert pulls(later(snapshot, lost, 500 + 3000, here)) == []
+    assert pulls(later(snapshot, lost, 500 + 3700, here)) == [("n", POPULAR)]
 
 
 def test_an_image_below_what_a_kubelet_reports_is_not_taken_for_removed() -> None:
     snapshot, planned, body = begun()
     full_report = node_state("n", images={f"quay.io/lab/{index}:1": GB for index in range(50)}, image_count=50)
     there = replace(snapshot, nodes={"n": full_report})
-    done = plan_popular_images(
-        with_pod(there, as_pod(body, phase="Running")), planned.memory, popular_settings(), at(130)
-    )
-    later = plan_popular_images(there, done.memory, popular_settings(), at(5000))
-    assert not later.actions
+    done = later(there, planned, 130, as_pod(body, phase="Running"))
+    assert not later(there, done, 5000).actions
     assert ASSUMED_IMAGE_BYTES < GB
 
 
@@ -218,54 +240,6 @@ def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
     assert third.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
-def test_a_pod_that_finds_no_room_is_the_nodes_fault_not_the_images() -> None:
-    snapshot, planned, body = begun()
-    unbound = with_pod(snapshot, as_pod(body, node=""))
-    later = plan_popular_images(unbound, planned.memory, popular_settings(), at(260))
-    assert deleted(later) == [body["metadata"]["name"]]
-    assert later.gauges["popular_images_backing_off"] == {(): 0}
-    assert later.gauges["popular_images_nodes"] == {("resting",): 1}
-
-
-@pytest.mark.parametrize("reason", ["Evicted", "OutOfcpu", "OutOfpods", "Preempting", "NodeShutdown"])
-def test_a_pod_that_its_kubelet_ends_for_the_nodes_sake_is_no_fault_of_the_image(reason: str) -> None:
-    snapshot, planned, body = begun()
-    pod = as_pod(body, phase="Failed", reason=reason)
-    later = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
-    assert deleted(later) == [pod.name]
-    assert notices(later) == []
-    assert later.gauges["popular_images_backing_off"] == {(): 0}
-    assert later.gauges["popular_images_nodes"] == {("resting",): 1}
-
-
-@pytest.mark.parametrize(("ran", "told"), [(True, "PopularImagePulled"), (False, "PopularImageFailed")])
-def test_a_pod_that_came_to_its_deadline_has_pulled_if_it_ran(ran: bool, told: str) -> None:
-    snapshot, planned, body = begun()
-    pod = as_pod(body, phase="Failed", reason="DeadlineExceeded", ran=ran)
-    later = plan_popular_images(with_pod(snapshot, pod), planned.memory, popular_settings(), at(130))
-    assert (deleted(later), notices(later)) == ([pod.name], [told])
-
-
-def test_a_pull_that_takes_for_ever_is_given_up() -> None:
-    snapshot, planned, body = begun()
-    slow = with_pod(snapshot, as_pod(body))
-    assert not plan_popular_images(slow, planned.memory, popular_settings(), at(120 + PULL_SECONDS - 1)).actions
-    late = plan_popular_images(slow, planned.memory, popular_settings(), at(120 + PULL_SECONDS))
-    assert notices(late) == ["PopularImageFailed"]
-
-
-def test_the_next_leader_finds_the_pulls_of_the_last_and_begins_none_twice() -> None:
-    snapshot, _, body = begun()
-    pulling = with_pod(snapshot, as_pod(body))
-    planned = follow(pulling, popular_settings(), [0, 120])
-    assert pulls(planned) == []
-    assert planned.gauges["popular_images_pulling"][()] == 1
-    done = plan_popular_images(
-        with_pod(snapshot, as_pod(body, phase="Running")), planned.memory, popular_settings(), at(130)
-    )
-    assert deleted(done) == [body["metadata"]["name"]]
-
-
 @pytest.mark.parametrize("phase", ["Pending", "Running", "Failed"])
 def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
     snapshot, _, body = begun()
@@ -295,10 +269,4 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
     wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
     document = popular_document(popularImages=wrong, puller={"method": "magic"})
-    assert sorted(faults_of(POPULAR_IMAGES, document)) == [
-        "popularImages.diskHeadroomPercent",
-        "popularImages.nodeStatusMaxImages",
-        "popularImages.perNode",
-        "popularImages.perNodes",
-        "puller.method",
-    ]
+    assert {*faults_of(POPULAR_IMAGES, document)} == {*(f"popularImages.{key}" for key in wrong), "puller.method"}

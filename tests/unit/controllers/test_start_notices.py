@@ -32,14 +32,8 @@ IMAGE = "quay.io/images/r:1"
 
 
 def _document(**changes: object) -> dict[str, Any]:
-    classes = default_values()["podClasses"]
-    return {
-        "release": RELEASE,
-        "namespace": NAMESPACE,
-        "podClasses": classes,
-        "startNotices": {"enabled": True},
-        **changes,
-    }
+    base = {"release": RELEASE, "namespace": NAMESPACE, "podClasses": default_values()["podClasses"]}
+    return {**base, "startNotices": {"enabled": True}, **changes}
 
 
 def _planner(**changes: object) -> Planner[Any]:
@@ -135,7 +129,7 @@ def test_who_starts_at_once_is_told_nothing() -> None:
     assert cluster.start("kim", "n3", 2.0) == []
 
 
-def test_a_download_is_told_with_what_is_left_of_it() -> None:
+def test_a_download_is_told_with_what_is_left_of_it_and_a_long_one_is_called_so() -> None:
     cluster = Cluster()
     for number in range(12):
         cluster.node(f"n{number}")
@@ -149,18 +143,11 @@ def test_a_download_is_told_with_what_is_left_of_it() -> None:
     }
     assert all(not notice.warning for notice in told)
     assert len(told) <= MOST_NOTICES
-
-
-def test_no_pod_gets_more_than_five_and_a_long_wait_is_called_so() -> None:
-    cluster = Cluster()
-    for number in range(5):
-        cluster.node(f"n{number}")
-        cluster.start(f"user-{number}", f"n{number}", 200.0)
-    cluster.node("n")
-    told = cluster.start("ada", "n", 3600.0)
+    cluster.node("m")
+    told = cluster.start("bob", "m", 3600.0)
     assert len(told) <= MOST_NOTICES
-    assert told[-1].reason == "DownloadTakesLonger"
     assert reasons(told).count("DownloadTakesLonger") == 1
+    assert told[-1].reason == "DownloadTakesLonger"
 
 
 def test_pulls_ahead_are_told_and_waited_for() -> None:
@@ -241,48 +228,45 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     assert cluster.passes(1.0) == []
 
 
-def test_a_pod_that_no_scheduler_looks_at_is_told_so_once_and_one_that_is_gated_is_not() -> None:
-    cluster = Cluster()
-    cluster.pod("ada")
-    cluster.pod("held", gated=True)
-    assert reasons(cluster.turn() + cluster.passes(7.0)) == []
-    assert [(notice.message, notice.name) for notice in cluster.passes(60.0)] == [(texts.SCHEDULER, "ada")]
-
-
 @pytest.mark.parametrize(
-    ("memory", "selector", "expected"),
+    ("details", "is_tried", "expected"),
     [
-        (8, (), ROOM_UNKNOWN),
-        (9, (), texts.TOO_LARGE),
+        ({"spec": PodSpec(fit_requests=(("memory", 8),))}, True, [ROOM_UNKNOWN]),
+        ({"spec": PodSpec(fit_requests=(("memory", 9),))}, True, [texts.TOO_LARGE]),
         # Of machines that aren't there, nobody knows how large they would be.
-        (9, (("pool", "large"),), ROOM_UNKNOWN),
+        ({"spec": PodSpec(fit_requests=(("memory", 9),), node_selector=(("pool", "large"),))}, True, [ROOM_UNKNOWN]),
+        # Room that a placeholder gives up is told once it takes a while.
+        ({"nominated_node": "n"}, True, [GIVES_WAY]),
+        ({}, False, [texts.SCHEDULER]),
+        ({"gated": True}, False, []),
     ],
+    ids=["fits", "too large", "elsewhere", "nominated", "no scheduler", "held"],
 )
-def test_a_pod_that_is_larger_than_every_machine_is_promised_none(
-    memory: int, selector: tuple[tuple[str, str], ...], expected: str
+def test_a_pod_without_a_node_is_told_once_what_it_waits_for(
+    details: dict[str, Any], is_tried: bool, expected: list[str]
 ) -> None:
     cluster = Cluster()
     cluster.node("n", IMAGE)
     cluster.nodes["n"] = replace(cluster.nodes["n"], allocatable={"memory": 8})
-    spec = PodSpec(fit_requests=(("memory", memory),), node_selector=selector)
-    cluster.pod("ada", unschedulable_since=cluster.now, spec=spec)
-    assert [notice.message for notice in cluster.turn() + cluster.passes(10.0)] == [expected]
-
-
-def test_room_that_a_placeholder_gives_up_is_told_once_it_takes_a_while() -> None:
-    cluster = Cluster()
-    cluster.node("n", IMAGE)
-    cluster.pod("ada", unschedulable_since=cluster.now, nominated_node="n")
-    cluster.turn()
-    assert cluster.passes(4.0) == []
-    assert [notice.message for notice in cluster.passes(60.0)] == [GIVES_WAY]
+    cluster.pod("ada", unschedulable_since=cluster.now if is_tried else None, **details)
+    assert cluster.turn() == []
+    assert cluster.passes(3.0) == []
+    assert [notice.message for notice in cluster.passes(60.0)] == expected
 
 
 def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> None:
     cluster = Cluster()
     cluster.node("n")
+    cluster.node("mid")
     for number in range(10):
         cluster.pulled(number, f"n{number}", 600.0)
+    # The kubelet pulled another image first.
+    cluster.pulled(10, "mid", 40.0, "quay.io/other/image:1")
+    cluster.pod("eve", node_name="mid", created=cluster.now - 90.0, started=cluster.now - 89.0)
+    assert [notice.message for notice in cluster.turn()] == [
+        "Downloading your server's image. About 20 seconds left (15 to 30 seconds)."
+    ]
+    cluster = Cluster(events=cluster.events, nodes=cluster.nodes)
     cluster.events["present"] = cluster.events["old-0.1"]._replace(
         message=f'Container image "{IMAGE}" already present on machine'
     )
@@ -307,19 +291,6 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     cluster.pod("bob", unschedulable_since=cluster.now)
     told = cluster.passes(10.0)
     assert [notice.message for notice in told] == ["Starting a new machine for your server; usually 1.5 to 3 minutes."]
-
-
-def test_a_new_leader_counts_what_passed_of_a_download() -> None:
-    cluster = Cluster()
-    cluster.node("n")
-    for number in range(10):
-        cluster.pulled(number, f"n{number}", 600.0)
-    # The kubelet pulled another image first.
-    cluster.pulled(10, "n", 40.0, "quay.io/other/image:1")
-    cluster.pod("ada", node_name="n", created=cluster.now - 90.0, started=cluster.now - 89.0)
-    assert [notice.message for notice in cluster.turn()] == [
-        "Downloading your server's image. About 20 seconds left (15 to 30 seconds)."
-    ]
 
 
 @pytest.mark.parametrize(
@@ -351,20 +322,7 @@ def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
     assert faults_of(START_NOTICES, document) == ["startNotices.language"]
 
 
-# Estimates
-
-
-def test_history_is_bounded_and_drops_what_was_seen_longest_ago() -> None:
-    history = PastWaits()
-    for number in range(MOST_KEYS + 5):
-        history = history.with_duration(10.0, "pull", f"pull {number}")
-    assert len(history.by_key) == MOST_KEYS
-    assert "pull" in history.by_key
-    assert "pull 0" not in history.by_key
-    assert f"pull {MOST_KEYS + 4}" in history.by_key
-
-
-def test_four_in_five_waits_last_as_long_as_is_said() -> None:
+def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_seen_longest_ago() -> None:
     """Images of one registry, each pulled several times; what is left is estimated after ten seconds."""
     chance = random.Random(7)
     history = PastWaits()
@@ -384,19 +342,28 @@ def test_four_in_five_waits_last_as_long_as_is_said() -> None:
     assert asked > 2000
     assert sorted(errors)[len(errors) // 2] <= 0.2
     assert 0.75 <= inside / asked <= 0.9
+    for number in range(MOST_KEYS + 5):
+        history = history.with_duration(10.0, "pull", f"pull {number}")
+    assert len(history.by_key) == MOST_KEYS
+    assert [key in history.by_key for key in ("pull", "pull 0", f"pull {MOST_KEYS + 4}")] == [True, False, True]
 
 
-def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number() -> None:
-    def said(*estimate: float) -> str:
-        return with_estimate("{left}; {usual}", Estimate(*estimate))
-
-    assert said(12.6, 22.4, 25.6) == "About 20 seconds left (15 to 30 seconds); 15 to 30 seconds"
-    assert said(27.6, 31.0, 61.0) == "About 30 seconds left (30 seconds to 1.5 minutes); 30 seconds to 1.5 minutes"
-    assert said(400.0, 420.0, 421.0) == "About 7 minutes left (7 to 8 minutes); 7 to 8 minutes"
-    assert said(55.0, 60.0, 150.0) == "About 1 minute left (55 seconds to 2.5 minutes); 55 seconds to 2.5 minutes"
-    assert said(61.0, 61.0, 119.0) == "About 1 minute left (1 to 2 minutes); 1 to 2 minutes"
-    assert said(1.0, 4.0, 9.0) == "A few seconds left (a few seconds to 10 seconds); a few seconds to 10 seconds"
-    assert said(1.0, 4.0, 4.9) == "A few seconds left; a few seconds"
+@pytest.mark.parametrize(
+    ("estimate", "left", "range_of_it"),
+    [
+        ((12.6, 22.4, 25.6), "About 20 seconds", "15 to 30 seconds"),
+        ((27.6, 31.0, 61.0), "About 30 seconds", "30 seconds to 1.5 minutes"),
+        ((400.0, 420.0, 421.0), "About 7 minutes", "7 to 8 minutes"),
+        ((55.0, 60.0, 150.0), "About 1 minute", "55 seconds to 2.5 minutes"),
+        ((61.0, 61.0, 119.0), "About 1 minute", "1 to 2 minutes"),
+        ((1.0, 4.0, 9.0), "A few seconds", "a few seconds to 10 seconds"),
+    ],
+)
+def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number(
+    estimate: tuple[float, float, float], left: str, range_of_it: str
+) -> None:
+    assert with_estimate("{left}; {usual}", Estimate(*estimate)) == f"{left} left ({range_of_it}); {range_of_it}"
+    assert with_estimate("{left}; {usual}", Estimate(1.0, 4.0, 4.9)) == "A few seconds left; a few seconds"
 
 
 def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
