@@ -33,7 +33,6 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         (
             "tests/unit/webhook/test_[a-lopw]*.py",
             "tests/unit/webhook/test_re*.py",
-            "tests/unit/webhook/test_scheduler*.py",
             "tests/unit/webhook/test_server_replica.py",
         ),
     ),

@@ -1,14 +1,15 @@
-"""What must always hold of warm sets, and of the facts that they are made of."""
+"""What must always hold of warm sets, of the facts that they are made of, and of builds that were sent lately."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.objects.node import Node
+from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.warm_sets import MAX_NODES, Spare, set_size, with_weights
 from tests.warm_rule import WarmNode, choose_warm
-from webhook.facts import PlacedPod, WarmFacts
+from webhook.facts import Homes, PlacedPod, WarmFacts
+from webhook.ledger import Ledger
 
 NAMES = [f"n{number}" for number in range(5)]
 warm_nodes = st.lists(
@@ -99,35 +100,15 @@ pods = st.builds(
 )
 
 
-def node_called(name: st.SearchStrategy[str]) -> st.SearchStrategy[Node]:
-    return st.builds(
-        Node,
-        name,
-        st.fixed_dictionaries({"pool": st.sampled_from(["a", "a", "a", "b"])}),
-        unschedulable=st.sampled_from([False, False, False, True]),
-        created=st.sampled_from([0.0, 1.0, 2.0]),
-        allocatable=st.fixed_dictionaries({"pods": st.integers(3, 6), "cpu": st.sampled_from([12, 7, 4, 0])}),
-    )
-
-
-node_facts = node_called(st.sampled_from(NAMES))
-# What there is at first: otherwise most histories would be about nothing.
-first_nodes = st.tuples(*(node_called(st.just(name)) for name in NAMES))
-first_pods = st.lists(pods, min_size=3, max_size=12)
-changes = st.tuples(
-    st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9),
-    st.lists(st.none() | node_facts, max_size=5),
-)
+changes = st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9)
 
 
 @given(history=st.lists(changes, max_size=6))
-def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
-    history: list[tuple[dict[str, PlacedPod | None], list[Node | None]]],
-) -> None:
+def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(history: list[dict[str, PlacedPod | None]]) -> None:
     facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, PlacedPod]()
     ever: set[tuple[str, str]] = set()
     before = []
-    for pod_changes, _ in history:
+    for pod_changes in history:
         before.append((facts, _read(facts)))
         facts = facts.updated(pod_changes)
         in_place.take_in(pod_changes)
@@ -156,3 +137,67 @@ def _read(facts: WarmFacts) -> list[object]:
         [facts.images_since(node, image) for node in NAMES for image in images],
         set(facts.nodes_with_images),
     ]
+
+
+NODES = ("n0", "n1", "n2")
+BUILD = "build"
+# When (seconds after the last), where, and how long the watch takes to show it.
+REAL = st.tuples(st.floats(0, 3), st.sampled_from(NODES), st.floats(0.01, REVIEWED.age_seconds - 0.1))
+MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
+
+
+@given(st.lists(REAL, max_size=40))
+def test_each_decision_counts_at_its_node_until_the_watch_shows_its_pod(
+    decisions: list[tuple[float, str, float]],
+) -> None:
+    ledger, homes, now = Ledger(), Homes(), 0.0
+    waiting: dict[str, tuple[float, str]] = {}
+    for index, (gap, node, lag) in enumerate(decisions):
+        now += gap
+        shown = {key: PlacedPod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}
+        if shown:
+            homes = homes.updated(shown)
+            waiting = {key: entry for key, entry in waiting.items() if key not in shown}
+        # Whatever came was shown at its time, though it is told of only now.
+        for key in shown:
+            ledger.see(key, homes)
+        ledger.follow(homes, now)
+        assert ledger.is_trusted
+        assert ledger.total(BUILD) == len(waiting)
+        for one in NODES:
+            assert ledger.load(PlacedPod(BUILD, one)) == sum(at == one for _, at in waiting.values())
+        ledger.record(f"a/{index}", PlacedPod(BUILD, node), now)
+        waiting[f"a/{index}"] = (now + lag, node)
+
+
+@given(st.lists(MADE_UP, max_size=30))
+def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(attack: list[tuple[float, int]]) -> None:
+    ledger, homes, now = Ledger(), Homes(), 0.0
+    made_up: list[float] = []
+    for gap, count in attack:
+        now += gap
+        ledger.follow(homes, now)
+        if sum(now - 60 < when < now - REVIEWED.age_seconds for when in made_up) >= 5:
+            assert ledger.total(BUILD) == 0
+            assert all(ledger.load(PlacedPod(BUILD, node)) == 0 for node in NODES)
+        # Never for longer than some seconds, however few there are.
+        assert ledger.total(BUILD) <= sum(when > now - REVIEWED.age_seconds for when in made_up)
+        for index in range(count):
+            ledger.record(f"a/{len(made_up)}", PlacedPod(BUILD, NODES[index % 3]), now)
+            made_up.append(now)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["record", "see", "follow"]), st.integers(0, 9), st.floats(0, 4))))
+def test_counts_are_sums_of_what_is_remembered_whatever_happens(steps: list[tuple[str, int, float]]) -> None:
+    ledger, now = Ledger(), 0.0
+    for what, number, gap in steps:
+        now += gap
+        if what == "record":
+            ledger.record(f"a/{number}", PlacedPod(BUILD, NODES[number % 3]), now)
+        elif what == "see":
+            ledger.see(f"a/{number}", Homes())
+        else:
+            ledger.follow(Homes({f"a/{number}": PlacedPod(BUILD, "n0")}), now)
+        loads = [ledger.load(PlacedPod(BUILD, node)) for node in NODES]
+        assert sum(loads) == ledger.total(BUILD) >= 0
+        assert min(loads) >= 0

@@ -1,4 +1,4 @@
-"""What the placeholder mover evicts, in a small model cluster with rendered values."""
+"""What the placeholder mover evicts and reads from its settings, in a small model cluster with rendered values."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,15 +9,18 @@ import pytest
 from roost.controllers.contract.actions import EvictPod
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-from roost.controllers.placeholder_mover import moves
+from roost.controllers.placeholder_mover import moves, scheduler_model
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
+from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.runtime.watching import read_stateful_set
+from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from roost_core.release.reader import Reader
 from roost_core.scheduler.plugins import NEWEST_MINOR
+from roost_core.scheduler.profile import default_profile
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, MoverWorld, settled_world
 
@@ -323,3 +326,69 @@ def _settings(world: MoverWorld) -> MoverSettings:
     settings = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
     assert not read.faults
     return settings
+
+
+@pytest.mark.parametrize("minor", [35, 36, 37])
+def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
+    world = MoverWorld()
+    read = Reader()
+    profiles = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, minor)).profiles
+    assert len(profiles) > 3
+    assert {one.minor for one in profiles.values()} == {minor}
+    assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
+
+
+@pytest.mark.parametrize("gate", [True, False])
+def test_users_count_with_and_without_a_gate(gate: bool) -> None:
+    world = MoverWorld()
+    world.document["podClasses"]["user"]["imageGate"] = gate
+    settings = read_mover_settings(ReleaseDocument(Reader(), world.document, world.configuration, NEWEST_MINOR))
+    assert settings.user_classes == {"user"}
+
+
+def test_faults_of_the_settings_come_with_their_keys() -> None:
+    world = MoverWorld()
+    world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
+    world.document["placeholders"][0]["nodeSelector"] = {"pool": 7}
+    read = Reader()
+    read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
+    assert sorted(fault.key for fault in read.faults) == [
+        "placeholderMover.evictionsAMinute",
+        "placeholderMover.evictionsPerMinute",
+        "placeholderMover.flapSeconds",
+        "placeholders[0].nodeSelector.pool",
+    ]
+
+
+@pytest.mark.parametrize("component", ["puller", "popular-puller"])
+def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done(component: str) -> None:
+    world = settled_world()
+    world.document["imageGate"]["mode"] = "off"
+    labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": component}
+    world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
+    world.start_leader()
+    world.add_node("new", imaged=False)
+    assert world.marked_after(300) == ["old"]
+    world.pods.pop("jhub/pull")
+    assert world.marked_after(70) == ["new"]
+
+
+def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scheduler_model, "MAX_NEW_PODS", 10)
+    pods = {f"hub/p{index}": Pod(namespace="hub", name=f"p{index}", node_name="n") for index in range(25)}
+    snapshot = Snapshot("hub", "hub", {"n": Node(name="n")}, pods)
+    model = SchedulerModel()
+    assert [model.follow(snapshot) for _ in range(4)] == [False, False, True, True]
+
+
+@pytest.mark.parametrize(("minor", "expected"), [(34, Prediction.ELSEWHERE), (35, Prediction.TARGET)])
+def test_nothing_moves_to_one_of_two_equal_nodes_where_the_scheduler_picks_by_chance(
+    minor: int, expected: Prediction
+) -> None:
+    room = {"cpu": 4000, "memory": 2**33, "pods": 110}
+    nodes = {name: Node(name=name, allocatable=room, created=index) for index, name in enumerate("ab")}
+    pod = Pod(namespace="hub", name="p", node_name="b")
+    model = SchedulerModel()
+    model.follow(Snapshot("hub", "hub", nodes, {pod.key: pod}))
+    assert model.try_move(pod, "a", default_profile(minor)) is expected
+    assert model.try_move(pod, "none", default_profile(minor)) is Prediction.ELSEWHERE

@@ -1,11 +1,16 @@
-"""The home of a repository's builds: the ring, BinderHub's own terms, and the bound on load."""
+"""The home of a repository's builds: the ring, BinderHub's own terms, the bound on load, and builds sent lately."""
 
 import copy
+import dataclasses
+from dataclasses import replace
 
 import pytest
 
 from roost_core.objects.node import Node
+from roost_core.objects.selectors import Taint
+from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
+from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import (
     NAMESPACE,
     PREFERRED,
@@ -18,6 +23,7 @@ from tests.builders import (
     homes_of,
     node,
     node_terms,
+    patched,
     place,
     pod_terms,
     prefers_nodes,
@@ -28,7 +34,8 @@ from tests.builders import (
     user_pod,
 )
 from tests.unit.webhook.small_hub import FIVE, HERE, RING
-from webhook.facts import Facts
+from webhook.facts import Facts, Homes, PlacedPod
+from webhook.ledger import Ledger, unnamed
 
 FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 
@@ -173,3 +180,186 @@ def test_a_node_that_isnt_ready_is_cordoned_or_lacks_a_ready_builder_is_not_in_t
 ) -> None:
     placed = place(build_pod(), facts(first, *map(node, RING[1:]), builders=" ".join(builders)))
     assert [name for _, name in homes_of(placed)] == RING[1:4]
+
+
+TAINTED = (Taint("dedicated", "users", "NoSchedule"),)
+
+
+def burst(known: Facts, builds: int = 60) -> tuple[int, str]:
+    """How many builds of a burst, of ten repositories, went to their repository's first home, and their last note."""
+    desk, at_home, note = Desk(known=known), 0, ""
+    ring = {name for name, one in (known.nodes or {}).items() if not one.taints}
+    for index in range(builds):
+        repository = f"{REPOSITORY}-{index % 10}"
+        response = desk.answer(build_pod(repository, name=f"build-{index}"))
+        ((_, first), *_) = homes_of(patched(build_pod(repository), response))
+        at_home += first == rank_nodes(repository, ring)[0]
+        note = response["auditAnnotations"]["home"]
+    return at_home, note
+
+
+def test_nodes_that_a_build_may_not_use_dont_lower_the_bound() -> None:
+    usable = builder_nodes(10)
+    shut = [node(f"shut-{index}", taints=TAINTED) for index in range(20)]
+    names = " ".join(one.name for one in (*usable, *shut))
+    alone, _ = burst(facts(*usable, builders=names))
+    beside, note = burst(facts(*usable, *shut, builders=names))
+    assert beside == alone
+    assert alone / 60 >= 0.8
+    assert note.endswith(" of 10")
+
+
+def test_the_bound_follows_a_taint_that_comes_and_goes() -> None:
+    # Two usable nodes of five take 2 x 11 / 2 = 11 builds each, five take 5 each.
+    desk = Desk(known=FIVE)
+    nodes = FIVE.nodes
+    assert nodes is not None
+    away = {name: node(name, taints=TAINTED) for name in RING[2:]}
+    back = {name: node(name) for name in RING[2:]}
+    running = {f"{NAMESPACE}/b-{index}": RING[0] for index in range(10)}
+    for change, first in ((back, RING[1]), (away, RING[0]), (back, RING[1])):
+        nodes = nodes.updated(change)
+        desk.facts = replace(
+            facts(builders=" ".join(RING), builds=running), nodes=nodes, builder_nodes=FIVE.builder_nodes
+        )
+        assert homes_of(desk.place(build_pod()))[0][1] == first
+
+
+def homes_of_builds(desk: Desk, count: int, name: str = "build") -> list[str]:
+    """Where so many builds of one repository are sent, one after the other."""
+    return [homes_of(desk.place(build_pod(name=f"{name}-{index}")))[0][1] for index in range(count)]
+
+
+def test_a_burst_counts_before_the_watch_shows_it() -> None:
+    # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has room again.
+    expected = [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
+    assert homes_of_builds(Desk(known=FIVE), 11) == expected
+    desk, body = Desk(known=FIVE), build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    # Pods whose names are yet to be made are told apart.
+    assert [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)] == expected[:5]
+
+
+def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(3):
+        desk.place(build_pod(name=f"other-{index}"))
+    assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
+    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {f"{NAMESPACE}/build-1": RING[0]}
+    desk.reviewer.pod_seen(NAMESPACE, "other-2")
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+@pytest.mark.parametrize("own", RING[:2])
+def test_a_repeated_post_does_not_raise_the_bound_by_itself_nor_lower_its_nodes_load(own: str) -> None:
+    nodes = [RING[0]] * 4 + [RING[1]] * 2 + [RING[2]] * 3
+    builds = {f"{NAMESPACE}/other-{index}": node for index, node in enumerate(nodes)}
+    builds[f"{NAMESPACE}/build-1"] = own
+    # Nine others: with this one the bound is 2 x 10 / 5 = 4, which the first node has.
+    desk = Desk(known=facts(*builder_nodes(), builders=" ".join(RING), builds=builds))
+    assert homes_of(desk.place(build_pod()))[0][1] == RING[1]
+
+
+def test_a_dry_run_leaves_no_trace() -> None:
+    desk = Desk(known=FIVE)
+    for index in range(4):
+        desk.place(build_pod(name=f"build-{index}"), dryRun=True)
+    assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
+    assert all(is_dry_run for _, is_dry_run, _ in desk.outcomes[:-1])
+
+
+def test_what_the_watch_never_shows_is_forgotten_within_seconds_or_minutes_while_it_is_broken() -> None:
+    for known, later in ((FIVE, RING[0]), (dataclasses.replace(FIVE, shows_new_pods=False), RING[1])):
+        desk = Desk(known=known)
+        assert homes_of_builds(desk, 5)[4] == RING[1]
+        desk.now += REVIEWED.age_seconds + 0.1
+        assert homes_of_builds(desk, 1, "later") == [later]
+    # No doubt is cast.
+    desk.now += REVIEWED_UNSEEN.age_seconds
+    assert homes_of_builds(desk, 5, "next") == [RING[0]] * 4 + [RING[1]]
+
+
+@pytest.mark.slow
+def test_reviews_of_pods_that_never_come_move_no_home_once_it_is_seen() -> None:
+    desk = Desk(known=FIVE)
+    moved = 0
+    for second in range(600):
+        desk.now += 1
+        for index in range(5):
+            desk.answer(build_pod(name=f"made-up-{second}-{index}"))
+        real = desk.place(build_pod(name=f"asked-{second}"), dryRun=True)
+        moved += homes_of(real)[0][1] != RING[0]
+    assert 0 < moved <= REVIEWED.age_seconds
+
+
+def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:
+    desk = Desk(known=FIVE)
+    homes_of_builds(desk, 10, "made-up")
+    desk.now += REVIEWED.age_seconds + 0.1
+    for index in range(8):
+        desk.place(build_pod(name=f"real-{index}"))
+        desk.reviewer.pod_seen(NAMESPACE, f"real-{index}")
+    assert homes_of_builds(desk, 5) == [RING[0]] * 4 + [RING[1]]
+
+
+def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
+    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) = 6.
+    lost = {f"{NAMESPACE}/lost-{index}": "" for index in range(8)}
+    busy = {f"{NAMESPACE}/busy-{index}": RING[0] for index in range(4)}
+    assert homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[0][1] == RING[1]
+    both = facts(*builder_nodes(), builders=" ".join(RING), builds=busy | lost)
+    assert homes_of(place(build_pod(), both))[0][1] == RING[0]
+
+
+@pytest.mark.parametrize(("count", "remembered"), [(4096, 4096), (10_000, 0)])
+def test_as_many_decisions_as_are_remembered_count_until_the_watch_shows_them_and_after_a_flood_none(
+    count: int, remembered: int
+) -> None:
+    ledger = Ledger()
+    for index in range(count):
+        ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)
+    assert len(ledger._decisions) == 4096
+    assert ledger.is_trusted is bool(remembered)
+    assert ledger.total("build") == remembered
+    assert sum(ledger.load(PlacedPod("build", f"n{index}")) for index in range(3)) == remembered
+    ledger.follow(Homes({f"a/{index}": PlacedPod("build", "n0") for index in range(1000)}), 1.0)
+    assert ledger.total("build") == max(0, remembered - 1000)
+    ledger.follow(Homes(), 31.0)
+    assert ledger.total("build") == 0
+
+
+def test_a_review_that_began_with_earlier_facts_still_counts_what_they_do_not_show() -> None:
+    ledger, earlier = Ledger(), Homes()
+    pod = PlacedPod("build", "n0")
+    ledger.record("a/one", pod, 0.0)
+    later = earlier.updated({"a/one": pod})
+    ledger.see("a/one", later)
+    ledger.follow(earlier, 0.1)
+    assert ledger.load(pod) == ledger.total("build") == 1
+    ledger.follow(later, 0.2)
+    assert ledger.load(pod) == ledger.total("build") == 0
+
+
+def test_a_pod_whose_name_was_made_counts_once_when_the_watch_shows_it() -> None:
+    desk = Desk(known=FIVE)
+    body = build_pod()
+    body["metadata"] |= {"name": None, "generateName": "build-"}
+    for index in range(3):
+        desk.place(body, uid=f"uid-{index}")
+    shown = {f"{NAMESPACE}/build-x7k2{index}": RING[0] for index in range(3)}
+    desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
+    assert homes_of(desk.place(build_pod(name="fourth")))[0][1] == RING[0]
+    assert homes_of(desk.place(build_pod(name="fifth")))[0][1] == RING[1]
+
+
+def test_pods_that_were_there_before_are_not_taken_for_one_whose_name_was_made_since() -> None:
+    ledger, before = Ledger(), Homes({"a/build-abcde": PlacedPod("build", "n0")})
+    ledger.follow(before, 0.0)
+    ledger.record(f"a/{unnamed('build-', 'uid')}", PlacedPod("build", "n1"), 0.0)
+    ledger.follow(before.updated({"a/other-abcde": PlacedPod("build", "n0")}), 0.1)
+    assert ledger.total("build") == 1
+    ledger.follow(before.updated({"a/build-fghij": PlacedPod("build", "n1")}), 0.2)
+    assert ledger.total("build") == 0

@@ -1,4 +1,4 @@
-"""What each request gets; nothing that is sent or that a handler does becomes a 5xx."""
+"""What each request gets, and what no connection may exceed; nothing that is sent or done becomes a 5xx."""
 
 import asyncio
 import logging
@@ -11,14 +11,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_core.http.ops_server import OpsServer
-from roost_core.http.server import Connection, Server, bind, call_wsgi
+from roost_core.http import server as http
+from roost_core.http.ops_server import IDLE_SECONDS, OpsServer
+from roost_core.http.server import (
+    HEADER_BYTES,
+    MAX_HEADERS,
+    MAX_PIPELINED,
+    REQUEST_SECONDS,
+    Connection,
+    Server,
+    bind,
+    call_wsgi,
+)
 from roost_core.kube import logs
 from roost_core.kube.readiness import ReadyVerdict, check_all
 from tests.builders import build_pod, facts, placeholder_pod, review, settings, user_pod
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.review import Answer, Reviewer
-from webhook.serving import create_app
+from webhook.serving import Pulse, create_app
 
 Headers = dict[bytes, bytes]
 
@@ -183,3 +193,136 @@ def test_a_log_line_stays_one_line_whatever_it_holds() -> None:
     record = logging.LogRecord("name", logging.INFO, "file", 1, "one\ntwo\x1b[31m", None, None)
     assert "\n" not in logs.OneLineFormatter().format(record)
     assert "\x1b" not in logs.OneLineFormatter().format(record)
+
+
+CHUNKED = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+class Wire(FakeTransport):
+    """A transport that also ends at once, and that may have an answer which nobody reads."""
+
+    unread_bytes = 0
+
+    def abort(self) -> None:
+        self.close()
+
+    def get_write_buffer_size(self) -> int:
+        return self.unread_bytes
+
+
+class Connections:
+    """Connections of one server. To be made inside a loop."""
+
+    def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES) -> None:
+        self.server = Server(
+            create_app(admission().review),
+            max_connections=16,
+            max_body_bytes=MAX_BODY_BYTES,
+            max_held_bytes=max_held_bytes,
+        )
+
+    def connect(self, *sent: bytes) -> tuple[Connection, Wire]:
+        connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()
+        self.server.connections.add(connection)
+        connection.connection_made(wire)
+        for data in sent:
+            connection.data_received(data)
+        return connection, wire
+
+
+def run(**how: int) -> Callable[[Callable[[Connections], None]], None]:
+    """Play a scene inside a loop."""
+
+    def play(scene: Callable[[Connections], None]) -> None:
+        async def inside() -> None:
+            scene(Connections(**how))
+
+        asyncio.run(inside())
+
+    return play
+
+
+def test_an_answer_that_nobody_reads_ends_the_connection_and_an_idle_one_ends_as_soon_as_the_server_says() -> None:
+    @run()
+    def scene(desk: Connections) -> None:
+        connection, wire = desk.connect(request(review(user_pod()), closes=False))
+        wire.unread_bytes = 10
+        desk.server.sweep(connection.since + REQUEST_SECONDS + 1)
+        assert wire.is_closing()
+        idle, wire = desk.connect()
+        desk.server.keep_alive_seconds = IDLE_SECONDS
+        desk.server.sweep(idle.since + IDLE_SECONDS - 1)
+        assert not wire.is_closing()
+        desk.server.sweep(idle.since + IDLE_SECONDS + 1)
+        assert wire.is_closing()
+
+
+@pytest.mark.parametrize(
+    ("sent", "answers"),
+    [
+        (b"GET / HTTP/1.1\r\n" + b"a:\r\n" * (MAX_HEADERS + 1) + b"\r\n", [b"400"]),
+        (b"GET / HTTP/1.1\r\na: " + b"b" * HEADER_BYTES + b"\r\n\r\n", [b"400"]),
+        (b"GET /" + b"b" * HEADER_BYTES + b" HTTP/1.1\r\n\r\n", [b"400"]),
+        (CHUNKED + b"0\r\n" + b"a:\r\n" * (MAX_HEADERS + 1) + b"\r\n", [b"400"]),
+        (b"GET / HTTP/1.1\r\n\r\n" * 50, [b"404"] * MAX_PIPELINED + [b"400"]),
+    ],
+    ids=["many headers", "a long header", "a long path", "many trailers", "many requests"],
+)
+def test_what_is_more_than_any_request_is_refused_at_once(sent: bytes, answers: list[bytes]) -> None:
+    @run()
+    def scene(desk: Connections) -> None:
+        _, wire = desk.connect(sent)
+        assert wire.is_closing()
+        assert re.findall(rb"HTTP/1.1 (\d+)", wire.written) == answers
+
+
+def test_trailers_without_end_close_the_connection() -> None:
+    @run()
+    def scene(desk: Connections) -> None:
+        connection, wire = desk.connect(CHUNKED + b"1\r\na\r\n0\r\na: ")
+        for _ in range(HEADER_BYTES // 1000 + 1):
+            assert not wire.is_closing()
+            connection.data_received(b"b" * 1000)
+        assert wire.is_closing()
+
+
+def test_a_client_that_asks_before_it_sends_is_told_to_go_on() -> None:
+    head, _, body = request(review(user_pod())).partition(b"\r\n\r\n")
+
+    @run()
+    def scene(desk: Connections) -> None:
+        connection, wire = desk.connect(head + b"\r\nExpect: 100-continue\r\n\r\n")
+        assert wire.written == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.data_received(body)
+        assert b"HTTP/1.1 200 OK\r\n" in wire.written
+
+
+def test_bytes_held_are_bounded_and_the_one_that_dawdles_most_is_cut() -> None:
+    @run(max_held_bytes=20_000)
+    def scene(desk: Connections) -> None:
+        first, slow = desk.connect(request(review(user_pod()))[:-10])
+        first.since -= 5
+        for _ in range(50):
+            _, last = desk.connect(request(b"x" * 3000)[:2500])
+            assert desk.server.held_bytes <= 20_000
+        assert slow.is_closing()
+        assert not last.is_closing()
+        for connection in list(desk.server.connections):
+            connection.connection_lost(None)
+        assert desk.server.held_bytes == 0
+        # A request that was cut for what it holds isn't answered.
+        _, wire = desk.connect(request(b"x" * 30_000))
+        assert wire.is_closing()
+        assert wire.written == b""
+        assert desk.server.held_bytes == 0
+
+
+def test_a_loop_that_turned_lately_is_alive_and_one_that_did_not_is_not() -> None:
+    now = [0.0]
+    pulse = Pulse(lambda: now[0])
+    now[0] = 29.0
+    assert pulse.is_beating()
+    now[0] = 31.0
+    assert not pulse.is_beating()
+    pulse.beat()
+    assert pulse.is_beating()
