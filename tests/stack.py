@@ -26,6 +26,7 @@ from tests.builders import without_mover_times
 from tests.harness.api import ApiError
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
+from tests.harness.life import Started
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process
 from tests.harness.scheduler import Scheduler, start_scheduler
@@ -141,7 +142,7 @@ class Controllers(Replica):
         )
 
 
-class Stack:
+class Stack(Started):
     """Roost for one hub on a test cluster.
 
     values: what differs from the defaults. Nodes, builder pods and the like are the test's own affair.
@@ -231,12 +232,6 @@ class Stack:
                 "delete", "--ignore-not-found", "--wait=false", "-f", "-", input=yaml.safe_dump_all(self.manifests)
             )
         self._stack.close()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     # What is rendered
 

@@ -7,6 +7,8 @@ own); whoever creates them leaves those out.
 from random import Random
 from typing import Any, NamedTuple
 
+from tests.builders import PREFERRED, REQUIRED
+
 Object = dict[str, Any]
 
 MIB = 1024**2
@@ -20,6 +22,8 @@ ZONE = "topology.kubernetes.io/zone"
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (a pod's hostIP; nothing is bound here)
 GPU = "example.com/gpu"
 STATEFUL_SET = "placeholders"
+OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": STATEFUL_SET, "uid": "u", "controller": True}
+PORT = {"port": 80}
 RUNTIME_CLASS = "heavy"
 # Name, value and whether such pods pre-empt.
 PRIORITIES = (("low", -10, True), ("lower", -20, True), ("middle", 5, True), ("high", 100, True), ("meek", 200, False))
@@ -60,8 +64,6 @@ MOODS = (
 
 
 class Drawing:
-    """One cluster's chance."""
-
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
         self.mood = MOODS[seed % len(MOODS)]
@@ -162,14 +164,7 @@ class Drawing:
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
         metadata: Object = {"name": name, "namespace": self.one(list(self.namespaces)), "labels": self.labels()}
         if self.happens(0.2):
-            owner = {
-                "apiVersion": "apps/v1",
-                "kind": "StatefulSet",
-                "name": STATEFUL_SET,
-                "uid": "u",
-                "controller": True,
-            }
-            metadata["ownerReferences"] = [owner]
+            metadata["ownerReferences"] = [OWNER]
         return {"metadata": metadata, "spec": spec}
 
     def _priority(self, *, at_first: bool) -> str:
@@ -179,11 +174,8 @@ class Drawing:
     def _plain_pod(self, name: str, scheduler_name: str) -> Object:
         """One without any wish, for which many nodes are equal."""
         requests = {"cpu": "100m", "memory": "64Mi"}
-        spec: Object = {
-            "schedulerName": scheduler_name,
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "c", "image": "absent:1", "resources": {"requests": requests}}],
-        }
+        containers = [{"name": "c", "image": "absent:1", "resources": {"requests": requests}}]
+        spec = {"schedulerName": scheduler_name, "terminationGracePeriodSeconds": 0, "containers": containers}
         return {"metadata": {"name": name, "namespace": "world-one"}, "spec": spec}
 
     def labels(self) -> dict[str, str]:
@@ -193,13 +185,9 @@ class Drawing:
         return {key: value for key, value in items.items() if self.happens(probability)}
 
     def _container(self, name: str) -> Object:
-        requests = self._pick(
-            {
-                "cpu": self.one(["50m", "100m", "0.25", "1", "1500m", "0", "333m"]),
-                "memory": self.one(["64Mi", "200M", "1Gi", "2.5Gi", "0", "123456789"]),
-            },
-            0.7,
-        )
+        cpu = self.one(["50m", "100m", "0.25", "1", "1500m", "0", "333m"])
+        memory = self.one(["64Mi", "200M", "1Gi", "2.5Gi", "0", "123456789"])
+        requests = self._pick({"cpu": cpu, "memory": memory}, 0.7)
         if self.happens(0.1):
             requests["ephemeral-storage"] = self.one(["1Gi", "40Gi"])
         limits = {GPU: self.one(["0", "1", "2"])} if self.happens(0.1) else {}
@@ -209,11 +197,8 @@ class Drawing:
             "resources": {"requests": {**requests, **limits}, "limits": limits},
         }
         if self.happens(0.12):
-            port: Object = {
-                "containerPort": 80,
-                "hostPort": self.one([8080, 8081]),
-                "protocol": self.one(["TCP", "UDP"]),
-            }
+            number, protocol = self.one([8080, 8081]), self.one(["TCP", "UDP"])
+            port: Object = {"containerPort": 80, "hostPort": number, "protocol": protocol}
             if self.happens(0.4):
                 port["hostIP"] = self.one(["127.0.0.1", "127.0.0.2", ALL_ADDRESSES])
             container["ports"] = [port]
@@ -246,9 +231,9 @@ class Drawing:
         node: Object = {}
         if self.hinders(0.2):
             terms = [self._node_term() for _ in range(self.one([1, 1, 2]))]
-            node["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
+            node[REQUIRED] = {"nodeSelectorTerms": terms}
         if self.happens(0.35):
-            node["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            node[PREFERRED] = [
                 {"weight": self.number(1, 100), "preference": self._node_term()} for _ in range(self.number(1, 3))
             ]
         if node:
@@ -256,11 +241,9 @@ class Drawing:
         for kind, required in (("podAffinity", 0.1), ("podAntiAffinity", 0.12)):
             of_kind: Object = {}
             if self.hinders(required):
-                of_kind["requiredDuringSchedulingIgnoredDuringExecution"] = [
-                    self._pod_term() for _ in range(self.one([1, 1, 2]))
-                ]
+                of_kind[REQUIRED] = [self._pod_term() for _ in range(self.one([1, 1, 2]))]
             if self.happens(0.3):
-                of_kind["preferredDuringSchedulingIgnoredDuringExecution"] = [
+                of_kind[PREFERRED] = [
                     {"weight": self.number(1, 100), "podAffinityTerm": self._pod_term()}
                     for _ in range(self.one([1, 2]))
                 ]
@@ -294,9 +277,8 @@ class Drawing:
         if self.happens(0.25):
             term["namespaces"] = self.some(self.namespaces, 2) or ["world-one"]
         if self.happens(0.25):
-            term["namespaceSelector"] = self.one(
-                [{}, {"matchLabels": {"team": self.one(TEAMS)}}, {"matchLabels": {"no": "ne"}}]
-            )
+            team = {"matchLabels": {"team": self.one(TEAMS)}}
+            term["namespaceSelector"] = self.one([{}, team, {"matchLabels": {"no": "ne"}}])
         return term
 
     def _label_selector(self) -> Object:
@@ -337,64 +319,40 @@ class Drawing:
 
     def budgets(self) -> list[tuple[Object, int]]:
         """PodDisruptionBudgets, each with the disruptions that its status allows."""
-        return [
-            (
-                {
-                    "apiVersion": "policy/v1",
-                    "kind": "PodDisruptionBudget",
-                    "metadata": {"name": f"budget-{index}", "namespace": self.one(list(self.namespaces))},
-                    "spec": {"minAvailable": 1, "selector": self._label_selector()},
-                },
-                self.number(0, 2),
-            )
-            for index in range(self.number(1, 4))
-        ]
+        found = []
+        for index in range(self.number(1, 4)):
+            namespace = self.one(list(self.namespaces))
+            spec = {"minAvailable": 1, "selector": self._label_selector()}
+            body = manifest("policy/v1", "PodDisruptionBudget", f"budget-{index}", namespace, spec=spec)
+            found.append((body, self.number(0, 2)))
+        return found
 
     def services(self) -> list[Object]:
         return [
-            {
-                "apiVersion": "v1",
-                "kind": "Service",
-                "metadata": {"name": f"service-{app}", "namespace": namespace},
-                "spec": {"selector": {"app": app}, "ports": [{"port": 80}]},
-            }
+            manifest("v1", "Service", f"service-{app}", namespace, spec={"selector": {"app": app}, "ports": [PORT]})
             for namespace in self.namespaces
             for app in self.some(APPS, 1)
         ]
 
     def stateful_set(self, namespace: str) -> Object:
         labels = {"app": self.one(APPS)}
-        return {
-            "apiVersion": "apps/v1",
-            "kind": "StatefulSet",
-            "metadata": {"name": STATEFUL_SET, "namespace": namespace},
-            "spec": {
-                "selector": {"matchLabels": labels},
-                "serviceName": STATEFUL_SET,
-                "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}},
-            },
-        }
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+        spec = {"selector": {"matchLabels": labels}, "serviceName": STATEFUL_SET, "template": template}
+        return manifest("apps/v1", "StatefulSet", STATEFUL_SET, namespace, spec=spec)
+
+
+def manifest(version: str, kind: str, name: str, namespace: str = "", **body: Any) -> Object:
+    metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
 
 
 def cluster_wide() -> list[Object]:
-    """Priority classes and the runtime class that drawn pods name."""
-    found: list[Object] = [
-        {
-            "apiVersion": "scheduling.k8s.io/v1",
-            "kind": "PriorityClass",
-            "metadata": {"name": name},
-            "value": value,
-            "preemptionPolicy": "PreemptLowerPriority" if preempts else "Never",
-        }
-        for name, value, preempts in PRIORITIES
+    overhead = {"podFixed": {"cpu": "120m", "memory": "77Mi"}}
+    policies = {True: "PreemptLowerPriority", False: "Never"}
+    return [
+        *(
+            manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy=policies[preempts])
+            for name, value, preempts in PRIORITIES
+        ),
+        manifest("node.k8s.io/v1", "RuntimeClass", RUNTIME_CLASS, handler=RUNTIME_CLASS, overhead=overhead),
     ]
-    found.append(
-        {
-            "apiVersion": "node.k8s.io/v1",
-            "kind": "RuntimeClass",
-            "metadata": {"name": RUNTIME_CLASS},
-            "handler": RUNTIME_CLASS,
-            "overhead": {"podFixed": {"cpu": "120m", "memory": "77Mi"}},
-        }
-    )
-    return found

@@ -53,7 +53,6 @@ class InstalledRelease(Stack):
         self.controllers[0].wait_leading()
 
     def end_programs(self) -> None:
-        """End all of them, as pods end that are replaced."""
         for replica in (*self.recorders, *self.controllers):
             if replica.process.exit_code is None:
                 replica.process.stop(grace_seconds=READY_SECONDS)
@@ -69,7 +68,6 @@ class InstalledRelease(Stack):
             self._mounting.join()
 
     def objects(self, version: str, resource: str) -> list[Object]:
-        """The release's objects of one kind, as they are stored: `apps/v1`, `deployments`."""
         group = "api" if version == "v1" else "apis"
         return self.cluster.api.list(
             f"/{group}/{version}/namespaces/{self.namespace}/{resource}",

@@ -57,7 +57,6 @@ def leftovers(api: Api, namespace: str, keep: frozenset[str] = frozenset()) -> l
 
 
 def _where(item: object, text: str, path: str = "") -> str:
-    """Paths within an object whose key or value holds a text."""
     if isinstance(item, dict):
         parts = [f"{path}.{key}" for key in item if text in key]
         parts += [_where(value, text, f"{path}.{key}") for key, value in item.items()]

@@ -23,7 +23,6 @@ DAY = 86400.0
 
 
 def make_leaf() -> Certificate:
-    """A leaf for loopback from a CA of its own."""
     return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
 
 
@@ -46,7 +45,6 @@ class LoneWebhook:
         self._connections: list[ssl.SSLSocket] = []
 
     def use_leaf(self, leaf: Certificate) -> None:
-        """Write another pair, as a renewal does."""
         (self.folder / "tls.crt").write_bytes(leaf.certificate_pem)
         (self.folder / "tls.key").write_bytes(leaf.key_pem)
 
@@ -108,7 +106,6 @@ class LoneWebhook:
         return connection
 
     def client(self, certificate: Path | None = None) -> http.client.HTTPConnection:
-        """A kept-alive HTTP connection."""
         connection = http.client.HTTPConnection(LOOPBACK, self.port, timeout=30)
         connection.sock = self.connect(certificate)
         return connection

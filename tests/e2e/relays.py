@@ -46,7 +46,6 @@ class Relay:
         raise NotImplementedError
 
     def cut(self) -> None:
-        """Reset all connections; new ones are taken."""
         with self._lock:
             ends, self._ends = self._ends, set()
         for end in ends:

@@ -50,8 +50,6 @@ WAIT_SECONDS = 60.0
 
 
 class Entry(NamedTuple):
-    """One line of the scheduler's log."""
-
     message: str
     fields: Mapping[str, str]
 
@@ -74,7 +72,6 @@ class Log:
         del self._entries[:]
 
     def wait(self, *messages: str, **fields: str) -> Entry:
-        """The first entry since `forget` with one of these messages and these fields."""
         deadline = time.monotonic() + WAIT_SECONDS
         seen = 0
         while True:
@@ -96,7 +93,6 @@ class Log:
             time.sleep(0.002)
 
     def all(self, *messages: str, **fields: str) -> list[Entry]:
-        """All entries since `forget` with one of these messages and these fields."""
         self._read()
         return [
             entry
@@ -123,8 +119,6 @@ def _unquoted(text: str) -> str:
 
 @dataclass
 class Tally:
-    """What was compared, over all worlds."""
-
     pods: int = 0
     score_rows: int = 0
     rejected_rows: int = 0
@@ -167,7 +161,6 @@ class World:
         self._waiting: tuple[Object, Pod, int] | None = None
 
     def run(self, pods: int = PODS_PER_WORLD) -> None:
-        """Set the cluster up, start the scheduler, and compare pod after pod."""
         self._set_up()
         flags = [*self._flags, "--v=3", "--vmodule=schedule_one=10,eventhandlers=4"]
         with start_scheduler(self._cluster, self._configuration, flags=flags) as scheduler:

@@ -4,7 +4,7 @@ import contextlib
 import itertools
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from tests.harness.api import ApiError
@@ -12,25 +12,41 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 
 Object = dict[str, Any]
-PAUSE_SECONDS = 0.05
-THREADS = 2
 # Promise 8.
 LATER_SECONDS = 30.0
 
 
 class Storm:
-    """`with Storm(cluster, namespace, image) as storm: ...; storm.check()` once nothing more happens."""
+    """`with Storm(cluster, namespace, image) as storm: ...; storm.check()` once nothing more happens.
 
-    def __init__(self, cluster: ControlPlane, namespace: str, image: str) -> None:
+    body: the pod, for a small one of a user's. tried: pods aren't stored (dry runs), and this must be true of each.
+    """
+
+    def __init__(
+        self,
+        cluster: ControlPlane,
+        namespace: str,
+        image: str = "image",
+        *,
+        body: Object | None = None,
+        tried: Callable[[Object], bool] | None = None,
+        threads: int = 2,
+        pause_seconds: float = 0.05,
+    ) -> None:
+        container = {"name": "notebook", "image": image, "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}}}
+        metadata = {"labels": {"component": "singleuser-server"}}
+        spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+        self._body = body or {"metadata": metadata, "spec": spec}
         self._cluster = cluster
         self._namespace = namespace
-        self._image = image
+        self._tried = tried
+        self._pause_seconds = pause_seconds
         self._over = threading.Event()
         # Set: pods are posted.
         self._blows = threading.Event()
         self._blows.set()
         self._numbers = itertools.count()
-        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(THREADS)]
+        self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
         self.pods: list[Object] = []
         self.refused: list[str] = []
         self.slowest_seconds = 0.0
@@ -51,18 +67,16 @@ class Storm:
     def lull(self) -> Iterator[None]:
         """A time without an API server, which users need whether Roost is there or not."""
         self._blows.clear()
-        time.sleep(4 * PAUSE_SECONDS)
+        time.sleep(4 * self._pause_seconds)
         yield
         self._blows.set()
 
     def wait_for_more(self, number: int = 20) -> list[Object]:
-        """Return the next pods, as they were admitted."""
         before = len(self.pods)
         wait_until(lambda: len(self.pods) >= before + number, 30, f"{number} more users", explain=lambda: self.refused)
         return self.pods[before:]
 
     def check(self) -> None:
-        """Nobody was refused, and all have a node."""
         assert self.refused == []
 
         def waiting() -> dict[str, object]:
@@ -76,15 +90,22 @@ class Storm:
         wait_until(lambda: not waiting(), LATER_SECONDS, "all users to have a node", explain=waiting)
 
     def _work(self) -> None:
-        while not self._over.wait(PAUSE_SECONDS):
+        how = {} if self._tried is None else {"dryRun": "All"}
+        while not self._over.wait(self._pause_seconds):
             self._blows.wait()
-            resources = {"requests": {"cpu": "10m", "memory": "1Mi"}}
-            container = {"name": "notebook", "image": self._image, "resources": resources}
-            metadata = {"name": f"storm-{next(self._numbers)}", "labels": {"component": "singleuser-server"}}
-            spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
-            began = time.monotonic()
+            name, began = f"storm-{next(self._numbers)}", time.monotonic()
+            body = {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                **self._body,
+                "metadata": {**self._body["metadata"], "name": name},
+            }
             try:
-                self.pods.append(self._cluster.create_pod({"metadata": metadata, "spec": spec}, self._namespace))
+                pod = self._cluster.api.create(body, self._namespace, **how)
             except (ApiError, OSError) as error:
-                self.refused.append(f"{metadata['name']}: {error}")
+                self.refused.append(f"{name}: {error}")
+            else:
+                self.pods.append(pod)
+                if self._tried is not None and not self._tried(pod):
+                    self.refused.append(f"{name}: admitted as {pod['spec']}")
             self.slowest_seconds = max(self.slowest_seconds, time.monotonic() - began)

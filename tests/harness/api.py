@@ -24,8 +24,6 @@ REQUEST_TIMEOUT_SECONDS = 60.0
 
 
 class ApiError(RuntimeError):
-    """The API server refused a request."""
-
     def __init__(self, status: int, method: str, path: str, body: bytes) -> None:
         self.status = status
         try:
@@ -87,7 +85,6 @@ class Api:
         return self.request("GET", path, query=query)
 
     def find(self, path: str) -> Object | None:
-        """Like `get`; None when there is no such object."""
         with absent_is_fine():
             return self.get(path)
         return None
@@ -150,7 +147,6 @@ class Api:
     # Connections
 
     def close(self) -> None:
-        """Close the connections of all threads."""
         with self._lock:
             connections, self._connections = self._connections, []
         for connection in connections:
@@ -211,7 +207,6 @@ class Watch:
             self._forget()
 
     def close(self) -> None:
-        """End it; a thread that is reading from it sees its end."""
         self._is_closed = True
         sock = self._connection.sock
         if sock is not None:
@@ -230,7 +225,6 @@ class Watch:
 
 @contextlib.contextmanager
 def absent_is_fine() -> Iterator[None]:
-    """Swallow the API server's 404."""
     try:
         yield
     except ApiError as error:

@@ -85,6 +85,13 @@ def _containerd(name: str) -> Program:
     return Program(name, "containerd", f"{module}/cmd/{name}", module, (f"{module}/version.Version={{version}}",))
 
 
+def _pinned(name: str, module: str, path: str, *variables: str, module_files: tuple[str, ...] = ()) -> Program:
+    """A program of a module, in a folder of its own name here."""
+    return Program(name, name, f"{module}/{path}", module, variables, module_files=module_files)
+
+
+KUBELET = "k8s.io/kubernetes/cmd/kubelet"
+HELM_3, ACTIONLINT, KARPENTER = "helm.sh/helm/v3", "github.com/rhysd/actionlint", "sigs.k8s.io/karpenter"
 # In the order in which they are built: first what most tests need.
 PROGRAMS: dict[str, Program] = {
     program.name: program
@@ -96,64 +103,35 @@ PROGRAMS: dict[str, Program] = {
         # Debian 12's is 3.4: without --socket-reuse-port, and too old for lists from the API server's cache.
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
         # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would rebuild all of that.
-        Program(
-            "kubelet",
-            "kubelet",
-            "k8s.io/kubernetes/cmd/kubelet",
-            "k8s.io/kubernetes",
-            KUBERNETES_VARIABLES,
-            for_each_minor=True,
-        ),
+        Program("kubelet", "kubelet", KUBELET, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor=True),
         _containerd("containerd"),
         _containerd("containerd-shim-runc-v2"),
         _containerd("ctr"),
         Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
         Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
-        Program(
-            "helm",
-            "helm",
-            "helm.sh/helm/v4/cmd/helm",
-            "helm.sh/helm/v4",
-            ("helm.sh/helm/v4/internal/version.version={version}",),
-        ),
-        Program(
+        _pinned("helm", "helm.sh/helm/v4", "cmd/helm", "helm.sh/helm/v4/internal/version.version={version}"),
+        _pinned(
             "helm3",
-            "helm3",
-            "helm.sh/helm/v3/cmd/helm",
-            "helm.sh/helm/v3",
-            (
-                "helm.sh/helm/v3/internal/version.version={version}",
-                # As helm's own Makefile does: else `helm template` believes in a cluster of v1.20.
-                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMajor=1",
-                "helm.sh/helm/v3/pkg/chartutil.k8sVersionMinor={client_go_minor}",
-                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMajor=1",
-                "helm.sh/helm/v3/pkg/lint/rules.k8sVersionMinor={client_go_minor}",
-            ),
+            HELM_3,
+            "cmd/helm",
+            f"{HELM_3}/internal/version.version={{version}}",
+            # As helm's own Makefile does: else `helm template` believes in a cluster of v1.20.
+            f"{HELM_3}/pkg/chartutil.k8sVersionMajor=1",
+            f"{HELM_3}/pkg/chartutil.k8sVersionMinor={{client_go_minor}}",
+            f"{HELM_3}/pkg/lint/rules.k8sVersionMajor=1",
+            f"{HELM_3}/pkg/lint/rules.k8sVersionMinor={{client_go_minor}}",
         ),
-        Program(
-            "kubeconform",
-            "kubeconform",
-            "github.com/yannh/kubeconform/cmd/kubeconform",
-            "github.com/yannh/kubeconform",
-            ("main.version={version}",),
-        ),
-        Program(
-            "actionlint",
-            "actionlint",
-            "github.com/rhysd/actionlint/cmd/actionlint",
-            "github.com/rhysd/actionlint",
-            ("github.com/rhysd/actionlint.version={version}",),
-        ),
+        _pinned("kubeconform", "github.com/yannh/kubeconform", "cmd/kubeconform", "main.version={version}"),
+        _pinned("actionlint", ACTIONLINT, "cmd/actionlint", f"{ACTIONLINT}.version={{version}}"),
         # With the cloud provider whose machines are Node objects only.
-        Program(
+        _pinned(
             "karpenter",
-            "karpenter",
-            "sigs.k8s.io/karpenter/kwok",
-            "sigs.k8s.io/karpenter",
-            ("sigs.k8s.io/karpenter/pkg/operator.Version={version}",),
+            KARPENTER,
+            "kwok",
+            f"{KARPENTER}/pkg/operator.Version={{version}}",
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
-        Program("descheduler", "descheduler", "sigs.k8s.io/descheduler/cmd/descheduler", "sigs.k8s.io/descheduler"),
+        _pinned("descheduler", "sigs.k8s.io/descheduler", "cmd/descheduler"),
         # Argo CD's engine and Flux's libraries, on the control plane's own versions of what both stand on: nine in ten
         # of its packages are compiled already.
         Program("gitops", "gitops", ".", GITOPS_ENGINE, sources=("main.go", "argo.go", "flux.go")),
@@ -168,8 +146,6 @@ PACKAGED = {
 REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
 # What `make test` needs of the oldest minor.
 CONTROL_PLANE = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
-# From KUBEBUILDER_ASSETS we take what controller-runtime's envtest keeps there.
-ASSETS = ("etcd", "kube-apiserver", "kubectl")
 
 
 def cache_root() -> Path:
@@ -178,7 +154,6 @@ def cache_root() -> Path:
 
 
 def cached_path(name: str, minor: str = NEWEST_MINOR) -> Path:
-    """Where the program lies once it's built or unpacked."""
     if name in PACKAGED:
         return cache_root() / "bin" / f"{name}-debian"
     program, version = _known(name, minor), _known(name, minor).version(minor)
@@ -186,14 +161,14 @@ def cached_path(name: str, minor: str = NEWEST_MINOR) -> Path:
 
 
 def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
-    """Path of a program ready to run: from KUBEBUILDER_ASSETS, from the cache, or built or unpacked now.
+    """Path of a program ready to run: from the cache, or built or unpacked now.
 
     minor: the Kubernetes minor; programs that aren't Kubernetes' own have one version for all.
     Raises HarnessUnavailableError when it can't be had here, BuildError when its build fails.
     """
     if name in PACKAGED:
         return _unpacked(name)
-    return _from_assets(name, minor) or _built(name, minor)
+    return _built(name, minor)
 
 
 def ensure_module_files(name: str, minor: str = NEWEST_MINOR) -> Path:
@@ -255,22 +230,6 @@ def _hash_of_inputs(program: Program, minor: str) -> str:
         *((mod_file.parent / source).read_bytes() for source in program.sources),
     )
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:12]
-
-
-def _from_assets(name: str, minor: str) -> Path | None:
-    folder = os.environ.get("KUBEBUILDER_ASSETS")
-    if not folder or name not in ASSETS:
-        return None
-    candidate = Path(folder) / name
-    if not os.access(candidate, os.X_OK):
-        return None
-    if name == "etcd":
-        return candidate  # any etcd that envtest ships serves every minor
-    asked = [str(candidate), "version", "--client"] if name == "kubectl" else [str(candidate), "--version"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-    # Another minor would quietly test something else than was asked for; of kubectl any that we support will do.
-    fitting = MINORS if name == "kubectl" else (minor,)
-    return candidate if any(f"v{fit}." in said for fit in fitting) else None
 
 
 def _built(name: str, minor: str) -> Path:
@@ -358,7 +317,6 @@ def _files_of(target: Path) -> Path:
 
 
 def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path, folder: Path) -> None:
-    """Copy the program's `module_files` from Go's module cache into `folder`, whole or not at all."""
     asked = [str(go), "list", "-m", f"-modfile={mod_file.name}", "-f", "{{.Dir}}", program.module]
     said = subprocess.run(
         asked, cwd=mod_file.parent, capture_output=True, text=True, check=False, env=_go_environment()

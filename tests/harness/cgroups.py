@@ -36,7 +36,6 @@ def make_group() -> str:
 
 
 def remove_group(name: str) -> None:
-    """Kill what is left in a group, and remove it."""
     folders = [hierarchy / name for hierarchy in hierarchies()]
 
     def is_gone() -> bool:
@@ -48,7 +47,6 @@ def remove_group(name: str) -> None:
 
 
 def sweep_dead_groups() -> None:
-    """Remove the groups of test runs that are dead."""
     for name in left_groups():
         owner = name.removeprefix(PREFIX).partition("-")[0]
         if owner.isdigit() and not is_alive(int(owner)):

@@ -119,7 +119,6 @@ class ControlPlane:
 
     @property
     def server(self) -> str:
-        """https://127.0.0.1:PORT."""
         return f"https://{LOOPBACK}:{self._port.number}"
 
     @property
@@ -143,13 +142,11 @@ class ControlPlane:
         return done.stdout
 
     def api_as(self, token: str) -> Api:
-        """Raw requests as the user of a token; closed when the cluster stops."""
         api = Api(self.server, token, str(self.ca_path))
         self._stack.callback(api.close)
         return api
 
     def service_account_token(self, namespace: str, name: str) -> str:
-        """A token of a ServiceAccount that exists, for a day."""
         request = {
             "apiVersion": "authentication.k8s.io/v1",
             "kind": "TokenRequest",
@@ -159,12 +156,10 @@ class ControlPlane:
         return str(self.api.request("POST", path, request)["status"]["token"])
 
     def service_account_kubeconfig(self, namespace: str, name: str) -> Path:
-        """A kubeconfig with which a program runs as that ServiceAccount, for a day."""
         token = self.service_account_token(namespace, name)
         return self.write_kubeconfig(token, namespace=namespace, label=f"{namespace}-{name}")
 
     def write_kubeconfig(self, token: str, *, namespace: str = "default", label: str = "user") -> Path:
-        """A kubeconfig file for the user of a token."""
         ca = base64.b64encode(self.ca_path.read_bytes()).decode()
         config = {
             "apiVersion": "v1",
@@ -199,16 +194,12 @@ class ControlPlane:
         return name
 
     def create_pod(self, manifest: Mapping[str, Any], namespace: str | None = None) -> Object:
-        """Create a pod from `metadata` and `spec`; the rest is filled in."""
         return self.api.create({"apiVersion": "v1", "kind": "Pod", **manifest}, namespace)
 
     def pod(self, name: str, namespace: str = "default") -> Object:
-        """A pod as it stands."""
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def wait_for_pod_node(self, name: str, namespace: str = "default", timeout_seconds: float = 30.0) -> str:
-        """Wait until a scheduler has bound the pod; returns the node's name."""
-
         def has_node(pod: Object) -> bool:
             return bool(pod["spec"].get("nodeName"))
 
@@ -217,8 +208,6 @@ class ControlPlane:
     def wait_for_pod_phase(
         self, name: str, namespace: str = "default", phase: str = "Running", timeout_seconds: float = 30.0
     ) -> Object:
-        """Wait for a pod's phase; returns the pod."""
-
         def in_phase(pod: Object) -> bool:
             return bool(pod["status"].get("phase") == phase)
 

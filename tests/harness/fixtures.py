@@ -89,7 +89,6 @@ def networked_node(
 
 @contextlib.contextmanager
 def pause_registry() -> Iterator[RealRegistry]:
-    """A registry with the image of pods' sandboxes."""
     with or_give_up(), RealRegistry() as registry:
         registry.push_program(PAUSE.partition("/")[2])
         yield registry

@@ -27,7 +27,6 @@ class FakeNodes:
 
     @property
     def names(self) -> list[str]:
-        """Those that stand, sorted."""
         return sorted(self._names)
 
     def create(
@@ -51,25 +50,15 @@ class FakeNodes:
         resources |= extra_resources or {}
         all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **(labels or {})}
         self._names.add(name)
-        self._api.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Node",
-                "metadata": {"name": name, "labels": all_labels},
-                "spec": {"taints": [read_taint(taint) for taint in taints]},
-                "status": {
-                    "capacity": resources,
-                    "allocatable": resources,
-                    "conditions": [_ready_condition(ready=ready)],
-                    "images": _images(images or {}),
-                },
-            }
-        )
+        conditions = [_ready_condition(ready=ready)]
+        status = {"capacity": resources, "allocatable": resources, "conditions": conditions}
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": all_labels}}
+        spec = {"taints": [read_taint(taint) for taint in taints]}
+        self._api.create({**node, "spec": spec, "status": {**status, "images": _images(images or {})}})
         # The API server taints every new node as not ready, whatever its status says.
         return self.set_taints(name, taints) if ready else self.get(name)
 
     def create_many(self, names: Iterable[str], **details: Any) -> None:
-        """`create` for each name, several at once."""
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             for _ in pool.map(lambda name: self.create(name, **details), names):
                 pass
@@ -78,19 +67,15 @@ class FakeNodes:
         return self._api.get(f"{NODES}/{name}")
 
     def set_labels(self, name: str, labels: Mapping[str, str | None]) -> Object:
-        """Set labels; None removes one."""
         return self._api.patch(f"{NODES}/{name}", {"metadata": {"labels": dict(labels)}})
 
     def set_taints(self, name: str, taints: Sequence[str | Mapping[str, str]]) -> Object:
-        """These taints and no others."""
         return self._api.patch(f"{NODES}/{name}", {"spec": {"taints": [read_taint(taint) for taint in taints]}})
 
     def cordon(self, name: str, *, on: bool = True) -> Object:
-        """Close the node to new pods, or open it again."""
         return self._api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": on}})
 
     def set_images(self, name: str, images: Mapping[str, int]) -> Object:
-        """What `node.status.images` says: these and no others."""
         return self._api.patch(f"{NODES}/{name}/status", {"status": {"images": _images(images)}})
 
     def set_ready(self, name: str, *, ready: bool) -> Object:
@@ -107,7 +92,6 @@ class FakeNodes:
             self._api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0)
 
     def delete_all(self) -> None:
-        """Remove all that this object made, and their pods."""
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
             for _ in pool.map(self.delete, self.names):
                 pass

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
 from tests.harness.api import STRATEGIC, Api, ApiError, Object, Watch
+from tests.harness.life import Started
 from tests.harness.talk import say
 
 PODS = "/api/v1/pods"
@@ -22,7 +23,7 @@ PARALLEL_REQUESTS = 4
 TRIES, TRIES_SECONDS = 40, 0.5
 
 
-class PodKeeper:
+class PodKeeper(Started):
     """Marks pods Running and Ready once a scheduler has bound them, and completes deletions.
 
     hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
@@ -73,12 +74,6 @@ class PodKeeper:
             self._hold, held, self._held = hold, self._held, {}
         for pod in held.values():
             self._see(pod)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def _work(self) -> None:
         while not self._stopping.is_set():
@@ -187,27 +182,19 @@ def running_status(pod: Object, address: str) -> Object:
         "startTime": moment,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": _conditions(moment, "True", "Initialized", "ContainersReady", "Ready"),
+        "conditions": [
+            {"type": kind, "status": "True", "lastTransitionTime": moment}
+            for kind in ("Initialized", "ContainersReady", "Ready")
+        ],
         "containerStatuses": [_container_status(c, running) for c in spec["containers"]],
         **({"initContainerStatuses": inits} if inits else {}),
     }
 
 
-def _conditions(moment: str, status: str, *kinds: str) -> list[Object]:
-    return [{"type": kind, "status": status, "lastTransitionTime": moment} for kind in kinds]
-
-
 def _container_status(container: Object, state: Object) -> Object:
-    runs = "running" in state
-    return {
-        "name": container["name"],
-        "image": container["image"],
-        "imageID": container["image"],
-        "ready": True,
-        "started": runs,
-        "restartCount": 0,
-        "state": state,
-    }
+    image, runs = container["image"], "running" in state
+    status = {"name": container["name"], "image": image, "imageID": image, "ready": True, "started": runs}
+    return {**status, "restartCount": 0, "state": state}
 
 
 def _done(moment: str) -> Object:

@@ -18,6 +18,7 @@ from typing import Any, Self
 import psycopg
 
 from tests.harness.binaries import HarnessUnavailableError
+from tests.harness.life import Started
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, ProgramExitedError, RunFolder
 from tests.harness.waiting import wait_until
@@ -30,7 +31,7 @@ DEBIAN = Path("/usr/lib/postgresql")
 UNPRIVILEGED = ("postgres", "nobody")
 
 
-class Postgres:
+class Postgres(Started):
     """One server: `with Postgres() as server: Store.open(server.url("name"))`, after `server.create("name")`.
 
     durable: commits wait for the disk, as by default; False is faster, and the data dies with the test anyway.
@@ -56,16 +57,9 @@ class Postgres:
         return self
 
     def stop(self) -> None:
-        """Stop the server and remove all it had."""
         self.down()
         self._run.close()
         shutil.rmtree(self._folder, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     def up(self) -> None:
         """Start the server, or after `down` the same one again, with the same data."""
@@ -94,20 +88,16 @@ class Postgres:
         process.kill()
 
     def url(self, database: str = "postgres") -> str:
-        """postgresql://… of a database, with the password."""
         return f"postgresql://{USER}:{self._password}@{LOOPBACK}:{self._port}/{database}"
 
     def create(self, database: str) -> str:
-        """An empty database; returns its URL."""
         self.execute(f'CREATE DATABASE "{database}"')
         return self.url(database)
 
     def drop(self, database: str) -> None:
-        """Remove a database, whoever uses it."""
         self.execute(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)')
 
     def execute(self, statement: str, database: str = "postgres") -> list[tuple[Any, ...]]:
-        """Run one statement of ours; returns its rows."""
         with psycopg.connect(self.url(database), autocommit=True) as connection:
             done = connection.execute(statement.encode())
             return done.fetchall() if done.description else []
@@ -166,7 +156,6 @@ def find_programs() -> Path:
 
 
 def _owner() -> tuple[str, str] | None:
-    """User and group that the server runs as; None: as ourselves."""
     if os.getuid() != 0:
         return None
     for name in UNPRIVILEGED:

@@ -39,8 +39,6 @@ class ProgramExitedError(RuntimeError):
 
 
 class Process:
-    """One running program and its log file."""
-
     def __init__(self, name: str, popen: subprocess.Popen[bytes], log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
@@ -60,11 +58,9 @@ class Process:
         return self.exit_code is None
 
     def log(self) -> str:
-        """All it has written so far, stdout and stderr together."""
         return self.log_path.read_text(errors="replace")
 
     def log_lines(self, text: str) -> list[str]:
-        """The lines of its log that hold `text`."""
         return [line for line in self.log().splitlines() if text in line]
 
     def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
@@ -83,19 +79,15 @@ class Process:
         return wait_until(find, timeout_seconds, f"{text!r} in {self.log_path}", explain=explain)
 
     def tail(self, lines: int = 20) -> str:
-        """The last lines of its log."""
         return "\n".join(self.log().splitlines()[-lines:])
 
     def epitaph(self, when: str) -> str:
-        """What to say when it ended too early."""
         return f"{self.name} ended with status {self.exit_code} {when}; the end of {self.log_path}:\n{self.tail()}"
 
     def freeze(self) -> None:
-        """SIGSTOP: connections stay open, nothing is answered."""
         self._popen.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT."""
         self._popen.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
@@ -104,7 +96,6 @@ class Process:
         self._popen.wait()
 
     def stop(self, grace_seconds: float = 5.0) -> int:
-        """SIGTERM, then SIGKILL after the grace; returns the exit status."""
         self._popen.terminate()
         try:
             return self._popen.wait(grace_seconds)
@@ -197,7 +188,6 @@ class RunFolder:
 
 
 def runs_root() -> Path:
-    """The folder of all run folders of this user."""
     return Path(tempfile.gettempdir()) / f"roost-test-clusters-{os.getuid()}"
 
 

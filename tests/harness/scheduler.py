@@ -53,11 +53,9 @@ class Scheduler:
         self.wait_for_log("Serving securely", timeout_seconds)
 
     def wait_leading(self, timeout_seconds: float = 60.0) -> None:
-        """Wait until it holds the Lease (leader election only)."""
         self.wait_for_log("uccessfully acquired lease", timeout_seconds)  # client-go's words; 1.33 writes them small
 
     def metrics(self) -> str:
-        """Its Prometheus metrics, as text."""
         tls = ssl._create_unverified_context()  # noqa: S323 (its certificate is its own, on loopback)
         with contextlib.closing(
             http.client.HTTPSConnection(LOOPBACK, self._port.number, timeout=10, context=tls)

@@ -101,8 +101,6 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrival:
-    """A user who comes."""
-
     at_seconds: float
     profile: str
 
@@ -186,7 +184,6 @@ class Case:
         return not self.failing_pulls.isdisjoint({(image, node), (image, "")})
 
     def profile(self, name: str) -> Profile:
-        """The profile of that name."""
         return next(one for one in self.profiles if one.name == name)
 
     def hub_values(self) -> Object:

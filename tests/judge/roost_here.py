@@ -57,7 +57,6 @@ class Release:
 
 
 def imported(hub_values: Object) -> Object:
-    """What `roost import` makes of a hub's values."""
     return _imported(json.dumps(hub_values))
 
 
@@ -99,7 +98,6 @@ def release_of(values_json: str) -> Release:
 
 
 def copied(body: Object) -> Object:
-    """A deep copy, quicker than Python's own."""
     found: Object = orjson.loads(orjson.dumps(body))
     return found
 

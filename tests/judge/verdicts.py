@@ -15,8 +15,6 @@ LATE_SECONDS = 20.0 + 5.0
 
 
 class Victim(NamedTuple):
-    """Somebody who fared worse."""
-
     kind: str
     what: str
     why: str
@@ -28,15 +26,12 @@ class Victim(NamedTuple):
 
 
 class Trial(NamedTuple):
-    """Both plays of a case, and who fared worse."""
-
     without: World
     with_roost: World
     victims: list[Victim]
 
 
 def try_case(case: Case) -> Trial:
-    """Play a case without and with Roost, and judge."""
     without = World(case, None).play()
     with_roost = World(case, release_for(case)).play()
     return Trial(without, with_roost, list(find_victims(case, without, with_roost)))

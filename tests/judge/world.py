@@ -27,6 +27,7 @@ from roost_core.scheduler.profile import default_profile
 from roost_core.scheduler.state import ClusterState
 from tests.builders import NAMESPACE
 from tests.e2e.pair_machines import Added, ClusterAutoscaler
+from tests.harness.nodes import read_taint
 from tests.judge.admission import Refused, admit
 from tests.judge.cases import (
     BUILD,
@@ -237,18 +238,13 @@ class World:
 
     def _add_node(self, pool: Pool, name: str, *, ready: bool, holds: Iterable[str] = ()) -> None:
         zone = pool.zone_at(sum(node.labels[GROUP_LABEL] == pool.name for node in self.nodes.values()))
-        taints = [dict(zip(("key", "value", "effect"), _split(taint), strict=True)) for taint in pool.taints]
+        of_pool = {GROUP_LABEL: pool.name, **pool.labels}
+        taints = [read_taint(taint) for taint in pool.taints]
         body = {
             "metadata": {
                 "name": name,
                 "uid": f"{name}-{self.now}",
-                "labels": {
-                    HOSTNAME: name,
-                    "kubernetes.io/os": "linux",
-                    ZONE: zone,
-                    GROUP_LABEL: pool.name,
-                    **pool.labels,
-                },
+                "labels": {HOSTNAME: name, "kubernetes.io/os": "linux", ZONE: zone, **of_pool},
                 "creationTimestamp": stamp(self.now),
             },
             "spec": {"taints": taints if ready else [*taints, NOT_READY._asdict()]},
@@ -343,7 +339,6 @@ class World:
 
     @property
     def _knows_at(self) -> float:
-        """From when on the webhook must have noticed that the scheduler died."""
         return next(t.at_seconds for t in self.case.troubles if t.what == "scheduler-dies-unseen") + 32.0
 
     def _set_pod(self, key: str, body: Object) -> None:
@@ -379,7 +374,7 @@ class World:
                 self._question(pod, decision.node)
                 self.bodies[pod.key]["spec"]["nodeName"] = decision.node
                 self.bodies[pod.key]["status"] |= {"conditions": [], "nominatedNodeName": ""}
-                self._refresh_pod(pod.key)
+                self._set_pod(pod.key, self.bodies[pod.key])
                 self._bound(pod.key, decision.node)
                 continue
             self._mark_unschedulable(pod.key)
@@ -441,14 +436,11 @@ class World:
         if not status["conditions"]:
             told = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
             status["conditions"] = [{**told, "lastTransitionTime": stamp(self.now)}]
-            self._refresh_pod(key)
-
-    def _refresh_pod(self, key: str) -> None:
-        self._set_pod(key, self.bodies[key])
+            self._set_pod(key, self.bodies[key])
 
     def _preempt(self, pod: Pod, nomination: Nomination) -> None:
         self.bodies[pod.key]["status"]["nominatedNodeName"] = nomination.node
-        self._refresh_pod(pod.key)
+        self._set_pod(pod.key, self.bodies[pod.key])
         for victim in nomination.victims:
             self._say(f"{victim.key} is deleted on {nomination.node} for {pod.key}")
             fate = self.fates[victim.key]
@@ -466,7 +458,7 @@ class World:
         body["metadata"]["deletionTimestamp"] = stamp(self.now)
         disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
         body["status"]["conditions"] = [*body["status"]["conditions"], disrupted]
-        self._refresh_pod(key)
+        self._set_pod(key, self.bodies[key])
         self.at(self.now + max(1.0, grace), lambda: self._gone(key, uid))
 
     def _gone(self, key: str, uid: str) -> None:
@@ -523,7 +515,7 @@ class World:
         if runs:
             status |= {"phase": "Running", "startTime": stamp(self.now)}
             self.fates[key].running = self.now
-        self._refresh_pod(key)
+        self._set_pod(key, self.bodies[key])
 
     def _fails(self, node: str, image: str) -> bool:
         return image not in self._held[node] and self.case.pull_fails(node, image)
@@ -567,14 +559,7 @@ class World:
             template = body["spec"]["template"]
             for ordinal in range(body["spec"].get("replicas", 1)):
                 if f"{NAMESPACE}/{name}-{ordinal}" not in self.pods:
-                    owner = {
-                        "apiVersion": "apps/v1",
-                        "kind": "StatefulSet",
-                        "name": name,
-                        "uid": name,
-                        "controller": True,
-                    }
-                    metadata = {**template["metadata"], "name": f"{name}-{ordinal}", "ownerReferences": [owner]}
+                    metadata = _owned(template, "StatefulSet", name, str(ordinal))
                     self._create({"metadata": metadata, "spec": template["spec"]}, "own")
         for body in self._daemons:
             name, template = body["metadata"]["name"], body["spec"]["template"]
@@ -588,11 +573,7 @@ class World:
         field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
         pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}
         spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": pinned}}
-        owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": name, "uid": name, "controller": True}
-        body = {
-            "metadata": {**template["metadata"], "name": f"{name}-{node.name}", "ownerReferences": [owner]},
-            "spec": spec,
-        }
+        body = {"metadata": _owned(template, "DaemonSet", name, node.name), "spec": spec}
         rules = read_pod(body).spec
         # The controller looks at taints without those of a node that starts; NoSchedule keeps the pod pending.
         if untolerated(node.taints, rules.tolerations) is None and all(
@@ -666,11 +647,9 @@ class World:
 SCAN_SECONDS = 4
 
 
-def _split(taint: str) -> tuple[str, str, str]:
-    """`key=value:effect` in its parts."""
-    pair, _, effect = taint.rpartition(":")
-    key, _, value = pair.partition("=")
-    return key, value, effect
+def _owned(template: Object, kind: str, name: str, part: str) -> Object:
+    owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
+    return {**template["metadata"], "name": f"{name}-{part}", "ownerReferences": [owner]}
 
 
 def _is_own(body: Object) -> bool:

@@ -1,7 +1,6 @@
 """`roost cleanup` on a real API server: a release's marks go, and nothing else does."""
 
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,42 +10,27 @@ import pytest
 from roost.controllers.popular_images.pull_pods import PopularPull
 from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
 from roost_core.placement.labels import attract_label, pulled_label, startup_taint
-from tests.e2e.controllers.test_node_write_policy import ACCOUNT, manifests_of
-from tests.harness.api import STRATEGIC, ApiError
+from tests.e2e.controllers.test_node_write_policy import ACCOUNT, labelled, manifests_of, refusal
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.popular_builders import node_state, popular_settings
+from tests.stack import ROOST
 
 pytestmark = pytest.mark.e2e
-ROOST = Path(sys.executable).parent / "roost"
+IMAGE = "quay.io/me/image:1"
 
 
-def cleanup(cluster: ControlPlane, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [ROOST, "cleanup", "--kubeconfig", str(cluster.kubeconfig), *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+def cleanup(kubeconfig: Path, namespace: str, *more: str) -> subprocess.CompletedProcess[str]:
+    command = [str(ROOST), "cleanup", "--release=hub", f"--namespace={namespace}", f"--kubeconfig={kubeconfig}", *more]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
-def dirty(cluster: ControlPlane, nodes: FakeNodes, name: str, release: str, namespace: str) -> None:
-    labels = {
-        pulled_label(release, namespace, "quay.io/me/image:1"): "true",
-        attract_label(release, namespace, "default"): "true",
-        "mine": "stays",
-    }
-    nodes.create(name, labels=labels)
-    nodes.set_taints(
-        name,
-        [
-            {"key": startup_taint(release, namespace), "effect": "NoSchedule"},
-            {"key": "mine", "effect": "NoSchedule", "value": "stays"},
-        ],
-    )
+def dirty(nodes: FakeNodes, name: str, namespace: str) -> None:
+    label, mark = pulled_label("hub", namespace, IMAGE), attract_label("hub", namespace, "default")
+    nodes.create(name, labels={label: "true", mark: "true", "mine": "stays"})
+    nodes.set_taints(name, [f"{startup_taint('hub', namespace)}:NoSchedule", "mine=stays:NoSchedule"])
 
 
 def marks(node: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -78,32 +62,28 @@ def pods(cluster: ControlPlane, namespace: str) -> set[str]:
 def test_a_releases_marks_go_and_nothing_else(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
-    mine, other = f"{namespace}-mine", f"{namespace}-other"
-    dirty(control_plane, fake_nodes, mine, "hub", namespace)
+    mine, other, kubeconfig = f"{namespace}-mine", f"{namespace}-other", control_plane.kubeconfig
+    dirty(fake_nodes, mine, namespace)
     # The same release name in another namespace, and a namespace that this one's name begins.
-    dirty(control_plane, fake_nodes, other, "hub", f"{namespace}2")
-    before = marks(control_plane.api.get(f"/api/v1/nodes/{other}"))
+    dirty(fake_nodes, other, f"{namespace}2")
+    before = marks(fake_nodes.get(other))
     pulling = [pull_pod(control_plane, namespace, mine, release) for release in ("hub", "other")]
 
-    shown = cleanup(control_plane, "--release", "hub", "--namespace", namespace, "--dry-run")
+    shown = cleanup(kubeconfig, namespace, "--dry-run")
     assert shown.returncode == 0
     assert f"change node {mine}" in shown.stdout
     assert other not in shown.stdout
     assert f"delete pod {namespace}/{pulling[0]}" in shown.stdout
     assert pods(control_plane, namespace) == set(pulling)
-    assert (
-        pulled_label("hub", namespace, "quay.io/me/image:1") in marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))[0]
-    )
+    assert pulled_label("hub", namespace, IMAGE) in marks(fake_nodes.get(mine))[0]
 
-    done = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
+    done = cleanup(kubeconfig, namespace)
     assert done.returncode == 0, done.stderr
-    labels, taints = marks(control_plane.api.get(f"/api/v1/nodes/{mine}"))
-    assert labels == {"mine"}
-    assert taints == {"mine"}
-    assert marks(control_plane.api.get(f"/api/v1/nodes/{other}")) == before
+    assert marks(fake_nodes.get(mine)) == ({"mine"}, {"mine"})
+    assert marks(fake_nodes.get(other)) == before
     assert pods(control_plane, namespace) == {pulling[1]}
 
-    again = cleanup(control_plane, "--release", "hub", "--namespace", namespace)
+    again = cleanup(kubeconfig, namespace)
     assert (again.returncode, again.stdout) == (0, "nothing of this release is on any node\n")
 
 
@@ -112,45 +92,24 @@ def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
 ) -> None:
     rendered: list[str] = []
 
-    def apply(**gate: object) -> None:
-        rendered.append(manifests_of(namespace, tmp_path, {"imageGate": gate}, NEWEST_MINOR))
+    def apply(mode: str) -> None:
+        rendered.append(manifests_of(namespace, tmp_path, {"imageGate": {"mode": mode}}, NEWEST_MINOR))
         control_plane.kubectl("apply", "--filename=-", input=rendered[-1])
 
-    node = f"{namespace}-n"
+    node, label = f"{namespace}-n", pulled_label("hub", namespace, IMAGE)
     fake_nodes.create(node)
-    label = pulled_label("hub", namespace, "quay.io/me/image:1")
-    write = {"metadata": {"labels": {label: "true"}}}
-
-    def may_write() -> bool:
-        try:
-            account.request("PATCH", f"/api/v1/nodes/{node}", write, {"dryRun": "All"}, STRATEGIC)
-        except ApiError:
-            return False
-        return True
-
-    apply(mode="requireLabel")
+    write = labelled(f"/api/v1/nodes/{node}", label)
+    apply("requireLabel")
     request.addfinalizer(lambda: control_plane.kubectl("delete", "--filename=-", "--wait", input=rendered[-1]))
     account = control_plane.api_as(control_plane.service_account_token(namespace, ACCOUNT))
-    wait_until(may_write, 30.0, "the rights to be at work")
-    account.request("PATCH", f"/api/v1/nodes/{node}", write, {}, STRATEGIC)
-    apply(mode="off")
+    wait_until(lambda: refusal(account, write) == "", 30.0, "the rights to be at work")
+    account.patch(write.path, write.body)
+    apply("off")
 
-    done = subprocess.run(
-        [
-            ROOST,
-            "cleanup",
-            f"--kubeconfig={control_plane.service_account_kubeconfig(namespace, ACCOUNT)}",
-            "--release=hub",
-            f"--namespace={namespace}",
-            f"--controllers={ACCOUNT}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    kubeconfig = control_plane.service_account_kubeconfig(namespace, ACCOUNT)
+    done = cleanup(kubeconfig, namespace, f"--controllers={ACCOUNT}")
     assert done.returncode == 0, done.stderr
-    assert label not in marks(control_plane.api.get(f"/api/v1/nodes/{node}"))[0]
+    assert label not in marks(fake_nodes.get(node))[0]
     scale = control_plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}/scale")
     assert scale["spec"].get("replicas", 0) == 0
 
@@ -158,20 +117,7 @@ def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
 def test_an_unreachable_cluster_is_named_without_a_traceback(tmp_path: Path) -> None:
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("apiVersion: v1\nkind: Config\n")
-    done = subprocess.run(
-        [ROOST, "cleanup", "--release", "hub", "-n", "hub", "--kubeconfig", kubeconfig],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = cleanup(kubeconfig, "hub")
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     assert str(kubeconfig) in done.stderr
-
-
-def test_it_wants_to_know_how_to_reach_the_cluster() -> None:
-    done = subprocess.run(
-        [ROOST, "cleanup", "--release", "hub", "-n", "hub"], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 2
-    assert "--kubeconfig" in done.stderr

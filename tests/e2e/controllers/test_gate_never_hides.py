@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.e2e.pods import IMAGE, SINGLEUSER, pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
@@ -17,20 +18,14 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 PAUSE = "registry.k8s.io/pause:3.10.1"
 # Promise 9.
 LATER_SECONDS = 30.0
-VALUES: dict[str, Any] = {
-    "singleuser": {"image": dict(zip(("name", "tag"), IMAGE.rsplit(":", 1), strict=True))},
-    "placeholders": [],
-}
+VALUES: dict[str, Any] = {"singleuser": SINGLEUSER, "placeholders": []}
 Object = dict[str, Any]
 
 
 class Hub:
-    """A hub with everything of Roost's at work."""
-
     def __init__(self, cluster: ControlPlane, namespace: str, nodes: FakeNodes, stack: Stack) -> None:
         self.cluster = cluster
         self.namespace = namespace
@@ -61,7 +56,6 @@ class Hub:
         self.nodes.set_taints(node, taints)
 
     def hold(self, node: str, **details: Any) -> None:
-        """A node with the image."""
         self.nodes.create(node, images={PAUSE: 1000, IMAGE: 10**9}, **details)
         self.wait_for_value(node, "true")
 
@@ -80,16 +74,7 @@ class Hub:
 
     def user(self, name: str, requests: Mapping[str, str] | None = None, **spec: Any) -> bool:
         """Post a user's pod; tell whether it must keep off nodes that pull its image."""
-        resources = {"requests": dict(requests or {"cpu": "1", "memory": "1Gi"})}
-        # Of extended resources Kubernetes wants equal limits.
-        resources["limits"] = {key: amount for key, amount in resources["requests"].items() if "/" in key}
-        container = {"name": "notebook", "image": IMAGE, "resources": resources}
-        body = self.stack.create_pod(
-            {
-                "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
-                "spec": {"containers": [container], "terminationGracePeriodSeconds": 0, **spec},
-            }
-        )
+        body = self.stack.create_pod(pod(name, requests=requests or {"cpu": "1", "memory": "1Gi"}, **spec))
         terms = body["spec"]["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution", {})
         return {"key": self.label, "operator": "NotIn", "values": ["pulling"]} in [
             one for term in terms.get("nodeSelectorTerms", ()) for one in term["matchExpressions"]

@@ -1,4 +1,4 @@
-"""Placeholders by the clock, as rendered, on a real API server: numbers and rights."""
+"""Placeholders by what was learned, as rendered, on a real API server. By the clock: install/test_gitops.py."""
 
 import time
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from roost_core.placement.headroom_history import History
-from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
@@ -14,45 +13,6 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 SOON_SECONDS = 60.0
-
-
-def _stateful_set(stack: Stack, name: str) -> Object:
-    path = f"/apis/apps/v1/namespaces/{stack.namespace}/statefulsets/hub-roost-placeholder-{name}"
-    return stack.cluster.api.get(path)
-
-
-def test_windows_set_the_number_and_applying_the_manifests_again_does_not_put_it_back(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    term = {
-        "name": "term",
-        "replicas": 7,
-        "timeZone": "Europe/Berlin",
-        "start": "2020-01-01T00:00",
-        "end": "2099-01-01T00:00",
-    }
-    over = {**term, "name": "over", "replicas": 50, "end": "2020-02-01T00:00"}
-    placeholders = {
-        "name": "default",
-        "replicas": 2,
-        "resources": {"requests": {"cpu": "100m"}},
-        "windows": [term, over],
-    }
-    values: dict[str, Any] = {"placeholders": [placeholders], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
-    with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False) as stack:
-        assert "replicas" not in stack.find("StatefulSet")["spec"]
-        wait_until(lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven placeholders")
-        stack.apply({})
-        assert _stateful_set(stack, "default")["spec"]["replicas"] == 7
-
-        # Somebody else's number is set right.
-        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-default"
-        control_plane.api.patch(path, {"spec": {"replicas": 3}})
-        wait_until(
-            lambda: _stateful_set(stack, "default")["spec"]["replicas"] == 7, SOON_SECONDS, "seven placeholders again"
-        )
-        told = control_plane.api.list(f"/api/v1/namespaces/{namespace}/events")
-        assert any(event["reason"] == "HeadroomChanged" and "window term" in event["message"] for event in told)
 
 
 def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade(
@@ -68,7 +28,8 @@ def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade
         return {"data": {"default": History(300, hour - 24 * 14, (growth,) * 24 * 14).as_text()}}
 
     def number() -> int:
-        replicas: int = _stateful_set(stack, "default")["spec"]["replicas"]
+        sets = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"
+        replicas: int = control_plane.api.get(f"{sets}/hub-roost-placeholder-default")["spec"]["replicas"]
         return replicas
 
     with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False) as stack:

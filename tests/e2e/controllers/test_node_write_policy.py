@@ -80,7 +80,6 @@ class Case(NamedTuple):
     puller: Body
 
     def path(self, kind: str, name: str = "") -> str:
-        """Of a kind's objects in the namespace, or of one."""
         return f"/api/v1/namespaces/{self.namespace}/{kind}{name and '/'}{name}"
 
     @property
@@ -89,8 +88,6 @@ class Case(NamedTuple):
 
 
 class Write(NamedTuple):
-    """One request of the account's."""
-
     method: str
     path: str
     body: Body = None
@@ -102,7 +99,6 @@ def patch(path: str, body: Body, content_type: str = MERGE) -> Write:
 
 
 def metadata(path: str, **keys: Body) -> Write:
-    """Keys of an object's metadata written."""
     return patch(path, {"metadata": keys})
 
 
@@ -138,7 +134,6 @@ def install(cluster: ControlPlane, namespace: str, folder: Path, values: dict[st
 
 
 def policies_work(cluster: ControlPlane, account: Api, namespace: str) -> bool:
-    """Whether each of the policies refuses something."""
     pod = {"metadata": {"name": "probe"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     probes = (
         Write("POST", "/api/v1/nodes", {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "probe"}}),
@@ -162,13 +157,11 @@ def scale(path: str, replicas: int) -> Write:
 
 
 def lease(name: str, namespace: str, spec: Body = None, **keys: Body) -> Write:
-    """A Lease made. keys: of its metadata, besides its name."""
     body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": name, **keys}}
     return Write("POST", f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases", {**body, "spec": spec or {}})
 
 
 def secret(name: str, namespace: str, *, kind: str = "Opaque", data: Body = None, **metadata: Body) -> Write:
-    """A Secret made. metadata: what it has besides its name."""
     body = {"apiVersion": "v1", "kind": "Secret", "type": kind, "metadata": {"name": name, **metadata}}
     return Write("POST", f"/api/v1/namespaces/{namespace}/secrets", {**body, "data": data or {}})
 
@@ -264,7 +257,6 @@ def puller_pod(
 
 
 def mounting(case: Case, volume: Body) -> Write:
-    """A pod that pulls, with other volumes."""
     return puller_pod(case, volumes=[volume], initContainers=[], container={"volumeMounts": []})
 
 
@@ -281,7 +273,6 @@ def labelled(path: str, key: str, value: str | None = "true") -> Write:
 
 
 def many_pulled(case: Case, count: int) -> Write:
-    """A node with so many labels of images."""
     found = {labels.pulled_label(RELEASE, case.namespace, f"i:{number}"): "true" for number in range(count)}
     return metadata(case.node_path, labels=found)
 
@@ -354,7 +345,6 @@ class Schemas:
         self._schemas = admin.get("/openapi/v3/api/v1")["components"]["schemas"]
 
     def fields(self, kind: str) -> dict[str, Body]:
-        """A value for each field of one kind, by name."""
         properties = self._schemas[f"io.k8s.api.core.v1.{kind}"]["properties"]
         return {name: self._value(schema) for name, schema in properties.items()}
 
@@ -406,7 +396,6 @@ def taken_fields(case: Case, write: Write, kind: str) -> set[str]:
 
 
 def pod_escapes(case: Case) -> dict[str, Write]:
-    """Pods that the account may neither make, nor evict, nor delete."""
     namespace = case.namespace
     whole = "hub-roost-placeholder-default"
 
@@ -501,7 +490,6 @@ def pod_escapes(case: Case) -> dict[str, Write]:
 
 
 def image_volume_escapes(case: Case) -> dict[str, Write]:
-    """Pods that mount an image otherwise than the controllers' do."""
     image = {"reference": "x" * 400_000, "pullPolicy": "IfNotPresent"}
     mount = {"name": "image", "mountPath": "/etc", "readOnly": True}
     return {
@@ -528,7 +516,6 @@ def event(name: str, namespace: str, *, about: Body = None, said: Body = None, *
 
 
 def event_escapes(case: Case) -> dict[str, Write]:
-    """Events that aren't the controllers' to write."""
     theirs = case.path("events", "theirs")
     new = f"/apis/events.k8s.io/v1/namespaces/{case.namespace}/events"
     newer = {
@@ -799,7 +786,6 @@ def check_legal(case: Case) -> None:
 
 
 def take_rights_away(case: Case) -> None:
-    """Leave the account what is rendered for it."""
     name = f"all-rights-{case.namespace}"
     case.admin.delete(f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{name}")
     outside = Write("GET", "/api/v1/namespaces/kube-system/secrets")

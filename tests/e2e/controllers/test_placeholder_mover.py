@@ -1,12 +1,12 @@
 """Placeholders move to a new node on a real control plane: everything as rendered, only kubelets are played."""
 
 import datetime as dt
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from roost_core.placement.labels import attract_label
+from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -16,120 +16,78 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
-IMAGES = {IMAGE: 1_500_000_000}
 PLACEHOLDERS = 6
 EVICTIONS_PER_MINUTE = 3
 # Two minutes of evictions, after a new leader's minute without any; and a machine that does other things, too.
 MOVED_SECONDS = 300.0
 
 
-class Pool:
-    """One hub with a pool of its own on the shared cluster."""
+def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> None:
+    api, pool = control_plane.api, {"pool": namespace}
+    requests = {"cpu": "100m", "memory": "1Gi"}
+    default = {"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": requests}, "nodeSelector": pool}
+    times = {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5}
+    values = {
+        "singleuser": {**SINGLEUSER, "nodeSelector": pool},
+        "placeholders": [default],
+        "placeholderMover": {"evictionsPerMinute": EVICTIONS_PER_MINUTE, **times},
+    }
 
-    def __init__(self, cluster: ControlPlane, namespace: str, nodes: FakeNodes, **more: Any) -> None:
-        self.cluster = cluster
-        self.namespace = namespace
-        self.nodes = nodes
-        self.pool = {"pool": namespace}
-        name, tag = IMAGE.rsplit(":", 1)
-        default_set = {
-            "name": "default",
-            "replicas": PLACEHOLDERS,
-            "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
-            "nodeSelector": self.pool,
-        }
-        values = {
-            "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": self.pool},
-            "placeholders": [{**default_set, **more.pop("placeholders", {})}],
-            "placeholderMover": {
-                "evictionsPerMinute": EVICTIONS_PER_MINUTE,
-                "markAfterSeconds": 2,
-                "keepMarkSeconds": 5,
-                "flapSeconds": 5,
-            },
-            **more,
-        }
-        self.stack = Stack(cluster, namespace, values, controllers=True)
+    def pods(component: str) -> list[Object]:
+        return api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"component={component}")
 
-    def add_node(self, name: str, **details: Any) -> str:
-        """A node of the pool, by a name of its own, with its images."""
-        full = f"{name}-{self.namespace}"
-        self.nodes.create(full, labels=self.pool, **{"memory": "12Gi", "images": IMAGES, **details})
-        return full
+    def count_on(node: str) -> int:
+        return sum(one["spec"].get("nodeName") == node for one in pods("user-placeholder"))
 
-    def add_user(self, name: str) -> Object:
-        resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
-        return self.stack.create_pod(
-            {
-                "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
-                "spec": {
-                    "nodeSelector": self.pool,
-                    "containers": [{"name": "notebook", "image": IMAGE, "resources": resources}],
-                },
-            }
-        )
+    def marked() -> list[str]:
+        label = attract_label("hub", namespace, "default")
+        return [node["metadata"]["name"] for node in api.list("/api/v1/nodes", labelSelector=label)]
 
-    def pods(self, component: str) -> list[Object]:
-        path = f"/api/v1/namespaces/{self.namespace}/pods"
-        return self.cluster.api.list(path, labelSelector=f"component={component}")
-
-    def placeholders(self) -> list[Object]:
-        return self.pods("user-placeholder")
-
-    def count_on(self, node: str) -> int:
-        return sum(pod["spec"].get("nodeName") == node for pod in self.placeholders())
-
-    def marked(self) -> list[str]:
-        label = attract_label("hub", self.namespace, "default")
-        return [node["metadata"]["name"] for node in self.cluster.api.list("/api/v1/nodes", labelSelector=label)]
-
-    def explain(self) -> object:
-        gauges = [line for line in self.stack.controllers[-1].get("/metrics")[1].splitlines() if "placeholder" in line]
+    def explain() -> object:
+        gauges = [line for line in controllers.get("/metrics")[1].splitlines() if "placeholder" in line]
         return (
-            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.placeholders()},
-            self.marked(),
+            {one["metadata"]["name"]: one["spec"].get("nodeName") for one in pods("user-placeholder")},
+            marked(),
             "\n".join(line for line in gauges if not line.startswith("#") and "_bucket" not in line),
-            self.stack.controllers[-1].process.tail(),
+            controllers.process.tail(),
         )
 
+    def wait(state: Callable[[], bool], what: str, seconds: float = 90.0) -> None:
+        wait_until(state, seconds, what, explain=explain)
 
-@pytest.fixture
-def hub(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper) -> Iterator[Pool]:
-    pool = Pool(control_plane, namespace, fake_nodes)
-    with pool.stack:
-        yield pool
+    def add_users(numbers: range) -> None:
+        """They all go to the old node."""
+        for index in numbers:
+            stack.create_pod(pod(f"user-{index}", requests=requests, nodeSelector=pool))
+            assert stack.wait_for_node(f"user-{index}", 60) == old
 
+    def users() -> set[str]:
+        return {one["metadata"]["uid"] for one in pods(USER)}
 
-def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_where_they_were(hub: Pool) -> None:
-    old = hub.add_node("old")
-    wait_until(lambda: hub.count_on(old) == PLACEHOLDERS, 90, "all placeholders on the only node", explain=hub.explain)
-    wait_until(lambda: hub.marked() == [old], 90, "the only node to be marked", explain=hub.explain)
-    for index in range(3):
-        hub.add_user(f"user-{index}")
-        assert hub.stack.wait_for_node(f"user-{index}", 60) == old
-    users = {pod["metadata"]["uid"] for pod in hub.pods("singleuser-server")}
+    with Stack(control_plane, namespace, values, controllers=True) as stack:
+        controllers = stack.controllers[-1]
+        old, new = f"old-{namespace}", f"new-{namespace}"
+        fake_nodes.create(old, labels=pool, memory="12Gi", images={IMAGE: 1_500_000_000})
+        wait(lambda: count_on(old) == PLACEHOLDERS, "all placeholders on the only node")
+        wait(lambda: marked() == [old], "the only node to be marked")
+        add_users(range(3))
+        before = users()
 
-    new = hub.add_node("new")
-    wait_until(lambda: hub.marked() == [new], 90, "the new node to be marked", explain=hub.explain)
-    wait_until(lambda: hub.count_on(new) == PLACEHOLDERS, MOVED_SECONDS, "all on the new node", explain=hub.explain)
+        fake_nodes.create(new, labels=pool, memory="12Gi", images={IMAGE: 1_500_000_000})
+        wait(lambda: marked() == [new], "the new node to be marked")
+        wait(lambda: count_on(new) == PLACEHOLDERS, "all on the new node", MOVED_SECONDS)
+        moments = [one["metadata"]["creationTimestamp"] for one in pods("user-placeholder")]
+        created = sorted(map(dt.datetime.fromisoformat, moments))
+        # Whole seconds, and each successor comes a moment after its eviction.
+        assert (created[EVICTIONS_PER_MINUTE] - created[0]).total_seconds() >= 57
+        assert controllers.metric("roost_controllers_evictions_total") == PLACEHOLDERS, "each placeholder moved once"
+        gauge = "roost_controllers_placeholders"
+        wait(lambda: controllers.metric(gauge, set="default", state="marked") == PLACEHOLDERS, "the metrics to say so")
+        assert users() == before
 
-    created = sorted(dt.datetime.fromisoformat(pod["metadata"]["creationTimestamp"]) for pod in hub.placeholders())
-    # Whole seconds, and each successor comes a moment after its eviction.
-    assert (created[EVICTIONS_PER_MINUTE] - created[0]).total_seconds() >= 57
-    controllers = hub.stack.controllers[0]
-    assert controllers.metric("roost_controllers_evictions_total") == PLACEHOLDERS, "each placeholder moved once"
-    wait_until(
-        lambda: controllers.metric("roost_controllers_placeholders", set="default", state="marked") == PLACEHOLDERS,
-        60,
-        "the metrics to say so",
-        explain=hub.explain,
-    )
-    assert {pod["metadata"]["uid"] for pod in hub.pods("singleuser-server")} == users
-
-    # Where the placeholders were is room, and users fill it up, not the node with the placeholders.
-    assert hub.count_on(old) == 0
-    for index in range(3, 9):
-        hub.add_user(f"user-{index}")
-        assert hub.stack.wait_for_node(f"user-{index}", 60) == old
-    assert hub.count_on(new) == PLACEHOLDERS
+        # Where the placeholders were is room, and users fill it up, not the node with the placeholders.
+        assert count_on(old) == 0
+        add_users(range(3, 9))
+        assert count_on(new) == PLACEHOLDERS

@@ -37,7 +37,6 @@ VALUES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
-    """A cluster with one node and a recorder."""
     helm, image = require_binary("helm"), require_image(LAB)
     values = tmp_path_factory.mktemp("install") / "values.yaml"
     values.write_text(yaml.safe_dump(VALUES))

@@ -3,7 +3,7 @@
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
-from tests.e2e.together.test_promises import pod
+from tests.e2e.pods import pod
 from tests.harness.controlplane import ControlPlane
 from tests.stack import Stack
 

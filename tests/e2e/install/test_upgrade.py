@@ -9,8 +9,8 @@ import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.installed import InstalledRelease
+from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.e2e.storm import Storm
-from tests.e2e.together.test_promises import IMAGE, pod, user
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.nodes import FakeNodes
@@ -43,7 +43,7 @@ def test_a_class_comes_and_goes_by_values_alone(control_plane: ControlPlane, nam
         wait_until(lambda: scheduler_of_worker() == scheduler_name, 30, "the webhook to place the new class")
         stack.apply({"podClasses": {}})
         wait_until(lambda: scheduler_of_worker() == "default-scheduler", 30, "the class to be forgotten")
-        assert stack.create_pod(pod("user", "singleuser-server"))["spec"]["schedulerName"] == scheduler_name
+        assert stack.create_pod(pod("user", USER))["spec"]["schedulerName"] == scheduler_name
 
 
 class Hub:
@@ -73,10 +73,9 @@ class Hub:
         (chart / "Chart.yaml").write_text(
             "\n".join(f"version: {number}" if line.startswith("version:") else line for line in described)
         )
-        name, _, tag = IMAGE.rpartition(":")
         values = {
             "webhook": {"url": self.release.webhook_url},
-            "singleuser": {"image": {"name": name, "tag": tag}},
+            "singleuser": SINGLEUSER,
             "imageGate": {"mode": gate},
             "placeholders": [{"name": f"set-{index}", "replicas": 1} for index in range(placeholders)],
         }
@@ -84,8 +83,7 @@ class Hub:
         return str(chart), f"--values={chart / 'values.json'}"
 
     def start_user(self, name: str) -> Object:
-        """Create a user's pod and wait until it runs; returns it as it was admitted."""
-        stored = self.release.create_pod(user(name))
+        stored = self.release.create_pod(pod(name, requests={"cpu": "100m", "memory": "256Mi"}))
         assert stored["spec"]["schedulerName"] == self.release.scheduler_name("user")
         self._users[name] = self.release.cluster.wait_for_pod_phase(name, self.release.namespace, "Running", 60.0)
         return stored
@@ -109,7 +107,6 @@ class Hub:
         wait_until(are_placed, 60.0, f"{number} placeholders to run, placed by Roost's scheduler")
 
     def specs(self) -> Object:
-        """Of the release's workloads, by kind and name."""
         return {
             f"{kind}/{body['metadata']['name']}": body["spec"]
             for kind in ("deployments", "statefulsets", "daemonsets")

@@ -51,7 +51,6 @@ def rendered_profiles(namespace: str) -> list[dict[str, Any]]:
 
 
 def profiles(target: str, namespace: str) -> tuple[list[dict[str, Any]], str]:
-    """Profiles of the cluster's scheduler, and the one of users' pods."""
     if target == "none":
         return [{"schedulerName": DEFAULT}], DEFAULT
     if target == "aks":

@@ -13,7 +13,8 @@ import yaml
 
 from generator.render.manifests import render as render_objects
 from generator.values.release import Release
-from tests.builders import default_values
+from tests.builders import PREFERRED, REQUIRED, default_values, expression
+from tests.e2e.drawn_clusters import GPU, ZONE
 from tests.e2e.scheduler_world import Tally, World
 from tests.harness.binaries import MINORS, NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
@@ -26,6 +27,12 @@ pytestmark = pytest.mark.e2e
 ROWS = int(os.environ.get("ROOST_SCHEDULER_ROWS", "10000"))
 FIRST_SEED = int(os.environ.get("ROOST_SCHEDULER_SEED", "1"))
 ROWS_OF_OLDER_MINORS = 2500
+
+
+def profile(name: str, plugins: dict[str, Any], **arguments: dict[str, Any]) -> dict[str, Any]:
+    """arguments: of plugins, by their names."""
+    config = [{"name": plugin, "args": args} for plugin, args in arguments.items()]
+    return {"schedulerName": name, "plugins": plugins, "pluginConfig": config}
 
 
 def all_profiles(folder: Path) -> dict[str, Any]:
@@ -45,84 +52,46 @@ def all_profiles(folder: Path) -> dict[str, Any]:
     ]
     rendered = yaml.safe_load(texts[0])
     assert len(rendered["profiles"]) == len(strategies)
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 40, "score": 10}, {"utilization": 90, "score": 3}]
     ratio = {
         "type": "RequestedToCapacityRatio",
-        "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": "example.com/gpu", "weight": 5}],
-        "requestedToCapacityRatio": {
-            "shape": [{"utilization": 0, "score": 0}, {"utilization": 40, "score": 10}, {"utilization": 90, "score": 3}]
-        },
+        "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": GPU, "weight": 5}],
+        "requestedToCapacityRatio": {"shape": shape},
     }
-    three = [{"name": name, "weight": 1} for name in ("cpu", "memory", "example.com/gpu")]
+    most = {
+        "type": "MostAllocated",
+        "resources": [{"name": "memory", "weight": 2}, {"name": "ephemeral-storage", "weight": 1}],
+    }
+    three = [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]
+    racks = {"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
+    zones = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
+    preference = {"matchExpressions": [expression("purpose", "user")]}
+    added = {
+        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression("gen", "2", operator="Gt")]}]},
+        PREFERRED: [{"weight": 33, "preference": preference}],
+    }
+    disabled = [{"name": "TaintToleration"}, {"name": "ImageLocality"}]
     own: list[dict[str, Any]] = [
         {"schedulerName": "kube-defaults"},
-        {
-            "schedulerName": "ratio",
-            "plugins": {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}, {"name": "TaintToleration"}]}},
-            "pluginConfig": [
-                {
-                    "name": "NodeResourcesFit",
-                    "args": {"scoringStrategy": ratio, "ignoredResources": ["example.com/gpu"]},
-                },
-                {"name": "NodeResourcesBalancedAllocation", "args": {"resources": three}},
-            ],
-        },
-        {
-            "schedulerName": "arguments",
-            "plugins": {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 9}]}},
-            "pluginConfig": [
-                {
-                    "name": "PodTopologySpread",
-                    "args": {
-                        "defaultingType": "List",
-                        "defaultConstraints": [
-                            {"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"},
-                            {
-                                "maxSkew": 5,
-                                "topologyKey": "topology.kubernetes.io/zone",
-                                "whenUnsatisfiable": "DoNotSchedule",
-                            },
-                        ],
-                    },
-                },
-                {"name": "InterPodAffinity", "args": {"hardPodAffinityWeight": 7}},
-                {
-                    "name": "NodeAffinity",
-                    "args": {
-                        "addedAffinity": {
-                            "requiredDuringSchedulingIgnoredDuringExecution": {
-                                "nodeSelectorTerms": [
-                                    {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["2"]}]}
-                                ]
-                            },
-                            "preferredDuringSchedulingIgnoredDuringExecution": [
-                                {
-                                    "weight": 33,
-                                    "preference": {
-                                        "matchExpressions": [{"key": "purpose", "operator": "In", "values": ["user"]}]
-                                    },
-                                }
-                            ],
-                        }
-                    },
-                },
-            ],
-        },
-        {
-            "schedulerName": "deaf",
-            "plugins": {"score": {"disabled": [{"name": "TaintToleration"}, {"name": "ImageLocality"}]}},
-            "pluginConfig": [
-                {"name": "InterPodAffinity", "args": {"ignorePreferredTermsOfExistingPods": True}},
-                {
-                    "name": "NodeResourcesFit",
-                    "args": {
-                        "scoringStrategy": {
-                            "type": "MostAllocated",
-                            "resources": [{"name": "memory", "weight": 2}, {"name": "ephemeral-storage", "weight": 1}],
-                        }
-                    },
-                },
-            ],
-        },
+        profile(
+            "ratio",
+            {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}, {"name": "TaintToleration"}]}},
+            NodeResourcesFit={"scoringStrategy": ratio, "ignoredResources": [GPU]},
+            NodeResourcesBalancedAllocation={"resources": three},
+        ),
+        profile(
+            "arguments",
+            {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 9}]}},
+            PodTopologySpread={"defaultingType": "List", "defaultConstraints": [racks, zones]},
+            InterPodAffinity={"hardPodAffinityWeight": 7},
+            NodeAffinity={"addedAffinity": added},
+        ),
+        profile(
+            "deaf",
+            {"score": {"disabled": disabled}},
+            InterPodAffinity={"ignorePreferredTermsOfExistingPods": True},
+            NodeResourcesFit={"scoringStrategy": most},
+        ),
     ]
     configuration = scheduler_config(*rendered["profiles"], *own)
     # One worker: nodes come in the order of the list. Requests aren't held back.

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.e2e.pods import IMAGE, SINGLEUSER, pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -15,18 +16,7 @@ pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
 API = "resource.k8s.io/v1"
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
-VALUES: Object = {
-    "placeholders": [],
-    "singleuser": {"image": {"name": "quay.io/jupyter/scipy-notebook", "tag": "2026-11-03"}},
-}
-
-
-def user(name: str, resource: str) -> Object:
-    amounts = {"cpu": "100m", resource: "1"}
-    container = {"name": "main", "image": IMAGE, "resources": {"requests": amounts, "limits": amounts}}
-    metadata = {"name": name, "labels": {"component": "singleuser-server"}}
-    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container]}}
+VALUES: Object = {"placeholders": [], "singleuser": SINGLEUSER}
 
 
 def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_one(
@@ -65,7 +55,7 @@ def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_o
         wait_until(lambda: says("device-pulls", "pulling"), 30, "the other to be known to pull it")
         implicit = f"deviceclass.resource.kubernetes.io/{namespace}"
         for name, asks, node in (("ada", resource, "device-holds"), ("bob", implicit, "device-pulls")):
-            terms = stack.create_pod(user(name, asks))["spec"]["affinity"]["nodeAffinity"]
+            terms = stack.create_pod(pod(name, requests={"cpu": "100m", asks: "1"}))["spec"]["affinity"]["nodeAffinity"]
             assert label in str(terms["requiredDuringSchedulingIgnoredDuringExecution"])
             # Where no other node has a device, the gate opens.
             assert stack.wait_for_node(name, 30) == node

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from roost_core.placement.labels import pulled_label
+from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -16,20 +17,17 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 ZONE = "topology.kubernetes.io/zone"
 VALUES: Object = {
     "placeholders": [],
-    "singleuser": {"image": {"name": "quay.io/jupyter/scipy-notebook", "tag": "2026-11-03"}},
+    "singleuser": SINGLEUSER,
     # Nobody is let through for having waited.
     "imageGate": {"openAfterSeconds": 600},
 }
 
 
-def pod(name: str, component: str, *, cpu: str = "3", **spec: Any) -> Object:
-    container = {"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": cpu}}}
-    metadata = {"name": name, "labels": {"component": component}}
-    return {"metadata": metadata, "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **spec}}
+def user(name: str, component: str = USER, *, cpu: str = "3", **spec: Any) -> Object:
+    return pod(name, component, requests={"cpu": cpu}, **spec)
 
 
 @pytest.fixture
@@ -64,24 +62,18 @@ def uid_of(stack: Stack, name: str) -> str:
     return str(stack.cluster.api.get(f"/api/v1/namespaces/{stack.namespace}/pods/{name}")["metadata"]["uid"])
 
 
-def test_the_gate_still_keeps_users_off_the_node_that_pulls(stack: Stack) -> None:
-    stack.create_pod(pod("student", "singleuser-server", cpu="1"))
-    stack.create_pod(pod("another", "singleuser-server", cpu="1"))
-    assert [stack.wait_for_node(name) for name in ("student", "another")] == ["holds", "holds"]
-
-
 @pytest.mark.parametrize(("resident", "newcomer"), [(0, 1000), (-100, 0)])
 def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower_priority(
     stack: Stack, resident: int, newcomer: int
 ) -> None:
     classes = {value: priority_class(stack, value) for value in (resident, newcomer) if value}
     place: Object = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
-    stack.create_pod(pod("resident", "batch", priorityClassName=classes.get(resident), **place))
+    stack.create_pod(user("resident", "batch", priorityClassName=classes.get(resident), **place))
     assert stack.wait_for_node("resident") == "holds"
     uid = uid_of(stack, "resident")
     # The webhook hears of a new PriorityClass within moments.
     time.sleep(1)
-    stack.create_pod(pod("newcomer", "singleuser-server", priorityClassName=classes.get(newcomer)))
+    stack.create_pod(user("newcomer", priorityClassName=classes.get(newcomer)))
     assert stack.wait_for_node("newcomer") == "pulls"
     assert uid_of(stack, "resident") == uid
 
@@ -90,14 +82,14 @@ def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_
     below, scheduler = priority_class(stack, -100), stack.scheduler_name("user")
     for name, zone, kind in (("resident", "a", below), ("other", "b", None)):
         place: Object = {"schedulerName": scheduler, "nodeSelector": {ZONE: zone}, "priorityClassName": kind}
-        stack.create_pod(pod(name, "batch", cpu="3950m", **place))
+        stack.create_pod(user(name, "batch", cpu="3950m", **place))
     assert [stack.wait_for_node(name) for name in ("resident", "other")] == ["holds", "pulls"]
     uid = uid_of(stack, "resident")
-    build: Object = pod("build", "binderhub-build")
+    build: Object = user("build", "binderhub-build")
     build["spec"]["containers"][0]["resources"] = {}
 
     def given() -> Object:
-        tried = stack.cluster.api.create({**build, "apiVersion": "v1", "kind": "Pod"}, stack.namespace, dryRun="All")
+        tried = stack.cluster.api.create(build, stack.namespace, dryRun="All")
         resources: Object = tried["spec"]["containers"][0]["resources"]
         return resources
 
@@ -116,6 +108,6 @@ def test_pods_that_must_be_spread_are_spread_over_the_zone_that_pulls_too(stack:
     }
     nodes = []
     for number in range(4):
-        stack.create_pod(pod(f"user-{number}", "singleuser-server", cpu="1", topologySpreadConstraints=[constraint]))
+        stack.create_pod(user(f"user-{number}", cpu="1", topologySpreadConstraints=[constraint]))
         nodes.append(stack.wait_for_node(f"user-{number}"))
     assert sorted(nodes) == ["holds", "holds", "pulls", "pulls"]

@@ -1,6 +1,5 @@
 """Where the next user and the next placeholder go in the states that zero-to-jupyterhub's issue 1414 names."""
 
-import copy
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -9,7 +8,7 @@ import pytest
 import yaml
 
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
-from tests.e2e.together.test_promises import IMAGE, pod
+from tests.e2e.pods import SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -23,7 +22,7 @@ DOCS: Final = Path(__file__).parents[3] / "docs" / "placement.md"
 Z2JH: Final = Path(__file__).parents[3] / "lab/roost_lab/simulator/policies/z2jh.yaml"
 # A letter a slot: placeholder, user, free. The older node first.
 STATES: Final = ("PPP++ UU+++", "PPPU+ UU+++", "PPP++ PU+++", "PPPU+ PUU++")
-COMPONENTS: Final = {"P": "user-placeholder", "U": "singleuser-server"}
+COMPONENTS: Final = {"P": "user-placeholder", "U": USER}
 OLDER, NEWER = "node-1", "node-2"
 
 
@@ -32,27 +31,22 @@ def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, po
     user_scheduler = yaml.safe_load(Z2JH.read_text())["scheduler"]["profiles"]["user"]
     config = scheduler_config({"schedulerName": "user-scheduler", **user_scheduler})
     # A hub of one image, which the puller brings to every node.
-    name, _, tag = IMAGE.rpartition(":")
-    values = {"placeholders": [], "singleuser": {"image": {"name": name, "tag": tag}}}
+    values = {"placeholders": [], "singleuser": SINGLEUSER}
     with start_scheduler(control_plane, config), Stack(control_plane, namespace, values) as stack:
         yield stack
 
 
-WITHOUT_ROOST: Final[dict[str, Any]] = {
-    "spec": {"schedulerName": "user-scheduler"},
-    "annotations": {OPT_OUT_ANNOTATION: "true"},
-}
+WITHOUT_ROOST: Final[dict[str, Any]] = {"schedulerName": "user-scheduler", "annotations": {OPT_OUT_ANNOTATION: "true"}}
 
 
-def create(stack: Stack, name: str, kind: str, without_roost: bool, node: str | None = None) -> str:
+def create(stack: Stack, name: str, kind: str, without_roost: bool, node: str = "") -> str:
     """Create a pod of one slot; its node."""
-    details = copy.deepcopy(WITHOUT_ROOST) if without_roost else {}
+    details = WITHOUT_ROOST if without_roost else {}
     stack.create_pod(pod(name, COMPONENTS[kind], node=node, requests={"cpu": "1"}, **details))
     return stack.wait_for_node(name)
 
 
 def remove(stack: Stack, **query: str) -> None:
-    """Delete pods at once, and wait until they are gone."""
     path = f"/api/v1/namespaces/{stack.namespace}/pods"
     for one in stack.cluster.api.list(path, **query):
         stack.cluster.api.delete(f"{path}/{one['metadata']['name']}", {"gracePeriodSeconds": 0})
@@ -60,7 +54,6 @@ def remove(stack: Stack, **query: str) -> None:
 
 
 def next_nodes(stack: Stack, slots: dict[str, str], without_roost: bool) -> tuple[str, str]:
-    """Where the next user would go, and the next placeholder."""
     for node, kinds in slots.items():
         for number, kind in enumerate(kinds.replace("+", "")):
             assert create(stack, f"{node}-{number}", kind, without_roost, node) == node

@@ -31,7 +31,6 @@ Twins = tuple[ControlPlane, ControlPlane]
 
 
 def seeds() -> list[int]:
-    """Of the drawn cases."""
     named = os.environ.get("ROOST_PAIR_SEEDS", "")
     if named:
         return [int(seed) for seed in named.split(",")]
@@ -40,7 +39,6 @@ def seeds() -> list[int]:
 
 @pytest.fixture(scope="module")
 def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
-    """Two control planes, each with the cluster's own scheduler."""
     with contextlib.ExitStack() as stack:
         with or_give_up():
             found = tuple(stack.enter_context(ControlPlane()) for _ in range(2))
@@ -53,7 +51,6 @@ def twins(request: pytest.FixtureRequest) -> Iterator[Twins]:
 
 
 def hold(case: Case, variant: str, twins: Twins, folder: Path) -> None:
-    """Play a case on both, and compare."""
     values = case.default_values() if variant == "default" else imported_values(case, folder)
     began = time.monotonic()
     with contextlib.ExitStack() as stack, ThreadPoolExecutor(2) as pool:

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub
+from tests.builders import requires_nodes
+from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
+from tests.e2e.pods import IMAGE
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import STRATEGIC, Object
 from tests.harness.controlplane import ControlPlane
@@ -53,7 +55,6 @@ class Pool:
 
     @property
     def node(self) -> str:
-        """Where the user went."""
         return self.hub.node_of(self.name)
 
     def create(self, kind: str, name: str = "", *, version: str = "v1", **body: Any) -> Object:
@@ -67,26 +68,16 @@ class Pool:
     def replicate(self, name: str, expression: Object) -> str:
         """A ReplicaSet's only pod, on the node that pulls, which must not match; returns its uid."""
         labels = {"of": f"{name}-{self.name}"}
-        affinity = {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [expression]}]
-            }
-        }
+        affinity = requires_nodes({"matchExpressions": [expression]})
         spec = {
+            "nodeSelector": self.selector,
             "nodeName": self.pulls,
-            "containers": [{"name": "main", "image": IMAGE}],
-            "affinity": {"nodeAffinity": affinity},
+            "affinity": affinity,
+            "terminationGracePeriodSeconds": 0,
         }
-        template = {
-            "metadata": {"labels": labels},
-            "spec": {**spec, "nodeSelector": self.selector, "terminationGracePeriodSeconds": 0},
-        }
-        self.create(
-            "ReplicaSet",
-            labels["of"],
-            version="apps/v1",
-            spec={"selector": {"matchLabels": labels}, "template": template},
-        )
+        template = {"metadata": {"labels": labels}, "spec": {**spec, "containers": [{"name": "main", "image": IMAGE}]}}
+        whole = {"selector": {"matchLabels": labels}, "template": template}
+        self.create("ReplicaSet", labels["of"], version="apps/v1", spec=whole)
         return str(self.replica(name)["metadata"]["uid"])
 
     def replica(self, name: str) -> Object:
@@ -110,15 +101,12 @@ class Pool:
         return self.create("PersistentVolumeClaim", spec=spec)
 
     def claim_late(self, zone: str) -> Object:
-        """A claim whose volume is made in that zone once its user has a node."""
         topology = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
         late: Object = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
         self.create("StorageClass", version="storage.k8s.io/v1", allowedTopologies=topology, **late)
         return self.claim(storage_class=self.name)
 
     def wait_for_choice(self) -> str:
-        """The node that the claim's volume is to be made for."""
-
         def chosen() -> str:
             annotations = self.api.get(self.claim_path)["metadata"].get("annotations", {})
             return str(annotations.get("volume.kubernetes.io/selected-node", ""))
@@ -188,16 +176,13 @@ def neighbour_to_avoid(pool: Pool) -> Object:
     return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
 
 
-@pytest.mark.parametrize(
-    "obstacle",
-    [
-        volume_in_the_other_zone,
-        holder_has_all_volumes_that_it_can,
-        device_of_the_other_node,
-        port_that_is_taken,
-        neighbour_to_avoid,
-    ],
-)
+OBSTACLES = (
+    volume_in_the_other_zone, holder_has_all_volumes_that_it_can, device_of_the_other_node, port_that_is_taken,
+    neighbour_to_avoid,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("obstacle", OBSTACLES)
 def test_what_only_the_scheduler_knows_of_opens_the_node_that_pulls(
     obstacle: Callable[[Pool], Object], pool: Pool
 ) -> None:
@@ -293,18 +278,9 @@ def test_a_descheduler_evicts_no_user_of_the_gate(pool: Pool) -> None:
     gate = {"key": pool.hub.label, "operator": "NotIn", "values": ["pulling"]}
     uids = {name: pool.replicate(name, expression) for name, expression in (("moved", violated), ("kept", gate))}
     pool.hub.wait_for_value(pool.pulls, "open")
-    done = subprocess.run(
-        [
-            require_binary("descheduler"),
-            f"--kubeconfig={pool.hub.cluster.kubeconfig}",
-            f"--policy-config-file={_write_policy(pool)}",
-            "--disable-metrics",
-            "--secure-port=0",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [str(require_binary("descheduler")), f"--kubeconfig={pool.hub.cluster.kubeconfig}"]
+    command += [f"--policy-config-file={_write_policy(pool)}", "--disable-metrics", "--secure-port=0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert pool.replica("moved")["metadata"]["uid"] != uids["moved"]
     assert pool.replica("kept")["metadata"]["uid"] == uids["kept"]

@@ -15,7 +15,8 @@ from typing import Any, Self
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
-from tests.e2e.controllers.test_gate_never_hides import IMAGE, VALUES, Hub
+from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
+from tests.e2e.pods import IMAGE, pod
 from tests.e2e.relays import POLL_SECONDS, Balancer, CuttableProxy
 from tests.e2e.storm import Storm
 from tests.harness.controlplane import ControlPlane
@@ -41,13 +42,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
     for cluster in own_cluster(request):
         with start_scheduler(cluster):
             yield cluster
-
-
-def user_pod(name: str, **spec: Any) -> Object:
-    container = {"name": "notebook", "image": IMAGE}
-    metadata = {"name": name, "labels": {"component": "singleuser-server"}}
-    spec |= {"containers": [container], "terminationGracePeriodSeconds": 0}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 class World:
@@ -80,7 +74,7 @@ class World:
 
     def is_placed(self, node: str) -> bool:
         """Whether a user for that node gets Roost's scheduler and the gate's term: all is known."""
-        body = user_pod("asked", nodeSelector={"kubernetes.io/hostname": node})
+        body = pod("asked", node=node)
         spec = self.cluster.api.create(body, self.namespace, dryRun="All")["spec"]
         terms = spec.get("affinity", {}).get("nodeAffinity", {})
         is_gated = "requiredDuringSchedulingIgnoredDuringExecution" in terms
@@ -189,7 +183,7 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
             wait_until(lambda: len(revisions() - {""}) == 2, 30, "both to place users")
         storm.check()
         for turn, (first, second) in enumerate((replicas, replicas[::-1])):
-            body = user_pod(f"seen-twice-{turn}")
+            body = pod(f"seen-twice-{turn}")
             for replica, how in ((first, {"dryRun": "All"}), (second, {})):
                 balancer.replicas[:] = [replica]
                 time.sleep(3 * POLL_SECONDS)

@@ -129,15 +129,3 @@ def test_a_build_that_is_admitted_without_roost_is_admitted_with_it(stack: Stack
         return build(stack, namespace)
 
     wait_until(lambda: with_roost() == given, 20, "the webhook", explain=with_roost)
-
-
-def test_in_the_releases_own_namespace_quotas_are_seen_as_they_come(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False) as stack:
-        control_plane.api.apply({**QUIET, "metadata": {"name": "quiet"}})
-        by_default = {"requests": {"cpu": "100m", "memory": "1Gi"}}
-        wait_until(lambda: build(stack, namespace) == by_default, 20, "the webhook")
-        set_guard(control_plane, namespace, quota(NONE, "NotBestEffort"))
-        wait_until(lambda: build(stack, namespace) == {}, 20, "the webhook to see the quota")
-        assert not stack.webhooks[0].process.log_lines("forbidden")

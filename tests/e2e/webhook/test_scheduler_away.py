@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.builders import user_pod
+from tests.e2e.pods import pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -19,35 +19,35 @@ Object = dict[str, Any]
 FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
 
 
-def user(name: str) -> Object:
-    body = user_pod("example.org/image:1")
-    body["metadata"] |= {"name": name}
-    body["metadata"].pop("namespace")
-    return body
-
-
-def test_a_dead_scheduler_is_no_longer_named_and_a_new_one_is(
+def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     fake_nodes.create("node-1")
     values = {"placeholders": [], "scheduler": FAST}
-    with Stack(control_plane, namespace, values) as stack, start_scheduler(control_plane) as own:
+    with (
+        Stack(control_plane, namespace, values, scheduler=False, webhook=False) as stack,
+        start_scheduler(control_plane) as own,
+    ):
         own.wait_serving()
-        webhook, ours = stack.webhooks[0], stack.scheduler_name("user")
+        webhook, ours = stack.start_webhook(), stack.scheduler_name("user")
+        webhook.wait_ready()
 
         def is_away() -> bool:
             return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
 
-        assert not is_away()
-        assert stack.create_pod(user("before"))["spec"]["schedulerName"] == ours
+        assert stack.create_pod(pod("early"))["spec"]["schedulerName"] == "default-scheduler"
+        assert stack.wait_for_node("early") == "node-1"
+        stack.start_scheduler().wait_leading()
+        wait_until(lambda: not is_away(), 20, "the webhook to see the scheduler")
+        assert stack.create_pod(pod("before"))["spec"]["schedulerName"] == ours
         stack.wait_for_node("before")
 
         stack.schedulers[0].kill()
         # A leader that is missed for a moment only is waited for.
-        assert stack.create_pod(user("stuck"))["spec"]["schedulerName"] == ours
+        assert stack.create_pod(pod("stuck"))["spec"]["schedulerName"] == ours
         wait_until(is_away, 20, "the webhook to miss the scheduler")
         assert webhook.metric("roost_webhook_lease_age_seconds", part="scheduler") > 6
-        assert stack.create_pod(user("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
+        assert stack.create_pod(pod("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
         assert stack.wait_for_node("meanwhile") == "node-1"
         counter = "roost_webhook_pods_left_to_cluster_scheduler_total"
         # A page of metrics is made anew a few times a second.
@@ -60,28 +60,10 @@ def test_a_dead_scheduler_is_no_longer_named_and_a_new_one_is(
 
         stack.start_scheduler().wait_leading()
         wait_until(lambda: not is_away(), 20, "the webhook to see the new scheduler")
-        assert stack.create_pod(user("after"))["spec"]["schedulerName"] == ours
+        assert stack.create_pod(pod("after"))["spec"]["schedulerName"] == ours
         assert stack.wait_for_node("after") == stack.wait_for_node("stuck") == "node-1"
         for replica in stack.webhooks:
             assert not replica.process.log_lines("forbidden")
-
-
-def test_a_scheduler_that_never_came_is_not_named(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-) -> None:
-    fake_nodes.create("node-1")
-    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False, webhook=False) as stack:
-        webhook = stack.start_webhook()
-        webhook.wait_ready()
-        assert stack.create_pod(user("early"))["spec"]["schedulerName"] == "default-scheduler"
-        with start_scheduler(control_plane):
-            assert stack.wait_for_node("early") == "node-1"
-        stack.start_scheduler().wait_leading()
-        wait_until(
-            lambda: webhook.metric("roost_webhook_part_away", part="scheduler") == 0, 20, "the webhook to see it"
-        )
-        assert stack.create_pod(user("late"))["spec"]["schedulerName"] == stack.scheduler_name("user")
-        assert stack.wait_for_node("late") == "node-1"
 
 
 def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
@@ -98,7 +80,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
         old.wait_leading()
         webhook = stack.start_webhook()
         webhook.wait_ready()
-        assert stack.create_pod(user("before"))["spec"]["schedulerName"] == stack.scheduler_name("user")
+        assert stack.create_pod(pod("before"))["spec"]["schedulerName"] == stack.scheduler_name("user")
 
         def is_away() -> bool:
             return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
@@ -110,12 +92,12 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
             }
         )
         wait_until(is_away, 20, "the webhook to see that the leader lacks the profile")
-        assert stack.create_pod(user("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
+        assert stack.create_pod(pod("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
         assert stack.wait_for_node("meanwhile") == "node-1"
 
         new = stack.start_scheduler(named=True)
         old.kill()
         new.wait_leading(30)
         wait_until(lambda: not is_away(), 20, "the webhook to see the new leader")
-        assert stack.create_pod(user("after"))["spec"]["schedulerName"] == stack.scheduler_name("lab")
+        assert stack.create_pod(pod("after"))["spec"]["schedulerName"] == stack.scheduler_name("lab")
         assert stack.wait_for_node("after") == "node-1"

@@ -80,7 +80,6 @@ def variants(chance: random.Random) -> list[bytes]:
 
 
 def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
-    """Status and body of one answer."""
     data = b""
     while b"\r\n\r\n" not in data:
         more = connection.recv(65536)

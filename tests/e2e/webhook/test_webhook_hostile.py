@@ -48,7 +48,6 @@ def user(*images: str, **spec: Any) -> bytes:
 
 
 def terms(count: int) -> Object:
-    """So many required terms, none of which admits a node."""
     return requires_nodes(*[{"matchExpressions": [expression(f"k{one}", operator="Exists")]} for one in range(count)])
 
 
@@ -97,10 +96,12 @@ def livez_watch(webhook: LoneWebhook) -> Iterator[list[float]]:
     with tempfile.TemporaryFile("w+") as output:
         url = f"http://{LOOPBACK}:{webhook.metrics_port}/livez"
         process = subprocess.Popen([sys.executable, "-c", PROBER, url], stdout=output)
-        yield seconds
-        assert process.poll() is None, "the prober failed"
-        process.kill()
-        process.wait()
+        try:
+            yield seconds
+            assert process.poll() is None, "the prober failed"
+        finally:
+            process.kill()
+            process.wait()
         output.seek(0)
         seconds += [float(line) for line in output if line.endswith("\n")]
 
@@ -116,7 +117,6 @@ def resident_mib(webhook: LoneWebhook, field: str = "VmRSS") -> float:
 
 
 def post_all(webhook: LoneWebhook, number: int) -> dict[str, tuple[int, float, int]]:
-    """Status, seconds and bytes of each answer."""
     found = {}
     for name, body in hostile_bodies(number).items():
         connection = webhook.client()

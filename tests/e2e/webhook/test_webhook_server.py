@@ -42,7 +42,6 @@ def raw(webhook: LoneWebhook, data: bytes) -> bytes:
 
 
 def post_chunks(webhook: LoneWebhook, *chunks: bytes) -> tuple[int, bytes]:
-    """Status and body of the answer to a chunked review."""
     connection = webhook.client()
     headers = {"Content-Type": "application/json"}
     connection.request("POST", "/mutate", iter(chunks), headers, encode_chunked=True)

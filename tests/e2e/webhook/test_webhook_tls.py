@@ -1,12 +1,11 @@
 """Certificates and replicas under a real API server that refuses pods when the webhook can't be reached."""
 
 import base64
-import itertools
+import contextlib
 import ssl
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, Self
+from typing import Any
 
 import pytest
 
@@ -14,6 +13,8 @@ from roost_core.kube.pki import split_bundle
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
 from tests.e2e.relays import Balancer
+from tests.e2e.storm import Storm
+from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.waiting import wait_until
@@ -55,47 +56,6 @@ class Fleet:
         return [split_bundle(base64.b64decode(entry["clientConfig"].get("caBundle") or "")) for entry in entries]
 
 
-class Load:
-    """Creates pods from several threads until the end of the block (dry runs: admitted, not stored)."""
-
-    def __init__(self, stack: Stack, threads: int = 4) -> None:
-        self._stack = stack
-        self._over = threading.Event()
-        self._numbers = itertools.count()
-        self._threads = [threading.Thread(target=self._create) for _ in range(threads)]
-        self.placed = 0
-        self.failures: list[str] = []
-
-    def __enter__(self) -> Self:
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _create(self) -> None:
-        while not self._over.is_set():
-            pod = user_pod("image")
-            pod["metadata"] = {
-                **pod["metadata"],
-                "name": f"jupyter-{next(self._numbers)}",
-                "namespace": self._stack.namespace,
-            }
-            try:
-                stored = self._stack.cluster.api.create(pod, self._stack.namespace, dryRun="All")
-            except Exception as error:  # noqa: BLE001 (each is a failed admission)
-                self.failures.append(str(error))
-                continue
-            if POLICY_REVISION_ANNOTATION in stored["metadata"].get("annotations", {}):
-                self.placed += 1
-            else:
-                self.failures.append("admitted without a patch")
-            time.sleep(0.01)
-
-
 class PatientStack(Stack):
     """Its webhook may take longer than values may say: what is tried isn't how late a busy machine can be."""
 
@@ -118,18 +78,26 @@ def fleet(control_plane: ControlPlane, namespace: str) -> Iterator[Fleet]:
             port.release()
 
 
-def wait_served(fleet: Fleet) -> None:
-    """Until an admission succeeds."""
+def is_placed(pod: Object) -> bool:
+    return POLICY_REVISION_ANNOTATION in pod["metadata"].get("annotations", {})
+
+
+def storm(fleet: Fleet) -> Storm:
+    """Users' pods without a pause, from when the first one is admitted; none may be left alone."""
+    body = user_pod("image")
+    del body["metadata"]["namespace"]
 
     def succeeds() -> bool:
-        with Load(fleet.stack, threads=1) as load:
-            time.sleep(0.1)
-        return load.placed > 0
+        with contextlib.suppress(ApiError):
+            return is_placed(fleet.stack.cluster.api.create(body, fleet.stack.namespace, dryRun="All"))
+        return False
 
     wait_until(succeeds, 30, "a pod to be admitted")
+    cluster, namespace = fleet.stack.cluster, fleet.stack.namespace
+    return Storm(cluster, namespace, body=body, tried=is_placed, threads=4, pause_seconds=0.01)
 
 
-def test_replicas_serve_one_leaf_that_the_leader_made(fleet: Fleet) -> None:
+def test_replicas_serve_one_leaf_that_the_leader_made_and_owns_with_the_bundles_alone(fleet: Fleet) -> None:
     leaders = [fleet.stack.start_controllers() for _ in range(2)]
     replicas = [fleet.start() for _ in range(2)]
     for replica in replicas:
@@ -142,6 +110,23 @@ def test_replicas_serve_one_leaf_that_the_leader_made(fleet: Fleet) -> None:
     assert leaf.keys() == {"tls.crt", "tls.key"}
     for replica in replicas:
         assert ssl.get_server_certificate((LOOPBACK, replica.port)).encode() == leaf["tls.crt"]
+    # Of the configuration it owns the bundles alone: no "." and no name, so that the entries stay the installer's.
+    name = fleet.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
+    api, namespace = fleet.stack.cluster.api, fleet.stack.namespace
+    path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
+    managed = api.get(path)["metadata"]["managedFields"]
+    (ours,) = [entry["fieldsV1"]["f:webhooks"] for entry in managed if entry["manager"] == "roost-webhook-ca"]
+    assert list(ours.values()) == [{"f:clientConfig": {"f:caBundle": {}}}] * 3
+    assert all(entry.startswith('k:{"name":') for entry in ours)
+    # What it made goes with its account.
+    account = api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/hub-roost-controllers")
+    for path in (
+        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-ca",
+        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-leaf",
+        f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-controllers",
+    ):
+        (owner,) = api.get(path)["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["uid"]) == ("ServiceAccount", account["metadata"]["uid"])
 
 
 def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becomes_ready(fleet: Fleet) -> None:
@@ -153,21 +138,9 @@ def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becom
     assert "the controllers' leader creates it" in text
     fleet.stack.start_controllers()
     webhook.wait_ready()
-    wait_served(fleet)
-
-
-def test_only_the_bundle_is_owned_by_the_controllers(fleet: Fleet) -> None:
-    fleet.stack.start_controllers()
-    fleet.start().wait_ready()
-    name = fleet.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
-    path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
-    managed = fleet.stack.cluster.api.get(path)["metadata"]["managedFields"]
-    (ours,) = [entry for entry in managed if entry["manager"] == "roost-webhook-ca"]
-    assert len(ours["fieldsV1"]["f:webhooks"]) == 3
-    for entry, fields in ours["fieldsV1"]["f:webhooks"].items():
-        assert entry.startswith('k:{"name":')
-        # No "." and no name: the entry itself stays the installer's, who may take it away.
-        assert fields == {"f:clientConfig": {"f:caBundle": {}}}
+    with storm(fleet) as load:
+        pass
+    assert load.refused == []
 
 
 def test_rotation_under_load_fails_no_admission(fleet: Fleet) -> None:
@@ -175,16 +148,15 @@ def test_rotation_under_load_fails_no_admission(fleet: Fleet) -> None:
     replicas = [fleet.start() for _ in range(2)]
     for replica in replicas:
         replica.wait_ready()
-    wait_served(fleet)
     first = fleet.secret()["ca.crt"]
     seen_bundles = set()
-    with Load(fleet.stack) as load:
+    with storm(fleet) as load:
         end = time.monotonic() + 50
         while time.monotonic() < end:
             seen_bundles.add(max(len(bundle) for bundle in fleet.bundles()))
             time.sleep(0.5)
-    assert load.failures == []
-    assert load.placed > 100
+    assert load.refused == []
+    assert len(load.pods) > 100
     assert fleet.secret()["ca.crt"] != first
     assert 2 in seen_bundles  # the old and the new one overlapped
     for replica in replicas:
@@ -196,26 +168,11 @@ def test_a_rolling_restart_of_two_replicas_fails_no_admission(fleet: Fleet) -> N
     old = [fleet.start() for _ in range(2)]
     for replica in old:
         replica.wait_ready()
-    wait_served(fleet)
-    with Load(fleet.stack) as load:
+    with storm(fleet) as load:
         time.sleep(1)
         for replica in old:
             fleet.start().wait_ready()
             assert replica.process.stop(15) == 0
         time.sleep(1)
-    assert load.failures == []
-    assert load.placed > 50
-
-
-def test_what_the_leader_made_goes_with_its_service_account(fleet: Fleet) -> None:
-    fleet.stack.start_controllers()
-    fleet.start().wait_ready()
-    namespace = fleet.stack.namespace
-    account = fleet.stack.cluster.api.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/hub-roost-controllers")
-    for path in (
-        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-ca",
-        f"/api/v1/namespaces/{namespace}/secrets/hub-roost-webhook-leaf",
-        f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-controllers",
-    ):
-        (owner,) = fleet.stack.cluster.api.get(path)["metadata"]["ownerReferences"]
-        assert (owner["kind"], owner["uid"]) == ("ServiceAccount", account["metadata"]["uid"])
+    assert load.refused == []
+    assert len(load.pods) > 50
