@@ -42,7 +42,7 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "mover": (("roost/controllers/placeholder_mover/*.py",), ("tests/unit/controllers/test_placeholder_mover*.py",)),
     "placeholders": (
         ("generator/checks/placeholders.py",),
-        ("tests/unit/generator/test_lint*.py", "tests/unit/generator/test_placeholder_defaults.py"),
+        ("tests/unit/generator/test_lint*.py", "tests/unit/generator/test_core_pods.py"),
     ),
     "templates": (
         ("templates/*/*.j2",),

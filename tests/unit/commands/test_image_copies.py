@@ -1,4 +1,4 @@
-"""`roost images --copy-to`: no copy replaces another, and a copier takes each line."""
+"""`roost images`, and `--copy-to`: no copy replaces another, and a copier takes each line."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from roost.cli import run
 from roost.images.copies import copies, is_registry
-from roost.images.listing import name_of
+from roost.images.listing import images_of, name_of
 
 ONE: Final = "sha256:" + "ab" * 32
 TWO: Final = "sha256:" + "cd" * 32
@@ -54,24 +54,16 @@ def test_no_two_sources_share_a_target(images: list[str]) -> None:
     assert {source for source, _ in pairs} == {str(name_of(image)) for image in images}
 
 
+@pytest.mark.parametrize("text", [OWN, "localhost:5000/a/b-c", "registry:5000", "localhost/a"])
+def test_what_a_registry_can_be(text: str) -> None:
+    assert is_registry(text)
+
+
 @pytest.mark.parametrize(
-    ("text", "fits"),
-    [
-        (OWN, True),
-        ("localhost:5000/a/b-c", True),
-        ("https://r.example.org", False),
-        ("r.example.org/", False),
-        ("", False),
-        ("-x.example.org", False),
-        ("mirror", False),
-        ("mirror/a", False),
-        ("registry:5000", True),
-        ("localhost/a", True),
-        ("r.example.org/a b", False),
-    ],
+    "text", ["https://r.example.org", "r.example.org/", "", "-x.example.org", "mirror", "mirror/a", "r.example.org/a b"]
 )
-def test_what_a_registry_can_be(text: str, fits: bool) -> None:
-    assert is_registry(text) is fits
+def test_what_no_registry_is(text: str) -> None:
+    assert not is_registry(text)
 
 
 def test_the_command_prints_source_and_target(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,4 +73,39 @@ def test_the_command_prints_source_and_target(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines() == [
         f"registry.k8s.io/kube-scheduler@{ONE} {OWN}/registry.k8s.io/kube-scheduler:v1.37.2",
         f"registry.k8s.io/pause:3.10.1 {OWN}/registry.k8s.io/pause:3.10.1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("image", "parts"),
+    [
+        ("python:3.13", ("docker.io", "library/python", "3.13")),
+        ("jupyterhub/k8s-hub", ("docker.io", "jupyterhub/k8s-hub", "")),
+        ("docker.io/kindest/node", ("docker.io", "kindest/node", "")),
+        ("localhost:5000/a/b:1", ("localhost:5000", "a/b", "1")),
+        ("quay.io/a/b:1@sha256:00", ("quay.io", "a/b", "1")),
+    ],
+)
+def test_an_images_name_is_taken_apart(image: str, parts: tuple[str, str, str]) -> None:
+    assert name_of(image)[:3] == parts
+
+
+def test_images_of_containers_and_of_image_volumes_are_found_once() -> None:
+    pod = {
+        "initContainers": [{"image": "b"}],
+        "containers": [{"image": "a"}, {"image": "b"}],
+        "volumes": [{"image": {"reference": "c", "pullPolicy": "Always"}}],
+    }
+    assert images_of([{"spec": {"template": {"spec": pod}}}, {"data": {"image": 5}}]) == ["a", "b", "c"]
+
+
+def test_the_command_lists_what_the_values_need(capsys: pytest.CaptureFixture[str]) -> None:
+    user = '{"name": "quay.io/me/lab", "tag": "1"}'
+    arguments = ["images", "--kube-version", "v1.37.2", "--set", "image.name=r.example.org/roost"]
+    assert run([*arguments, "--set-json", f"singleuser.image={user}"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "quay.io/me/lab:1",
+        "r.example.org/roost:0.1.0",
+        "registry.k8s.io/kube-scheduler:v1.37.2",
+        "registry.k8s.io/pause:3.10.1",
     ]

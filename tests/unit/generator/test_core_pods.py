@@ -1,14 +1,24 @@
-"""`corePods`: what the four programs have in common, and what each changes for itself."""
+"""Pods as rendered: what programs have in common and change, what placeholders inherit, security contexts."""
 
 import json
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from generator.render.functions import complete_placeholder_set
 from generator.render.manifests import render
 from generator.values.merge import merge_maps
 from generator.values.release import Release
-from tests.unit.generator.linted import found, merged
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
+from roost.controllers.popular_images.settings import read_popular_settings
+from roost_core.release.reader import Reader
+from tests.builders import default_values
+from tests.popular_builders import node_state
+from tests.unit.generator.linted import found, merged, said
 
 PROGRAMS = ("scheduler", "webhook", "controllers", "recorder")
 Values = dict[str, Any]
@@ -51,3 +61,98 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
 )
 def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:
     assert key in {fault.key for fault in found(values)}
+
+
+
+
+def placeholder_pods(text: str) -> dict[str, Values]:
+    bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
+    return {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
+
+
+def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:
+    found = placeholder_pods("""
+placeholder:
+  defaults:
+    annotations: {x: "y"}
+    nodeSelector: {pool: users}
+    requiredNodeTerms: [{matchExpressions: [{key: a, operator: Exists}]}]
+placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {pool: large}}]
+""")
+    assert [pod["spec"]["nodeSelector"] for pod in found.values()] == [{"pool": "users"}, {"pool": "large"}]
+    for pod in found.values():
+        assert pod["metadata"]["annotations"] == {"x": "y"}
+        required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        assert required["nodeSelectorTerms"] == [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+        assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "50m", "memory": "1Gi"}}
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "is_warned"),
+    [
+        ("[]", True),
+        ("[{key: nvidia.com/gpu, operator: Exists}]", True),
+        ("[{operator: Exists}]", False),
+        ("[{key: hub.jupyter.org/dedicated, operator: Exists}, {key: hub.jupyter.org_dedicated, value: user}]", False),
+        ("[{key: hub.jupyter.org/dedicated, operator: Exists}]", True),
+    ],
+)
+def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(tolerations: str, is_warned: bool) -> None:
+    text = f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]"
+    assert ("prod.yaml:1: warning: placeholders[0].tolerations: leaves out" in said(text)) is is_warned
+
+
+def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
+    assert "leaves out" not in said("placeholders: [{name: a, replicas: 0, tolerations: []}]")
+
+
+ENTRIES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
+    st.sampled_from(["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows"]),
+    st.one_of(st.none(), st.just({}), st.just([]), st.just("nodes"), st.dictionaries(st.just("a"), st.just("b"))),
+)
+
+
+@given(entry=ENTRIES)
+def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Mapping[str, object]) -> None:
+    defaults = {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"x": "y"}, "tolerations": [1], "labels": {}}
+    whole = complete_placeholder_set(entry, defaults)
+    named = {key: value for key, value in entry.items() if value is not None}
+    usual = {**defaults, "windows": [], "learn": None}
+    assert whole == {**usual, **named}
+
+
+RELEASE = Release("hub", "jhub", "v1.37.2")
+EVERYTHING = "{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}, events: {enabled: true}"
+OPENSHIFT = f"{EVERYTHING}, podSecurityContext: {{runAsUser: null, runAsGroup: null, fsGroup: null}}}}"
+
+
+def all_pods(text: str) -> Iterator[tuple[str, Any]]:
+    for manifest in render(merged(text).values, RELEASE):
+        body: Any = manifest.body
+        if body["kind"] in ("Deployment", "DaemonSet", "StatefulSet"):
+            yield f"{body['kind']} {body['metadata']['name']}", body["spec"]["template"]["spec"]
+
+
+def test_without_fixed_ids_no_pod_has_any_and_the_rest_stays() -> None:
+    seen = dict(all_pods(OPENSHIFT))
+    assert {name.partition(" ")[0] for name in seen} == {"Deployment", "DaemonSet", "StatefulSet"}
+    assert len(seen) == 6
+    for name, spec in seen.items():
+        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}, name
+        for container in (*spec["containers"], *spec.get("initContainers", ())):
+            assert container["securityContext"] == default_values()["securityContext"], name
+
+
+@pytest.mark.parametrize("text", [f"{EVERYTHING}}}", OPENSHIFT])
+def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
+    bodies: list[Any] = [manifest.body for manifest in render(merged(text).values, RELEASE)]
+    (document,) = (
+        json.loads(body["data"]["release.json"])
+        for body in bodies
+        if body["kind"] == "ConfigMap" and "release.json" in body["data"]
+    )
+    settings = read_popular_settings(ReleaseDocument(Reader(), document))
+    assert settings is not None
+    pod: Any = pull_pod(settings, node_state("n"), PopularPull("a/b:1", "n", 1))
+    expected = {name: spec["securityContext"] for name, spec in all_pods(text)}["DaemonSet hub-roost-puller"]
+    assert pod["spec"]["securityContext"] == expected

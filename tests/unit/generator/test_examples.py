@@ -1,10 +1,14 @@
-"""Values files that come with the chart as examples install as they are, and do what their first line says."""
+"""What comes with the chart: examples that install as they are, values that stay few, a table with each check."""
 
+import pkgutil
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from generator import checks
 from generator.locations import chart_folder
 from generator.pipeline import report
 from generator.render.manifests import render
@@ -43,3 +47,28 @@ def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     assert not [body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]]
     verbs = {verb for body in rendered for rule in body.get("rules", []) for verb in rule["verbs"]}
     assert verbs == {"list", "watch"}
+
+
+def count_leaves(value: object) -> int:
+    """Keys that hold no map of keys; a list counts once."""
+    return sum(map(count_leaves, value.values())) if isinstance(value, dict) and value else 1
+
+
+def test_the_values_begin_with_what_an_operator_sets_and_stay_few_and_narrow() -> None:
+    text = (chart_folder() / "values.yaml").read_text()
+    values = yaml.safe_load(text)
+    first = "image imageRegistry singleuser placeholders imageGate prePuller scheduler sharedPools recorder monitoring"
+    assert list(values)[:11] == [*first.split(), "webhook"]
+    chosen = {"imageGate": "mode", "prePuller": "enabled", "scheduler": "target", "webhook": "failurePolicy"}
+    assert {group: next(iter(values[group])) for group in chosen} == chosen
+    assert count_leaves(values) <= 190
+    assert [line for line in text.splitlines() if len(line) > 100] == []
+
+
+HELPERS = {"contract", "terms"}
+
+
+def test_the_table_has_the_check_of_every_file() -> None:
+    files = {module.name for module in pkgutil.iter_modules(checks.__path__)} - HELPERS
+    assert {import_module(f"generator.checks.{name}").check for name in files} == {*checks.CHECKS, *checks.HINTS}
+    assert len(files) == len(checks.CHECKS + checks.HINTS)

@@ -100,27 +100,18 @@ def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture
 
 
 def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
-    folders = (
-        "generator",
-        "webhook",
-        "roost",
-        "roost_core",
-        "lab/roost_lab",
-        "chart",
-        "templates",
-        "benchmarks",
-        "tools",
-    )
-    files = [path for folder in folders for path in (REPOSITORY / folder).rglob("*") if path.suffix in NAMES_PAGES]
+    folders = "generator webhook roost roost_core lab/roost_lab chart templates benchmarks tools"
+    files = [
+        path for folder in folders.split() for path in (REPOSITORY / folder).rglob("*") if path.suffix in NAMES_PAGES
+    ]
     missing = []
     for path in files:
         for page, anchor in PAGE.findall(path.read_text(encoding="utf-8")):
             file = REPOSITORY / page
             headings = HEADING.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
-            if not file.is_file() or (anchor and anchor not in [slug(heading) for heading in headings]):
+            if not file.is_file() or (
+                anchor
+                and anchor not in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+            ):
                 missing.append(f"{path.relative_to(REPOSITORY)}: {page}#{anchor}")
     assert missing == []
-
-
-def slug(heading: str) -> str:
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")

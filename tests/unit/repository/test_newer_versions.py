@@ -1,4 +1,4 @@
-"""`tools/newer_versions.py`, on recorded answers."""
+"""tools/newer_versions.py on recorded answers, and how tools/registry.py asks registries."""
 
 import json
 import re
@@ -10,17 +10,11 @@ from typing import Final
 import pytest
 
 from tools.newer_versions import World, dependencies, images, kubernetes, main, newest_like
-from tools.registry import Answer
+from tools.registry import Answer, Registries, RegistryError
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 TAGS: Final = {
-    "library/python": [
-        "3.13.9-slim-trixie",
-        "3.13.11-slim-trixie",
-        "3.14.0rc1-slim-trixie",
-        "3.14-slim-trixie",
-        "latest",
-    ],
+    "library/python": [f"{tag}-slim-trixie" for tag in ("3.13.9", "3.13.11", "3.14.0rc1", "3.14")] + ["latest"],
     "library/golang": ["1.26-trixie", "1.27-alpine"],
     "pause": ["3.10", "3.10.1", "sha256-abc.sig"],
     "kindest/node": ["v1.37.0", "v1.37.2", "v1.37.10", "v1.37.11-rc.0", "v1.36.12", "latest"],
@@ -29,30 +23,23 @@ TAGS: Final = {
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    folder = tmp_path / "tests/controlplane/kubernetes"
-    folder.mkdir(parents=True)
-    (folder / "go.mod").write_text("require k8s.io/kubernetes v1.37.2\n")
-    (folder / "minor-1.36.mod").write_text("require k8s.io/kubernetes v1.36.3\n")
-    (tmp_path / "chart").mkdir()
-    (tmp_path / "chart/values.yaml").write_text(
-        'scheduler: {image: {tags: {"1.36": v1.36.3, "1.37": v1.37.1}}}\n'
-        'placeholder: {image: {name: registry.k8s.io/pause, tag: "3.10.1"}}\n'
-    )
-    (tmp_path / "Dockerfile").write_text("ARG BASE=python:3.13.9-slim-trixie\nARG GO=golang:1.26-trixie\n")
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements/dev.txt").write_text("flask==3.1.0 \\\n    --hash=sha256:00\npsycopg[binary]==3.2.0\n")
+    files = {
+        "tests/controlplane/kubernetes/go.mod": "require k8s.io/kubernetes v1.37.2\n",
+        "tests/controlplane/kubernetes/minor-1.36.mod": "require k8s.io/kubernetes v1.36.3\n",
+        "chart/values.yaml": 'scheduler: {image: {tags: {"1.36": v1.36.3, "1.37": v1.37.1}}}\n'
+        'placeholder: {image: {name: registry.k8s.io/pause, tag: "3.10.1"}}\n',
+        "Dockerfile": "ARG BASE=python:3.13.9-slim-trixie\nARG GO=golang:1.26-trixie\n",
+        "requirements/dev.txt": "flask==3.1.0 \\\n    --hash=sha256:00\npsycopg[binary]==3.2.0\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
     return tmp_path
 
 
 def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
-    releases = {
-        "stable.txt": "v1.38.0",
-        "stable-1.37.txt": "v1.37.2\n",
-        "stable-1.36.txt": "v1.36.5",
-        "stable-1.35.txt": "v1.35.9",
-        "stable-1.34.txt": "v1.34.9",
-        "stable-1.33.txt": "v1.33.13",
-    }
+    minors = {"37": "v1.37.2\n", "36": "v1.36.5", "35": "v1.35.9", "34": "v1.34.9", "33": "v1.33.13"}
+    releases = {"stable.txt": "v1.38.0", **{f"stable-1.{minor}.txt": patch for minor, patch in minors.items()}}
     if url.startswith("https://dl.k8s.io/release/"):
         return Answer(200, {}, releases[url.rpartition("/")[2]].encode())
     name = url.partition("/v2/")[2].partition("/tags/")[0]
@@ -60,12 +47,8 @@ def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
 
 
 def run(_command: Sequence[str]) -> str:
-    return json.dumps(
-        [
-            {"name": "Flask", "version": "3.1.0", "latest_version": "3.2.0"},
-            {"name": "pip", "version": "23", "latest_version": "26"},
-        ]
-    )
+    versions = (("Flask", "3.1.0", "3.2.0"), ("pip", "23", "26"))
+    return json.dumps([{"name": name, "version": old, "latest_version": new} for name, old, new in versions])
 
 
 def silent(_method: str, _url: str, _headers: Mapping[str, str]) -> Answer:
@@ -84,14 +67,10 @@ def test_patches_and_a_new_minor_are_named(root: Path) -> None:
     ]
 
 
-def test_images_are_compared_with_tags_of_the_same_shape(root: Path) -> None:
-    assert [str(line) for line in images(WORLD, root)] == [
-        "python: 3.13.9-slim-trixie -> 3.13.11-slim-trixie  (Dockerfile)"
-    ]
+def test_images_are_compared_with_tags_of_the_same_shape_and_of_packages_only_locked_ones_count(root: Path) -> None:
+    (image,) = images(WORLD, root)
+    assert str(image) == "python: 3.13.9-slim-trixie -> 3.13.11-slim-trixie  (Dockerfile)"
     assert newest_like("3.10.1", ["3.9.12", "3.11", "3.10.0"]) == "3.10.1"
-
-
-def test_only_locked_packages_count(root: Path) -> None:
     assert [str(line) for line in dependencies(WORLD, root)] == ["Flask: 3.1.0 -> 3.2.0  (make lock)"]
 
 
@@ -119,19 +98,58 @@ def test_the_newest_tag_of_a_minor_is_printed(capsys: pytest.CaptureFixture[str]
     assert "no tag begins with v1.99." in capsys.readouterr().err
 
 
-def test_renovate_finds_the_schedulers_tags() -> None:
-
+@pytest.mark.parametrize(("manager", "file", "least"), [(0, "chart/values.yaml", 3), (1, "tools/scan.sh", 1)])
+def test_renovate_finds_the_schedulers_tags_and_the_scanner(manager: int, file: str, least: int) -> None:
     settings = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
-    (pattern,) = settings["customManagers"][0]["matchStrings"]
-    text = (ROOT / "chart/values.yaml").read_text(encoding="utf-8")
-    found = re.findall(pattern.replace("(?<", "(?P<"), text)
-    assert len(found) >= 3
+    (pattern,) = settings["customManagers"][manager]["matchStrings"]
+    assert len(re.findall(pattern.replace("(?<", "(?P<"), (ROOT / file).read_text(encoding="utf-8"))) >= least
 
 
-def test_renovate_finds_the_scanner_and_the_scanner_every_lock_file() -> None:
-    settings = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
-    (pattern,) = settings["customManagers"][1]["matchStrings"]
-    assert len(re.findall(pattern.replace("(?<", "(?P<"), (ROOT / "tools/scan.sh").read_text(encoding="utf-8"))) == 1
+def test_the_scanner_finds_every_lock_file() -> None:
     printed = subprocess.run([ROOT / "tools/scan.sh", "--dry-run"], capture_output=True, text=True, check=True).stdout
     locked = {f"--lockfile=requirements.txt:requirements/{file.name}" for file in (ROOT / "requirements").glob("*.txt")}
     assert locked <= set(printed.split())
+
+
+class Registry:
+    """A registry that wants a token for everybody, as most do."""
+
+    def __init__(self, status: int = 200, realm: str = "https://auth.example.org/token") -> None:
+        self.status = status
+        self.realm = realm
+        self.asked: list[str] = []
+
+    def fetch(self, method: str, url: str, headers: Mapping[str, str]) -> Answer:
+        self.asked.append(f"{method} {url}")
+        if url.startswith(f"{self.realm}?"):
+            return Answer(200, {}, b'{"token": "t"}')
+        if headers.get("Authorization") != "Bearer t":
+            challenge = f'Bearer realm="{self.realm}",service="r",scope="repository:a/b:pull"'
+            return Answer(401, {"www-authenticate": challenge}, b"")
+        if self.status != 200:
+            return Answer(self.status, {}, b"")
+        following = {"link": '</v2/a/b/tags/list?last=2&n=1000>; rel="next"'} if "last" not in url else {}
+        return Answer(200, following, json.dumps({"tags": ["3"] if "last" in url else ["1", "2"]}).encode())
+
+
+@pytest.mark.parametrize("realm", ["https://auth.example.org/token", "http://localhost:5000/token"])
+def test_all_pages_of_tags_are_read_with_one_token_from_where_the_registry_says(realm: str) -> None:
+    registry = Registry(realm=realm)
+    assert Registries(registry.fetch).tags("r.example.org/a/b") == ["1", "2", "3"]
+    assert sum(f"{realm}?" in line for line in registry.asked) == 1
+    assert registry.asked[-1] == "GET https://r.example.org/v2/a/b/tags/list?last=2&n=1000"
+
+
+@pytest.mark.parametrize(
+    "realm", ["file:///etc/passwd", "http://169.254.169.254/token", "http://localhost.example.org/"]
+)
+def test_no_token_is_fetched_from_a_file_or_without_encryption(realm: str) -> None:
+    registry = Registry(realm=realm)
+    with pytest.raises(RegistryError, match="it asks who you are"):
+        Registries(registry.fetch).tags("r.example.org/a/b")
+    assert registry.asked == ["GET https://r.example.org/v2/a/b/tags/list?n=1000"]
+
+
+def test_a_registrys_no_names_the_image() -> None:
+    with pytest.raises(RegistryError, match=r"^r\.example\.org/a/b: r\.example\.org: it has no such image"):
+        Registries(Registry(404).fetch).tags("r.example.org/a/b")

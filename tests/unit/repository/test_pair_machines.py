@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+import yaml
 
 from roost_core.objects.node import read_node
 from roost_core.objects.pod_reader import read_pod
@@ -12,8 +13,6 @@ from tests.e2e.pair_machines import STABLE_SECONDS, ClusterAutoscaler
 from tests.judge.cases import GPU, GPU_TAINT, Pool, Profile, user_pod
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from tests.harness.api import Api
 
 Object = dict[str, Any]
@@ -33,16 +32,10 @@ class Cloud:
         self.pods: list[Object] = []
         self.scaler = ClusterAutoscaler(cast("Api", None), (USERS, GPUS), "a", 4.0, lambda: self.now)
 
-    def node(self, name: str, *, labels: Mapping[str, str] | None = None) -> None:
-        conditions = [{"type": "Ready", "status": "True"}]
-        allocatable = {"cpu": "4", "memory": "16Gi", "pods": "110"}
-        self.nodes.append(
-            {
-                "metadata": {"name": name, "labels": {**USERS.labels, **(labels or {})}},
-                "spec": {"taints": []},
-                "status": {"conditions": conditions, "allocatable": allocatable},
-            }
-        )
+    def node(self, name: str, **labels: str) -> None:
+        status = "{allocatable: {cpu: 4, memory: 16Gi, pods: 110}, conditions: [{type: Ready, status: 'True'}]}"
+        metadata = {"name": name, "labels": {**USERS.labels, **labels}}
+        self.nodes.append({"metadata": metadata, "spec": {"taints": []}, "status": yaml.safe_load(status)})
         self.scaler.adopt("users", name)
 
     def users(self, count: int, profile: Profile = PLAIN, *, node: str = "", **spec: Any) -> None:
@@ -76,7 +69,7 @@ def test_a_template_is_a_copy_of_a_stable_node_with_its_labels(
     state: str, operator: str, value: str, is_seen: bool
 ) -> None:
     cloud = Cloud()
-    cloud.node("there", labels={IMAGE_LABEL: state})
+    cloud.node("there", **{IMAGE_LABEL: state})
     cloud.users(2, node="there")
     cloud.users(1, **wants(operator, value))
     # Until the node is stable, it's the group's own labels: none says a thing about images.
@@ -87,7 +80,7 @@ def test_a_template_is_a_copy_of_a_stable_node_with_its_labels(
 
 def test_it_remembers_the_last_node_of_a_group() -> None:
     cloud = Cloud()
-    cloud.node("there", labels={IMAGE_LABEL: "pulling"})
+    cloud.node("there", **{IMAGE_LABEL: "pulling"})
     cloud.asked()
     cloud.now += STABLE_SECONDS
     cloud.asked()

@@ -1,9 +1,14 @@
-"""`make quick` runs the tests of the rooms that changed."""
+"""Tools of whoever works on Roost: budgets of lines, the rooms of a change, the demo, what the image's build takes."""
 
+import re
+import sqlite3
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tools import demo
+from tools.check_budgets import KEY, faults, rooms
 from tools.quick import tests_of as rooms_of
 
 
@@ -26,11 +31,52 @@ def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:
 
 
 def test_a_room_is_run_once_and_what_has_no_tests_runs_none() -> None:
-    files = [
-        "webhook/review.py",
-        "webhook/watch.py",
-        "tests/unit/webhook/test_warm.py",
-        "LICENSE",
-        "benchmarks/ring.py",
-    ]
-    assert rooms_of(map(Path, files)) == [Path("tests/unit/webhook")]
+    files = "webhook/review.py webhook/watch.py tests/unit/webhook/test_warm.py LICENSE benchmarks/ring.py"
+    assert rooms_of(map(Path, files.split())) == [Path("tests/unit/webhook")]
+
+
+def test_a_room_over_its_budget_without_one_or_gone_is_named() -> None:
+    over, without, gone = faults({"webhook/rules": 11, "webhook": 50}, {"webhook/rules": 10, "webhook/hubs": 3})
+    assert over.startswith(f"{KEY}.webhook/rules: found 11 lines of Python, expected at most 10. ")
+    assert without == f"{KEY}: found no budget for webhook, expected one. Write 55."
+    assert gone == f"{KEY}.webhook/hubs: found no such room. Remove it."
+    assert faults({"webhook": 5}, {"webhook": 5}) == []
+
+
+def test_a_rooms_files_are_those_of_its_folder_and_below(tmp_path: Path) -> None:
+    for name in ("webhook/main.py", "webhook/rules/gate.py", "webhook/rules/deep/more.py", "webhook/rules/notes.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    found = {room: {file.name for file in files} for room, files in rooms(tmp_path).items()}
+    assert found == {"webhook": {"main.py"}, "webhook/rules": {"more.py", "gate.py"}}
+
+
+@pytest.mark.slow
+def test_the_demo_places_three_pods_records_them_and_leaves_two_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(demo, "PAGES", tmp_path)
+    assert demo.main() == 0, capsys.readouterr()
+    for page in ("report.html", "replay.html"):
+        assert "</html>" in (tmp_path / page).read_text(encoding="utf-8")
+    with sqlite3.connect(tmp_path / "demo.db") as record:
+        bindings = "SELECT pod_class, node_name FROM decision JOIN pod ON uid = pod_uid WHERE kind = 'bind'"
+        nodes = dict(record.execute(f"{bindings} AND pod_class <> ''").fetchall())
+    assert nodes.keys() == set(demo.CLASSES)
+    assert (nodes["user"], nodes["placeholder"]) == (demo.USER_NODE, demo.PLACEHOLDER_NODE)
+    assert "It landed on" in capsys.readouterr().out
+
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_the_build_context_holds_what_the_wheel_and_the_dockerfile_name() -> None:
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    context = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    assert all((ROOT / name).exists() for name in context)
+    projects = {folder: tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in ("", "lab/")}
+    targets = {folder: project["tool"]["hatch"]["build"]["targets"] for folder, project in projects.items()}
+    wheels = {f"{folder}{name}" for folder, built in targets.items() for name in built["wheel"]["only-include"]}
+    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    named = {name for names in copied for name in names.split()} - {".", "lab"}
+    assert wheels | named <= context

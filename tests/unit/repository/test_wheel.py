@@ -13,16 +13,6 @@ PACKAGES = ("roost", "roost_core", "generator", "webhook")
 DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}
 
 
-@pytest.fixture(scope="module")
-def names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    return names_in_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
-
-
-@pytest.fixture(scope="module")
-def lab_names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    return names_in_wheel(ROOT / "lab", tmp_path_factory.mktemp("wheel"))
-
-
 def names_in_wheel(project: Path, directory: Path) -> frozenset[str]:
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
     subprocess.run(command, cwd=project, check=True, capture_output=True)
@@ -36,25 +26,26 @@ def files(folder: str) -> list[str]:
     return [path.relative_to(ROOT / folder).as_posix() for path in found]
 
 
-def test_only_roosts_own_packages_are_installed_at_top_level(names: frozenset[str]) -> None:
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
+    return names_in_wheel(ROOT, tmp_path_factory.mktemp("wheel"))
+
+
+def test_only_roosts_own_packages_are_installed_at_top_level_whole_with_templates_and_chart(
+    names: frozenset[str],
+) -> None:
     top = {name.split("/", 1)[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == set(PACKAGES)
+    for folder, there in {**DATA, **dict(zip(PACKAGES, PACKAGES, strict=True))}.items():
+        assert len(files(folder)) > 1
+        assert {f"{there}/{name}" for name in files(folder)} - names == set()
+    # Type hints are exported.
+    assert {f"{package}/py.typed" for package in PACKAGES} <= names
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_is_whole_and_its_type_hints_are_exported(names: frozenset[str], package: str) -> None:
-    assert {f"{package}/{name}" for name in files(package)} - names == set()
-    assert f"{package}/py.typed" in names
-
-
-@pytest.mark.parametrize("folder", DATA)
-def test_templates_and_chart_are_in_it(names: frozenset[str], folder: str) -> None:
-    assert len(files(folder)) > 1
-    assert {f"{DATA[folder]}/{name}" for name in files(folder)} - names == set()
-
-
-def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(lab_names: frozenset[str]) -> None:
-    top = {name.split("/", 1)[0] for name in lab_names}
+def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(tmp_path: Path) -> None:
+    names = names_in_wheel(ROOT / "lab", tmp_path)
+    top = {name.split("/", 1)[0] for name in names}
     assert {name for name in top if not name.endswith(".dist-info")} == {"roost_lab"}
-    assert {f"roost_lab/{name}" for name in files("lab/roost_lab")} - lab_names == set()
-    assert "roost_lab/py.typed" in lab_names
+    assert {f"roost_lab/{name}" for name in files("lab/roost_lab")} - names == set()
+    assert "roost_lab/py.typed" in names

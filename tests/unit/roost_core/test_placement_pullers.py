@@ -1,17 +1,27 @@
-"""Which images the puller brings to which nodes: the groups that become DaemonSets."""
+"""Which images the puller brings to which nodes: groups that become DaemonSets, and what the controllers are told."""
 
+import json
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from kubespawner.utils import recursive_update
 
+from generator.render.manifests import render
+from generator.values.files import read_defaults
+from generator.values.loader import load
+from generator.values.merge import merge_values
+from generator.values.release import Release
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint, node_term_matches, read_node_terms, read_tolerations, untolerated
-from roost_core.placement.labels import puller_component, puller_container
+from roost_core.placement.labels import puller_component, puller_container, startup_taint
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
 from roost_core.release.image_gate import Puller, managed_image, selects, serving
+from roost_core.release.reader import Reader
 
 Values = dict[str, Any]
 DEFAULT = "quay.io/o/default:1"
@@ -239,3 +249,59 @@ def test_an_image_is_brought_to_every_node_that_its_users_may_use(
 def _merged(selector: Values, override: Values) -> Values:
     merged = {**selector, **override.get("node_selector", {})}
     return {key: value for key, value in merged.items() if value is not None}
+
+
+DEFAULT, GPU_IMAGE = "quay.io/o/default:1", "quay.io/o/gpu:1"
+USER = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
+GPU_TAINT = Taint("nvidia.com/gpu", "present", "NoSchedule")
+# zero-to-jupyterhub's own recipe: an extended resource, no node selector.
+RECIPE = {"image": GPU_IMAGE, "extra_resource_limits": {"nvidia.com/gpu": "1"}}
+
+
+def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSettings:
+    """What the controllers read of a hub with one GPU_TAINT profile."""
+    values = {
+        "singleuser": {
+            "image": {"name": "quay.io/o/default", "tag": "1"},
+            "profileList": [{"kubespawner_override": RECIPE if override is None else override}],
+            **singleuser,
+        }
+    }
+    merged = merge_values(read_defaults(), [load(yaml.safe_dump(values).encode(), "values.yaml")])
+    manifests = [one.body for one in render(merged.values, Release("hub", "hub"))]
+    data: list[Any] = [one.get("data") for one in manifests if one["kind"] == "ConfigMap"]
+    document = next(json.loads(one["release.json"]) for one in data if "release.json" in one)
+    read = Reader()
+    settings = read_gate(ReleaseDocument(read, document))
+    assert read.faults == []
+    return settings
+
+
+def node(*taints: Taint, **labels: str) -> Node:
+    return Node(name="node", labels=labels, taints=taints, unschedulable=False, ready=True)
+
+
+def images(settings: GateSettings, at: Node) -> list[str]:
+    return [image.reference for image in settings.images_for(at)]
+
+
+def test_a_tainted_gpu_node_gets_the_images_of_those_who_may_use_it_and_no_others() -> None:
+    there = node(USER, GPU_TAINT)
+    assert images(gate(), there) == [GPU_IMAGE]
+    assert gate().taint_against_pullers(there) is None
+
+
+def test_a_node_that_no_puller_tolerates_lacks_what_belongs_there_and_the_taint_is_told() -> None:
+    settings = gate({"image": GPU_IMAGE})
+    assert images(settings, node(GPU_TAINT)) == [DEFAULT, GPU_IMAGE]
+    assert settings.taint_against_pullers(node(GPU_TAINT)) == GPU_TAINT
+
+
+def test_every_puller_tolerates_the_startup_taint_and_what_all_daemon_pods_do() -> None:
+    joining = node(
+        USER,
+        Taint(startup_taint("hub", "hub"), "", "NoSchedule"),
+        Taint("node.kubernetes.io/not-ready", "", "NoExecute"),
+    )
+    assert gate().taint_against_pullers(joining) is None
+    assert images(gate(), joining) == [DEFAULT, GPU_IMAGE]

@@ -1,9 +1,10 @@
-"""The ring: BinderHub's order, few moves, and cheap answers while nodes come and go."""
+"""The ring's order, and what kubelets say of pulls."""
 
 from hashlib import blake2b
 
 import pytest
 
+from roost_core.placement.kubelet_pulls import PulledMessage, image_in_message, read_pull_event, read_pulled_message
 from roost_core.placement.rendezvous import rank_nodes
 
 SIX = [f"node-{index}" for index in range(6)]
@@ -47,3 +48,51 @@ def test_a_third_node_takes_about_a_third_of_the_keys_evenly_and_moves_no_others
     moved = [key for key in keys if before[key] != after[key]]
     assert all(after[key] == "node-c" for key in moved)
     assert 0.31 <= len(moved) / len(keys) <= 0.36
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            'Successfully pulled image "a/b:1" in 1m0.5s (2m0s including waiting). Image size: 7 bytes.',
+            PulledMessage("a/b:1", False, 60_500_000, 120_000_000, 7),
+        ),
+        ('Successfully pulled image "a:1" in 2s', PulledMessage("a:1", False, 2_000_000, 2_000_000)),
+        (
+            'Successfully pulled image "a:1" in 2.5s. Image size: 7 bytes.',
+            PulledMessage("a:1", False, 2_500_000, 2_500_000, 7),
+        ),
+        ('Successfully pulled image "a:1" in no time', PulledMessage("a:1", False)),
+        ('Container image "a:1" already present on machine', PulledMessage("a:1", True)),
+        ('Container image "a:1" already present on machine and can be accessed by the pod', PulledMessage("a:1", True)),
+        ('Pulling image "a:1"', None),
+        ("Successfully pulled image", None),
+    ],
+)
+def test_messages_of_pulled_images(message: str, expected: PulledMessage | None) -> None:
+    assert read_pulled_message(message) == expected
+
+
+def test_a_size_of_thousands_of_digits_is_none() -> None:
+    said = read_pulled_message(f'Successfully pulled image "a:1" in 2s. Image size: {"9" * 5000} bytes.')
+    assert said == PulledMessage("a:1", False, 2_000_000, 2_000_000)
+
+
+def test_the_image_of_a_failure_is_named() -> None:
+    assert image_in_message('Back-off pulling image "a:1": ErrImagePull: not found') == "a:1"
+    assert image_in_message('Failed to pull image "a@sha256:12": denied for "b"') == "a@sha256:12"
+    assert image_in_message("Error: ImagePullBackOff") == ""
+
+
+def test_an_event_that_names_no_image_is_none() -> None:
+    event = {
+        "involvedObject": {"name": "p", "uid": "u"},
+        "source": {"host": "n"},
+        "reason": "Pulled",
+        "message": 'Container image "a:1" already present on machine',
+        "lastTimestamp": "1970-01-01T00:01:00Z",
+    }
+    read = read_pull_event(event)
+    assert read is not None
+    assert (read.pod, read.pod_uid, read.node, read.image, read.at) == ("p", "u", "n", "a:1", 60.0)
+    assert read_pull_event({**event, "message": "Started container"}) is None
