@@ -83,29 +83,15 @@ def test_entries_of_the_webhook_are_named_as_the_alert_selects_them(
 def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_accepts(tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON)
-    titles, uids = set(), set()
-    releases = (
-        RELEASE,
-        RELEASE._replace(namespace="other"),
-        RELEASE._replace(name="other"),
-        RELEASE._replace(name="hub-a", namespace="b"),
-        RELEASE._replace(name="hub", namespace="a-b"),
-        RELEASE._replace(name="hub.a", namespace="b"),
-        RELEASE._replace(name="h" * 40, namespace="n" * 40),
-        RELEASE._replace(name="h" * 40, namespace="n" * 41),
-    )
-    for release in releases:
-        (one,) = [one for one in roost_render([file], release).values() if "roost.json" in one.get("data", {})]
-        rendered = json.loads(one["data"]["roost.json"])
-        titles.add(rendered["title"])
-        uids.add(rendered["uid"])
-    assert len(titles) == len(uids) == len(releases)
+    hubs = [("hub", "jhub"), ("hub", "other"), ("other", "jhub"), ("hub-a", "b"), ("hub", "a-b"), ("hub.a", "b")]
+    hubs += [("h" * 40, "n" * length) for length in (40, 41)]
+    shown = [
+        dashboard_of(list(roost_render([file], RELEASE._replace(name=name, namespace=namespace)).values()))
+        for name, namespace in hubs
+    ]
+    assert len({one["title"] for one in shown}) == len({one["uid"] for one in shown}) == len(hubs)
     # What Grafana accepts; another uid, and it refuses the dashboard.
-    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", uid) for uid in uids), uids
-
-
-def test_every_name_of_a_release_is_put_into_the_dashboard(dashboard: Object) -> None:
-    assert not re.search(r"@\w+@", json.dumps(dashboard))
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", one["uid"]) for one in shown)
 
 
 def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashboard: Object) -> None:
@@ -114,7 +100,8 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashb
         ALL_ON.replace("recorder: {enabled: true}", "recorder: {enabled: true, database: {existingSecret: db}}")
     )
     record = dashboard_of(list(roost_render([file]).values()), "roost-record.json")
-    assert not re.search(r"@\w+@", json.dumps(record))
+    # Every name of the release is put in.
+    assert not re.search(r"@\w+@", json.dumps([record, dashboard]))
     assert record["uid"] != dashboard["uid"]
     assert record["title"] == "Roost's record: hub in jhub"
     file.write_text(ALL_ON)
@@ -134,12 +121,15 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
         assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
 
 
-def test_critical_is_what_users_feel_and_the_page_says_which(groups: list[Object]) -> None:
+def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_alert(groups: list[Object]) -> None:
     page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
     (felt,) = re.findall(r"Severity `critical` is what users feel: (.*?)\.", page)
     severities = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
     assert {alert for alert, severity in severities.items() if severity == "critical"} == set(re.findall(r"\w+", felt))
     assert set(severities.values()) == {"critical", "warning"}
+    schema: Any = read_schema()["properties"]
+    keys = schema["monitoring"]["properties"]["prometheusRule"]["properties"]
+    assert keys["severities"]["propertyNames"]["enum"] == sorted(severities)
 
 
 def test_runbooks_may_be_elsewhere_and_each_severity_another(tmp_path: Path, groups: list[Object]) -> None:
@@ -157,12 +147,6 @@ def test_runbooks_may_be_elsewhere_and_each_severity_another(tmp_path: Path, gro
     assert {rule["alert"]: rule["labels"]["severity"] for rule in rules} == others
     for rule in rules:
         assert rule["annotations"]["runbook_url"] == f"https://wiki.example.org/x#{rule['alert'].lower()}"
-
-
-def test_the_severities_name_each_alert_and_no_other(groups: list[Object]) -> None:
-    schema: Any = read_schema()["properties"]
-    keys = schema["monitoring"]["properties"]["prometheusRule"]["properties"]
-    assert keys["severities"]["propertyNames"]["enum"] == sorted(rule["alert"] for rule in rules_of(groups))
 
 
 def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:

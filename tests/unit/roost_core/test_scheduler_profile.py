@@ -3,22 +3,16 @@
 from typing import Any
 
 import pytest
+import yaml
 
 from roost_core.scheduler.plugins import NEWEST_MINOR
-from roost_core.scheduler.profile import ProfileError, default_profile, read_profiles
+from roost_core.scheduler.profile import ProfileError, read_profiles
+from tests.unit.generator.linted import table
 from tests.unit.scheduling_builders import arguments, profile
 
 
 def scores(**plugins: Any) -> list[tuple[str, int]]:
     return list(profile(plugins=plugins).scores)
-
-
-def test_the_minor_decides_which_plugins_there_are() -> None:
-    assert "NodeDeclaredFeatures" not in default_profile(35).filters
-    assert "NodeDeclaredFeatures" in default_profile(36).filters
-    assert "VolumeBinding" not in dict(default_profile(36).scores)
-    assert "VolumeBinding" in dict(default_profile(37).scores)
-    assert default_profile(36).filters[:2] == ("NodeUnschedulable", "NodeName")
 
 
 def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
@@ -27,22 +21,29 @@ def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
     assert len(found) == len(scores())
 
 
-def test_the_score_lists_weight_stands_over_multi_points() -> None:
-    both = {"enabled": [{"name": "NodeAffinity", "weight": 5}]}
-    assert (
-        dict(scores(multiPoint={"enabled": [{"name": "NodeAffinity", "weight": 7}]}, score=both))["NodeAffinity"] == 5
-    )
-
-
-@pytest.mark.parametrize("plugin", [{"name": "TaintToleration"}, {"name": "TaintToleration", "weight": 0}])
-def test_no_weight_means_1_not_the_default(plugin: dict[str, Any]) -> None:
-    assert dict(scores(score={"enabled": [plugin]}))["TaintToleration"] == 1
-
-
-def test_a_disabled_scorer_is_gone_unless_it_is_enabled_beside() -> None:
-    assert "ImageLocality" not in dict(scores(score={"disabled": [{"name": "ImageLocality"}]}))
-    both = {"disabled": [{"name": "ImageLocality"}], "enabled": [{"name": "ImageLocality", "weight": 4}]}
-    assert dict(scores(score=both))["ImageLocality"] == 4
+@pytest.mark.parametrize(
+    ("plugins", "plugin", "weight"),
+    [
+        # The score list's weight stands over multiPoint's.
+        (
+            "{multiPoint: {enabled: [{name: NodeAffinity, weight: 7}]}, score: {enabled: [{name: NodeAffinity}]}}",
+            "NodeAffinity",
+            1,
+        ),
+        # No weight means 1, not the default.
+        ("{score: {enabled: [{name: TaintToleration}]}}", "TaintToleration", 1),
+        ("{score: {enabled: [{name: TaintToleration, weight: 0}]}}", "TaintToleration", 1),
+        # A disabled scorer is gone unless it is enabled beside.
+        ("{score: {disabled: [{name: ImageLocality}]}}", "ImageLocality", None),
+        (
+            "{score: {disabled: [{name: ImageLocality}], enabled: [{name: ImageLocality, weight: 4}]}}",
+            "ImageLocality",
+            4,
+        ),
+    ],
+)
+def test_a_scorers_weight_is_what_kube_scheduler_makes_of_it(plugins: str, plugin: str, weight: int | None) -> None:
+    assert dict(scores(**yaml.safe_load(plugins))).get(plugin) == weight
 
 
 def test_a_star_leaves_only_what_is_enabled_beside_it() -> None:
@@ -70,29 +71,27 @@ def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
     assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
 
 
-@pytest.mark.parametrize(
-    ("body", "word"),
-    [
-        ({"profiles": [{}, {}]}, "schedulerName"),
-        ({"profiles": [{"schedulerName": "a"}, {"schedulerName": "a"}]}, "twice"),
-        ({"profiles": [{"plugins": {"score": {"enabled": [{"name": "Own"}]}}}]}, "Own"),
-        ({"profiles": [{"plugins": {"score": {"enabled": [{"name": "NodeName"}]}}}]}, "NodeName"),
-        ({"profiles": [{"plugins": {"preScore": {"disabled": [{"name": "InterPodAffinity"}]}}}]}, "preScore"),
-        ({"profiles": [{"plugins": {"preFilter": {"disabled": [{"name": "*"}]}}}]}, "preFilter"),
-        ({"profiles": [arguments("NodeResourcesFit", scoringStrategy={})]}, "scoringStrategy.type"),
-        (
-            {"profiles": [arguments("NodeResourcesFit", scoringStrategy={"type": "RequestedToCapacityRatio"})]},
-            "no shape",
-        ),
-        ({"profiles": [{"pluginConfig": [{"name": "A"}, {"name": "A"}]}]}, "twice"),
-        ({"profiles": ["a"]}, "expected an object"),
-        ({"profiles": [{"plugins": ["score"]}]}, "shape"),
-        ({"extenders": [{"filterVerb": "f"}]}, "extenders"),
-    ],
-)
-def test_what_the_model_can_not_run_is_named(body: dict[str, Any], word: str) -> None:
+UNKNOWN = table("""
+profiles: [{}, {}] => schedulerName
+profiles: [{schedulerName: a}, {schedulerName: a}] => twice
+profiles: [{plugins: {score: {enabled: [{name: Own}]}}}] => Own
+profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}] => NodeName
+profiles: [{plugins: {preScore: {disabled: [{name: InterPodAffinity}]}}}] => preScore
+profiles: [{plugins: {preFilter: {disabled: [{name: "*"}]}}}] => preFilter
+profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}] => scoringStrategy.type
+profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]
+  => no shape
+profiles: [{pluginConfig: [{name: A}, {name: A}]}] => twice
+profiles: [a] => expected an object
+profiles: [{plugins: [score]}] => shape
+extenders: [{filterVerb: f}] => extenders
+""")
+
+
+@pytest.mark.parametrize(("body", "word"), UNKNOWN)
+def test_what_the_model_can_not_run_is_named(body: str, word: str) -> None:
     with pytest.raises(ProfileError, match=word):
-        read_profiles(body, NEWEST_MINOR)
+        read_profiles(yaml.safe_load(body), NEWEST_MINOR)
 
 
 def test_older_minors_than_those_known_are_refused_and_newer_ones_taken_for_the_newest() -> None:
