@@ -20,6 +20,11 @@ Identity = tuple[str, str, str, str]
 Objects = dict[Identity, dict[str, Any]]
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
+# Of nobody's cluster: kube-scheduler wants one before it reads its configuration.
+KUBECONFIG = """
+{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
+ clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: a, user: {token: x}}]}
+"""
 
 
 class HelmError(Exception):
@@ -49,17 +54,9 @@ def by_identity(documents: str) -> Objects:
 
 def helm_template(helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART) -> Objects:
     """Objects that `helm template` gives for these values files; hooks are Helm's own."""
-    output = run_helm(
-        helm,
-        "template",
-        release.name,
-        str(chart),
-        "--no-hooks",
-        f"--namespace={release.namespace}",
-        f"--kube-version={release.kube_version}",
-        *(f"--values={file}" for file in files),
-    )
-    return by_identity(output)
+    flags = ("--no-hooks", f"--namespace={release.namespace}", f"--kube-version={release.kube_version}")
+    values = (f"--values={file}" for file in files)
+    return by_identity(run_helm(helm, "template", release.name, str(chart), *flags, *values))
 
 
 def roost_render(files: Sequence[Path], release: Release = RELEASE) -> Objects:

@@ -23,7 +23,7 @@ from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
-from tests.parity.renderers import CHART, RELEASE, Objects, roost_render, run_helm
+from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_render, run_helm
 from webhook.facts import Facts
 from webhook.review import Reviewer
 from webhook.settings import read_settings
@@ -63,18 +63,9 @@ def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> N
 
 def test_the_job_that_cleans_up_is_taken_and_is_restricted(helm: Path, control_plane: ControlPlane) -> None:
     guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
-    arguments = (
-        "template",
-        "hub",
-        str(CHART),
-        f"--namespace={guarded}",
-        "--show-only=templates/controllers/cleanup-job.yaml",
-    )
-    settings = (
-        "--set=imagePullSecrets={a}",
-        "--set=controllers.labels.a=b",
-        "--set-string=controllers.annotations.c=1",
-    )
+    job_alone = "--show-only=templates/controllers/cleanup-job.yaml"
+    arguments = ("template", "hub", str(CHART), f"--namespace={guarded}", job_alone)
+    settings = ("--set=imagePullSecrets={a},controllers.labels.a=b", "--set-string=controllers.annotations.c=1")
     for job in map(yaml.safe_load, (run_helm(helm, *arguments), run_helm(helm, *arguments, *settings))):
         assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
         control_plane.api.create(job, guarded, dryRun="All", fieldValidation="Strict")
@@ -119,9 +110,6 @@ def test_every_pod_passes_the_restricted_security_standard(odd: Path, control_pl
         control_plane.api.create(pod, guarded, dryRun="All")
 
 
-# --- the scheduler's configuration ------------------------------------------------------------------------------------
-
-
 def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[str, Any]:
     """Let kube-scheduler validate what is rendered; gives the configuration back with all defaults filled in."""
     bodies = {kind: body for (_, kind, _, name), body in objects.items() if name.endswith("-scheduler")}
@@ -129,11 +117,7 @@ def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[s
     command = bodies["Deployment"]["spec"]["template"]["spec"]["containers"][0]["command"]
     flags = [flag for flag in command[1:] if not flag.startswith(("--config=", "--secure-port="))]
     kubeconfig = folder / "kubeconfig"
-    cluster = {"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}
-    context = {"name": "c", "context": {"cluster": "c", "user": ""}}
-    kubeconfig.write_text(
-        yaml.safe_dump({"kind": "Config", "clusters": [cluster], "contexts": [context], "current-context": "c"})
-    )
+    kubeconfig.write_text(KUBECONFIG)
     # The one thing that is a pod's own: outside of one there is no account to fall back to.
     document = yaml.safe_load(config)
     document["clientConnection"]["kubeconfig"] = str(kubeconfig)
@@ -149,16 +133,13 @@ def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[s
     return written
 
 
-ALL_STRATEGIES = """
-    scheduler:
-      profiles: {a: {strategy: pack}, c: {strategy: imageFirst}, d: {strategy: sticky}, e: {strategy: spread}}
-"""
+STRATEGIES = "{a: {strategy: pack}, c: {strategy: imageFirst}, d: {strategy: sticky}, e: {strategy: spread}}"
 
 
 @pytest.mark.parametrize("minor", EVERY_MINOR)
 def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor: str, tmp_path: Path) -> None:
     file = tmp_path / "values.yaml"
-    file.write_text(ALL_STRATEGIES)
+    file.write_text(f"scheduler: {{profiles: {STRATEGIES}}}")
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
     written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
     profiles = {profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]}
@@ -210,9 +191,6 @@ def test_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_pat
         write_config(require_binary("kube-scheduler", minor), objects, tmp_path)
 
 
-# --- the programs' own documents --------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
 def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     objects = roost_render([odd])
@@ -239,9 +217,6 @@ def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: p
             read_settings(body["data"]["release.json"].encode())
 
 
-# --- rights -----------------------------------------------------------------------------------------------------------
-
-
 # Who (namespace:name), verb, [group/]plural[/subresource], namespace, name.
 Right = tuple[str, str, str, str, str]
 
@@ -254,11 +229,8 @@ def may(control_plane: ControlPlane, right: Right) -> bool:
     attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
     if subresource:
         attributes["subresource"] = subresource
-    question = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SubjectAccessReview",
-        "spec": {"user": f"system:serviceaccount:{account}", "resourceAttributes": attributes},
-    }
+    spec = {"user": f"system:serviceaccount:{account}", "resourceAttributes": attributes}
+    question = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
     return bool(control_plane.api.create(question)["status"]["allowed"])
 
 
@@ -336,28 +308,22 @@ def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPla
         control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
 
 
+def keys_and_bodies(values: str, folder: Path) -> Objects:
+    file = folder / "values.yaml"
+    file.write_text(values)
+    return roost_render([file])
+
+
 @pytest.mark.parametrize("values", ["webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
 def test_the_controllers_write_no_secret_where_others_keep_the_certificates(values: str, tmp_path: Path) -> None:
-    file = tmp_path / "values.yaml"
-    file.write_text(values)
-    roles = [body for (_, kind, _, _), body in roost_render([file]).items() if kind.endswith("Role")]
+    roles = [body for key, body in keys_and_bodies(values, tmp_path).items() if key[1].endswith("Role")]
     resources = {resource for role in roles for rule in role["rules"] for resource in rule["resources"]}
     assert not resources & {"secrets", "mutatingwebhookconfigurations"}
 
 
-def test_a_release_without_cluster_objects_has_none(tmp_path: Path) -> None:
-    file = tmp_path / "values.yaml"
-    file.write_text("clusterResources: false")
-    assert {key[2] for key in roost_render([file])} == {"jhub"}
-
-
-def test_a_release_without_rights_of_its_own_has_no_role(tmp_path: Path) -> None:
-    file = tmp_path / "values.yaml"
-    file.write_text("rbac: {create: false}")
-    assert not [key for key in roost_render([file]) if key[0].startswith("rbac.")]
-
-
-# --- the webhook and the rendered placeholders ------------------------------------------------------------------------
+def test_a_release_without_cluster_objects_or_rights_of_its_own_has_none(tmp_path: Path) -> None:
+    assert {key[2] for key in keys_and_bodies("clusterResources: false", tmp_path)} == {"jhub"}
+    assert not [key for key in keys_and_bodies("rbac: {create: false}", tmp_path) if key[0].startswith("rbac.")]
 
 
 def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revision() -> None:
@@ -366,18 +332,13 @@ def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revi
     policy = read_settings(document.encode())
     template = objects["apps/v1", "StatefulSet", "jhub", "hub-roost-placeholder-default"]["spec"]["template"]
     # The API server fills this in before it asks a webhook.
-    body = {
-        "kind": "Pod",
-        "metadata": {"name": "p-0", "annotations": {}, **template["metadata"]},
-        "spec": template["spec"],
-    }
+    metadata = {"name": "p-0", "annotations": {}, **template["metadata"]}
+    body = {"kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     reviewer = Reviewer(lambda: policy, Facts, lambda: 0.0, lambda *_: None)
     response = json.loads(reviewer.review(review(body, "jhub")).body)["response"]
     patches = json.loads(base64.b64decode(response["patch"]))
     assert [patch["path"] for patch in patches] == ["/metadata/annotations/roost.hub.jupyter.org~1policy-revision"]
 
-
-# --- install, upgrade, uninstall --------------------------------------------------------------------------------------
 
 LISTED = (
     "serviceaccounts,configmaps,services,secrets,roles,rolebindings,statefulsets,deployments,daemonsets,jobs,"
@@ -393,8 +354,7 @@ LISTED_CLUSTER_WIDE = (
 def stored(control_plane: ControlPlane, *namespaces: str) -> dict[str, dict[str, Any]]:
     """What the API server holds, less what it and the controllers keep for themselves."""
     found: dict[str, dict[str, Any]] = {}
-    places = [("", LISTED_CLUSTER_WIDE), *((namespace, LISTED) for namespace in namespaces)]
-    for namespace, kinds in places:
+    for namespace, kinds in (("", LISTED_CLUSTER_WIDE), *((namespace, LISTED) for namespace in namespaces)):
         where = [f"--namespace={namespace}"] if namespace else []
         for item in json.loads(control_plane.kubectl("get", kinds, *where, "--output=json"))["items"]:
             metadata = item["metadata"]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,17 +31,16 @@ from tools.compile.python import define_functions
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template
 
-SCHEMA = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "name": {"type": "string"},
-        "count": {"type": "integer"},
-        "maybe": {"type": ["string", "null"]},
-        "list": {"type": "array", "items": {"type": "object", "properties": {"x": {"type": "string"}}}},
-        "map": {"type": "object", "additionalProperties": {"type": "string"}},
-    },
-}
+SCHEMA = yaml.safe_load("""
+type: object
+additionalProperties: false
+properties:
+  name: {type: string}
+  count: {type: integer}
+  maybe: {type: [string, "null"]}
+  list: {type: array, items: {type: object, properties: {x: {type: string}}}}
+  map: {type: object, additionalProperties: {type: string}}
+""")
 MACROS = {"_macros.yaml.j2": {"two": ["a", "b"]}}
 
 
@@ -96,10 +96,10 @@ def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(sourc
     assert says in str(caught.value)
 
 
-def test_a_macro_must_begin_and_end_with_text() -> None:
-    for body in ("{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"):
-        with pytest.raises(CompileError, match="a macro must"):
-            compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
+@pytest.mark.parametrize("body", ["{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"])
+def test_a_macro_must_begin_and_end_with_text(body: str) -> None:
+    with pytest.raises(CompileError, match="a macro must"):
+        compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
 
 
 def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) -> None:
@@ -115,9 +115,6 @@ def test_writing_the_chart_mends_what_is_stale_and_nothing_else(tmp_path: Path) 
     assert check_fresh(tmp_path) == []
     assert (tmp_path / "chart/templates/_helpers.tpl").read_text() == helpers
     assert not (tmp_path / "chart/templates/scheduler/role.yaml").exists()
-
-
-# --- functions of Python ----------------------------------------------------------------------------------------------
 
 
 def endless(name: str) -> str:
@@ -161,9 +158,6 @@ def test_a_function_is_compiled_with_those_that_it_calls() -> None:
     assert set(define_functions([labels.scheduler_name])) == {"roost.scheduler_name", "roost.shorten", "roost.hash"}
 
 
-# --- the Python twin --------------------------------------------------------------------------------------------------
-
-
 def rendered(source: str, values: dict[str, object], folder: Path) -> str:
     (folder / "x.yaml.j2").write_text(source)
     given = context(values, Release(), Chart("0.1.0", "0.1.0"))
@@ -200,15 +194,12 @@ def test_indent_puts_spaces_before_every_line(text: str, width: int) -> None:
     assert indent(text, width).split("\n") == [" " * width + line for line in text.split("\n")]
 
 
-def test_a_missing_key_is_nil_and_a_key_of_nil_is_a_fault(tmp_path: Path) -> None:
+def test_a_missing_key_is_nil_over_which_a_loop_is_empty_and_a_key_of_nil_is_a_fault(tmp_path: Path) -> None:
     assert rendered("a: {{ values.gone | to_json }}\n", {}, tmp_path) == "a: null\n"
-    with pytest.raises(TemplateError, match=r"x\.yaml\.j2: key 'deeper' of nil"):
-        rendered("a: {{ values.gone.deeper | to_json }}\n", {}, tmp_path)
-
-
-def test_a_loop_over_nil_is_empty(tmp_path: Path) -> None:
     source = "a: [{% for x in values.gone %}x{% endfor %}{% for k, v in values.gone | items %}x{% endfor %}]\n"
     assert rendered(source, {}, tmp_path) == "a: []\n"
+    with pytest.raises(TemplateError, match=r"x\.yaml\.j2: key 'deeper' of nil"):
+        rendered("a: {{ values.gone.deeper | to_json }}\n", {}, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from generator.render.manifests import render
 from tests.harness.fixtures import require_binary
-from tests.parity.renderers import RELEASE
+from tests.parity.renderers import KUBECONFIG, RELEASE
 from tests.unit.generator.linted import laid
 from tests.unit.generator.test_lint_scheduler import ERRORS, OWN_PLUGIN, UNFIT, WARNINGS
 
@@ -15,11 +15,6 @@ from tests.unit.generator.test_lint_scheduler import ERRORS, OWN_PLUGIN, UNFIT, 
 SILENT = ("0 means 1", "still score", "each resource once", "it takes no arguments")
 # Not in the configuration, or refused by the template already.
 ELSEWHERE = ("at least one", "strategy: found nothing", "stay Pending", "times retryPeriod")
-
-KUBECONFIG = """
-{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
- clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: a, user: {token: x}}]}
-"""
 
 
 @pytest.fixture(scope="session")

@@ -117,18 +117,11 @@ def prometheus(
     (folder / "rules.yaml").write_text(yaml.safe_dump({"groups": groups}))
     with ThreadingHTTPServer((LOOPBACK, 0), Metrics) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"{LOOPBACK}:{server.server_address[1]}"
         jobs = [
-            {
-                "job_name": component,
-                "metrics_path": f"/{component}",
-                "static_configs": [
-                    {
-                        "targets": [f"{LOOPBACK}:{server.server_address[1]}"],
-                        "labels": {"namespace": "jhub", "service": f"hub-roost-{component}", "pod": f"{component}-1"},
-                    }
-                ],
-            }
-            for component in (*sorted({*COMPONENTS.values()}), "recorder")
+            {"job_name": one, "metrics_path": f"/{one}", "static_configs": [{"targets": [address], "labels": labels}]}
+            for one in (*sorted({*COMPONENTS.values()}), "recorder")
+            for labels in [{"namespace": "jhub", "service": f"hub-roost-{one}", "pod": f"{one}-1"}]
         ]
         configuration = {
             "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
@@ -139,15 +132,8 @@ def prometheus(
         run = RunFolder()
         try:
             port = ReservedPort().release()
-            process = run.start(
-                "prometheus",
-                program,
-                [
-                    f"--config.file={folder / 'prometheus.yaml'}",
-                    f"--storage.tsdb.path={folder / 'data'}",
-                    f"--web.listen-address={LOOPBACK}:{port}",
-                ],
-            )
+            flags = [f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'data'}"]
+            process = run.start("prometheus", program, [*flags, f"--web.listen-address={LOOPBACK}:{port}"])
             started = Prometheus(port, dashboard)
             wait_until(started.has_scraped, 120, "Prometheus to scrape everything", explain=process.tail)
             yield started
@@ -160,6 +146,9 @@ def test_no_panel_stays_empty(prometheus: Prometheus, dashboard: Object) -> None
     empty = [query for query in queries_of(dashboard) if not prometheus.query(query)]
     assert empty == []
     assert prometheus.query("roost_starts_total{hub='nobody'}") == []
+    # Labels of series are those that the operator adds.
+    (recording,) = prometheus.query("roost_recorder_recording")
+    assert set(recording["metric"]) >= SCRAPED_LABELS
 
 
 def test_the_dashboards_choice_lists_hubs(prometheus: Prometheus, dashboard: Object) -> None:
@@ -175,8 +164,3 @@ def test_every_alert_is_evaluated(prometheus: Prometheus, objects: Sequence[Obje
 
     wait_until(lambda: "unknown" not in healths().values(), 60, "each alert to be evaluated")
     assert healths() == {rule["alert"]: "ok" for rule in rules_of(groups_of(objects))}
-
-
-def test_labels_of_series_are_those_that_the_operator_adds(prometheus: Prometheus) -> None:
-    (recording,) = prometheus.query("roost_recorder_recording")
-    assert set(recording["metric"]) >= SCRAPED_LABELS
