@@ -63,8 +63,6 @@ def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:
     assert key in {fault.key for fault in found(values)}
 
 
-
-
 def placeholder_pods(text: str) -> dict[str, Values]:
     bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
     return {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}

@@ -36,7 +36,7 @@ singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}
 singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}
 scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}
 commonLabels: {a.b/c: ''}
-"""
+""".strip().splitlines()
 REFUSED = """
 podClasses: {Dask: {match: {labels: {app: dask}}}}
 podClasses: {a.b: {match: {labels: {app: dask}}}}
@@ -69,7 +69,7 @@ commonLabels: {a: yes}
 enabled: 'true'
 imageGate: null
 singleuser: {profileList: ["not a map"]}
-"""
+""".strip().splitlines()
 
 
 def merged(text: str = "", *sets: str) -> Merged:
@@ -199,12 +199,12 @@ def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown:
     )
 
 
-@pytest.mark.parametrize("text", ACCEPTED.strip().splitlines())
+@pytest.mark.parametrize("text", ACCEPTED)
 def test_what_an_operator_may_write_is_accepted(text: str) -> None:
     assert faults(text) == []
 
 
-@pytest.mark.parametrize("text", REFUSED.strip().splitlines())
+@pytest.mark.parametrize("text", REFUSED)
 def test_what_can_not_be_meant_is_refused(text: str) -> None:
     assert faults(text) != []
 
