@@ -24,20 +24,16 @@ ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as its blobs."""
-
     manifest: bytes
     config: bytes
     layers: tuple[bytes, ...]
 
     @property
     def digest(self) -> str:
-        """Of the manifest: what stands after `@` in a reference."""
         return digest_of(self.manifest)
 
     @property
     def size_bytes(self) -> int:
-        """Of configuration and layers as they travel."""
         return len(self.config) + sum(map(len, self.layers))
 
 
@@ -89,7 +85,6 @@ def write_archive(image: Image, reference: str, path: Path) -> None:
 
 
 def read_archive(path: Path) -> Image:
-    """The one image of an OCI layout in a tar."""
     with tarfile.open(path) as tar:
 
         def read(name: str) -> bytes:

@@ -21,6 +21,7 @@ import yaml
 from tests.harness.api import Api, ApiError, Object
 from tests.harness.binaries import ensure_binary, ensure_module_files
 from tests.harness.controlplane import ControlPlane
+from tests.harness.life import Started
 from tests.harness.nodes import NODES, NOT_READY_TAINT, FakeNodes, read_taint
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import ProgramExitedError
@@ -54,7 +55,7 @@ INSTANCE_TYPES = (
 )
 
 
-class Karpenter:
+class Karpenter(Started):
     """`with Karpenter(cluster) as karpenter: karpenter.create_node_pool("users", startup_taints=["key:NoSchedule"])`.
 
     Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all namespaces.
@@ -110,12 +111,6 @@ class Karpenter:
         self.process.kill()
         self.keeper.stop()
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     # Its objects
 
     def create_node_pool(
@@ -139,34 +134,20 @@ class Karpenter:
         if instance_types:
             key = "node.kubernetes.io/instance-type"
             required.append({"key": key, "operator": "In", "values": list(instance_types)})
-        template: Object = {
-            "metadata": {"labels": dict(labels or {})},
-            "spec": {
-                "nodeClassRef": NODE_CLASS,
-                "requirements": required,
-                "taints": [read_taint(taint) for taint in taints],
-                "startupTaints": [read_taint(taint) for taint in startup_taints],
-                "expireAfter": "Never",
-            },
+        spec = {
+            "nodeClassRef": NODE_CLASS,
+            "requirements": required,
+            "taints": [read_taint(taint) for taint in taints],
+            "startupTaints": [read_taint(taint) for taint in startup_taints],
+            "expireAfter": "Never",
         }
-        return self._cluster.api.create(
-            {
-                "apiVersion": "karpenter.sh/v1",
-                "kind": "NodePool",
-                "metadata": {"name": name},
-                "spec": {
-                    "template": template,
-                    "disruption": {
-                        "consolidationPolicy": consolidation_policy,
-                        "consolidateAfter": consolidate_after,
-                        "budgets": [{"nodes": "100%"}],
-                    },
-                },
-            }
-        )
+        template = {"metadata": {"labels": dict(labels or {})}, "spec": spec}
+        policy = {"consolidationPolicy": consolidation_policy, "consolidateAfter": consolidate_after}
+        disruption = {**policy, "budgets": [{"nodes": "100%"}]}
+        pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}}
+        return self._cluster.api.create({**pool, "spec": {"template": template, "disruption": disruption}})
 
     def delete_node_pool(self, name: str) -> None:
-        """Delete a NodePool, and wait until Karpenter has drained and removed its nodes."""
         self._cluster.api.delete(f"/apis/karpenter.sh/v1/nodepools/{name}")
         wait_until(lambda: not self.node_claims(name), 60, f"the NodeClaims of pool {name} to go")
         # A node that hadn't joined yet isn't Karpenter's to drain: its provider finds it minutes later.
@@ -175,11 +156,9 @@ class Karpenter:
         wait_until(lambda: not self.nodes(name), 60, f"the nodes of pool {name} to go")
 
     def node_claims(self, pool: str | None = None) -> list[Object]:
-        """The NodeClaims that stand, of one pool or of all."""
         return self._cluster.api.list(NODE_CLAIMS, labelSelector=_of_pool(pool))
 
     def nodes(self, pool: str | None = None) -> list[Object]:
-        """The Nodes that Karpenter made and that stand, of one pool or of all."""
         return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
 
     def wait_for_nodes(self, count: int, pool: str | None = None, timeout_seconds: float = 60.0) -> list[Object]:
@@ -276,19 +255,15 @@ def is_booted(node: Object) -> bool:
 
 
 def has_joined(node: Object) -> bool:
-    """Whether the node is booted and carries the labels and taints of its NodePool."""
     return is_booted(node) and REGISTERED_LABEL in node["metadata"]["labels"]
 
 
 def apply_definitions(api: Api, folder: Path) -> None:
     """Apply every CustomResourceDefinition of a folder's YAML files, and wait until the API server serves them."""
     for path in sorted(folder.glob("*.yaml")):
-        for definition in yaml.safe_load_all(path.read_text()):
-            if definition is None:
-                continue
+        for definition in filter(None, yaml.safe_load_all(path.read_text())):
             api.apply(definition)
-            address = api.path_of(definition)
-            is_served = functools.partial(_is_served, api, address)
+            is_served = functools.partial(_is_served, api, api.path_of(definition))
             wait_until(is_served, 30, f"{path.name} to be served")
 
 
@@ -310,18 +285,12 @@ def _of_pool(pool: str | None) -> str:
 
 
 def _described(kind: InstanceType) -> Object:
-    """The form of Karpenter's `INSTANCE_TYPES_FILE_PATH`."""
     offer = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
+    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in offer.items()]
     return {
         "name": kind.name,
         "architecture": "amd64",
         "operatingSystems": ["linux"],
         "resources": {"cpu": kind.cpu, "memory": kind.memory, "pods": "110", "ephemeral-storage": "100Gi"},
-        "offerings": [
-            {
-                "Price": kind.price,
-                "Available": True,
-                "Requirements": [{"key": key, "operator": "In", "values": [value]} for key, value in offer.items()],
-            }
-        ],
+        "offerings": [{"Price": kind.price, "Available": True, "Requirements": requirements}],
     }

@@ -24,6 +24,7 @@ import yaml
 
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.life import Started
 from tests.harness.pod_network_plugin import BRIDGE, GATEWAY, PREFIX
 from tests.harness.ports import LOOPBACK
 from tests.harness.processes import RunFolder
@@ -39,7 +40,7 @@ CHUNK_BYTES = 1 << 16
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-class PodNetwork:
+class PodNetwork(Started):
     """`with PodNetwork() as network, network.make_cluster() as cluster: RealNode(cluster, ..., network=network)`."""
 
     def __init__(self) -> None:
@@ -50,7 +51,6 @@ class PodNetwork:
     # Life
 
     def start(self) -> Self:
-        """Make the namespace and its bridge, and listen for the API server."""
         require_pod_network()
         self._run = RunFolder()
         self._stack.callback(self._run.close)
@@ -66,12 +66,6 @@ class PodNetwork:
     def stop(self) -> None:
         self._stack.close()
 
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
     # For the control plane and for nodes
 
     @property
@@ -80,18 +74,11 @@ class PodNetwork:
 
     def make_cluster(self) -> ControlPlane:
         """A control plane, not yet started, that reaches pods by their Services."""
+        connection = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": str(self._socket_path)}}}
         config = {
             "apiVersion": "apiserver.k8s.io/v1beta1",
             "kind": "EgressSelectorConfiguration",
-            "egressSelections": [
-                {
-                    "name": "cluster",
-                    "connection": {
-                        "proxyProtocol": "HTTPConnect",
-                        "transport": {"uds": {"udsName": str(self._socket_path)}},
-                    },
-                }
-            ],
+            "egressSelections": [{"name": "cluster", "connection": connection}],
         }
         path = self.folder / "egress.yaml"
         path.write_text(yaml.safe_dump(config))
@@ -104,11 +91,9 @@ class PodNetwork:
         return ControlPlane(apiserver_flags=flags, controllers=(*CONTROLLERS, "endpointslice-controller"))
 
     def entering(self, program: Path, arguments: list[str]) -> tuple[Path, list[str]]:
-        """The program and its arguments, started in this network; its process id is the program's own."""
         return Path(str(shutil.which("nsenter"))), [f"--net={self._space}", str(program), *arguments]
 
     def add_node_address(self) -> str:
-        """A new address for a node, at the bridge."""
         self._addresses += 1
         address = f"10.243.0.{self._addresses}"
         self._inside("ip", "address", "add", f"{address}/32", "dev", BRIDGE)
@@ -248,7 +233,6 @@ def require_pod_network() -> None:
 
 @contextlib.contextmanager
 def _in_network(space: str) -> Iterator[None]:
-    """Have this thread make its sockets in another network namespace."""
     with Path("/proc/thread-self/ns/net").open() as home, Path(space).open() as there:
         _enter(there.fileno())
         try:

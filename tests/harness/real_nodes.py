@@ -49,6 +49,10 @@ KERNEL_SETTINGS = {
     "/proc/sys/kernel/keys/root_maxkeys": "1000000",
     "/proc/sys/kernel/keys/root_maxbytes": "25000000",
 }
+EVICTED_FOR = (
+    "memory.available",
+    *(f"{fs}.{what}" for fs in ("nodefs", "imagefs") for what in ("available", "inodesFree")),
+)
 # Replaced for the node by folders of its own, so that it finds nothing of the machine's and leaves nothing there.
 PRIVATE_FOLDERS = ("/var/lib", "/var/log")
 # `kubelet=` of a node that answers anybody who asks for logs, configuration or metrics: for the test's own addresses.
@@ -157,7 +161,6 @@ class RealNode:
     # What it holds
 
     def node(self) -> Object | None:
-        """Its Node object; None: it hasn't registered."""
         return self.cluster.api.find(f"/api/v1/nodes/{self.name}")
 
     def status_images(self) -> dict[str, int]:
@@ -170,7 +173,6 @@ class RealNode:
         }
 
     def images(self) -> dict[str, str]:
-        """What containerd holds at this moment: name -> digest of the manifest."""
         rows = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
         return {row[0]: row[2] for row in rows}
 
@@ -187,7 +189,6 @@ class RealNode:
         self.ctr("images", "remove", "--sync", *names)
 
     def ctr(self, *arguments: str) -> str:
-        """Run containerd's own client on this node; returns its stdout."""
         command = [str(self._programs["ctr"]), "--address", str(self.path_in_node(SOCKET))]
         done = subprocess.run(
             [*command, "--namespace", CONTAINERD_NAMESPACE, *arguments], capture_output=True, text=True, check=False
@@ -218,25 +219,21 @@ class RealNode:
     # Its programs
 
     def log(self, program: str = "kubelet") -> str:
-        """All that `kubelet` or `containerd` has written."""
         path = self.folder / f"{program}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
     def log_tail(self, lines: int = 15) -> str:
-        """The last lines of each of its programs."""
         if not hasattr(self, "folder"):
             return "not started"
         told = {program: self.log(program).splitlines()[-lines:] for program in ("init", "containerd", "kubelet")}
         return "\n".join(f"{program}: {line}" for program, found in told.items() for line in found)
 
     def pids(self) -> list[int]:
-        """All processes of the node at this moment, those of pods included, as this process sees them."""
         return _family(self._init_pid) if self._init_pid is not None else []
 
     # Start
 
     def _lay_out(self) -> None:
-        """Write everything that the node's programs read."""
         self.folder.mkdir()
         for private in PRIVATE_FOLDERS:
             self._own_folder(private).mkdir(parents=True)
@@ -322,16 +319,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
             "clusterDNS": ["127.0.0.1"],  # nobody answers there; without one each pod gets a warning
             "clusterDomain": "cluster.local",
             "registerWithTaints": self._taints,
-            "evictionHard": dict.fromkeys(
-                (
-                    "memory.available",
-                    "nodefs.available",
-                    "nodefs.inodesFree",
-                    "imagefs.available",
-                    "imagefs.inodesFree",
-                ),
-                "0%",
-            ),
+            "evictionHard": dict.fromkeys(EVICTED_FOR, "0%"),
             **self._kubelet,
         }
 
@@ -339,13 +327,8 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
         """Bind kubelets' own role to their group; nobody is in it otherwise, as there is no node authorizer here."""
         role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"}
         group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}
-        binding = {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": KUBELET_ROLE},
-            "roleRef": role,
-            "subjects": [group],
-        }
+        kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
+        binding = {**kind, "metadata": {"name": KUBELET_ROLE}, "roleRef": role, "subjects": [group]}
         try:
             self.cluster.api.create(binding)
         except ApiError as error:

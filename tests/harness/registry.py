@@ -13,15 +13,15 @@ import socket
 import socketserver
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Self
 from urllib.parse import parse_qs, urlsplit
 
 from tests.harness.binaries import ensure_binary
 from tests.harness.images import MANIFEST_TYPE, Image, digest_of, make_image
+from tests.harness.life import Started
 from tests.harness.ports import LOOPBACK, ReservedPort
 
 LARGEST_CHUNK = 64 * 1024
@@ -39,7 +39,7 @@ class PushedImage:
     size_bytes: int
 
 
-class RealRegistry:
+class RealRegistry(Started):
     """`with RealRegistry() as registry: registry.push("me/image:1", size_bytes=10**6)`."""
 
     def __init__(self) -> None:
@@ -59,21 +59,13 @@ class RealRegistry:
         return self
 
     def stop(self) -> None:
-        """Stop it and forget all images."""
         self.down()
         self._port.release()
-
-    def __enter__(self) -> Self:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
 
     # What pulls meet
 
     @property
     def host(self) -> str:
-        """127.0.0.1:PORT, as in references."""
         return f"{LOOPBACK}:{self._port.number}"
 
     @property
@@ -86,20 +78,17 @@ class RealRegistry:
         self._throttle.set(value)
 
     def down(self) -> None:
-        """Refuse connections and break those that are open; pushes of ours still work."""
         with self._lock:
             server, self._server = self._server, None
         if server is not None:
             server.break_off()
 
     def up(self) -> None:
-        """Answer again."""
         with self._lock:
             if self._server is None:
                 self._server = _Server(self._port.number, self)
 
     def require_credentials(self, user: str, password: str) -> None:
-        """Answer 401 to whoever doesn't say so (HTTP basic authentication)."""
         self._credentials = "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
 
     def require_no_credentials(self) -> None:
@@ -113,32 +102,17 @@ class RealRegistry:
 
     # What it holds
 
-    def push(
-        self,
-        name: str,
-        *,
-        files: Mapping[str, bytes | Path] | None = None,
-        size_bytes: int = 0,
-        layers: int = 1,
-        entrypoint: Sequence[str] = (),
-    ) -> PushedImage:
+    def push(self, name: str, **how: Any) -> PushedImage:
         """Make an image (see `make_image`) and push it as NAME:TAG; the tag moves when it's there already.
 
         Without `entrypoint` there is nothing in it to run: such an image can only be pulled or mounted.
         """
-        return self.push_image(
-            name, make_image(files=files, size_bytes=size_bytes, layers=layers, entrypoint=entrypoint)
-        )
+        return self.push_image(name, make_image(**how))
 
-    def push_program(self, name: str, *arguments: str, size_bytes: int = 0, layers: int = 1) -> PushedImage:
+    def push_program(self, name: str, *arguments: str, **how: Any) -> PushedImage:
         """Push an image that runs `in-pod ARGUMENTS` (waits for SIGTERM without any; see tests/controlplane/in-pod)."""
-        return self.push(
-            name,
-            files={"/in-pod": ensure_binary("in-pod")},
-            size_bytes=size_bytes,
-            layers=layers,
-            entrypoint=["/in-pod", *arguments],
-        )
+        files, entrypoint = {"/in-pod": ensure_binary("in-pod")}, ["/in-pod", *arguments]
+        return self.push(name, files=files, entrypoint=entrypoint, **how)
 
     def push_image(self, name: str, image: Image) -> PushedImage:
         repository, tag = self._split(name)
@@ -165,7 +139,6 @@ class RealRegistry:
     # HTTP
 
     def serve(self, request: http.server.BaseHTTPRequestHandler) -> None:
-        """Answer one request."""
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length)
         if self._credentials is not None and request.headers.get("Authorization") != self._credentials:
@@ -273,17 +246,10 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
 
-            def do_GET(self) -> None:
+            def serve(self) -> None:
                 registry.serve(self)
 
-            def do_HEAD(self) -> None:
-                registry.serve(self)
-
-            def do_POST(self) -> None:
-                registry.serve(self)
-
-            def do_PUT(self) -> None:
-                registry.serve(self)
+            do_GET = do_HEAD = do_POST = do_PUT = serve  # noqa: N815 (its base's names)
 
             def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (its base's name)
                 pass

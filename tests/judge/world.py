@@ -54,6 +54,7 @@ SETTLE_SECONDS = 10
 # A server that hasn't started by then is deleted, and its user tries again: so often.
 START_TIMEOUT, RETRIES = 40.0, 2
 BACK_OFF_SECONDS, FAULT_SECONDS = 10.0, 2.0
+SCAN_SECONDS = 4
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
 DAEMON_TOLERATIONS = [
     {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": effect}
@@ -116,7 +117,6 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.bodies: dict[str, Object] = {}
         self.pods: dict[str, Pod] = {}
-        self.added: dict[str, float] = {}
         self._roost = RoostHere(release) if release is not None else None
         self._release = release
         self._profiles = dict(release.profiles) if release is not None else {}
@@ -189,9 +189,8 @@ class World:
         case = self.case
         self._scheduler_runs = True
         if self._roost is not None:
-            classes = [{"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities] + (
-                self._release.of_kind("PriorityClass") if self._release else []
-            )
+            classes = [{"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities]
+            classes += self._roost.release.of_kind("PriorityClass")
             devices = {name for pool in case.pools for name in pool.devices}
             mapped = [{"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": name}} for name in devices]
             self._roost.tell_cluster(classes, case.quotas, mapped)
@@ -277,7 +276,7 @@ class World:
     def _arrive(self, name: str, arrival: Arrival) -> None:
         profile = self.case.profile(arrival.profile)
         body = user_pod(name, profile)
-        self._create(body, profile.name, fate_name=f"jupyter-{name}")
+        self._create(body, profile.name)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile.name, 1))
 
     def _retry(self, body: Object, kind: str, tries: int) -> None:
@@ -286,28 +285,21 @@ class World:
         fate = self.fates[key]
         if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
             return
-        if not self.pods[key].node_name:
-            # Nobody takes a pod for broken that waits for room.
+        if not self.pods[key].node_name:  # nobody takes a pod for broken that waits for room
             return
         self._say(f"{key} is given up on {fate.node} and comes again")
         fate.respawns += 1
         self._remove(key)
-        self._create(body, kind, fate_name=body["metadata"]["name"])
+        self._create(body, kind)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, kind, tries + 1))
 
-    def _create(
-        self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "", fate_name: str = ""
-    ) -> None:
+    def _create(self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "") -> None:
         name = body["metadata"]["name"]
         key = f"{namespace}/{name}"
-        before = self.fates.get(key)
-        fate = self.fates[key] = before or Fate(kind, self.now, is_own=_is_own(body))
+        fate = self.fates.setdefault(key, Fate(kind, self.now, is_own=_is_own(body)))
         body = copied(body)
-        body["metadata"] |= {
-            "namespace": namespace,
-            "uid": f"{name}-{next(self._number)}",
-            "creationTimestamp": stamp(self.now),
-        }
+        uid = f"{name}-{next(self._number)}"
+        body["metadata"] |= {"namespace": namespace, "uid": uid, "creationTimestamp": stamp(self.now)}
         there = [one for one in self.bodies.values() if one["metadata"]["namespace"] == namespace]
         change = None
         if self._roost is not None and not node:
@@ -316,20 +308,16 @@ class World:
                 self._sent[key] = read_pod(sent)
                 return self._roost.review(sent, namespace) if self._roost is not None else sent
 
+        limits = {"quotas": self.case.quotas, "limit_ranges": self.case.limit_ranges}
         try:
-            body = admit(
-                body, there, self._classes, quotas=self.case.quotas, limit_ranges=self.case.limit_ranges, change=change
-            )
+            body = admit(body, there, self._classes, **limits, change=change)
         except Refused as error:
             self._say(f"{key} is refused: {error}")
             fate.refused = str(error)
             return
         body["status"] = {"phase": "Pending", "conditions": []}
-        if (
-            self._roost is not None
-            and not self._scheduler_runs
-            and body["spec"].get("schedulerName") not in self._profiles
-        ):
+        is_known = body["spec"].get("schedulerName") in self._profiles
+        if self._roost is not None and not self._scheduler_runs and not is_known:
             fate.is_excused = self.now < self._knows_at
         if node:
             body["spec"]["nodeName"] = node
@@ -505,9 +493,8 @@ class World:
             runs = runs and not missing
             waiting = {"reason": fault or "ContainerCreating", "message": ""}
             state = {"waiting": waiting} if missing else {"running": {}}
-            states.append(
-                {"name": name, "imageID": "" if missing else "sha256:1", "ready": not missing, "state": state}
-            )
+            image_id = "" if missing else "sha256:1"
+            states.append({"name": name, "imageID": image_id, "ready": not missing, "state": state})
         status = body["status"]
         if status.get("containerStatuses") == states:
             return
@@ -542,12 +529,10 @@ class World:
                 self._sync(key)
 
     def _tell_of_pull(self, key: str, pod: Pod, image: str) -> None:
-        if image in self._held[pod.node_name] and any(
-            image in images for images in self._images(self.bodies[key]).values()
-        ):
-            self._events[f"{pod.name}.{image}"] = PullEvent(
-                pod.name, pod.uid, pod.node_name, image, "Pulled", "", EPOCH + self.now
-            )
+        wants = any(image in images for images in self._images(self.bodies[key]).values())
+        if wants and image in self._held[pod.node_name]:
+            event = PullEvent(pod.name, pod.uid, pod.node_name, image, "Pulled", "", EPOCH + self.now)
+            self._events[f"{pod.name}.{image}"] = event
 
     # What keeps Roost's own pods
 
@@ -585,15 +570,9 @@ class World:
 
     def _snapshot(self) -> Snapshot:
         sets = {name: read_stateful_set(body) for name, body in self._sets.items()}
-        return Snapshot(
-            self._release.rules.name if self._release else "",
-            NAMESPACE,
-            nodes=self.nodes,
-            pods=self.pods,
-            stateful_sets=sets,
-            pull_events=self._events,
-            histories={},
-        )
+        name = self._release.rules.name if self._release else ""
+        seen = {"nodes": self.nodes, "pods": self.pods, "stateful_sets": sets, "pull_events": self._events}
+        return Snapshot(name, NAMESPACE, **cast("Any", seen), histories={})
 
     def _apply(self, action: Action) -> Outcome:
         match action:
@@ -622,9 +601,9 @@ class World:
             return
         self._scanned = self._version
         asked = self._scaler.asks_for(self.nodes.values(), self.pods.values())
-        pool = next((pool for pool in self.case.pools if asked and pool.name == asked[0]), None)
-        for _ in range(asked[1] if asked and pool else 0):
-            assert pool is not None
+        name, number = asked or (self.case.pools[0].name, 0)
+        pool = next(pool for pool in self.case.pools if pool.name == name)
+        for _ in range(number):
             name = f"{pool.name}-added-{len(self._scaler.added)}"
             added = Added(self.now, pool.name, name)
             self._scaler.added.append(added)
@@ -642,9 +621,6 @@ class World:
 
     def _say(self, what: str) -> None:
         self.journal.append(f"{self.now:4.0f} s  {what}")
-
-
-SCAN_SECONDS = 4
 
 
 def _owned(template: Object, kind: str, name: str, part: str) -> Object:

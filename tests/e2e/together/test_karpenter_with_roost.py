@@ -1,15 +1,23 @@
 """A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers and placeholders."""
 
-from collections.abc import Iterator
-from typing import Any
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import Any, Self
 
 import pytest
 
-from tests.e2e.growing_hub import IMAGE, LEAVING_SECONDS, SINGLEUSER, USERS, GrowingHub, growing_cluster
+from roost_core.placement.labels import pulled_label, startup_taint
+from tests.builders import PREFERRED
+from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
+from tests.harness.fixtures import or_give_up
 from tests.harness.karpenter import Karpenter
+from tests.harness.nodes import FakeNodes
+from tests.harness.pods import PodKeeper
+from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
+from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -17,16 +25,72 @@ pytestmark = pytest.mark.e2e
 DECIDED_SECONDS = 8.0
 # For the controllers to see, plan and write, on a machine that does other things, too.
 SOON_SECONDS = 30.0
-BUILDS = {"component": "binderhub-build"}
-PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+BUILD = "binderhub-build"
+RELEASE = "hub"
+USERS = {"hub.jupyter.org/node-purpose": "user"}
+# Karpenter looks at a node it means to remove for 15 seconds more, and works in rounds of 10.
+LEAVING_SECONDS = 180.0
 
 
 def _is_puller(pod: Object) -> bool:
     return bool(pod["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "puller")
 
 
-class Hub(GrowingHub):
-    """A hub with placeholder pods."""
+class Hub:
+    """`with Hub.of(cluster, karpenter, values) as hub:`; its node pools are gone afterwards."""
+
+    def __init__(self, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> None:
+        self.cluster = cluster
+        self.karpenter = karpenter
+        self.namespace = cluster.create_namespace()
+        self.taint = startup_taint(RELEASE, self.namespace)
+        self.label = pulled_label(RELEASE, self.namespace, IMAGE)
+        self.nodes = FakeNodes(cluster.api)
+        self.stack = Stack(cluster, self.namespace, values, release=RELEASE, controllers=True)
+
+    @classmethod
+    @contextlib.contextmanager
+    def of(cls, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> Iterator[Self]:
+        """The hub while its programs run; afterwards its pools and nodes are gone."""
+        hub = cls(cluster, karpenter, values)
+        try:
+            with hub.stack:
+                yield hub
+        finally:
+            cluster.api.delete(f"/api/v1/namespaces/{hub.namespace}")
+            for pool in cluster.api.list("/apis/karpenter.sh/v1/nodepools"):
+                karpenter.delete_node_pool(pool["metadata"]["name"])
+            hub.nodes.delete_all()
+
+    def create_pool(self, **more: Any) -> None:
+        """Machines of 3.9 CPU for users, with the startup taint."""
+        details = {"labels": USERS, "instance_types": ["small"], "startup_taints": [f"{self.taint}:NoSchedule"]}
+        self.karpenter.create_node_pool("users", **{**details, **more})
+
+    def pull(self, node: str) -> None:
+        self.nodes.set_images(node, {IMAGE: 1_500_000_000})
+
+    def add_user(self, name: str, cpu: str = "1", component: str = USER, **more: Any) -> None:
+        self.stack.create_pod(pod(name, component, requests={"cpu": cpu}, nodeSelector=USERS, **more))
+
+    def pods(self, selector: str, node: str = "") -> list[Object]:
+        path = f"/api/v1/namespaces/{self.namespace}/pods"
+        on_node = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
+        return self.cluster.api.list(path, labelSelector=selector, **on_node)
+
+    def node_names(self) -> list[str]:
+        return sorted(node["metadata"]["name"] for node in self.karpenter.nodes())
+
+    def taints(self, node: str) -> set[str]:
+        return {taint["key"] for taint in self.nodes.get(node)["spec"].get("taints", [])}
+
+    def explain(self) -> object:
+        return (
+            {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in self.pods("")},
+            {name: self.taints(name) for name in self.node_names()},
+            self.stack.controllers[-1].process.tail(6),
+            self.karpenter.process.tail(4),
+        )
 
     def node_of(self, pod: str) -> str | None:
         found: str | None = self.cluster.pod(pod, self.namespace)["spec"].get("nodeName")
@@ -34,12 +98,6 @@ class Hub(GrowingHub):
 
     def placeholders_on(self, node: str) -> int:
         return len(self.pods("component=user-placeholder", node))
-
-    def add_build(self, name: str) -> None:
-        """A build that asks for more than a user: Karpenter finds its node first."""
-        container = {"name": "build", "image": IMAGE, "resources": {"requests": {"cpu": "1200m"}}}
-        spec = {"nodeSelector": USERS, "terminationGracePeriodSeconds": 0, "containers": [container]}
-        self.stack.create_pod({"metadata": {"name": name, "labels": BUILDS}, "spec": spec})
 
     def wait_for_new_node(self, known: set[str]) -> str:
         nodes = self.karpenter.wait_for_nodes(len(known) + 1)
@@ -50,7 +108,7 @@ class Hub(GrowingHub):
 def values_for(*, placeholders: int, mode: str = "startupTaint") -> dict[str, Any]:
     one = {"name": "default", "replicas": placeholders, "resources": {"requests": {"cpu": "1"}}, "nodeSelector": USERS}
     return {
-        "singleuser": SINGLEUSER,
+        "singleuser": {**SINGLEUSER, "nodeSelector": USERS},
         "imageGate": {"mode": mode},
         "placeholders": [one] if placeholders else [],
         "placeholderMover": {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5},
@@ -60,12 +118,17 @@ def values_for(*, placeholders: int, mode: str = "startupTaint") -> dict[str, An
 @pytest.fixture(scope="module")
 def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karpenter]]:
     """A cluster in which pullers' pods never get their images."""
-    with growing_cluster(request, hold=_is_puller) as found:
-        yield found
+    with contextlib.ExitStack() as stack:
+        with or_give_up():
+            cluster = stack.enter_context(ControlPlane())
+            stack.enter_context(start_scheduler(cluster))
+            stack.enter_context(PodKeeper(cluster.api, hold=_is_puller))
+            karpenter = stack.enter_context(Karpenter(cluster))
+        yield cluster, karpenter
+        cluster.keep_logs = request.session.testsfailed > 0
 
 
 def stays_so(site: Hub, *, claims: int) -> None:
-    """Karpenter has decided, and decided so."""
     with pytest.raises(AssertionError, match="waited"):
         wait_until(lambda: len(site.karpenter.node_claims()) != claims, DECIDED_SECONDS, "another node")
 
@@ -153,7 +216,7 @@ def test_users_and_builds_that_wait_together_cost_no_node_more_for_the_anti_affi
         site.wait_for_new_node(set())
         site.stack.wait_for_node("first", 60)
 
-        site.add_build("build-1")
+        site.add_user("build-1", "1200m", BUILD)
         site.add_user("user-1")
         assert "podAntiAffinity" not in site.cluster.pod("user-1", site.namespace)["spec"]["affinity"]
         site.stack.wait_for_node("user-1", 60)
@@ -163,8 +226,8 @@ def test_users_and_builds_that_wait_together_cost_no_node_more_for_the_anti_affi
         # With it Karpenter keeps the two apart, as if it were required.
         site.add_user("fills", cpu="1600m")
         site.stack.wait_for_node("fills", 60)
-        builds = {"labelSelector": {"matchLabels": BUILDS}, "topologyKey": "kubernetes.io/hostname"}
+        builds = {"labelSelector": {"matchLabels": {"component": BUILD}}, "topologyKey": "kubernetes.io/hostname"}
         term = {"weight": 1, "podAffinityTerm": builds}
-        site.add_build("build-2")
+        site.add_user("build-2", "1200m", BUILD)
         site.add_user("user-2", affinity={"podAntiAffinity": {PREFERRED: [term]}})
         site.karpenter.wait_for_nodes(4)

@@ -3,7 +3,7 @@
 import collections
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.rendezvous import rank_nodes
 from tests.e2e.install.test_doctor import asked
+from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.binaries import MINORS, OLDEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
@@ -21,37 +22,11 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 OTHER_IMAGE = "registry.k8s.io/pause:3.10.1"
 
 
-def pod(
-    name: str,
-    component: str,
-    *,
-    node: str | None = None,
-    image: str = IMAGE,
-    requests: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    priority_class: str | None = None,
-    spec: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """A pod of one class; `node` ties it there by its own selector, so that it still passes through admission."""
-    spec = {
-        **(spec or {}),
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": image, "resources": {"requests": dict(requests or {})}}],
-    }
-    if node:
-        spec["nodeSelector"] = {"kubernetes.io/hostname": node}
-    if priority_class:
-        spec["priorityClassName"] = priority_class
-    metadata = {"name": name, "labels": {"component": component}, "annotations": dict(annotations or {})}
-    return {"metadata": metadata, "spec": spec}
-
-
 def user(name: str, **details: Any) -> dict[str, Any]:
-    return pod(name, "singleuser-server", **{"requests": {"cpu": "100m", "memory": "256Mi"}, **details})
+    return pod(name, USER, **{"requests": {"cpu": "100m", "memory": "256Mi"}, **details})
 
 
 def build(name: str, repository: str) -> dict[str, Any]:
@@ -123,11 +98,10 @@ def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_
 def started(cluster: ControlPlane, namespace: str, mode: str, fake_nodes: FakeNodes) -> Stack:
     """A release with eight placeholders and, to begin with, one node that has the image and room for four."""
     placeholder = {"cpu": "1", "memory": "1Gi"}
-    name, _, tag = IMAGE.rpartition(":")
     values = {
         "imageGate": {"mode": mode},
         "placeholderMover": {"enabled": False},
-        "singleuser": {"image": {"name": name, "tag": tag}},
+        "singleuser": SINGLEUSER,
         "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": placeholder}}],
     }
     fake_nodes.create("old", cpu="4", images={IMAGE: 10**9, OTHER_IMAGE: 1000})
@@ -163,7 +137,7 @@ def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
     priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
     nodes = []
     for index in range(3):
-        stack.create_pod(user(f"user-{index}", requests=placeholder, priority_class=priority))
+        stack.create_pod(user(f"user-{index}", requests=placeholder, priorityClassName=priority))
         # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one waiting for another
         # event, although its victim is gone.
         nodes.append(stack.wait_for_node(f"user-{index}"))
@@ -207,7 +181,6 @@ class TestBuildsMeet:
         )
 
     def builds(self, stack: Stack, tag: str, copies: int) -> dict[str, list[str]]:
-        """Create `copies` builds of each repository; where they went, by repository."""
         names = {
             f"build-{tag}-{number}-{copy}": repository
             for copy in range(copies)
@@ -258,30 +231,3 @@ class TestBuildsMeet:
                 assert stack.wait_for_node(f"build-{running}") == expected
                 loads[expected] += 1
             assert len(loads) == 3
-
-
-def test_the_scheduler_works_with_the_rendered_rights_alone_and_a_second_replica_takes_over(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-) -> None:
-    fast = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
-    with Stack(
-        control_plane, namespace, {"placeholders": [], "scheduler": fast, "admission": {"mode": "none"}}, webhook=False
-    ) as stack:
-        fake_nodes.create("node-1")
-        first = stack.schedulers[0]
-        second = stack.start_scheduler()
-        second.wait_serving()
-        profile = {"schedulerName": stack.scheduler_name("user")}
-        stack.create_pod(user("ada", spec=profile))
-        assert stack.wait_for_node("ada") == "node-1"
-        first.wait_for_log("Successfully bound pod to node")
-        assert not second.log_lines("Successfully bound pod to node")
-
-        first.kill()
-        second.wait_leading(30)
-        stack.create_pod(user("bob", spec=profile))
-        assert stack.wait_for_node("bob") == "node-1"
-        # The line follows the binding.
-        second.wait_for_log("Successfully bound pod to node")
-        for scheduler in stack.schedulers:
-            assert not scheduler.log_lines("forbidden")
