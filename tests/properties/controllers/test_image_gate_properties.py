@@ -17,6 +17,7 @@ IMAGES = (SCIPY, GPU, "busybox:1.37")
 LEFT = "quay.io/jupyter/left-the-set:1"
 NODES = ("a", "b")
 STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
+PREFIX = pulled_prefix(RELEASE, NAMESPACE)
 FOREIGN_TAINTS = (
     Taint(startup_taint("hub2", NAMESPACE), "", "NoSchedule"),
     Taint("example.org/gpu", "yes", "NoSchedule"),
@@ -142,39 +143,26 @@ def taint_keeps_pullers_off(world: GateWorld, name: str) -> bool:
 
 
 @given(worlds, st.lists(steps, max_size=25))
-def test_nothing_of_others_is_ever_written(drawn: Any, story: list[Any]) -> None:
+def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there_and_nothing_of_others_is_ever_written(
+    drawn: Any, story: list[Any]
+) -> None:
     world = made(drawn)
-    play(world, story)
+    allowed = {(name, label(image)) for name, image in play(world, story).there}
     for action in world.plan().actions:
         if isinstance(action, ChangeNode):
-            assert all(key.startswith(pulled_prefix(RELEASE, NAMESPACE)) for key in action.set_labels)
-            assert all(key.startswith(pulled_prefix(RELEASE, NAMESPACE)) for key in action.remove_labels)
+            assert all(key.startswith(PREFIX) for key in (*action.set_labels, *action.remove_labels))
             assert action.remove_taints <= {STARTUP.key}
             assert action.uid == world.nodes[action.node].uid
-        else:
-            assert isinstance(action, Notice)
-
-
-@given(worlds, st.lists(steps, max_size=25))
-def test_a_plan_that_was_carried_out_leaves_nothing_to_do(drawn: Any, story: list[Any]) -> None:
-    world = made(drawn)
-    play(world, story)
-    world.turn()
-    assert [action for action in world.turn().actions if not isinstance(action, Notice)] == []
-
-
-@given(worlds, st.lists(steps, max_size=25))
-def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there(drawn: Any, story: list[Any]) -> None:
-    world = made(drawn)
-    said = play(world, story)
-    allowed = {(name, label(image)) for name, image in said.there}
-    for action in world.plan().actions:
-        if isinstance(action, ChangeNode):
             held = [key for key, value in action.set_labels.items() if value == "true"]
             assert all((action.node, key) in allowed for key in held)
             assert world.nodes[action.node].ready or set(action.set_labels.values()) <= {"pulling"}
             assert set(action.set_labels.values()) <= {"true", "pulling", "open"}
             assert world.settings.mode is GateMode.REQUIRE_LABEL or len(held) == len(action.set_labels)
+        else:
+            assert isinstance(action, Notice)
+    # A plan that was carried out leaves nothing to do.
+    world.turn()
+    assert [action for action in world.turn().actions if not isinstance(action, Notice)] == []
 
 
 @given(worlds, st.lists(steps, max_size=25), st.lists(st.sampled_from(IMAGES), unique=True))
@@ -192,8 +180,7 @@ def test_whatever_was_said_before_the_labels_come_to_what_the_list_says_for_good
         settle(world)
     for name in NODES:
         wanted = [image.reference for image in world.settings.images_for(world.nodes[name])]
-        prefix = pulled_prefix(RELEASE, NAMESPACE)
-        labelled = {key: value for key, value in world.labels(name).items() if key.startswith(prefix)}
+        labelled = {key: value for key, value in world.labels(name).items() if key.startswith(PREFIX)}
         is_on = world.settings.mode is not GateMode.OFF
         held = {key for key, value in labelled.items() if value == "true"}
         assert held == {label(image) for image in wanted if image in there and is_on}
@@ -215,25 +202,3 @@ def test_any_order_of_what_kubelets_say_comes_to_the_same(drawn: Any, order: lis
     play(other, [one for step in reversed(order) for one in (step, ("turn",))])
     assert world.labels("a") == other.labels("a")
     assert world.nodes["a"].taints == other.nodes["a"].taints
-
-
-@given(worlds, st.lists(steps, max_size=15))
-def test_two_leaders_one_after_the_other_take_nothing_away_that_one_would_have_kept(
-    drawn: Any, story: list[Any]
-) -> None:
-    """A new leader knows less, so it doubts less: it keeps labels for a while, and never takes more than the old."""
-    world, other = made(drawn), made(drawn)
-    play(world, story)
-    play(other, story)
-    world.turn()
-    other.new_leader()
-    other.turn()
-    for name in NODES:
-        if not world.nodes[name].ready:
-            continue
-        belong = {image.label for image in world.settings.images_for(world.nodes[name])}
-        kept = {key for key, value in world.labels(name).items() if key in belong and value == "true"}
-        before_turn = {key for key, value in other.labels(name).items() if key in belong and value == "true"}
-        lost = kept - before_turn
-        # Only what rests on old events and statuses alone: a new leader waits for the list.
-        assert all(key not in {label(image) for image in world.nodes[name].images if image in IMAGES} for key in lost)

@@ -68,12 +68,16 @@ class Day:
         self.users += 1
         name = f"user-{self.users}"
         self.world.add_user(name)
-        self.world.at(self.draw.lognormvariate(7.9, 0.6), lambda: self.user_goes(name))
+        self.world.at(self.draw.lognormvariate(7.9, 0.6), lambda: self.go(f"jhub/{name}"))
         self.next_user()
 
-    def user_goes(self, name: str) -> None:
-        if f"jhub/{name}" in self.world.pods:
-            self.world.remove_pod(f"jhub/{name}")
+    def go(self, pod: str) -> None:
+        if pod in self.world.pods:
+            self.world.remove_pod(pod)
+
+    def change(self, seconds: float, name: str, **changes: Any) -> None:
+        """Later, if the node is still there."""
+        self.world.at(seconds, lambda: self.world.change_node(name, **changes) if name in self.world.nodes else None)
 
     # An autoscaler: a pending pod brings a node, a node without users goes
 
@@ -83,7 +87,7 @@ class Day:
         pending = [pod for pod in world.pods.values() if not pod.node_name and world.now - pod.created > 15]
         if pending and self.booting * 10 < len(pending) and len(world.nodes) + self.booting < MAX_NODES:
             self.booting += 1
-            world.at(BOOT_SECONDS, self.join_booted)
+            world.at(BOOT_SECONDS, self.join)
         for name, node in list(world.nodes.items()):
             is_wanted = world.count_users(name) or GOING in node.taints or len(world.nodes) <= 2
             if is_wanted or world.count_placeholders(name) > 4:
@@ -91,19 +95,12 @@ class Day:
             elif world.now - self.empty_since.setdefault(name, world.now) > EMPTY_SECONDS:
                 self.leave(name)
 
-    def join_booted(self) -> None:
-        self.booting -= 1
-        self.join()
-
     def join(self) -> None:
+        self.booting = max(0, self.booting - 1)
         self.joined += 1
         name = f"node-{self.joined}"
         self.world.add_node(name, imaged=False)
-        self.world.at(PULL_SECONDS, lambda: self.imaged(name))
-
-    def imaged(self, name: str) -> None:
-        if name in self.world.nodes:
-            self.world.change_node(name, labels={PULLED: "true"})
+        self.change(PULL_SECONDS, name, labels={PULLED: "true"})
 
     def leave(self, name: str) -> None:
         self.drains += 1
@@ -111,8 +108,6 @@ class Day:
         taints = self.world.nodes[name].taints
         self.world.change_node(name, taints=(*taints, GOING))
         self.world.at(20, lambda: self.world.remove_node(name))
-
-    # Nodes that flap, and people who drain
 
     def upset(self) -> None:
         self.world.at(self.draw.expovariate(1 / 400.0), self.upset)
@@ -126,18 +121,10 @@ class Day:
         if self.draw.random() < 0.75:
             self.flaps += 1
             self.world.change_node(name, ready=False)
-            self.world.at(self.draw.uniform(5, 200), lambda: self.recover(name))
+            self.change(self.draw.uniform(5, 200), name, ready=True)
         else:
             self.world.change_node(name, cordoned=True)
-            self.world.at(self.draw.uniform(60, 1200), lambda: self.uncordon(name))
-
-    def recover(self, name: str) -> None:
-        if name in self.world.nodes:
-            self.world.change_node(name, ready=True)
-
-    def uncordon(self, name: str) -> None:
-        if name in self.world.nodes:
-            self.world.change_node(name, cordoned=False)
+            self.change(self.draw.uniform(60, 1200), name, cordoned=False)
 
     def change_leader(self) -> None:
         self.world.at(self.draw.uniform(3, 6) * 3600, self.change_leader)

@@ -57,27 +57,25 @@ def pod(name: str, phase: str = "Running", *, leaving: bool = False) -> dict[str
     return {"metadata": metadata, "status": {"phase": phase}}
 
 
-@pytest.mark.parametrize("phase", ["Failed", "Succeeded"])
-def test_finished_pods_are_not_waited_for(phase: str) -> None:
-    assert FakeCluster(lambda _: [pod("evicted", phase)]).clean_up() == 0
+@pytest.mark.parametrize(
+    ("pods", "renewed", "least", "most"),
+    [
+        (lambda _: [pod("evicted", "Failed"), pod("done", "Succeeded")], None, 0, 0),
+        (lambda now: [pod("ends", leaving=True)] if now < 4 else [], None, 4, 4),
+        # On a dead node.
+        (lambda _: [pod("dead", leaving=True)], lambda _: 1, LEASE_SECONDS, LEASE_SECONDS + 2),
+        # It ends slowly, and renews its Lease.
+        (lambda _: [pod("slow", leaving=True)], lambda now: min(now, 30), 30 + LEASE_SECONDS, 30 + LEASE_SECONDS + 2),
+    ],
+    ids=["finished", "ends", "dead node", "slow"],
+)
+def test_pods_are_waited_for_until_they_end_or_their_lease_has_run_out(
+    pods: Callable[[float], list[dict[str, Any]]], renewed: Callable[[float], float] | None, least: float, most: float
+) -> None:
+    def lease(now: float) -> dict[str, Any] | None:
+        return {"holderIdentity": "a", "renewTime": str(int(renewed(now)))} if renewed else None
 
-
-def test_pods_that_end_are_waited_for() -> None:
-    assert FakeCluster(lambda now: [pod("ends", leaving=True)] if now < 4 else []).clean_up() == 4
-
-
-def test_a_pod_on_a_dead_node_is_waited_for_until_its_lease_has_run_out() -> None:
-    held = {"holderIdentity": "dead", "renewTime": "1"}
-    took = FakeCluster(lambda _: [pod("dead", leaving=True)], lambda _: held).clean_up()
-    assert LEASE_SECONDS < took < LEASE_SECONDS + 2
-
-
-def test_a_pod_that_ends_slowly_and_renews_its_lease_is_waited_for() -> None:
-    def lease(now: float) -> dict[str, Any]:
-        return {"holderIdentity": "slow", "renewTime": str(min(int(now), 30))}
-
-    took = FakeCluster(lambda _: [pod("slow", leaving=True)], lease).clean_up()
-    assert 30 + LEASE_SECONDS < took < 30 + LEASE_SECONDS + 2
+    assert least <= FakeCluster(pods, lease).clean_up() <= most
 
 
 def test_a_pod_that_nobody_deletes_stops_the_cleanup_with_its_name() -> None:
@@ -120,15 +118,9 @@ class NodesCluster(FakeCluster):
         return sum(map(bool, self._labels.values()))
 
 
-def test_a_write_that_fails_is_tried_again() -> None:
+def test_writes_that_fail_are_tried_again_in_bounds_and_many_nodes_take_as_long_as_they_take() -> None:
     assert NodesCluster(["a", "b"], failures=2).left() == 0
-
-
-def test_many_nodes_and_a_slow_api_server_take_as_long_as_they_take() -> None:
     assert NodesCluster([f"n{index}" for index in range(600)], patch_seconds=0.5).left() == 0
-
-
-def test_what_fails_for_good_is_given_up_in_time() -> None:
     cluster = NodesCluster(["a"], failures=10**6)
     assert cluster.left() == 1
     assert cluster.now < 120

@@ -356,6 +356,10 @@ others = st.builds(
 )
 
 
+def fits(pod: Pod, one: Node) -> bool:
+    return all(one.allocatable.get(key, 0) >= amount for key, amount in pod.spec.requests)
+
+
 @given(
     st.lists(nodes, unique_by=lambda one: one.name),
     st.lists(pods, unique_by=lambda one: one.name),
@@ -364,33 +368,21 @@ others = st.builds(
 def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_that_could_take_it(
     there: list[Node], waiting: list[Pod], running: list[Pod]
 ) -> None:
-    by_name = {one.name: one for one in there}
     found, _ = openings(there, [*waiting, *running])
-    assert all(by_name[name].labels[label(SCIPY)] == "pulling" for name in found)
-    for one in there:
-        if one.labels[label(SCIPY)] != "pulling" or one.taints:
-            assert one.name not in found
-            continue
-        takes = [pod for pod in waiting if all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)]
+    closed = [one for one in there if one.labels[label(SCIPY)] == "pulling" and not one.taints]
+    assert found.keys() <= {one.name for one in closed}
+    waited = {pod.name: NOW - (pod.unschedulable_since or 0.0) for pod in waiting}
+    for one in closed:
+        takes = [pod for pod in waiting if fits(pod, one)]
         ready_for = NOW - (one.ready_since or 0.0)
-        waited = [NOW - (pod.unschedulable_since or 0.0) for pod in takes]
-        if any(min(ready_for, seconds) >= 2 * AFTER for seconds in waited):
+        if any(min(ready_for, waited[pod.name]) >= 2 * AFTER for pod in takes):
             assert one.name in found
         may_take = [pod for pod in waiting if pod.spec.requests not in [one.spec.requests for one in takes]]
         is_young = ready_for < DEVICES.age_seconds and not one.allocatable.get("nvidia.com/gpu")
         hopes = is_young and any(dict(pod.spec.requests).get("nvidia.com/gpu") for pod in may_take)
-        if not hopes and all(seconds < AFTER for seconds in waited):
+        if not hopes and all(waited[pod.name] < AFTER for pod in takes):
             assert one.name not in found
     # Whoever waited long enough for any node has one opened now that could take it.
     for pod in waiting:
-        due = [
-            one
-            for one in there
-            if one.labels[label(SCIPY)] == "pulling"
-            and not one.taints
-            and all(one.allocatable.get(key, 0) >= n for key, n in pod.spec.requests)
-            and NOW - (pod.unschedulable_since or 0.0) >= AFTER
-        ]
-        assert not due or any(
-            all(by_name[name].allocatable.get(key, 0) >= n for key, n in pod.spec.requests) for name in found
-        )
+        due = [one.name for one in closed if fits(pod, one)] if waited[pod.name] >= AFTER else []
+        assert not due or found.keys() & due

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from roost.controllers.contract.actions import DeletePod, Outcome, Planned
+from roost.controllers.contract.actions import DeletePod, Planned
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.popular_images.demand import Demand, count_users
 from roost.controllers.popular_images.plan import (
@@ -16,9 +16,6 @@ from roost.controllers.popular_images.plan import (
 )
 from roost.controllers.popular_images.plan import CONTROLLER as POPULAR_IMAGES
 from roost.controllers.popular_images.pull_pods import PULL_SECONDS
-from roost.controllers.runtime.apply import Applier
-from roost.controllers.runtime.budget import MinuteBudget
-from roost.controllers.runtime.events import EventWriter
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint
@@ -84,31 +81,6 @@ def test_without_image_volumes_roosts_own_pause_is_run_in_the_image() -> None:
     # As in the puller's DaemonSet.
     assert init["command"] == ["/usr/local/lib/roost/pause", "install", "/roost-pause/pause"]
     assert init["image"] == "quay.io/jupyterhub/roost:1"
-
-
-def test_the_pod_is_made_as_the_controllers_own() -> None:
-    made: list[dict[str, Any]] = []
-
-    class Client:
-        def create(self, path: str, body: dict[str, Any]) -> None:
-            assert path == f"/api/v1/namespaces/{NAMESPACE}/pods"
-            made.append(body)
-
-    client: Any = Client()
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-controllers", "uid": "1"}
-    applier = Applier(
-        client,
-        NAMESPACE,
-        writes=MinuteBudget(9, lambda: 0.0),
-        evictions=MinuteBudget(0, lambda: 0.0),
-        events=EventWriter(client, "me"),
-        may_write=lambda: True,
-        owner=lambda: account,
-    )
-    planned = plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings())
-    assert [done.outcome for done in applier.apply(planned.actions)] == [Outcome.DONE]
-    assert made[0]["metadata"]["ownerReferences"] == [{**account, "controller": True}]
-    assert made[0]["metadata"]["name"] == created(planned)[0]["metadata"]["name"]
 
 
 def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:

@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
-from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
@@ -322,30 +321,6 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
 
 
 @pytest.mark.usefixtures("hasty")
-def test_what_a_node_could_not_pull_is_remembered_when_the_pod_is_gone_until_a_container_of_it_starts(
-    server: FakeServer, kept: Kept
-) -> None:
-    def user_on_n1(name: str, phase: str, *waits_for: str) -> Object:
-        statuses = [{"name": "notebook", "state": {"waiting": {"reason": reason}}} for reason in waits_for]
-        return {**user(name, "n1", "example.org/x:1"), "status": {"phase": phase, "containerStatuses": statuses}}
-
-    failed = ("n1", "example.org/x:1")
-    server.objects[NODES, ""] = [node("n1")]
-    server.objects[USERS] = [user_on_n1("ada", "Pending", "ErrImagePull")]
-    kept.keeper.follow(settings())
-    kept.wait(lambda: failed in kept.keeper.facts.failed_pulls)
-    assert not kept.keeper.facts.warm["user"].holds(*failed)
-    # It waited so for longer than what failed is remembered.
-    kept.seconds = FAILED_PULL.age_seconds + 100
-    server.objects[USERS] = []
-    kept.wait(lambda: bool(kept.keeper.facts.warm) and kept.keeper.facts.warm["user"].running == 0)
-    assert kept.keeper.facts.failed_pulls == {failed: kept.seconds}
-    server.objects[USERS] = [user_on_n1("bob", "Running")]
-    kept.wait(lambda: kept.keeper.facts.warm["user"].holds(*failed))
-    assert kept.keeper.facts.failed_pulls == {}
-
-
-@pytest.mark.usefixtures("hasty")
 def test_quotas_that_could_refuse_what_rules_add_are_known_in_each_namespace_with_pods_of_a_class(
     server: FakeServer, kept: Kept
 ) -> None:
@@ -455,18 +430,6 @@ def test_images_are_read_again_once_nodes_can_be_read_again(server: FakeServer, 
     server.forbidden.add(NODES)
     kept.wait(lambda: kept.keeper.facts.nodes is None and not kept.holders())
     server.forbidden.clear()
-    kept.wait_for_holders("a")
-
-
-def test_images_outlive_their_pods_but_not_their_node(server: FakeServer, kept: Kept) -> None:
-    server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a", "b")
-    server.objects[USERS] = []
-    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 0)
-    assert kept.holders() == {"a", "b"}
-    server.objects[NODES, ""] = [node("a")]
     kept.wait_for_holders("a")
 
 

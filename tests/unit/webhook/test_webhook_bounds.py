@@ -125,21 +125,6 @@ def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() ->
     assert desk.decisions[0].reason == Bound.STEPS
 
 
-def test_a_pod_as_hubs_have_them_is_placed_among_5000_nodes() -> None:
-    known = facts(*builder_nodes(5000), node("holder", IMAGE, labels={"hub.jupyter.org/node-purpose": "user"}))
-    purpose = expression("hub.jupyter.org/node-purpose", "user")
-    types = expression("node.kubernetes.io/instance-type", *[f"m{index}.large" for index in range(100)])
-    body = user_pod(
-        IMAGE,
-        "example.org/sidecar:1",
-        affinity=requires_nodes({"matchExpressions": [purpose, types]}),
-        nodeSelector={"kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"},
-        tolerations=[{"key": f"taint-{index}", "operator": "Exists"} for index in range(12)],
-        initContainers=[{"image": "example.org/tools:1"}],
-    )
-    assert patch_of(Desk(known=known).answer(body))
-
-
 SLOW = {"matchExpressions": [*[expression("pool", "user")] * 8, expression("pool", *["other"] * 60)]}
 
 
