@@ -45,29 +45,26 @@ def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_on
     assert w.labels_next() == {label(SCIPY): "true", label(GPU): "pulling"}
 
 
-def test_a_new_node_that_brings_the_image_along_is_never_closed() -> None:
+@pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
+def test_other_modes_close_nothing_and_take_away_what_the_gate_wrote(mode: GateMode) -> None:
+    w = world(mode=mode)
+    w.add_node("a", ready=False)
+    w.add_node("b", labels=CLOSED)
+    w.add_node("c", labels=OPEN)
+    w.turn()
+    assert [w.labels(name) for name in "abc"] == [{}, {}, {}]
+
+
+def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_image_along() -> None:
+    w = world(has_puller=False)
+    w.add_node("a", ready=False)
+    w.add_node("b")
+    assert w.changes() == []
     w = world()
     w.add_node(images=(SCIPY,), ready=False)
     assert w.changes() == []
     w.set_fact(ready=True)
     assert w.labels_next() == {label(SCIPY): "true"}
-
-
-@pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
-def test_other_modes_close_nothing_and_take_away_what_the_gate_wrote(mode: GateMode) -> None:
-    w = world(mode=mode)
-    w.add_node("a", ready=False)
-    w.add_node("b", labels={label(SCIPY): "pulling"})
-    w.add_node("c", labels={label(SCIPY): "open"})
-    w.turn()
-    assert [w.labels(name) for name in "abc"] == [{}, {}, {}]
-
-
-def test_without_any_puller_nothing_is_closed() -> None:
-    w = world(has_puller=False)
-    w.add_node("a", ready=False)
-    w.add_node("b")
-    assert w.changes() == []
 
 
 def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> None:

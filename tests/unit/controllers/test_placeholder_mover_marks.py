@@ -25,19 +25,15 @@ def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while
     assert world.count_users("old") == 2
 
 
-def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready() -> None:
+def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless_no_node_can_get_them() -> None:
     world = settled_world()
     world.add_node("new", imaged=False)
     assert world.marked_after(3600) == ["old"]
     world.change_node("new", labels={PULLED: "true"})
     assert world.marked_after(29) == ["old"], "ready long ago, but with its images for half a minute only"
     assert world.marked_after(3) == ["new"]
-
-
-def test_an_image_that_no_node_can_get_does_not_keep_placeholders_from_a_new_node() -> None:
     world = settled_world()
-    broken = {"name": "registry.example.org/gone:1"}
-    world.document["imageGate"]["pullers"][0]["images"].append(broken["name"])
+    world.document["imageGate"]["pullers"][0]["images"].append("registry.example.org/gone:1")
     world.start_leader()
     world.add_node("new")
     assert world.marked_after(310) == ["new"]
@@ -132,42 +128,34 @@ def test_a_full_node_gives_its_mark_away_at_once() -> None:
     assert world.marked_after(33) == ["newer"]
 
 
-def test_a_mark_stays_where_it_is_while_no_node_is_fit() -> None:
+@pytest.mark.parametrize(("is_new_leader", "quiet", "more"), [(False, 275, 40), (True, 250, 100)])
+def test_a_flapping_node_is_not_marked_until_it_has_been_quiet_which_a_new_leader_sees_too(
+    is_new_leader: bool, quiet: float, more: float
+) -> None:
     world = settled_world()
-    world.change_node("old", cordoned=True)
-    assert world.marked_after(3600) == ["old"]
-
-
-def test_a_flapping_node_is_not_marked_until_it_has_been_quiet() -> None:
-    world = settled_world()
-    world.add_node("new")
-    for _ in range(4):
+    world.add_node("new", imaged=not is_new_leader)
+    world.run(400 if is_new_leader else 0)
+    for _ in range(1 if is_new_leader else 4):
         world.run(20)
         world.change_node("new", ready=False)
         world.run(20)
-        world.change_node("new", ready=True)
-    assert world.marked_after(275) == ["old"]
-    assert world.marked_after(40) == ["new"]
+        world.change_node("new", ready=True, labels={PULLED: "true"})
+    if is_new_leader:
+        world.start_leader()
+    assert world.marked_after(quiet) == ["old"]
+    assert world.marked_after(more) == ["new"]
 
 
-def test_a_new_leader_sees_that_a_node_flapped_before_its_time() -> None:
-    world = settled_world()
-    world.add_node("new", imaged=False)
-    world.run(400)
-    world.change_node("new", ready=False)
-    world.run(20)
-    world.change_node("new", ready=True, labels={PULLED: "true"})
-    world.start_leader()
-    assert world.marked_after(250) == ["old"]
-    assert world.marked_after(100) == ["new"]
-
-
-def test_marks_of_sets_that_are_gone_go_and_marks_of_other_releases_stay() -> None:
+def test_marks_of_sets_that_are_gone_go_others_stay_and_one_that_somebody_takes_away_comes_back() -> None:
     world = settled_world()
     world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
-    world.run(2)
+    world.remove_label("old", LABEL)
+    assert world.marked_after(2) == ["old"]
     assert FORMER_SET not in world.nodes["old"].labels
     assert OTHER_HUB in world.nodes["old"].labels
+    # While no node is fit, it stays where it is.
+    world.change_node("old", cordoned=True)
+    assert world.marked_after(3600) == ["old"]
 
 
 def test_of_two_marked_nodes_one_keeps_the_mark() -> None:
@@ -196,12 +184,6 @@ def test_sets_of_different_pools_mark_their_own_newest_nodes() -> None:
     world.run(400)
     assert world.marked(attract_label(RELEASE, NAMESPACE, "large")) == ["large"]
     assert world.marked() == ["newer"]
-
-
-def test_a_mark_that_somebody_takes_away_comes_back() -> None:
-    world = settled_world()
-    world.remove_label("old", LABEL)
-    assert world.marked_after(1) == ["old"]
 
 
 def test_switched_off_the_mover_takes_its_marks_away_and_moves_nothing() -> None:

@@ -150,7 +150,7 @@ def test_the_leader_makes_one_ca_one_leaf_and_a_bundle_that_fits_in_its_first_lo
     assert hub.leaf.writes == 2, "renewed at two thirds of its life"
 
 
-def test_who_does_not_lead_writes_nothing_and_shows_nothing() -> None:
+def test_who_does_not_lead_writes_and_shows_nothing_and_who_comes_late_makes_all_anew_at_once() -> None:
     hub = Hub(replicas=2)
     hub.tick()
     assert set(hub.shown[0]) == {"ca", "leaf"}
@@ -159,6 +159,10 @@ def test_who_does_not_lead_writes_nothing_and_shows_nothing() -> None:
     hub.tick(LIVES.ca + 1)
     assert (hub.ca.writes, hub.leaf.writes, hub.bundle.applied) == (1, 1, 1)
     assert hub.shown[0] == {}
+    hub.leader = 0
+    hub.tick(1)
+    assert (hub.ca.writes, hub.leaf.writes) == (2, 2)
+    assert hub.is_trusted(hub.served(), hub.trusted())
 
 
 def test_of_two_that_make_a_ca_at_once_one_adopts_the_others() -> None:
@@ -179,15 +183,6 @@ def test_of_two_that_make_a_ca_at_once_one_adopts_the_others() -> None:
     assert _signed(hub.served(), x509.load_pem_x509_certificate(rival.certificate_pem))
 
 
-def test_without_a_configuration_no_leaf_is_made_and_the_reason_is_told() -> None:
-    hub = Hub()
-    hub.bundle.entries = None
-    hub.tick()
-    assert hub.leaf.data is None
-    verdict = hub.keepers[0].verdict()
-    assert verdict == (True, "the MutatingWebhookConfiguration does not exist yet, or has no entries")
-
-
 @pytest.mark.parametrize("foreign", [False, True])
 def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhile(foreign: bool) -> None:
     hub = Hub()
@@ -206,15 +201,6 @@ def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhil
         assert hub.is_trusted(hub.served(), slow_view)
     hub.tick(LIVES.settle)
     assert hub.leaf.writes == writes + 1
-
-
-def test_what_somebody_wiped_from_the_bundle_comes_back() -> None:
-    hub = Hub()
-    hub.tick()
-    hub.bundle.entries = {"user": b"", "build": b""}
-    hub.tick(10)
-    assert hub.is_trusted(hub.served(), hub.trusted())
-    assert hub.leaf.writes == 1
 
 
 def test_a_leaf_for_other_names_is_replaced() -> None:
@@ -283,27 +269,20 @@ def test_the_ca_is_renewed_at_two_thirds_and_the_old_one_stays_trusted_until_its
     assert hub.is_trusted(hub.served(), hub.trusted())
 
 
-def test_after_a_long_absence_of_any_leader_all_is_made_anew_at_once() -> None:
-    hub = Hub()
-    hub.tick()
-    hub.leader = -1
-    hub.tick(LIVES.ca + 1)
-    hub.leader = 0
-    hub.tick(1)
-    assert (hub.ca.writes, hub.leaf.writes) == (2, 2)
-    assert hub.is_trusted(hub.served(), hub.trusted())
-
-
-@pytest.mark.parametrize("lost", ["ca", "leaf"])
-def test_a_lost_secret_costs_no_trust(lost: str) -> None:
+@pytest.mark.parametrize("lost", ["ca", "leaf", "bundle"])
+def test_what_is_lost_or_wiped_costs_no_trust(lost: str) -> None:
     hub = Hub()
     hub.tick()
     hub.tick(LIVES.settle + 1)
-    getattr(hub, lost).data = None
+    if lost == "bundle":
+        hub.bundle.entries = {"user": b"", "build": b""}
+    else:
+        getattr(hub, lost).data = None
     for _ in range(12):
         hub.tick(10)
         assert hub.is_trusted(hub.served(), hub.trusted())
-    assert getattr(hub, lost).writes == 2
+    assert {"ca": hub.ca.writes, "leaf": hub.leaf.writes, "bundle": 2}[lost] == 2
+    assert lost != "bundle" or hub.leaf.writes == 1
 
 
 @pytest.mark.parametrize(
@@ -332,9 +311,14 @@ def test_a_secret_that_holds_nothing_usable_is_filled_and_with_nothing_else(
     assert hub.leaf.data.keys() == {LEAF_CERTIFICATE, LEAF_KEY}
 
 
-def test_an_unreachable_api_server_is_told_and_changes_nothing() -> None:
+def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_changes_nothing() -> None:
     hub = Hub()
+    hub.bundle.entries, entries = None, hub.bundle.entries
     hub.tick()
+    assert hub.leaf.data is None
+    verdict = hub.keepers[0].verdict()
+    assert verdict == (True, "the MutatingWebhookConfiguration does not exist yet, or has no entries")
+    hub.bundle.entries = entries
     hub.tick(1)
 
     def unreachable() -> tuple[Object | None, dict[str, bytes]]:

@@ -320,25 +320,21 @@ def homes(facts: Facts, body: Object | None = None, rules: ReleaseSettings | Non
     return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
 
 
-def test_nodes_that_could_not_pull_the_image_come_after_all_others_also_where_none_is_preferred() -> None:
+def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_and_come_after_all_others() -> None:
+    desk = Desk(settings(podClasses=WARM), replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0}))
+    for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
+        assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
+    desk.now = 990.0 + FAILED_PULL.age_seconds
+    assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
+    # Also where none is preferred.
     failed = dict.fromkeys([("n2", IMAGE), ("n1", IMAGE)], 990.0)
-    desk = Desk(settings(podClasses=WARM), replace(known([N1, N2]), failed_pulls=failed))
-    desk.now = 1000.0
+    desk.now, desk.facts = 1000.0, replace(known([N1, N2]), failed_pulls=failed)
     fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")]
     placed = desk.place(user_pod(IMAGE))
     assert {"weight": 100, "preference": {"matchFields": fields}} in node_terms(placed)
     assert desk.place(placed) == placed
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert "NotIn" not in str(node_terms(desk.place(user_pod(IMAGE))))
-
-
-def test_a_node_that_could_not_pull_the_image_is_not_preferred_for_some_minutes() -> None:
-    facts = replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0, ("n2", "another"): 990.0})
-    desk = Desk(settings(podClasses=WARM), facts)
-    for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
-        assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
-    desk.now = 990.0 + FAILED_PULL.age_seconds
-    assert homes_of(desk.place(user_pod(IMAGE)))[0] == (100, "n1")
 
 
 def test_a_user_goes_to_the_node_that_holds_the_image_within_the_set() -> None:
@@ -404,11 +400,6 @@ def test_all_images_of_the_pod_must_be_known() -> None:
 @pytest.mark.parametrize("gone", [node("n2", ready=False), node("n2", unschedulable=True)])
 def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone: Node) -> None:
     assert homes(known([N1, gone, N3], *[("n2", IMAGE)] * 3)) == [(100, "n1"), (50, "n3")]
-
-
-def test_nodes_that_the_pods_own_rules_shut_out_are_not_named() -> None:
-    facts = known([N1, node("n2", labels={"pool": "big"})], ("n1", IMAGE))
-    assert homes(facts, user_pod(IMAGE, nodeSelector={"pool": "big"})) == [(100, "n2")]
 
 
 def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
