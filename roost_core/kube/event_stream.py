@@ -34,6 +34,8 @@ PAGE_OBJECTS: Final = 100
 WATCH_SECONDS: Final = 300
 # The server sends a bookmark a minute; after more than two minutes without, the connection is dead.
 SILENCE_SECONDS: Final = 150.0
+# The first watch after a fault: its end tells at once that nothing changed, which a bookmark would after a minute.
+RETURN_SECONDS: Final = 5
 # Events come without bookmarks: the server has no cache of them. Their watches end well before silence means anything.
 UNMARKED_WATCH_SECONDS: Final = 90
 FIRST_BACKOFF_SECONDS: Final = 0.5
@@ -157,6 +159,9 @@ class EventStream:
                     continue
             except ClusterError as error:
                 self._note_failure(error)
+                if isinstance(error, ApiError) and error.status == GONE and self.age_seconds() > LAST_BACKOFF_SECONDS:
+                    # It answers again, and has only forgotten our place. Who lists is heard, so this happens once.
+                    backoff_seconds = FIRST_BACKOFF_SECONDS
             except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
                 self._doubt()
                 self._note_failure(ClusterError(_unforeseen(error)))
@@ -218,14 +223,17 @@ class EventStream:
         """Watch until the server ends it; False if it did so at once and without an event."""
         opened_at = self._clock()
         was_told = False
+        seconds = self._watch_seconds + _SPREAD.randrange(self._watch_seconds // 2)
         if self._is_gapless:
             self._find_late()
+        elif self.fault:
+            seconds = RETURN_SECONDS
         query: dict[str, str | int | bool] = {
             **self._selectors,
             "watch": True,
             "allowWatchBookmarks": True,
             "resourceVersion": self._version,
-            "timeoutSeconds": self._watch_seconds + _SPREAD.randrange(self._watch_seconds // 2),
+            "timeoutSeconds": seconds,
         }
         before, listens_since = self._late_until, self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):

@@ -11,7 +11,6 @@ from roost.controllers.image_gate.facts import (
     Fact,
     Listing,
     PullFault,
-    Token,
     look_up,
     seconds_until_doubt,
     weigh,
@@ -89,7 +88,7 @@ def _find_facts(share: NodeShare) -> Mapping[str, Fact]:
             sizes[name] = next(listed[spelling] for spelling in image.spellings if spelling in listed)
         elif listing is Listing.SILENT and _is_refuted(share, image):
             listing = Listing.NO
-        tokens = _tokens(share, name)
+        tokens = NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in share.evidence))
         is_labelled = labels.get(image.label) == HELD
         fact = weigh(before.get(name), listing, tokens, labelled=is_labelled, now=share.now)
         if share.before is None and not fact.holds:
@@ -100,13 +99,6 @@ def _find_facts(share: NodeShare) -> Mapping[str, Fact]:
         if doubt_after is not None:
             share.waits.append(doubt_after)
     return facts
-
-
-def _tokens(share: NodeShare, name: str) -> frozenset[Token]:
-    """Return what the puller's pods on the node report of an image; nearly always there is one pod."""
-    if len(share.evidence) == 1:
-        return share.evidence[0].tokens.get(name, NO_TOKENS)
-    return NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in share.evidence))
 
 
 def _is_refuted(share: NodeShare, image: ManagedImage) -> bool:

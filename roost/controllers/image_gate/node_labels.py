@@ -17,7 +17,7 @@ from roost.controllers.image_gate.closed_or_open import (
     is_startup_taint,
 )
 from roost.controllers.image_gate.facts import LISTED_IMAGES, Fact
-from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, NodeShare, count_any, join_references
+from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, NodeShare, count_any
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
@@ -232,4 +232,5 @@ def _why_taint_goes(share: NodeShare, absent: tuple[ManagedImage, ...]) -> str:
         return ""
     taint = share.settings.taint_against_pullers(share.node)
     kept_away = f", as taint {taint.key} keeps the puller away" if taint is not None else ""
-    return f"its deadline of {deadline} s has passed, and it still lacks {join_references(absent)}{kept_away}"
+    lacks = ", ".join(image.reference for image in absent)
+    return f"its deadline of {deadline} s has passed, and it still lacks {lacks}{kept_away}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -118,12 +118,9 @@ class NodeShare:
         # The images that belong on it.
         self.wanted = context.settings.images_for(node)
         # In steady seconds.
-        self.ready_since = self._ready_since()
-
-    def _ready_since(self) -> float | None:
-        if self.before is not None and self.before.ready_since is not None:
-            return self.before.ready_since
-        return self.context.snapshot.sight_of(self.node, self.now).ready_since
+        self.ready_since = before.ready_since if before is not None else None
+        if self.ready_since is None:
+            self.ready_since = context.snapshot.sight_of(node, self.now).ready_since
 
     def waiting_since(self) -> float:
         """Since when the node has waited for images, in steady seconds."""
@@ -134,11 +131,6 @@ class NodeShare:
             return self.now.steady
         # A new leader's first look: the puller's pod was created when its images began to be awaited.
         return max(self.ready_since, self.now.began(created, math.inf))
-
-
-def join_references(images: Iterable[ManagedImage]) -> str:
-    """Join the images' references by commas."""
-    return ", ".join(image.reference for image in images)
 
 
 def count_any(things: Sized, singular: str, plural: str) -> str:

@@ -36,6 +36,7 @@ from roost.controllers.image_gate.pull_fault_texts import find_cause
 from roost.controllers.image_gate.settings import PullerPods, read_gate
 from roost.controllers.image_gate.waiting import find_since, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
+from roost_core.placement.labels import PULLING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -303,10 +304,16 @@ def _notices(shares: Sequence[NodeShare]) -> Iterable[Notice]:
 
 
 def _urgency(change: ChangeNode) -> int:
-    """Rank a change for when the write budget is short: those that somebody may wait for come first."""
-    if OPENED_VALUE in change.set_labels.values():
+    """Rank a change: those that somebody may wait for come first, since the write budget may be short.
+
+    Nodes are closed before one is known to hold a new image: from then on pods require it, and kubelets refuse.
+    """
+    values = change.set_labels.values()
+    if OPENED_VALUE in values:
         return 0
-    return 1 if change.set_labels or change.remove_taints else 2
+    if PULLING in values:
+        return 1
+    return 2 if values or change.remove_taints else 3
 
 
 def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> GateMemory:

@@ -132,18 +132,16 @@ def _find_waiting(
     pods: Iterable[Pod], prefix: str, since: Mapping[str, float], claimable: frozenset[str]
 ) -> list[_Waiting]:
     waiting = [
-        _Waiting(pod, _without_claimable(_without_gate(pod.spec, prefix), claimable), labels)
+        _Waiting(pod, _without(pod.spec, prefix, claimable), labels)
         for pod in pods
         if pod.uid in since and (labels := gate_labels(pod.spec, prefix))
     ]
     return sorted(waiting, key=lambda each: (-each.pod.priority, since[each.pod.uid], each.pod.key))
 
 
-def _without_claimable(spec: PodSpec, claimable: frozenset[str]) -> PodSpec:
-    return replace(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
-
-
-def _without_gate(spec: PodSpec, prefix: str) -> PodSpec:
+def _without(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
+    """Leave out the gate's terms, and devices that nodes don't list."""
+    spec = replace(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
     terms: list[NodeTerm] = []
     for term in spec.required_node_terms or ():
         others = tuple(expression for expression in term.expressions if not is_gate(expression, prefix))

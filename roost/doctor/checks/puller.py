@@ -15,5 +15,6 @@ def check(install: Install) -> Told:
             f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of that kind they "
             "start cold.",
             "The puller's tolerations and node selector don't admit them: name their taints in the profile's "
-            "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes).",
+            "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes). Or a quota or a "
+            "LimitRange's `min` refuses its pods (kubectl describe daemonset): set prePuller.resources.",
         )

@@ -67,6 +67,14 @@ def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_
     assert w.labels_next() == {label(SCIPY): "true"}
 
 
+def test_ready_nodes_are_closed_before_one_is_known_to_hold_a_new_image() -> None:
+    w = world()
+    w.add_node("a", images=(OTHER, SCIPY))
+    w.add_node("b")
+    w.puller("b")
+    assert [(one.node, *one.set_labels.values()) for one in w.changes()] == [("b", "pulling"), ("a", "true")]
+
+
 def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> None:
     w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB, has_puller=False)
 

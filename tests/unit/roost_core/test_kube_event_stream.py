@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from roost_core.kube import event_stream
+from roost_core.kube.client import ClusterError
 from roost_core.kube.event_stream import QUIET_SECONDS, EventStream, WatchEvent, WatchEventType
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ class Server:
     def __init__(self, *watches: Sequence[object]) -> None:
         self.watches = list(watches)
         self.asked: list[str] = []
+        self.seconds: list[int] = []
         self.version = "10"
         self.stop = threading.Event()
 
@@ -38,6 +40,7 @@ class Server:
 
     def lines(self, _path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
         self.asked.append(str(query["resourceVersion"]))
+        self.seconds.append(query["timeoutSeconds"])
         if not self.watches:
             self.stop.set()
             return
@@ -92,6 +95,22 @@ def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(caplog: p
         "watch broken kind=things: unforeseen RuntimeError: what no one thought of (test_kube_event_stream.py:"
     )
     assert "\n" not in line
+
+
+def test_what_a_server_has_forgotten_when_it_answers_again_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(event_stream, "FIRST_BACKOFF_SECONDS", 0.5)
+    monkeypatch.setattr(event_stream, "LAST_BACKOFF_SECONDS", 30.0)
+    expired = {"type": "ERROR", "object": {"code": 410, "reason": "Expired", "metadata": {"resourceVersion": "10"}}}
+    server = Server(*[[ClusterError("no answer in time")]] * 6, [expired], [expired])
+    monkeypatch.setattr(server.stop, "wait", waits.append)
+    Ran(server, gapless=False, clock=lambda: 60.0 if waits else 0.0)
+    # Expired again so soon after a list, it is no partition's end.
+    assert waits[5] >= 8.0
+    assert 0.25 <= waits[6] <= 0.5
+    assert waits[7] >= 0.5
+    # Watches after a fault are short, since their end is heard.
+    assert [one == 5 for one in server.seconds] == [False, *[True] * 6, False, False]
 
 
 def test_a_line_that_always_fails_is_told_of_once_and_its_stream_is_seen_to_be_deaf(
