@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
+from generator.checks.terms import default_overrides
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from fractions import Fraction
 
     from generator.faults import Path
+    from generator.values.merge import Values
     from generator.values.release import Release
 
 
@@ -23,11 +26,20 @@ def check(report: LintReport, _release: Release) -> None:
         _lint_limits(report, (part, "resources"), at(report.values, part, "resources"))
     for name, entry in mapping(report.values.get("podClasses")).items():
         _lint_bytes(report, ("podClasses", name, "resources"), at(entry, "resources"))
-    users = {
-        resource: amount
-        for resource in ("cpu", "memory")
-        if (amount := at(report.values, "singleuser", resource, "guarantee")) is not None
+    singleuser = mapping(report.values.get("singleuser"))
+    overridden = default_overrides(singleuser.get("profileList"))
+    users = {resource: at(singleuser, resource, "guarantee") for resource in ("cpu", "memory")}
+    users |= {
+        resource: override[trait]
+        for override in overridden
+        for resource, trait in (("cpu", "cpu_guarantee"), ("memory", "mem_guarantee"))
+        if trait in override and (override[trait] is None or _hub_amount(resource, override[trait]) is not None)
     }
+    # Users of the default profile go nowhere else.
+    nodes = dict(mapping(singleuser.get("nodeSelector")))
+    for override in overridden:
+        nodes |= mapping(override.get("node_selector"))
+    nodes = {key: value for key, value in nodes.items() if value is not None}
     _lint_limits(report, (*DEFAULTS, "resources"), at(report.values, *DEFAULTS, "resources"))
     compared: set[Path] = set()
     for placeholder_set in placeholder_sets(report):
@@ -37,10 +49,13 @@ def check(report: LintReport, _release: Release) -> None:
         if path in compared:
             continue
         compared.add(path)
+        selector = placeholder_set.named.get("nodeSelector", nodes)
+        if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
+            continue
         for resource, amount in users.items():
             request = at(placeholder_set.whole, "resources", "requests", resource)
             _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
-        _lint_extended(report, path, mapping(placeholder_set.whole["resources"]))
+        _lint_extended(report, path, mapping(placeholder_set.whole["resources"]), overridden)
 
 
 def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
@@ -79,17 +94,26 @@ def _is_more(request: object, limit: object) -> bool:
     return _quantity(request) > _quantity(limit)
 
 
-def _lint_placeholder(report: LintReport, path: Path, request: object, resource: str, guarantee: object) -> None:
-    """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
+    """CPUs or bytes as JupyterHub reads them; None: neither."""
     # Quantities need fractions, which most renders can do without.
     from fractions import Fraction  # noqa: PLC0415
 
     from roost_core.objects.quantities import parse_hub_bytes  # noqa: PLC0415
 
     try:
-        # JupyterHub's CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
-        user = Fraction(str(guarantee)) if resource == "cpu" else parse_hub_bytes(guarantee)
+        # Its CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
+        return Fraction(str(amount)) if resource == "cpu" else parse_hub_bytes(amount)
     except ValueError:
+        return None
+
+
+def _lint_placeholder(report: LintReport, path: Path, request: object, resource: str, guarantee: object) -> None:
+    """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+    if guarantee is None:
+        return
+    user = _hub_amount(resource, guarantee)
+    if user is None:
         key = ("singleuser", resource, "guarantee")
         report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
         return
@@ -103,10 +127,14 @@ def _lint_placeholder(report: LintReport, path: Path, request: object, resource:
         report.warn(path, reason, fix)
 
 
-def _lint_extended(report: LintReport, path: Path, resources: dict[str, object]) -> None:
+def _lint_extended(report: LintReport, path: Path, resources: Values, overridden: Sequence[Values]) -> None:
     """Compare the extended resources of a placeholder with those of every user; a limit implies a request."""
     extra = at(report.values, "singleuser", "extraResource")
     users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
+    for override in overridden:
+        named = mapping(override.get("extra_resource_guarantees")) | mapping(override.get("extra_resource_limits"))
+        # What KubeSpawner is told in a profile may be anything.
+        users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
     for resource, amount in users.items():
         if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from generator.checks.contract import at, mapping
+from generator.checks.contract import at, listing, mapping
 from generator.schema.check import why_unfit
 from generator.values.merge import Values
 
@@ -15,6 +15,20 @@ def overrides(profile: object) -> Iterator[Values]:
     for option in mapping(at(profile, "profile_options")).values():
         for choice in mapping(at(option, "choices")).values():
             yield mapping(at(choice, "kubespawner_override"))
+
+
+def default_overrides(profiles: object) -> list[Values]:
+    """`kubespawner_override` of who takes the default profile, else the first, with its default choices."""
+    chosen = _default(listing(profiles))
+    choices = [
+        _default([*mapping(at(option, "choices")).values()])
+        for option in mapping(at(chosen, "profile_options")).values()
+    ]
+    return [mapping(at(one, "kubespawner_override")) for one in (chosen, *choices)]
+
+
+def _default(listed: list[object]) -> object:
+    return next((one for one in listed if at(one, "default") is True), listed[0] if listed else None)
 
 
 def lint_toleration(toleration: object) -> str:

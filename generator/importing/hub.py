@@ -36,6 +36,7 @@ _CHART_PLUGINS: Final[Mapping[str, object]] = {
 _CHART_RESOURCES: Final = [{"name": name, "weight": 1} for name in ("cpu", "memory")]
 _CHART_STRATEGY: Final = {"type": "MostAllocated", "resources": _CHART_RESOURCES}
 _CHART_PLUGIN_CONFIG: Final = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": _CHART_STRATEGY}}]
+_NO_SPREADING: Final = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
 
 
 def map_hub(draft: Draft, charts: Charts) -> None:
@@ -138,11 +139,15 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     settings = config if isinstance(config, list) else _CHART_PLUGIN_CONFIG
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
+    is_silent = settings and all(child(one, "name") != "PodTopologySpread" for one in settings)
     draft.put(
         "scheduler.profiles.user",
-        {"plugins": merged, "pluginConfig": settings},
+        {"plugins": merged, "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])]},
         (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
-        "The hub's own plugins, unchanged. Without this, users get the strategy `pack`.",
+        "The hub's own plugins, unchanged; default spreading, which works against packing, is off."
+        if is_silent
+        else "The hub's own plugins, unchanged.",
+        "Without this, users get the strategy `pack`.",
     )
 
 

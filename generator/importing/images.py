@@ -9,10 +9,11 @@ from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
 from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
-from generator.importing.users import node_selector
+from generator.importing.users import hub_size, node_selector
 from roost_core.objects.image_references import is_reference
 
 
@@ -42,7 +43,8 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         )
     profiles = hub.get("singleuser.profileList", "any")
     if isinstance(profiles, list):
-        kept = {at: read for at, profile in enumerate(profiles) if (read := profile_images(profile))}
+        usual = next((one for one in profiles if child(one, "default") is True), profiles[0] if profiles else None)
+        kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
         draft.put(
             "singleuser.profileList",
             list(kept.values()),
@@ -113,16 +115,19 @@ def _tag(hub: HubSection) -> str | None:
     return None
 
 
-def profile_images(profile: object) -> dict[str, object]:
-    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none."""
-    entry: dict[str, object] = _override(profile)
+def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
+    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none.
+
+    is_usual: of the default profile also the size, which placeholders have.
+    """
+    entry = _override(profile, is_usual=is_usual)
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
         choices: dict[str, object] = {
-            name: _override(choice) for name, choice in mapping(child(option, "choices")).items()
+            name: _override(choice, is_usual=is_usual) for name, choice in mapping(child(option, "choices")).items()
         }
         unlisted = child(option, "unlisted_choice")
-        if any(choices.values()):
+        if any("kubespawner_override" in mapping(choice) for choice in choices.values()):
             typed = {"unlisted_choice": {"enabled": True, **_override(unlisted)}}
             options[option_name] = {"choices": choices} | (typed if child(unlisted, "enabled") is True else {})
     if options:
@@ -133,7 +138,7 @@ def profile_images(profile: object) -> dict[str, object]:
     return {**{key: name for key, name in names.items() if isinstance(name, str)}, **entry}
 
 
-def _override(holder: object) -> dict[str, object]:
+def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
     """`kubespawner_override` as far as it says which images go to which nodes; {} when it doesn't."""
     override = child(holder, "kubespawner_override")
     choice: dict[str, object] = {}
@@ -153,7 +158,13 @@ def _override(holder: object) -> dict[str, object]:
         images = [child(one, "image") for one in [*mapping(containers).values(), *listing(containers)]]
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
-    return {"kubespawner_override": choice} if choice else {}
+    for key in ("cpu_guarantee", "mem_guarantee") if is_usual else ():
+        value = child(override, key)
+        size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
+        if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
+            choice[key] = hub_size(value, size) if size is not None else 0
+    flag: dict[str, object] = {"default": True} if is_usual and child(holder, "default") is True else {}
+    return {**flag, "kubespawner_override": choice} if choice else flag
 
 
 def _map_pullers(draft: Draft, charts: Charts) -> None:

@@ -30,6 +30,8 @@ UNKNOWN_IMAGE: Final = "an-image-of-their-own:1"
 MOST_KINDS: Final = 400
 # Room for a suffix that tells sets of one name apart.
 _MAX_NAME: Final = 40
+# A seat that is larger is most of a node.
+_A_MACHINE_BYTES: Final = 64 * 2**30
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
@@ -186,9 +188,11 @@ def nodes_unlike(room: Room, usual: Room) -> Room:
 
 
 def device_of(entry: object, usual: Mapping[str, object]) -> str:
-    """Which device a placeholder of this set holds, or makes a node with one come for; empty: none."""
+    """What makes a placeholder of this set a node of its own: a device that it holds, or its size; empty: nothing."""
     extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
     own = [one for key in _NODES for one in _parts(at(entry, key)) if one not in _parts(usual.get(key))]
+    if (quantity(at(entry, "resources", "requests", "memory")) or 0) > _A_MACHINE_BYTES:
+        extended.append("more than 64 GiB of memory")
     return " and ".join(extended) or ("a GPU" if any(word in " ".join(own).lower() for word in _GPU_WORDS) else "")
 
 

@@ -73,7 +73,7 @@ def map_users(draft: Draft, charts: Charts) -> Traits:
             expected = "a number of CPUs" if kind == "cpu" else MEMORY
             draft.reject(hub, tuple(dotted.split(".")), f"expected {expected}")
         else:
-            draft.put(dotted, _amount(value, size), (*hub.path, *dotted.split(".")))
+            draft.put(dotted, hub_size(value, size), (*hub.path, *dotted.split(".")))
     for part in ("guarantees", "limits"):
         for name, value in hub.mapping(f"singleuser.extraResource.{part}").items():
             amount = quantity(value)
@@ -85,7 +85,7 @@ def map_users(draft: Draft, charts: Charts) -> Traits:
     return traits
 
 
-def _amount(value: object, quantity: str) -> object:
+def hub_size(value: object, quantity: str) -> object:
     """`value` as zero-to-jupyterhub writes it; `quantity` says the same, should the hub have written it otherwise."""
     if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
         return value

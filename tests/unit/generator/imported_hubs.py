@@ -32,7 +32,8 @@ def merged(result: ImportResult) -> Merged:
     assert printed.values == result.values
     whole = merge_values(defaults(), [printed])
     faults = find_faults(whole) or lint(whole, Release())
-    assert [str(fault) for fault in faults if fault.severity == "error"] == []
+    # `validate --strict` passes, but where the hub itself has its profiles' images not pulled.
+    assert [str(one) for one in faults if one.severity != "hint" and "not pulled to any node" not in one.found] == []
     return whole
 
 

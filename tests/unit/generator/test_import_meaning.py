@@ -44,6 +44,7 @@ def test_a_profiles_nodes_tolerations_and_extended_resources_are_kept() -> None:
             tolerations: [{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]
             node_affinity_required: [{matchExpressions: [{key: zone, operator: In, values: [a]}]}]
             init_containers: [{image: "fuse:1"}]
+            mem_guarantee: 60G
         - display_name: elsewhere
           profile_options:
             pool: {choices: {large: {kubespawner_override: {node_selector: {pool: large}, tolerations: []}}}}
@@ -102,13 +103,15 @@ SHARED_NODES = """
 """
 
 
-def test_of_profiles_only_names_images_and_nodes_are_kept() -> None:
+def test_of_profiles_names_images_and_nodes_are_kept_and_of_the_default_one_its_size() -> None:
     assert value(imported(SHARED_NODES), "singleuser.profileList") == yaml.safe_load("""
         - display_name: "Small & shared"
           slug: shared
+          default: true
           kubespawner_override: {image: "quay.io/lab/base:1"}
           profile_options:
-            requests: {choices: {quarter: {kubespawner_override: {node_selector: {type: r5.xlarge}}}}}
+            requests:
+              choices: {quarter: {kubespawner_override: {node_selector: {type: r5.xlarge}, mem_guarantee: 7G}}}
             image:
               choices: {r: {kubespawner_override: {image: "quay.io/lab/r:2"}}}
               unlisted_choice: {enabled: true}

@@ -289,11 +289,20 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     chosen = imported(f"singleuser: {{profileList: [{{display_name: A}}, {second}]}}")
     entry = only_set(chosen)
     assert (entry["resources"]["requests"], entry["nodeSelector"]) == ({"memory": "3Gi"}, {"pool": "b"})
+    # `validate --strict` says nothing of a default profile that is smaller.
+    second = second.replace("mem_guarantee: 3G", "mem_guarantee: 0.5Gi, cpu_guarantee: 0")
+    small = imported(f"singleuser: {{cpu: {{guarantee: 2}}, profileList: [{{display_name: A}}, {second}]}}")
+    assert only_set(small)["resources"] == {"requests": {"memory": "512Mi"}}
+    # A seat of that size is most of a node.
+    for size, are_proposed in (("64G", True), ("65G", False)):
+        text = f"singleuser: {{memory: {{guarantee: {size}}}}}"
+        proposals = propose(imported_text(text), [("hub.yaml", text)], "hub")
+        assert any("placeholders" in one.values for one in proposals) == are_proposed
 
 
 def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> None:
     odd = "{display_name: A, kubespawner_override: {mem_guarantee: 3G, node_selector: {'no label!': b}}}"
-    entry = only_set(imported(f"singleuser: {{profileList: [{odd}]}}"))
+    entry = only_set(imported_text(f"singleuser: {{profileList: [{odd}]}}"))
     assert entry == {"name": "default", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}}
 
 

@@ -122,6 +122,10 @@ prePuller: {resources: {requests: {memory: 1}}} => with which no container start
 {singleuser: {memory: {guarantee: 1G}}, placeholders: [{name: a, replicas: 1, resources: {requests: {memory: 1G}}}]}
   => 1G is 1Gi in Kubernetes
 singleuser: {cpu: {guarantee: 0.5}} => smaller than the user
+{singleuser: {profileList: [{}, {default: true, profile_options: {a: {choices: {x: {kubespawner_override: {}},
+  y: {default: true, kubespawner_override: {mem_guarantee: 9G, node_selector: {p: u}}}}}}}]},
+  placeholders: [{name: a, replicas: 1, nodeSelector: {p: u}, resources: {requests: {memory: 1Gi}}}]}
+  => (1Gi) is smaller than the user it is kept for (9G)
 priorityClasses: {placeholder: -11} => cluster-autoscaler's default cutoff
 priorityClasses: {enabled: false} => never give way
 {priorityClasses: {enabled: false}, placeholders: [{name: a, replicas: 0, windows: [
