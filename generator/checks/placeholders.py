@@ -112,10 +112,10 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
             continue
         longest, hours = longest_and_hours(window)
         # Fields three and five; cron takes a day that either names.
-        days = [field for field in (window.start.split()[2:3] + window.start.split()[4:5]) if field != "*"]
+        days = [field for field in (window.start.split()[2:3] + window.start.split()[4:5]) if field[0] != "*"]
         if longest > _LONG_HOURS or len(days) > 1:
             either = "its start names days of the month and of the week, and cron takes either; " if days[1:] else ""
-            reason = f"{either}it lasts up to {longest:g} hours, {hours:,.0f} placeholder-hours a week."
+            reason = f"{either}it lasts up to {round(longest, 1):,g} hours, {hours:,.0f} placeholder-hours a week."
             fix = "If that isn't meant: let end name each day that start does, after its last hour."
             report.hint((*path, position, "start"), reason, fix)
 

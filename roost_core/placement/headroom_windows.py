@@ -31,9 +31,10 @@ _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 # Any time will do to check a cron expression.
 _SOME_DAY: Final = datetime(2024, 1, 1)  # noqa: DTZ001 - a local time without a zone
-# For `never_holds`: longer than a year; as many starts as hourly ones of six weeks.
+# Longer than a year; as many starts as hourly ones of six weeks.
 _LONG_DAYS: Final = 400
-_SAMPLE_WEEKS: Final = 4
+# Whole weeks: of a window that is the same each week, and of one that isn't.
+_SAMPLE_DAYS: Final = (28, 728)
 _MOST_STARTS: Final = 1000
 
 
@@ -173,24 +174,25 @@ def never_holds(window: Window) -> bool:
 
 
 def longest_and_hours(window: Window) -> tuple[float, float]:
-    """Hours of the longest time that a window of cron expressions is active, and replicas times hours a week.
+    """Hours of the longest time that a window of cron expressions is active, and its mean replicas times hours a week.
 
-    Over four weeks from the usual day; (0, 0) for a window by dates, and with more than two thousand starts and ends.
+    Over four weeks, or two years where it names days of the month or months; (0, 0) for a window by dates.
     """
     if DATE_TIME.fullmatch(window.start) or DATE_TIME.fullmatch(window.end):
         return 0, 0
-    moment = float(_moment_of(_SOME_DAY, _zone(window.time_zone)))
-    end = moment + _SAMPLE_WEEKS * 7 * 86_400
-    longest = lasts = total = 0.0
-    for _ in range(2 * _MOST_STARTS):
-        period = period_at([window], 0, moment)
-        until = min(period.until or end, end)
-        lasts = lasts + until - moment if period.windows else 0.0
-        total += until - moment if period.windows else 0.0
-        longest, moment = max(longest, lasts), until
-        if moment >= end:
-            return longest / 3600, total / 3600 * window.replicas / _SAMPLE_WEEKS
-    return 0, 0
+    is_yearly = any(text.split()[2:4] != ["*", "*"] for text in (window.start, window.end))
+    begin = moment = _moment_of(_SOME_DAY, _zone(window.time_zone))
+    end = begin + _SAMPLE_DAYS[is_yearly] * 86_400
+    longest = active = 0
+    for _ in range(_MOST_STARTS):
+        start = moment if _holds(window, moment) else _next(window, window.start, moment)
+        if start is None or start >= end:
+            moment = end
+            break
+        moment = min(_next(window, window.end, start) or end, end)
+        if _holds(window, start):
+            longest, active = max(longest, moment - start), active + moment - start
+    return longest / 3600, active / 3600 * window.replicas * 7 * 86_400 / max(moment - begin, 1)
 
 
 def next_time(text: str, time_zone: str, moment: int) -> int | None:

@@ -55,7 +55,11 @@ def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
     [
         ("*/30 8-18 * * 1-5", "0 18 * * 1-5", "it lasts up to 71.5 hours, 4,965 placeholder-hours a week"),
         ("0 8 * * 1-5", "0 18 * * 1-4", "it lasts up to 82 hours"),
-        ("0 8 1-7 * 1", "0 18 1-7 * 1", "cron takes either; it lasts up to 10 hours, 750 placeholder-hours a week"),
+        ("0 8 1-7 * 1", "0 18 1-7 * 1", "cron takes either; it lasts up to 10 hours, 715 placeholder-hours a week"),
+        ("*/5 8-18 * * 1-5", "0 18 * * 1-5", "it lasts up to 71.9 hours, 5,028 placeholder-hours a week"),
+        ("0 8 1 * *", "0 8 2 7 *", "it lasts up to 8,040 hours, "),
+        # Beside a star, as in */2, cron takes days that both name.
+        ("0 8 */2 * 1", "0 18 * * *", ""),
         ("0 8 * * 1-5", "0 18 * * 1-5", ""),
         ("* * * * *", "30 * * * *", ""),
         ("2026-10-01T08:00", "2026-12-01T08:00", ""),
