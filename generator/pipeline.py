@@ -20,9 +20,9 @@ def judge(merged: Merged, release: Release) -> list[Fault]:
 def check(merged: Merged, release: Release) -> list[Fault]:
     """The warnings, sorted. Raises ValuesError with every error."""
     faults = judge(merged, release)
-    errors = [fault for fault in faults if fault.severity == "error"]
-    if errors:
-        raise ValuesError(errors)
+    if any(fault.severity == "error" for fault in faults):
+        # All at once, as `report` says them.
+        raise ValuesError([fault for fault in find_all_faults(merged, release) if fault.severity == "error"])
     return sort_faults(faults)
 
 

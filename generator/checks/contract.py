@@ -6,16 +6,18 @@ A check reads merged values that fit the schema and calls `report.error`, `refus
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeVar
 
-from generator.faults import Fault, Path, Severity, describe
+from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
 from generator.render.functions import core_pod
 from generator.values.merge import Values
 from generator.values.release import Release
 from generator.values.sources import Places
 
 T = TypeVar("T")
+_KEY = re.compile(r"[A-Za-z]+(?:\.[A-Za-z]+)*")
 
 
 class LintReport:
@@ -57,7 +59,20 @@ class LintReport:
         self._add(path, reason, "", fix, "hint")
 
     def _add(self, path: Path, found: str, expected: str, fix: str, severity: Severity) -> None:
-        self.faults.append(self._places.fault(path, str(found), expected, fix, severity))
+        fault = self._places.fault(path, str(found), expected, fix, severity)
+        if fault.file == DEFAULTS_NAME and severity == "error":
+            fault = self._at_its_cause(fault, path)
+        self.faults.append(fault)
+
+    def _at_its_cause(self, fault: Fault, path: Path) -> Fault:
+        """The same fault of a default, where somebody set a key that it names, or else one beside it."""
+        names = sorted(_KEY.findall(f"{fault.found} {fault.expected}"), key=lambda name: "." not in name)
+        named: list[Path] = [tuple(name.split(".")) for name in names if at(self.values, *name.split(".")) is not None]
+        for cause in (*named, *(path[:depth] for depth in range(len(path) - 1, 0, -1))):
+            file, line = self._places.of(cause)
+            if file != DEFAULTS_NAME:
+                return fault._replace(file=file, line=line)
+        return fault
 
 
 class Phrase(str):

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from generator.faults import UsageError
+from generator.faults import UsageError, ValuesError
 from generator.locations import chart_folder
-from generator.pipeline import find_all_faults
+from generator.pipeline import find_all_faults, make
 from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
@@ -287,6 +287,10 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
     found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
     keys = ("foo", "placeholders[0].replicas", "scheduler.logLevel", "scheduler.replicas", "webhook")
     assert found == {("error", key) for key in keys}
+    # `render` and `diff` refuse with the same.
+    with pytest.raises(ValuesError) as refused:
+        make(merged_, Release())
+    assert {fault.key for fault in refused.value.faults} == set(keys)
 
 
 def _unbounded(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
