@@ -138,23 +138,9 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
         draft.reject(
             section, key, "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null"
         )
-    _note_selectors(draft, section)
-
-
-def _note_selectors(draft: Draft, section: HubSection) -> None:
-    selectors = {
-        key: section.get(".".join(key), "mapping")
-        for key in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector"))
-    }
-    for key, value in selectors.items():
-        if value:
-            draft.reject(section, key, _STAYS)
-    new, old = selectors.values()
-    if new and old and new != old:
-        draft.notes.append(
-            f"{' and '.join(section.show(key) for key in selectors)} differ: the first places build pods, the second "
-            "the builders. A build whose home is outside its own selector goes elsewhere."
-        )
+    for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
+        if section.get(".".join(at), "mapping"):
+            draft.reject(section, at, _STAYS)
 
 
 def _trait(section: HubSection, name: str, kind: Kind) -> tuple[object, Path]:

@@ -32,14 +32,13 @@ INSTALLED: Final = _checks(
         *("version", "namespace", "platform", "features", "objects", "security", "programs", "clocks"),
         *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
         *("admission", "users", "builds", "schedulers", "switches", "node-versions", "image-volumes", "puller"),
-        *("nodes", "kubelets", "startup-taints", "budgets", "autoscaler"),
+        *("nodes", "kubelets", "startup-taints", "autoscaler"),
     )
 )
 BEFORE: Final = _checks(
     (
         *("version", "namespace", "platform", "features", "rights", "reach", "hubs", "priorities", "requests"),
-        *("security", "clocks", "node-versions", "image-volumes", "kubelets", "startup-taints", "budgets"),
-        *("autoscaler",),
+        *("security", "clocks", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler"),
     )
 )
 

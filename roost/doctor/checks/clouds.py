@@ -68,7 +68,9 @@ def _find_eks(install: Install) -> Told:
     webhook = install.component("webhook")
     if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork") or install.values["webhook"]["url"]:
         return
-    if install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None:
+    # EKS Auto Mode has Amazon's plugin without a DaemonSet.
+    is_auto = all(node.labels.get("eks.amazonaws.com/compute-type") == "auto" for node in install.nodes)
+    if not is_auto and install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None:
         yield warning(
             "There is no DaemonSet aws-node, so pods have addresses of another network plugin, which EKS's control "
             "plane may not reach. Pods would be created without Roost.",

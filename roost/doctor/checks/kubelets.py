@@ -101,14 +101,6 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
             "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
         )
-    told = install.values["popularImages"]["nodeStatusMaxImages"]
-    other = [said[name] for name, kubelet in kubelets.items() if kubelet.reported != told]
-    if other and install.values["popularImages"]["enabled"]:
-        yield warning(
-            f"popularImages.nodeStatusMaxImages is {told}, and that of these kubelets isn't: {some(other)}. Where "
-            "it is higher, nodes that Roost takes for full get no popular image; where lower, the disk may fill up.",
-            "Set popularImages.nodeStatusMaxImages to the kubelets' number: the smallest, where they differ.",
-        )
 
 
 def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> Told:

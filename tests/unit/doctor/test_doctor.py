@@ -9,11 +9,11 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
 from tests.unit.doctor.whole_cluster import (
     APPS,
-    BUDGETS,
     ENDPOINTS,
     LEASES,
     PLACED,
     PODS,
+    QUOTAS,
     RELEASE,
     WEBHOOK,
     Cluster,
@@ -269,5 +269,5 @@ def test_a_namespace_that_is_missing_and_a_version_that_nobody_tested_are_told()
 
 def test_a_check_that_the_api_server_refuses_is_unknown_and_the_others_go_on() -> None:
     cluster = Cluster()
-    cluster.refused = {BUDGETS}
-    cluster.tells("budgets", "unknown", "nobody may", others=["objects"])
+    cluster.refused = {QUOTAS}
+    cluster.tells("requests", "unknown", "nobody may")

@@ -23,7 +23,6 @@ def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Clu
 POPULAR = "popularImages: {enabled: true}"
 SIXTY = yaml.safe_dump({"prePuller": {"extraImages": {f"x{n}": {"name": f"a/x{n}", "tag": "1"} for n in range(60)}}})
 NO_VOLUMES = {"featureGates": {"ImageVolume": False}}
-NEVER_REPORTED = "nodeStatusMaxImages is 50, and that of these kubelets isn't: n0 (-1)"
 
 
 def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
@@ -46,7 +45,6 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
     [
         (SIXTY, {}, "warning", "fewer than 60 images: n0 (50)"),
         (POPULAR, {}, "", ""),
-        (POPULAR, {"nodeStatusMaxImages": -1}, "warning", NEVER_REPORTED),
         (POPULAR, {"imageGCHighThresholdPercent": 70}, "error", "n0 (70)"),
         (LISTED, {"imageGCHighThresholdPercent": 70}, "", ""),
         (LISTED, {"imageGCHighThresholdPercent": 100}, "warning", "never delete images"),

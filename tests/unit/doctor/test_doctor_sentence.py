@@ -18,9 +18,9 @@ def outcome(check: str, severity: Severity) -> CheckOutcome:
     ("found", "said"),
     [
         ([], "Users aren't affected."),
-        ([("budgets", "warning")], "Users aren't affected. First: budgets: Mend budgets."),
+        ([("switches", "warning")], "Users aren't affected. First: switches: Mend switches."),
         (
-            [("budgets", "warning"), ("leaders", "error")],
+            [("switches", "warning"), ("leaders", "error")],
             "Users start, but not as the values say. First: leaders: Mend leaders.",
         ),
         ([("leaders", "error"), ("puller", "warning")], "Users are affected. First: puller: Mend puller."),
@@ -32,13 +32,19 @@ def test_the_last_line_says_whether_users_feel_it(found: list[tuple[str, Severit
 
 
 def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
-    found = [("version", ""), ("budgets", "warning"), ("clocks", "unknown"), ("leaders", "error"), ("nodes", "warning")]
+    found = [
+        ("version", ""),
+        ("switches", "warning"),
+        ("clocks", "unknown"),
+        ("leaders", "error"),
+        ("nodes", "warning"),
+    ]
     outcomes = [outcome(check, one) if one else CheckOutcome(check, "1.37", ()) for check, one in found]  # type: ignore[arg-type]
     lines = _as_text(outcomes, before=False).splitlines()
     assert [line.split()[1] for line in lines[:-1] if "Fix:" not in line] == [
         "nodes:",
         "leaders:",
-        "budgets:",
+        "switches:",
         "clocks:",
         "version:",
     ]

@@ -8,7 +8,6 @@ from roost.doctor.checks import BEFORE, run_checks
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import startup_taint
 from tests.unit.doctor.whole_cluster import (
-    BUDGETS,
     LEASES,
     LISTED,
     NODE_LEASES,
@@ -156,17 +155,6 @@ def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(said:
     assert [finding.severity for finding in cluster.said("security")] == ["unknown"]
 
 
-def test_a_budget_that_covers_roosts_pods_beside_its_own_is_told() -> None:
-    cluster = Cluster()
-    budget: Object = {"metadata": {"name": "all"}, "spec": {"selector": {}}, "status": {"disruptionsAllowed": 1}}
-    cluster.lists[BUDGETS] = [*cluster.lists[BUDGETS], budget]
-    workloads = [evidence for _, evidence, _ in cluster.said("budgets")]
-    assert any("StatefulSet jhub/" in evidence for evidence in workloads)
-    assert all("never evicted" in evidence for evidence in workloads)
-    budget["spec"] = {"selector": {"matchExpressions": [{"key": "app", "operator": "In", "values": ["hub"]}]}}
-    assert cluster.said("budgets") == []
-
-
 def running(name: str, scheduler: str, where: str, phase: str = "Running") -> Object:
     spec = {"nodeName": where, "schedulerName": scheduler}
     return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
@@ -226,6 +214,9 @@ def test_eks_without_its_own_network_plugin_wants_the_hosts_network() -> None:
         del cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"]
         findings = cluster.said("platform")
         assert [finding.severity for finding in findings] == ["warning"] * count
+        # Auto Mode has no such DaemonSet.
+        cluster.lists[NODES][0]["metadata"]["labels"] = {"eks.amazonaws.com/compute-type": "auto"}
+        assert cluster.said("platform") == []
 
 
 def test_aks_is_told_before_an_install_where_a_startup_taint_belongs() -> None:

@@ -25,10 +25,8 @@ WEBHOOK: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigura
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
-BUDGETS: Final = "/apis/policy/v1/namespaces/jhub/poddisruptionbudgets"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
 QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
-LIMIT_RANGES: Final = "/api/v1/namespaces/jhub/limitranges"
 NODES: Final = "/api/v1/nodes"
 # The puller brings this image.
 LISTED: Final = "singleuser: {image: {name: a/b, tag: '1'}}"
@@ -73,11 +71,9 @@ class Cluster:
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
             QUOTAS: [],
-            LIMIT_RANGES: [],
             NODE_LEASES: [],
             LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
-            BUDGETS: self.install.of_kind("PodDisruptionBudget"),
             **{
                 f"{at}/{of}": []
                 for at in (APPS, "/apis/apps/v1")
