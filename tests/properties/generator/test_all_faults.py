@@ -1,17 +1,26 @@
-"""A fault never hides an unrelated one: of whatever subset of faults stands in the values, each is found."""
+"""What must hold of any values: each fault is found beside others, and what is accepted renders and is read."""
 
 import itertools
+import json
 from collections.abc import Iterable
 from typing import Any, Final
 
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, assume, event, example, given, reject, settings
 from hypothesis import strategies as st
 
+from generator.checks import lint
+from generator.faults import ValuesError
+from generator.locations import chart_folder
 from generator.pipeline import find_all_faults
-from generator.values.merge import merge_maps
+from generator.render.manifests import Identity, render
+from generator.schema.check import find_faults
+from generator.values.loader import load
+from generator.values.merge import Merged, merge_maps, merge_values
 from generator.values.release import Release
+from tests.parity.drawn_values import overrides
 from tests.unit.generator.linted import laid
+from webhook.settings import read_settings
 
 # Values with one fault each, of the schema or of a check, and its key.
 FAULTY: Final = (
@@ -26,7 +35,7 @@ FAULTY: Final = (
     ("scheduler: {replicas: two}", "scheduler.replicas"),
     ("scheduler: {target: mars}", "scheduler.target"),
     ("singleuser: {image: {tag: [1]}}", "singleuser.image.tag"),
-    ("singleuser: {profileList: [{kubespawner_override: {image: 'a b'}}]}", "singleuser.profileList"),
+    ("singleuser: {profileList: [{kubespawner_override: {image: 'a b'}}]}", "singleuser.profileList[0]"),
     ("singleuser: {extraTolerations: [{operator: Perhaps}, {key: 1}]}", "singleuser.extraTolerations[0].operator"),
     ("prePuller: {enabled: maybe}", "prePuller.enabled"),
     ("imageGate: {mode: always}", "imageGate.mode"),
@@ -41,11 +50,6 @@ def faults_in(values: Any) -> set[str]:
 
 
 ALONE: Final = [(yaml.safe_load(text), key) for text, key in FAULTY]
-
-
-def test_each_is_a_fault_by_itself() -> None:
-    for values, key in ALONE:
-        assert key in faults_in(values)
 
 
 def assert_all_found(chosen: Iterable[tuple[Any, str]]) -> None:
@@ -70,3 +74,55 @@ def test_no_fault_hides_one_other() -> None:
 @settings(deadline=None, max_examples=40)
 def test_no_faults_hide_others(chosen: list[tuple[Any, str]]) -> None:
     assert_all_found(chosen)
+
+
+DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
+RELEASE = Release("hub", "jhub", "v1.37.2")
+# What the policy is made of.
+POLICY_KEYS = {"podClasses", "imageGate", "singleuser", "prePuller", "replaceSchedulers", "placeholders"}
+SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+def merged_of(values: dict[str, object]) -> Merged:
+    """Merge drawn values; those that hold what no file may (control characters, an entry twice) are drawn again."""
+    try:
+        merged = merge_values(DEFAULTS, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")])
+    except ValuesError:
+        reject()
+    assume(find_faults(merged) == [])
+    return merged
+
+
+def is_accepted(merged: Merged) -> bool:
+    refused = any(fault.severity == "error" for fault in lint(merged, RELEASE))
+    event("refused by the lint" if refused else "accepted")
+    return not refused
+
+
+@SLOW
+@given(overrides(DEFAULTS))
+def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_heads(
+    values: dict[str, object],
+) -> None:
+    for manifest in render(merged_of(values).values, RELEASE):
+        metadata = manifest.body["metadata"]
+        assert isinstance(metadata, dict)
+        read = (manifest.body["apiVersion"], manifest.body["kind"], metadata.get("namespace", ""), metadata["name"])
+        assert tuple(manifest.identity) == read
+
+
+@SLOW
+@given(overrides(DEFAULTS))
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": 1.5e300}}}})
+@example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": "1e99"}}}})
+def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: dict[str, object]) -> None:
+    merged = merged_of({key: value for key, value in values.items() if key in POLICY_KEYS})
+    if not is_accepted(merged):
+        return
+    (policy,) = (
+        manifest.body["data"]
+        for manifest in render(merged.values, RELEASE)
+        if manifest.identity == Identity("v1", "ConfigMap", "jhub", "hub-roost-release")
+    )
+    assert isinstance(policy, dict)
+    read_settings(policy["release.json"].encode())

@@ -13,7 +13,7 @@ from generator.faults import GeneratorError, UsageError, ValuesError
 from generator.render.diff import compare, parse_manifests, read_folder, show, sum_up
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import TemplateError, to_json
-from generator.render.manifests import Identity, Manifest, documents, render
+from generator.render.manifests import Identity, Manifest, render
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, files_of, stream, write_folder
 from generator.values.files import read_defaults
@@ -29,15 +29,6 @@ SEVERAL_SETS = "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, re
 def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
     merged = merge_values(read_defaults(), [load(text.encode(), "f")])
     return render(merged.values, release)
-
-
-def test_a_template_is_compiled_once_and_anew_when_it_changes(tmp_path: Path) -> None:
-    template = tmp_path / "a.yaml.j2"
-    for text in ("a: 1\n", "a: 2\n"):
-        template.write_text(text)
-        for _ in range(2):
-            assert render_template(make_environment(tmp_path), "a.yaml.j2", {}) == text
-        assert len(list((tmp_path / "__pycache__").iterdir())) == 1
 
 
 def test_templates_render_where_none_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,11 +83,6 @@ def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatc
     )
     with pytest.raises(GeneratorError, match="rendered twice"):
         render({}, RELEASE)
-
-
-def test_documents_are_split_at_separators_alone() -> None:
-    text = "---\n# only a comment\n---\na: |\n  ---\n  b\n--- # next\n\nc: 1\n---\n"
-    assert documents(text) == ["a: |\n  ---\n  b\n", "c: 1\n"]
 
 
 BAD_NAMES = [{"name": one} for one in ("Upper", "a" * 54, "", "a_b", "a\n")]

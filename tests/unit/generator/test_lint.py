@@ -35,12 +35,6 @@ singleuser: {image: {name: a}, profileList: [{kubespawner_override: {node_select
 placeholders: [{name: a, replicas: 1, windows: [
   {replicas: 9, name: w, timeZone: UTC, start: 0 8 * * 8, end: 0 9 * * *}]}] => windows[0].start: found
 placeholders: [{name: a, replicas: 1, windows: [
-  {replicas: 9, name: w, timeZone: UTC, start: 0 25 * * *, end: 0 9 * * *}]}] => windows[0].start: found
-placeholders: [{name: a, replicas: 1, windows: [
-  {replicas: 9, name: w, timeZone: UTC, start: 2026-10-01T08:00, end: 0 9 * * *}]}] => windows[0].end: found
-placeholders: [{name: a, replicas: 1, windows: [
-  {replicas: 9, name: w, timeZone: UTC, start: 2026-02-30T08:00, end: 2026-03-01T08:00}]}] => windows[0].start: found
-placeholders: [{name: a, replicas: 1, windows: [
   {replicas: 9, name: w, timeZone: UTC, start: 2026-10-02T08:00, end: 2026-10-01T08:00}]}]
   => a later date-time than start
 placeholders: [{name: a, replicas: 1, windows: [

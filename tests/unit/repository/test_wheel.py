@@ -1,11 +1,21 @@
-"""The wheel as `pip install` unpacks it: what it puts at top level, and that nothing of the product is left out."""
+"""What is installed: the wheel, the plain install without the lab, the plugin of kubectl."""
 
+import contextlib
+import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+
+from tests.harness.fixtures import require_binary
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("roost", "roost_core", "generator", "webhook")
@@ -49,3 +59,151 @@ def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(tmp_path: Path) -> N
     assert {name for name in top if not name.endswith(".dist-info")} == {"roost_lab"}
     assert {f"roost_lab/{name}" for name in files("lab/roost_lab")} - names == set()
     assert "roost_lab/py.typed" in names
+
+
+# Finds no module of the named packages and no entry point, as where they aren't installed; then runs `roost`.
+PROGRAM = """
+import sys
+from importlib import metadata
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in sys.argv[1].split(","):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Missing())
+if "roost_lab" in sys.argv[1].split(","):
+    metadata.entry_points = lambda **_: ()
+from roost.__main__ import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+def only_in_the_lab() -> set[str]:
+    """Top-level modules of the packages that `pip install roost` doesn't bring, and roost-lab does."""
+    project = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    listed = {
+        re.split(r"[\[>=]", text)[0]
+        for texts in (project["dependencies"], *project["optional-dependencies"].values())
+        for text in texts
+    } - {"roost"}
+    return {"roost_lab"} | {
+        module
+        for module, packages in metadata.packages_distributions().items()
+        if listed & {package.lower() for package in packages}
+    }
+
+
+def needs_of(package: str) -> set[str]:
+    found: set[str] = set()
+    waiting = [package]
+    while waiting:
+        name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
+        if name not in found:
+            with contextlib.suppress(metadata.PackageNotFoundError):
+                needs = metadata.requires(name) or []
+                found.add(name)
+                waiting += [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
+    return found
+
+
+def test_the_plain_install_brings_few_packages_and_each_has_its_reason() -> None:
+    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    ours = set(locked) - needs_of("kubernetes") | {"kubernetes", "pyyaml", "urllib3"}
+    assert len(ours) <= 25
+    reasons = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(ours) if not re.search(rf"\b{re.escape(name)}\b", reasons, re.IGNORECASE)] == []
+
+
+def roost(*arguments: str, missing: set[str] | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", PROGRAM, ",".join(missing or only_in_the_lab()), *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_packages_of_the_lab_are_told_from_the_plain_install() -> None:
+    assert {"sqlalchemy", "alembic", "psycopg", "rich", "distributed"} <= only_in_the_lab()
+    assert not {"flask", "jinja2", "jsonpatch", "kubernetes", "orjson"} & only_in_the_lab()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["render"], "kind: MutatingWebhookConfiguration"),
+        (["validate"], "no faults"),
+        (["webhook", "--help"], "--bind-address"),
+        (["controllers", "--help"], "--bind-address"),
+        (["cleanup", "--help"], "--dry-run"),
+        (["--help"], "validate"),
+    ],
+)
+def test_the_plain_install_suffices(arguments: list[str], said: str) -> None:
+    done = roost(*arguments)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("command", ["record", "why", "report", "records", "top", "view", "simulate", "rehearse"])
+def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
+    done = roost(command)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.endswith(f"roost {command} belongs to roost-lab: pip install roost-lab\n")
+
+
+def test_an_option_that_needs_one_more_package_says_which() -> None:
+    done = roost("simulate", "--dask", "tcp://127.0.0.1:1", "--days", "0.01", missing={"distributed"})
+    assert done.returncode != 0
+    assert "distributed" in done.stderr
+
+
+KREW = ROOT / "tools" / "krew"
+
+
+def entry_point(folder: Path, name: str) -> None:
+    """Write a script as pip writes those of `[project.scripts]`."""
+    target = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][name]
+    module, _, function = target.partition(":")
+    script = folder / name
+    lines = (f"#!{sys.executable}", "import sys", f"from {module} import {function}", f"sys.exit({function}())", "")
+    script.write_text("\n".join(lines))
+    script.chmod(0o755)
+
+
+def by_pip(folder: Path) -> None:
+    entry_point(folder, "kubectl-roost")
+
+
+def by_krew(folder: Path) -> None:
+    entry_point(folder, "roost")
+    (folder / "kubectl-roost").symlink_to(KREW / "kubectl-roost")
+
+
+@pytest.mark.parametrize("install", [by_pip, by_krew])
+def test_kubectl_finds_the_plugin_and_runs_it(install: Callable[[Path], None], tmp_path: Path) -> None:
+    kubectl = require_binary("kubectl")
+    install(tmp_path)
+    environment = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [str(kubectl), *arguments]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+    assert str(tmp_path / "kubectl-roost") in run("plugin", "list").stdout
+    done = run("roost", "validate", "--set", "image.name=registry.example.org/roost")
+    assert (done.returncode, done.stderr) == (0, "no faults\n")
+    assert run("roost", "nope").returncode == 2
+
+
+def test_without_the_package_what_krew_installs_says_so(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [str(KREW / "kubectl-roost")], env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, "isn't installed" in done.stderr) == (127, True)
+
+
+def test_the_manifest_names_files_that_are_there() -> None:
+    manifest: Any = yaml.safe_load((KREW / "roost.yaml").read_text())
+    (platform,) = manifest["spec"]["platforms"]
+    assert manifest["metadata"]["name"] == "roost"
+    assert platform["bin"] == "kubectl-roost"
+    for file in platform["files"]:
+        assert any((folder / file["from"]).is_file() for folder in (KREW, ROOT))
+    assert len(manifest["spec"]["shortDescription"]) <= 50

@@ -1,13 +1,17 @@
-"""Selectors, taints and what a node must be for a pod to be bound to it."""
+"""Nodes, selectors and taints: what a node must be for a pod to be bound to it, and nodes that leave."""
+
+from typing import Any
 
 import pytest
 import yaml
 
-from roost_core.objects.node import Node, node_admits
+from roost.controllers.popular_images.plan import read_disk
+from roost_core.objects.node import Node, node_admits, read_node
 from roost_core.objects.selectors import (
     NodeRules,
     Requirement,
     Taint,
+    Toleration,
     node_term_matches,
     read_label_selector,
     read_node_rules,
@@ -19,7 +23,9 @@ from roost_core.objects.selectors import (
     tolerates,
     untolerated,
 )
+from roost_core.placement.nodes import Nodes
 from tests.builders import expression
+from tests.popular_builders import popular_settings
 
 LABELS = {"zone": "a", "size": "8"}
 
@@ -145,3 +151,41 @@ def test_the_node_selector_counts_beside_the_terms() -> None:
 def test_a_cordoned_or_tainted_node_admits_only_pods_that_tolerate_it(node: Node) -> None:
     assert not node_admits(rules(), node)
     assert node_admits(rules(tolerations=({"operator": "Exists"},)), node)
+
+
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
+TOLERATES_ALL = NodeRules(tolerations=(Toleration("", "Exists", "", ""),))
+
+
+def body(taint: str = "", **metadata: str) -> dict[str, Any]:
+    taints = [{"key": taint, "effect": "NoSchedule"}] if taint else []
+    return {"metadata": {"name": "n", **metadata}, "spec": {"taints": taints}, "status": READY}
+
+
+@pytest.mark.parametrize(
+    ("item", "leaves"),
+    [
+        (body(), False),
+        (body(deletionTimestamp="2026-11-21T17:50:29Z"), True),
+        (body("ToBeDeletedByClusterAutoscaler"), True),
+        (body("karpenter.sh/disrupted"), True),
+        # It may stay.
+        (body("DeletionCandidateOfClusterAutoscaler"), False),
+        (body("dedicated"), False),
+    ],
+)
+def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(item: dict[str, Any], leaves: bool) -> None:
+    node = read_node(item)
+    assert node.leaving is leaves
+    assert node.unschedulable is False
+    # As the webhook asks: may the ring, the warm set and the gate's holders name it?
+    assert Nodes([node]).is_usable("n") is not leaves
+    # As the controllers ask: may anything be pulled to it?
+    view = read_disk(node, popular_settings())
+    assert (view.closed == "leaving") is (leaves or "DeletionCandidate" in str(item))
+
+
+def test_a_node_that_leaves_admits_whom_a_cordon_lets_through() -> None:
+    leaving = read_node(body(deletionTimestamp="2026-11-21T17:50:29Z"))
+    assert not node_admits(NodeRules(), leaving)
+    assert node_admits(TOLERATES_ALL, leaving)
