@@ -23,7 +23,7 @@ from roost_lab.report.gather import describe_waits
 BATCH = 5000
 NOTHING_FOUND: Final = (
     "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A` or `kubectl get "
-    "pods -A`, or a log of Events: see lab/docs/your-history.md"
+    "pods -A`, a log of Events, or after these a hub's log in JupyterHub's own format: see lab/docs/your-history.md"
 )
 
 
@@ -79,7 +79,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
         click.echo(f"{node}: its clock was {how}; its Events have the API server's time here", err=True)
     for line in describe_waits(store):
         click.echo(line)
-    if not history.pods and not code:
+    if not counts.used and not code:
         print(f"roost records: {', '.join(paths)}: {NOTHING_FOUND}", file=sys.stderr)  # noqa: T201 - as above
         return 1
     return code

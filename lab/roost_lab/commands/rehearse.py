@@ -33,7 +33,6 @@ from roost_lab.traces.counts import TraceError
     "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
 )
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def command(
     *,
     event: str,
@@ -41,7 +40,6 @@ def command(
     values: tuple[str, ...],
     traces: tuple[str, ...],
     assumptions: tuple[str, ...],
-    form: str,
     **days: Any,  # noqa: ANN401 - click's
 ) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
@@ -57,5 +55,5 @@ def command(
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
-    sys.stdout.write(found.to_json() if form == "json" else f"{found.sentence()}\n{found.rows()}")
+    sys.stdout.write(f"{found.sentence()}\n{found.rows()}")
     return 0

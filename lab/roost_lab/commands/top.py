@@ -14,12 +14,12 @@ from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
 
-def run(settings: str | None, kubeconfig: str | None, context: str | None, once: bool, follow: bool) -> int:
+def run(settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw until Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
     try:
         client = connect_as_user(kubeconfig, context)
-        reason = watch(LiveCluster(client, find_classes(client, settings)), Console(), once=once, follows=follow)
+        reason = watch(LiveCluster(client, find_classes(client, settings)), Console(), once=once)
     except SettingsError as error:
         reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
     except ClusterError as error:
@@ -33,10 +33,7 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
 @click.option("--settings", metavar="FILE", help="The release's release.json. Default: as found in the cluster.")
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
-@click.option(
-    "-f", "--follow", is_flag=True, help="Draw once, then add a line for each user who begins or ends to wait."
-)
-def command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool, follow: bool) -> int:
+def command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw nodes, who waits and why, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
     It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
@@ -44,4 +41,4 @@ def command(*, settings: str | None, kubeconfig: str | None, context: str | None
     \b
     roost top --kubeconfig ~/.kube/config
     """
-    return run(settings, kubeconfig, context, once, follow)
+    return run(settings, kubeconfig, context, once)

@@ -8,12 +8,11 @@ from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
 from roost_lab.pages.phrases import show_plain, show_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import find_pods, read_story, similar_names
-from roost_lab.recorder.answers.why_json import to_json
 from roost_lab.recorder.store.database import Store, StoreError
 
 
-def run(name: str, database: str, at_us: int | None, form: str = "text") -> int:
-    """Print the explanation, as text or json; 1 when there is no such pod or no such database."""
+def run(name: str, database: str, at_us: int | None) -> int:
+    """Print the explanation; 1 when there is no such pod or no such database."""
     namespace, _, pod_name = name.rpartition("/")
     try:
         store = Store.open_for_reading(database)
@@ -24,9 +23,8 @@ def run(name: str, database: str, at_us: int | None, form: str = "text") -> int:
             hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
             print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk
             return 1
-        story = read_story(store, pods[0])
-        click.echo(to_json(story) if form == "json" else explain(story), nl=False)
-        if len(pods) > 1 and form != "json":
+        click.echo(explain(read_story(store, pods[0])), nl=False)
+        if len(pods) > 1:
             click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
     except StoreError as error:
         print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
@@ -40,8 +38,7 @@ def run(name: str, database: str, at_us: int | None, form: str = "text") -> int:
 @click.option(
     "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def command(*, pod: str, database: str, at: str | None, form: str) -> int:
+def command(*, pod: str, database: str, at: str | None) -> int:
     """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
     each node lacks for it and what would help.
 
@@ -53,4 +50,4 @@ def command(*, pod: str, database: str, at: str | None, form: str) -> int:
         at_us = moment_us(at) if at else None
     except ValueError:
         raise click.BadParameter(f"{at}: {TIME_EXPECTED}") from None
-    return run(pod, database, at_us, form)
+    return run(pod, database, at_us)

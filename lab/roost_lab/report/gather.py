@@ -19,7 +19,7 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.starts import CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
+from roost_lab.report.starts import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
 
@@ -98,8 +98,10 @@ def describe_waits(store: Store) -> list[str]:
         return []
     lines = [f"Users waited, in {whole.count:,} starts: {_percentiles(whole)}"]
     # Creation and containers' starts have whole seconds, which exact times of schedulers are counted from and to.
-    for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US)):
+    for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US), (ANSWER, US, 0)):
         spans = _of_users(starts, phase)
+        if phase == ANSWER and not spans:
+            continue
         is_exact = any(edge_us % US for edge_us in spans.counts)
         lines.append(f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}")
     cold = _merged(phases[PULL] for phases in starts.by_image.values() if PULL in phases)

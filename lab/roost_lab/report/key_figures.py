@@ -19,7 +19,7 @@ from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
 from roost_lab.report.sentence import idle_seconds, more_seconds
 from roost_lab.report.start_times import StartTimes
-from roost_lab.report.starts import WindowStarts, leading_classes, show
+from roost_lab.report.starts import WindowStarts, leading_classes, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 
@@ -119,7 +119,18 @@ _FIGURES: Final = (
         "Starts",
         Unit.COUNT,
         lambda report: report[WindowStarts].whole.count,
-        lambda report: f"that became ready; class {', '.join(report[WindowStarts].leading) or 'all'}",
+        lambda report: f"{until(report)}; class {', '.join(report[WindowStarts].leading) or 'all'}",
+    ),
+    KeyFigure(
+        "failed_starts",
+        "Failed starts",
+        Unit.COUNT,
+        lambda report: report[WindowStarts].failed if report[WindowStarts].answered else None,
+        lambda report: (
+            "given up by their hub, or gone before it answered"
+            if report[WindowStarts].answered
+            else "not known: no hub's log was read"
+        ),
     ),
     KeyFigure(
         "users",
@@ -128,7 +139,7 @@ _FIGURES: Final = (
         lambda report: report[Usage].users,
         lambda _: "that started something, by their pods' names",
     ),
-    KeyFigure("start_p50", "Created to ready", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
+    KeyFigure("start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
     KeyFigure(
         "cold_starts",

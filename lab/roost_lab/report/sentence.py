@@ -14,6 +14,7 @@ from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.start_times import StartTimes
+from roost_lab.report.starts import WindowStarts
 from roost_lab.report.statistics import Spans
 from roost_lab.report.subject import Report
 
@@ -22,7 +23,12 @@ _HOUR: Final = 3_600
 
 def sentence(report: Report) -> str:
     """The sentence, or two of them; "" of nothing recorded."""
-    return "" if report.is_empty else " ".join(filter(None, (_starts(report), _idle_nodes(report))))
+    return "" if report.is_empty else " ".join(filter(None, (_starts(report), _failed(report), _idle_nodes(report))))
+
+
+def _failed(report: Report) -> str:
+    failed = report[WindowStarts].failed
+    return f"{plural(failed, 'more start')} failed." if failed else ""
 
 
 def _starts(report: Report) -> str:

@@ -13,7 +13,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
-from roost_lab.report.starts import INDEXES, leading_classes
+from roost_lab.report.starts import INDEXES, exact_creation, leading_classes, until, whole_from, whole_to
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
@@ -39,6 +39,7 @@ class SlowStart(NamedTuple):
     node_us: int
     containers_us: int
     ready_us: int
+    answer_us: int
 
     @property
     def command(self) -> str:
@@ -57,7 +58,7 @@ class OneStart(NamedTuple):
 
 @dataclass(slots=True)
 class StartTimes:
-    """Whole starts, from creation to ready, of the pods of `classes` that were created in the window."""
+    """Whole starts of the pods of `classes` that were created in the window."""
 
     classes: list[str] = field(default_factory=list)
     by_step: list[Spans] = field(default_factory=list)
@@ -74,10 +75,10 @@ class StartTimes:
         """A count, and the slowest rows."""
         classes = leading_classes(query)
         start, kind = schema.start.c, schema.start_kind.c
-        whole_us = start.ready_us - start.created_us
+        whole_us = whole_to - whole_from
         chosen = sa.and_(
             query.within(start.created_us, start.pod_uid),
-            start.ready_us.is_not(None),
+            whole_to.is_not(None),
             start.kind_id.in_(sa.select(kind.id).where(kind.pod_class.in_(classes))),
         )
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
@@ -112,9 +113,10 @@ class StartTimes:
                 start.place_id,
                 start.created_us,
                 whole_us.label("whole_us"),
-                (start.bound_us - start.created_us).label("node_us"),
+                (start.bound_us - exact_creation).label("node_us"),
                 (start.started_us - start.bound_us).label("containers_us"),
                 (start.ready_us - start.started_us).label("ready_us"),
+                (start.answered_us - start.started_us).label("answer_us"),
             )
             .where(chosen)
             .order_by(whole_us.desc(), start.created_us, start.pod_uid)
@@ -211,7 +213,7 @@ def _over_time_figure(report: Report) -> Figure | None:
             marks.append(Mark(colour, name, "point"))
     whose = f"pods of class {', '.join(times.classes)}" if any(times.classes) else "all pods"
     few = "" if all(steps) else f" In steps with fewer than {FEWEST}, each start is a dot."
-    caption = f"How long starts took, from creation to ready, by when they began: {whose}.{few}"
+    caption = f"How long starts took, {until(report)}, by when they began: {whose}.{few}"
     figure = time_figure(report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260)
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
@@ -233,7 +235,7 @@ SECTION: Final = Section(
     StartTimes,
     (OVER_TIME,),
     (_over_time_figure,),
-    nothing="No pod became ready in this period.",
+    nothing="No start ended in this period.",
 )
 
 
@@ -250,6 +252,7 @@ SLOWEST_TABLE: Final = TableOf[SlowStart](
         Field("node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)),
         Field("containers_seconds", "until its containers run", Unit.SECONDS, lambda row: _seconds(row.containers_us)),
         Field("ready_seconds", "until it is ready", Unit.SECONDS, lambda row: _seconds(row.ready_us)),
+        Field("answer_seconds", "until it answers", Unit.SECONDS, lambda row: _seconds(row.answer_us)),
         Field("created", "created", Unit.TIME, lambda row: row.created_us),
         Field("node", "node", Unit.TEXT, lambda row: row.node),
         Field("image", "image", Unit.TEXT, lambda row: row.image),

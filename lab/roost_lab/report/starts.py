@@ -25,22 +25,35 @@ from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]
 NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = "node", "containers", "ready", "whole", "pull", "images"
+HUB, ANSWER = "hub", "answer"
 PHASE_NAMES: Final[Mapping[str, str]] = {
     WHOLE: "whole start",
+    HUB: "until its hub creates the pod",
     NODE: "until it has a node",
     PULL: "pull, when cold",
     CONTAINERS: "until its containers run",
     READY: "until it is ready",
+    ANSWER: "until it answers",
     IMAGES: "until it has all images of the hub",
 }
 # Of a pod's start, in the order of tables and figures.
-PHASES: Final = (WHOLE, NODE, PULL, CONTAINERS, READY)
+PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)
 # Pairs of class and scheduler, those of the most pods; a cluster has a handful.
 MAX_PAIRS: Final = 100
 # Pairs that are drawn; the table lists all.
 MAX_DRAWN_PAIRS: Final = 8
 # Above every index of a step.
 INDEXES: Final = 2**20
+_START: Final = schema.start.c
+# When the watch told of it, where that is known to be exact and the binding is, too.
+exact_creation: Final = sa.func.coalesce(_START.told_us, _START.created_us)
+# A whole start: from the user's click until the server answers, where the hub's log tells; else what its pod tells. One
+# that its hub gave up, or that went before, has no end.
+is_failed: Final = sa.and_(_START.failed_us.is_not(None), _START.answered_us.is_(None))
+whole_from: Final = sa.case(
+    (_START.answered_us.is_not(None), sa.func.coalesce(_START.asked_us, exact_creation)), else_=_START.created_us
+)
+whole_to: Final = sa.case((is_failed, None), else_=sa.func.coalesce(_START.answered_us, _START.ready_us))
 
 
 @dataclass(slots=True)
@@ -53,6 +66,9 @@ class WindowStarts:
     classes: Sequence[str] = ()
     # Classes that key figures are about.
     leading: Sequence[str] = ()
+    # Of these, by what their hubs said: starts that were answered, and those that were given up or were gone before.
+    answered: int = 0
+    failed: int = 0
     # By class and scheduler, by hub and class if there are several hubs, and by image.
     by_class: Groups = field(default_factory=dict)
     by_hub: Groups = field(default_factory=dict)
@@ -70,6 +86,7 @@ class WindowStarts:
         pairs = busiest(pods, MAX_PAIRS)
         classes = _chosen_classes({pod_class for pod_class, _ in pairs})
         numbers = cls(pods.total(), classes, leading_classes(query), new_nodes=_new_nodes(query))
+        numbers.answered, numbers.failed = _verdicts(query, numbers.leading)
         pods_by_image: Counter[str] = Counter()
         for kind in kinds.values():
             if kind.pod_class in numbers.classes and kind.image:
@@ -109,6 +126,17 @@ class WindowStarts:
         return whole
 
 
+def until(report: Report) -> str:
+    """From when to when whole starts are measured, in words."""
+    starts = report[WindowStarts]
+    if not starts.answered:
+        return "until its containers run"
+    if starts.answered >= starts.whole.count:
+        return "from the click until it answers"
+    known = f"{starts.answered:,} of {starts.whole.count:,}"
+    return f"until it answers, where its hub's log says so ({known}), else until its containers run"
+
+
 def leading_classes(query: Query) -> list[str]:
     """The classes that key figures are about: users, apart from builds; the one that was asked for; else all that
     start something.
@@ -139,10 +167,12 @@ def _kinds(query: Query) -> Rows:
 def _phases() -> Iterator[tuple[str, sa.ColumnElement[int], sa.ColumnElement[int]]]:
     """Phase, and the columns of its beginning and its end."""
     start = schema.start.c
-    yield NODE, start.created_us, start.bound_us
+    yield HUB, start.asked_us, exact_creation
+    yield NODE, exact_creation, start.bound_us
     yield CONTAINERS, start.bound_us, start.started_us
     yield READY, start.started_us, start.ready_us
-    yield WHOLE, start.created_us, start.ready_us
+    yield ANSWER, start.started_us, start.answered_us
+    yield WHOLE, whole_from, whole_to
 
 
 def _starts(query: Query) -> Rows:
@@ -165,6 +195,18 @@ def _starts(query: Query) -> Rows:
             ).group_by(rows.c.key)
         )
     return query.rows(sa.union_all(*counts))
+
+
+def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
+    """How many starts of these classes were answered, and failed, by what hubs said."""
+    kinds = sa.select(schema.start_kind.c.id).where(schema.start_kind.c.pod_class.in_(classes))
+    chosen = (query.within(_START.created_us, _START.pod_uid), _START.kind_id.in_(kinds))
+    ((row),) = query.rows(
+        sa.select(
+            sa.func.count(_START.answered_us).label("answered"), sa.func.count(sa.case((is_failed, 1))).label("failed")
+        ).where(*chosen)
+    )
+    return row.answered, row.failed
 
 
 def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
@@ -347,8 +389,9 @@ BY_CLASS: Final = starts_section(
         Field("scheduler", "profile", Unit.TEXT, lambda row: row.names[1]),
     ),
     lambda starts: starts.by_class,
-    about="Creation, running containers and readiness are known in whole seconds: a wait for a node is up to a second "
-    "shorter than shown, that for its containers up to a second longer. Percentiles are at most 1 % too high.",
+    about="Pods have whole seconds. A wait for a node is exact where the watch told of the pod in its second, else up "
+    "to a second shorter than shown; that for containers is up to a second longer, that for the answer up to a second "
+    "shorter. Percentiles are at most 1 % too high.",
     drawn=MAX_DRAWN_PAIRS,
     full_name=_profile_name,
 )

@@ -1,6 +1,7 @@
 """What users waited for over a stretch of a record: by step, in all, each slow start, and in one sentence.
 
-A wait lasts from a user's creation until its containers run, or until it is gone or the stretch ends.
+A wait lasts from a user's creation until it answers (where its hub's log doesn't tell, until its containers run), or
+until its start fails, it is gone or the stretch ends.
 """
 
 from __future__ import annotations
@@ -84,9 +85,10 @@ def _starts(span: Span) -> sa.Executable:
     """Users that waited at some time of the span."""
     start, kind, pod, pull = schema.start.c, schema.start_kind.c, schema.pod.c, schema.pull.c
     is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
-    waits_until = sa.func.coalesce(start.started_us, start.deleted_us, span.to_us)
+    ended_us = sa.func.coalesce(start.answered_us, start.failed_us, start.started_us)
+    waits_until = sa.func.coalesce(ended_us, start.deleted_us, span.to_us)
     return (
-        sa.select(start.pod_uid, start.created_us, start.started_us, start.deleted_us, is_cold, pod.namespace, pod.name)
+        sa.select(start.pod_uid, start.created_us, ended_us, start.deleted_us, is_cold, pod.namespace, pod.name)
         .select_from(
             schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
         )

@@ -1,6 +1,6 @@
 """Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds, and what waits.
 
-`show` draws it with Rich; `watch` refreshes it until Ctrl-C, or adds a line for each user who begins or ends to wait.
+`show` draws it with Rich; `watch` refreshes it until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -140,22 +140,6 @@ def _waiting(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
     return [_line("who waits, and why", "bold"), *rows, *more]
 
 
-def news(moment: ClusterMoment, told: dict[str, tuple[str, str]]) -> list[str]:
-    """A line for each user who waits for something else than was told, or no longer; `told` is brought up to date."""
-    clock = f"{as_date(moment.at_us):%H:%M:%S}"
-    waits = {uid: (pod.name, why) for uid, (pod, why) in waits_of(moment).items() if pod.kind == USER}
-    lines = [f"{clock}  {name} waits: {why}" for uid, (name, why) in waits.items() if told.get(uid) != (name, why)]
-    running = {pod.uid for node in moment.nodes for pod in node.pods}
-    lines += [
-        f"{clock}  {name} {'runs' if uid in running else 'is gone'}"
-        for uid, (name, _) in told.items()
-        if uid not in waits
-    ]
-    told.clear()
-    told.update(waits)
-    return [show_plain(line) for line in lines]
-
-
 def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
     if not changes:
         return []
@@ -232,24 +216,8 @@ def _legend() -> Text:
     return text
 
 
-def _follow(cluster: LiveCluster, console: Console) -> str:
-    told: dict[str, tuple[str, str]] = {}
-    with contextlib.suppress(KeyboardInterrupt):
-        moment = cluster.moment()
-        console.print(show(moment, console.width))
-        news(moment, told)
-        while True:
-            time.sleep(REFRESH_SECONDS)
-            for line in news(cluster.moment(), told):
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
-    return ""
-
-
-def watch(cluster: LiveCluster, console: Console, *, once: bool, follows: bool = False) -> str:
-    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could.
-
-    follows: draw once, then add a line for each user's wait that begins or ends.
-    """
+def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
+    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
     stop = threading.Event()
     try:
         if fault := cluster.start(stop):
@@ -257,8 +225,6 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool, follows: bool =
         if once:
             console.print(show(cluster.moment(), console.width))
             return ""
-        if follows:
-            return _follow(cluster, console)
         with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
             while True:
                 live.update(show(cluster.moment(), console.width, console.height), refresh=True)

@@ -66,6 +66,12 @@ def values_of(namespace: str) -> Object:
     }
 
 
+def hub_pod() -> Object:
+    """A hub's own pod."""
+    containers = [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}]
+    return {"metadata": {"name": "hub", "labels": {"component": "hub"}}, "spec": {"containers": containers}}
+
+
 def rendered(stack: Stack) -> set[Right]:
     """What the rendered roles grant; kube-scheduler has the cluster's own besides."""
     roles = [one for one in stack.manifests if one["kind"] in ("Role", "ClusterRole")]
@@ -110,6 +116,8 @@ def test_every_right_is_used_and_nothing_that_is_asked_is_refused(cluster: Contr
                 body = user(f"user-{number}", namespace)
                 body["spec"]["containers"][0]["image"] = OTHER_IMAGE
                 cluster.create_pod(body, hub)
+            # Whose log the recorder asks for; no kubelet is there to answer.
+            cluster.create_pod(hub_pod(), namespace)
             for place in (namespace, hub):
                 cluster.api.create(booking(place, 3))
             taint = {"key": startup_taint("hub", namespace), "effect": "NoSchedule"}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_bytes, show_plain, show_range, show_span, show_time
 from roost_lab.recorder.answers.deciding import deciding_rule, decisive_plugin
@@ -41,19 +42,26 @@ def _head(story: PodStory) -> Iterator[str]:
         filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
     )
     yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
-    ready_us = story.at(Phase.READY)
+    ready_us, started_us, answered_us = story.at(Phase.READY), story.at(Phase.STARTED), story.at(Phase.ANSWERED)
     created = f"Created {show_time(pod['created_us'])}"
-    started_us = story.at(Phase.STARTED)
-    if ready_us is None and pod["source"] == PodSource.EVENT:
+    gone = pod["deleted_us"]
+    if answered_us is not None:
+        asked_us = story.at(Phase.ASKED) or story.created_us
+        yield f"{created}; it answered {show_span(answered_us - asked_us)} after its user had asked for it."
+    elif story.failed_us is not None:
+        how = "its hub gave the start up" if story.at(Phase.FAILED) else "it was gone before it had answered its hub"
+        yield f"{created}; the start failed: {how} {show_span(max(0, story.failed_us - story.created_us))} later."
+    elif ready_us is None and pod["source"] == PodSource.EVENT:
         ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
         yield f"First Event {show_time(pod['created_us'])}{ran}."
     elif ready_us is not None:
         # Both times are in whole seconds.
         span_us = ready_us - pod["created_us"]
-        yield f"{created}, ready {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
+        what = "its containers ran" if pod["pod_class"] == USER_CLASS else "ready"
+        yield f"{created}, {what} {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
     else:
         until = f" at {show_time(story.heard_us)}, the last news recorded" if story.heard_us is not None else ""
-        yield f"{created}; {'it never became ready' if pod['deleted_us'] else f'not ready yet{until}'}."
+        yield f"{created}; {'it never became ready' if gone else f'not ready yet{until}'}."
 
 
 def _where(story: PodStory) -> Iterator[str]:
@@ -163,6 +171,9 @@ def _compare(chosen: Row | None, other: Row) -> str:
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
+    asked_us = story.at(Phase.ASKED)
+    if asked_us is not None and story.created_us - asked_us >= US // 10:
+        yield f"  {show_span(story.created_us - asked_us)} for its hub to create it"
     created_us, scheduled_us, gone_us = story.created_us, story.scheduled_us, story.gone_us
     failures = story.of_kind(DecisionKind.FAIL)
     gates, ungated_us = _gates(story.gates), story.at(Phase.UNGATED)
@@ -204,6 +215,8 @@ def _waits(story: PodStory) -> Iterator[str]:
         span_us = to_us - story.pulled_us(from_us, to_us)
         if span_us >= US:
             yield f"  about {show_span(span_us)} {what}"
+    if story.answer_wait_us is not None:
+        yield f"  {show_range(*story.answer_wait_us)} until it answered"
     for row in story.pulling:
         so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
         earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None

@@ -117,6 +117,20 @@ class PodStory:
         return max(0, most - US) if loose else most, most
 
     @property
+    def failed_us(self) -> int | None:
+        """When its hub gave the start up, or it was gone before it answered; None: it answered, or nobody said."""
+        return None if self.at(Phase.ANSWERED) else self.at(Phase.FAILED) or self.at(Phase.ABANDONED)
+
+    @property
+    def answer_wait_us(self) -> tuple[int, int] | None:
+        """From when its containers ran, in whole seconds, until it answered, at least and at most; None: not known."""
+        started_us, answered_us = self.at(Phase.STARTED), self.at(Phase.ANSWERED)
+        if started_us is None or answered_us is None:
+            return None
+        most = max(0, answered_us - started_us)
+        return max(0, most - US), most
+
+    @property
     def gone_us(self) -> int | None:
         """When it was asked to go, or was gone; None while it stays."""
         return self.at(Phase.TERMINATING) or self.pod["deleted_us"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from roost_core.objects.requests import CPU, MEMORY, PODS
@@ -55,44 +54,6 @@ _SOON: Final = frozenset({"fits", "gate", "not-ready"})
 _AUTOSCALER_REFUSES: Final = ("NotTriggerScaleUp", "FailedScaleUp", "FailedScheduling")
 
 
-@dataclass(frozen=True, slots=True)
-class LackingNodes:
-    """What the nodes lack, at a time."""
-
-    at_us: int
-    # Nodes in all; `each` may have only those that lack least.
-    number: int
-    # As rows of candidates, with `lacks` (see recording/shortfalls.py; empty: the model finds that the pod fits there).
-    each: Sequence[Row]
-    # False: from nodes' sizes, taints and cordons alone, since what the scheduler saw is not recorded. Then `each` has
-    # nothing but `node_name` and `lacks`.
-    is_examined: bool
-
-
-def nodes_of(story: PodStory) -> LackingNodes:
-    """What each node lacked at the last failed attempt, those that lacked least first."""
-    waiting = story.waiting
-    if waiting is not None:
-        return LackingNodes(waiting["at_us"], waiting["number"], waiting["nodes"], is_examined=True)
-    each = [{"node_name": node["name"], "lacks": _by_size(story.pod, node)} for node in story.nodes]
-    lacking = sorted((row for row in each if row["lacks"]), key=lambda row: (len(row["lacks"]), row["node_name"]))
-    at_us = max([story.pod["created_us"], *(row["last_us"] for row in story.decisions)])
-    return LackingNodes(at_us, len(story.nodes), lacking, is_examined=False)
-
-
-def _by_size(pod: Row, node: Row) -> list[Row]:
-    lacks: list[Row] = []
-    if node["is_unschedulable"]:
-        lacks.append({"kind": CORDON})
-    if node["is_ready"] is False:
-        lacks.append({"kind": TAINT, "taint": f"{_NOT_READY[0]}=:NoSchedule"})
-    for resource, asks in _requests(pod):
-        has = node["allocatable"].get(resource)
-        if has is not None and asks > has:
-            lacks.append({"kind": ROOM, "resource": resource, "asks": asks, "free": None, "has": has})
-    return lacks
-
-
 def _requests(pod: Row) -> tuple[tuple[str, int], ...]:
     return (CPU, pod["cpu_millicores"]), (MEMORY, pod["memory_bytes"])
 
@@ -102,21 +63,19 @@ def _requests(pod: Row) -> tuple[tuple[str, int], ...]:
 
 def node_lines(story: PodStory) -> Iterator[str]:
     """A line for each node; nodes that lack the same, after the first ones, in one."""
-    nodes = nodes_of(story)
-    if not nodes.each:
+    waiting = story.waiting
+    if waiting is None or not waiting["nodes"]:
         return
+    nodes = waiting["nodes"]
     requests = [_amount(*request) for request in _requests(story.pod) if request[1]]
     asks = f"it asks {' and '.join(requests) or 'for nothing'}"
-    if nodes.is_examined:
-        yield f"Node by node at its last attempt, {show_time(nodes.at_us)} ({asks}):"
-    else:
-        yield f"Nodes that it cannot use, by their size and state alone ({asks}; what was free is not recorded):"
-    for row in nodes.each[:MAX_NODES]:
+    yield f"Node by node at its last attempt, {show_time(waiting['at_us'])} ({asks}):"
+    for row in nodes[:MAX_NODES]:
         lacks = "; ".join(map(_lack_words, row["lacks"])) or "it would fit"
-        yield f"  {row['node_name']}: {lacks}{_stood(row) if nodes.is_examined else ''}"
-    rest = (nodes.number if nodes.is_examined else len(nodes.each)) - MAX_NODES
+        yield f"  {row['node_name']}: {lacks}{_stood(row)}"
+    rest = waiting["number"] - MAX_NODES
     if rest > 0:
-        reasons = Counter(reason for row in nodes.each[MAX_NODES:] for reason in set(map(_lack_kind, row["lacks"])))
+        reasons = Counter(reason for row in nodes[MAX_NODES:] for reason in set(map(_lack_kind, row["lacks"])))
         most = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(3))
         yield f"  and {rest} more{f' ({most})' if most else ''}."
 
@@ -163,11 +122,11 @@ def _stood(row: Row) -> str:
 
 def rules(story: PodStory) -> list[str]:
     """Which of Roost's rules keep it from nodes, in sentences."""
-    nodes = nodes_of(story)
-    if not nodes.is_examined:
+    if story.waiting is None:
         return []
+    nodes = story.waiting["nodes"]
     found = []
-    gated = [row for row in nodes.each if any(lack["kind"] == GATE for lack in row["lacks"])]
+    gated = [row for row in nodes if any(lack["kind"] == GATE for lack in row["lacks"])]
     if gated:
         found.append(
             f"The image gate keeps it off {names_of(gated)}, still pulling its image. It opens such a node once the "
@@ -177,7 +136,7 @@ def rules(story: PodStory) -> list[str]:
         found.append("The image gate keeps it off no node.")
     if story.pod["pod_class"] == "placeholder":
         return found
-    holders = [row for row in nodes.each if row["placeholders"]]
+    holders = [row for row in nodes if row["placeholders"]]
     placeholders = sum(row["placeholders"] for row in holders)
     nominated = story.of_kind(DecisionKind.NOMINATE)
     if nominated:
@@ -189,7 +148,7 @@ def rules(story: PodStory) -> list[str]:
             f"{plural(placeholders, 'placeholder')} on {names_of(holders)} did not make room for it: what they hold is "
             "too little, or the pod may not use these nodes, or its priority is not above theirs."
         )
-    elif nodes.number == len(nodes.each):
+    elif story.waiting["number"] == len(nodes):
         found.append("No placeholder is there to make room for it.")
     found.append("Warm set, home and marks only rank nodes: they keep it off none.")
     return found
@@ -211,7 +170,7 @@ def advise(story: PodStory) -> list[tuple[str, str]]:
             "kubectl get leases --all-namespaces"
         )
         return [("no-attempt", text)]
-    nodes = nodes_of(story)
+    nodes: Sequence[Row] = story.waiting["nodes"] if story.waiting is not None else ()
     too_large = list(_too_large(story, nodes))
     if too_large:
         return [*too_large, _autoscaler_says(story)]
@@ -222,12 +181,12 @@ def advise(story: PodStory) -> list[tuple[str, str]]:
     return [*soon, *_room(nodes), _autoscaler_says(story)]
 
 
-def _too_large(story: PodStory, nodes: LackingNodes) -> Iterator[tuple[str, str]]:
+def _too_large(story: PodStory, nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Resources of which no node has as much, all pods away."""
     asked = dict(_requests(story.pod))
     asked |= {
         lack["resource"]: lack["asks"]
-        for row in nodes.each
+        for row in nodes
         for lack in row["lacks"]
         if lack["kind"] == ROOM and lack["resource"] != PODS
     }
@@ -241,11 +200,11 @@ def _too_large(story: PodStory, nodes: LackingNodes) -> Iterator[tuple[str, str]
             yield "too-large", text
 
 
-def _of_nodes(nodes: LackingNodes) -> Iterator[tuple[str, str]]:
+def _of_nodes(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """Nodes that lack one kind of thing only, and not room; those that lack the same together."""
-    for kind, of_kind in _HELP.items() if nodes.is_examined else ():
+    for kind, of_kind in _HELP.items():
         alike: dict[str, list[Row]] = {}
-        for row in nodes.each:
+        for row in nodes:
             if {lack["kind"] for lack in row["lacks"]} == ({kind} if kind else set()):
                 what = ", ".join(lack[_WHAT[kind]] for lack in row["lacks"]) if kind in _WHAT else ""
                 alike.setdefault(what, []).append(row)
@@ -262,7 +221,7 @@ def _of_reasons(failures: Sequence[Row]) -> Iterator[tuple[str, str]]:
             yield "volume", words
 
 
-def _room(nodes: LackingNodes) -> Iterator[tuple[str, str]]:
+def _room(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
     """How much the node lacks that lacks nothing but room, and least of it."""
 
     def distance(row: Row) -> tuple[int, float]:
@@ -273,7 +232,7 @@ def _room(nodes: LackingNodes) -> Iterator[tuple[str, str]]:
     def is_near(row: Row) -> bool:
         return bool(row["lacks"]) and all(lack["kind"] == ROOM and lack["asks"] <= lack["has"] for lack in row["lacks"])
 
-    nearest = min(filter(is_near, nodes.each), key=distance, default=None)
+    nearest = min(filter(is_near, nodes), key=distance, default=None)
     lacking = " and ".join(
         _amount(lack["resource"], lack["asks"] - lack["free"])
         for lack in (nearest["lacks"] if nearest is not None else ())

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import orjson
 import yaml
 
+from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
+
 if TYPE_CHECKING:
     # Its number, counted from 1, and its bytes.
     _Line = tuple[int, bytes]
@@ -65,7 +67,7 @@ class Counts:
 
 
 def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, str]]:
-    """Each JSON or YAML document of a file, or text of a log line that holds one, and FILE:LINE.
+    """Each JSON or YAML document of a file, or text of a log line that holds one, or a hub's news; and FILE:LINE.
 
     Raises UnreadableError.
     """
@@ -82,16 +84,22 @@ def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, str]]:
 def _values(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[tuple[Any, str]]:
     lines = _lines(name, file, counts)
     current = next(lines, None)
-    is_first = True
+    is_first, is_hub = True, False
     while current is not None:
         number, line = current
         text = line.strip()
         after = None
+        is_hub = is_hub or is_hub_line(text.decode(errors="replace"))
         if is_first and line.startswith(_YAML):
             yield from _yaml_values(name, number, b"".join([line, *(rest for _, rest in lines)]), counts)
         elif text in _OPENINGS and line[:1] == text:
             document, after = _document(current, lines)
             yield from _parsed(name, document, counts)
+        elif is_hub:
+            # Lines between a hub's own, as tracebacks, tell nothing.
+            news = read_hub_line(text.decode(errors="replace"))
+            if news is not None:
+                yield news, f"{name}:{number}"
         elif text:
             value = read_text(text)
             if value is None:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
 from roost_lab.recorder.importing.audit import audit_records
 from roost_lab.recorder.importing.clocks import clocks_behind, corrected
 from roost_lab.recorder.importing.files import Counts, read_values
+from roost_lab.recorder.importing.hub_log import news_records
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
 from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, JSONObject, find_objects
+from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import PodRecord, Record
 
+HUB_NEWS: Final = "starts in hubs' logs"
 # Rows of one transaction.
 BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
@@ -38,12 +41,17 @@ class ImportedHistory:
     _waiting: list[tuple[int, Record, str]] = field(default_factory=list)
     # Events and where they stand, until the clocks of their nodes are known.
     _events: list[tuple[JSONObject, str]] = field(default_factory=list)
+    # Hubs' news and where they stand, until all pods are known.
+    _news: list[tuple[HubNews, str]] = field(default_factory=list)
 
     def read(self, names: Iterable[str]) -> None:
         """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
         try:
             for name in names:
                 for value, place in read_values(name, self.counts):
+                    if isinstance(value, HubNews):
+                        self._news.append((value, place))
+                        continue
                     for kind, item in find_objects(value):
                         if kind == NOTHING:
                             self.counts.skip(item, place)
@@ -56,6 +64,9 @@ class ImportedHistory:
         finally:
             self._take_events()
             self._store()
+            for news, place in self._news:
+                self._take(HUB_NEWS, news, place)
+            self._store()
 
     def _take_events(self) -> None:
         behind = clocks_behind(item for item, _ in self._events)
@@ -66,9 +77,9 @@ class ImportedHistory:
             self._take(EVENTS, item, place)
         self._events.clear()
 
-    def _take(self, kind: str, item: JSONObject, place: str) -> None:
+    def _take(self, kind: str, item: Any, place: str) -> None:  # noqa: ANN401 - JSON, or HubNews
         try:
-            at_us, records = _READERS[kind](item)
+            at_us, records = _READERS[kind](item) if kind != HUB_NEWS else (0, news_records(self.store, item))
         except Unusable as error:
             self.counts.skip(str(error), place)
             return

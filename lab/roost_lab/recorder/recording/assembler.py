@@ -81,10 +81,12 @@ class Judge(Protocol):
 class Follower(Protocol):
     """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
 
-    def pod_changed(self, pod: PodReading, pod_class: str, hub: str, now_us: int, *, was_there: bool) -> None:
+    def pod_changed(
+        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
+    ) -> None:
         """A pod in its current state. was_there: it may have been like this before the recorder began."""
 
-    def pod_gone(self, uid: str) -> None:
+    def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
         """A pod is gone."""
 
 
@@ -176,6 +178,10 @@ class Assembler:
 
     # Pods
 
+    def pods(self) -> list[PodReading]:
+        """The pods that there are."""
+        return list(self._pods.values())
+
     def pod(
         self, key: str, pod: PodReading | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
     ) -> list[Record]:
@@ -199,10 +205,11 @@ class Assembler:
             steps[_CREATED] = known_steps[_CREATED]
         elif not listed and late_us == MICRO_US and 0 <= now_us - pod.created_us < SECOND_US:
             # The object has a whole second; it was there no later than the watch told of it.
-            records.append(phase_record(pod.state.uid, Phase.CREATED, Step(now_us, MICRO_US), "watch"))
+            steps[_CREATED] = Step(now_us, MICRO_US)
         for (phase, detail), step in steps.items():
             if known_steps.get((phase, detail)) != step:
-                records.append(phase_record(pod.state.uid, phase, step, "pod", detail))
+                source = "pod" if step.resolution_us == SECOND_US else "watch"
+                records.append(phase_record(pod.state.uid, phase, step, source, detail))
         if listed and PODS in self._lost:
             late_us = max(MICRO_US, now_us - self._lost[PODS][0])
         seen = Step(now_us, late_us)
@@ -216,7 +223,8 @@ class Assembler:
         if self._starts is not None:
             was_there = listed and PODS not in self._synced
             hub = hub_of(pod.state.labels, pod.state.namespace)
-            self._starts.pod_changed(pod, pod_class, hub, now_us, was_there=was_there)
+            told = seen if not listed else seen._replace(resolution_us=SECOND_US)
+            self._starts.pod_changed(pod, pod_class, hub, told, created=steps[_CREATED], was_there=was_there)
         return records
 
     def pod_deleted(self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
@@ -248,7 +256,7 @@ class Assembler:
         if self._judge is not None:
             self._judge.pod_changed(key, None, "", now_us)
         if self._starts is not None:
-            self._starts.pod_gone(pod.state.uid)
+            yield from self._starts.pod_gone(pod.state.namespace, pod.state.uid, now_us)
         pod_class = self._classify(pod.state.labels, pod.state.namespace)
         yield pod_record(pod, pod_class, deleted_us=now_us, reason=why)
         yield phase_record(pod.state.uid, Phase.GONE, Step(now_us, late_us), "watch")

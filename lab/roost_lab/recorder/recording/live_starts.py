@@ -1,8 +1,9 @@
-"""Follow pods while they start, for metrics: how long the phases of a start took, whether its node had the images, and
-which starts have not ended. Pure: times come in as arguments.
+"""Follow pods while they start: how long the phases of a start took, whether its node had the images, which starts have
+not ended, and whose a hub's news is. Pure: times come in as arguments.
 
-Each start counts once, also when the recorder restarts: what the first list shows as started counted before, and what
-happened since arrives as changes. Starts within a gap don't count.
+Where a hub's log is read, a start ends with the hub's word, else when the pod is ready. Each start counts once, also
+when the recorder restarts: what the first list shows as started counted before, and what happened since arrives as
+changes. Starts within a gap don't count.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from roost_lab.recorder.recording.hub_log import MILLI_US, SERVER_ANNOTATION, USER_ANNOTATION, HubNews
 from roost_lab.recorder.recording.model import PLACEHOLDER
-from roost_lab.recorder.recording.reading import US, PodReading
+from roost_lab.recorder.recording.pod_records import hub_records, phase_record
+from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
+from roost_lab.recorder.store.records import Phase
 
 if TYPE_CHECKING:
     from roost_lab.recorder.recording.metrics import RecorderMetrics
-    from roost_lab.recorder.store.records import PullRecord
+    from roost_lab.recorder.store.records import PullRecord, Record
 
 # Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred time series.
 MAX_HUBS: Final = 50
@@ -30,25 +34,38 @@ MAX_UNKNOWN: Final = 10_000
 # Whose start it is, a class's and a hub's: the labels of all metrics.
 Whose = tuple[str, str]
 # As reports name them.
-NODE, CONTAINERS, READY, WHOLE, PULL = PHASES = ("node", "containers", "ready", "whole", "pull")
+PHASES: Final = ("hub", "node", "containers", "ready", "answer", "whole", "pull")
+HUB, NODE, CONTAINERS, READY, ANSWER, WHOLE, PULL = PHASES
 
 
 class StartResult(StrEnum):
     """What became of a start."""
 
-    # Ready, and its node had its images.
+    # Ready (answering, where the hub's log is read), and its node had its images.
     WARM = "warm"
-    # Ready, after a pull.
+    # The same, after a pull.
     COLD = "cold"
-    # Ready; the kubelet's Events about its images did not arrive.
+    # The same; the kubelet's Events about its images did not arrive.
     UNKNOWN = "unknown"
-    # Gone before it was ready.
+    # Its hub gave it up, or it was gone before.
     FAILED = "failed"
 
 
 @dataclass(slots=True)
 class _Start:
+    uid: str
     whose: Whose
+    # Exact where the watch told of it in time.
+    created: Step
+    # Its server's name in the log of its hub, `user` or `user:server`; "": none.
+    server: str
+    # When the watch told that it was bound, and since when its containers run.
+    bound_us: int | None = None
+    started_us: int | None = None
+    is_ready: bool = False
+    # The hub's word, if it came before the news that the pod is ready.
+    answer: HubNews | None = None
+    # Also of one that may have ended before the recorder began, and counts for nothing.
     has_ended: bool = False
 
 
@@ -59,6 +76,10 @@ class LiveStarts:
         self._metrics = metrics
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
+        # Namespace -> the server's name in its hub's log -> its last pod's start, until the hub has told of it.
+        self._awaited: dict[str, dict[str, _Start]] = {}
+        # Namespaces of hubs whose log is read, and since when.
+        self._logs: dict[str, int] = {}
         # Those whose metrics there are.
         self._whose: set[Whose] = set()
         # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's result is counted.
@@ -68,39 +89,103 @@ class LiveStarts:
         self._deadlines: deque[tuple[int, str]] = deque()
         self._hubs: set[str] = set()
 
-    def pod_changed(self, pod: PodReading, pod_class: str, hub: str, now_us: int, *, was_there: bool) -> None:
+    def hub_log(self, namespace: str, now_us: int, *, is_read: bool) -> None:
+        """Whether the log of this namespace's hub can be read from now on."""
+        if is_read:
+            self._logs.setdefault(namespace, now_us)
+        else:
+            self._logs.pop(namespace, None)
+
+    def pod_changed(
+        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
+    ) -> None:
         """A pod in its current state. was_there: it may have been like this before the recorder began."""
         if pod_class in ("", PLACEHOLDER):
             return
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
-            start = self._starts[uid] = _Start((pod_class, self._hub_label(hub)))
+            start = self._starts[uid] = _Start(uid, (pod_class, self._hub_label(hub)), created, _server_of(pod))
+            # The last pod of a server is the one that its hub tells of.
+            awaited = self._awaited.setdefault(pod.state.namespace, {})
+            awaited.pop(start.server, None)
+            awaited |= {start.server: start} if start.server else {}
+            if len(awaited) > MAX_UNKNOWN:
+                del awaited[next(iter(awaited))]
             if start.whose not in self._whose:
                 self._whose.add(start.whose)
                 self._metrics.begin(start.whose)
-        if start.has_ended or not _is_started(pod):
+        elif pod.state.node_name and start.bound_us is None and seen.resolution_us == MICRO_US:
+            start.bound_us = seen.at_us
+        if start.is_ready or start.has_ended or not _is_started(pod):
             return
-        start.has_ended = True
+        start.is_ready, start.has_ended = True, was_there
         if was_there:
             self._pulls.pop(uid, None)
             return
-        for phase, seconds in _phases(pod):
-            self._metrics.phases.labels(*start.whose, phase).observe(seconds)
+        is_awaited = bool(start.server) and pod.state.namespace in self._logs
+        for phase, from_us, to_us in _phases(pod, start):
+            if not (phase == WHOLE and is_awaited):
+                self._observe(start, phase, from_us, to_us)
         self._untold[uid] = len({container.image for container in pod.containers})
-        self._deadlines.append((now_us + TOLD_AFTER_US, uid))
-        self._count_if_told(uid)
+        if not is_awaited:
+            self._end(start, seen.at_us)
+        elif start.answer is not None:
+            self._answered(start, start.answer, seen.at_us)
 
-    def pod_gone(self, uid: str) -> None:
-        """A pod is gone."""
+    def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
+        """A hub's verdict on a start; no records when no pod awaits it."""
+        awaited = self._awaited.get(namespace, {})
+        found = [one for name, one in awaited.items() if news.is_about(name) and one.created.at_us <= news.when.at_us]
+        if not found:
+            return []
+        start = min(found, key=lambda one: one.created.at_us)
+        del awaited[start.server]
+        start.answer = news
+        if news.outcome is Phase.FAILED and not start.has_ended:
+            self._fail(start)
+        elif start.is_ready and not start.has_ended:
+            self._answered(start, news, now_us)
+        return hub_records(start.uid, news)
+
+    def _answered(self, start: _Start, news: HubNews, now_us: int) -> None:
+        asked_us = None if news.span_us is None else news.when.at_us - news.span_us
+        self._observe(start, HUB, asked_us, start.created.at_us)
+        self._observe(start, ANSWER, start.started_us, news.when.at_us)
+        self._observe(start, WHOLE, asked_us, news.when.at_us)
+        self._end(start, now_us)
+
+    def _observe(self, start: _Start, phase: str, from_us: int | None, to_us: int | None) -> None:
+        if from_us is not None and to_us is not None:
+            self._metrics.phases.labels(*start.whose, phase).observe(max(0, to_us - from_us) / US)
+
+    def _end(self, start: _Start, now_us: int) -> None:
+        start.has_ended = True
+        self._deadlines.append((now_us + TOLD_AFTER_US, start.uid))
+        self._count_if_told(start.uid)
+
+    def _fail(self, start: _Start) -> None:
+        start.has_ended = True
+        self._untold.pop(start.uid, None)
+        self._pulls.pop(start.uid, None)
+        self._metrics.starts.labels(*start.whose, StartResult.FAILED).inc()
+
+    def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
+        """A pod is gone; a record if its hub, whose log is read, had not yet said how its start ended."""
         start = self._starts.get(uid)
+        records: list[Record] = []
+        if start is not None and start.is_ready and not start.has_ended and namespace not in self._logs:
+            # Its hub's log can no longer be read.
+            self._end(start, now_us)
         if start is not None and not start.has_ended:
-            self._metrics.starts.labels(*start.whose, StartResult.FAILED).inc()
+            self._fail(start)
+            if start.server and self._logs.get(namespace, now_us) <= start.created.at_us:
+                records.append(phase_record(uid, Phase.ABANDONED, Step(now_us, MILLI_US), "watch"))
         elif uid in self._untold:
             self._count(uid)
-        if start is not None:
-            del self._starts[uid]
+        self._starts.pop(uid, None)
         self._pulls.pop(uid, None)
+        return records
 
     def pulled(self, pull: PullRecord) -> None:
         """An image of a pod is on its node; of a repeated one, the first counts."""
@@ -121,7 +206,9 @@ class LiveStarts:
                 self._count(uid)
 
     def _count_if_told(self, uid: str) -> None:
-        if uid in self._untold and len(self._pulls.get(uid, ())) >= self._untold[uid]:
+        start = self._starts.get(uid)
+        has_ended = start is not None and start.has_ended and uid in self._untold
+        if has_ended and len(self._pulls.get(uid, ())) >= self._untold[uid]:
             self._count(uid)
 
     def _count(self, uid: str) -> None:
@@ -144,18 +231,24 @@ def _is_started(pod: PodReading) -> bool:
     return pod.condition("Ready").status == "True" or pod.state.phase == "Succeeded"
 
 
-def _phases(pod: PodReading) -> Iterator[tuple[str, float]]:
-    """The phases of a start that has ended, in seconds; times of pods are whole seconds."""
+def _server_of(pod: PodReading) -> str:
+    annotations = pod.state.annotations
+    return ":".join(filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION))))
+
+
+def _phases(pod: PodReading, start: _Start) -> Iterator[tuple[str, int | None, int | None]]:
+    """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from whole ones."""
     bound_us, ready_us = pod.condition("PodScheduled").reached_us, pod.condition("Ready").reached_us
     started_us = max((one.started_us for one in pod.containers if one.started_us is not None), default=None)
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us
-    for phase, from_us, to_us in (
-        (NODE, pod.created_us, bound_us),
-        (CONTAINERS, bound_us, started_us),
-        (READY, started_us, ready_us),
-        (WHOLE, pod.created_us, ready_us),
-    ):
-        if from_us is not None and to_us is not None:
-            yield phase, max(0, to_us - from_us) / US
+    start.started_us = started_us
+    if start.created.resolution_us == MICRO_US and start.bound_us is not None:
+        # The watch told of both at once.
+        yield NODE, start.created.at_us, start.bound_us
+    else:
+        yield NODE, pod.created_us, bound_us
+    yield CONTAINERS, bound_us, started_us
+    yield READY, started_us, ready_us
+    yield WHOLE, pod.created_us, ready_us

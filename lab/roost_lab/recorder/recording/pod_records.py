@@ -8,6 +8,7 @@ from typing import Final
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.kubelet_pulls import read_pulled_message
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, hub_of
+from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, Step
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
@@ -114,6 +115,15 @@ def image_digest(pod: PodReading) -> str | None:
 def phase_record(uid: str, phase: Phase, step: Step, source: str, detail: str = "") -> PhaseRecord:
     """A step of a pod's start or end. source: pod, event or watch."""
     return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, **step._asdict(), source=source)
+
+
+def hub_records(uid: str, news: HubNews) -> list[Record]:
+    """What a hub said of a pod's start."""
+    when = news.when
+    records: list[Record] = [phase_record(uid, news.outcome, when, "hub")]
+    if news.span_us is not None:
+        records.append(phase_record(uid, Phase.ASKED, when._replace(at_us=when.at_us - news.span_us), "hub"))
+    return records
 
 
 def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:

@@ -24,6 +24,8 @@ from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judged
+from roost_lab.recorder.recording.hub_log import HubNews
+from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
@@ -143,6 +145,7 @@ class Recording:
         self._wall = wall
         judge = _Judge(model, metrics) if model is not None else None
         self._starts = LiveStarts(metrics)
+        self._hub_logs = HubLogs(client, self._take, metrics.count_stream_error)
         self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels, self._starts)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
@@ -262,6 +265,8 @@ class Recording:
             for record in records:
                 if isinstance(record, PullRecord):
                     self._starts.pulled(record)
+            if notice.kind == PODS:
+                self._follow_hubs(notice)
             self._starts.give_up(now_us)
             self._tell_clocks()
         except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
@@ -275,6 +280,25 @@ class Recording:
             self._assembler.heard(notice.kind, now_us)
         if self._waits_since is None and (self._rows or self._positions):
             self._waits_since = notice.at
+
+    def _follow_hubs(self, notice: WatchEvent) -> None:
+        """Follow the logs of hubs' pods, once all pods are known that they may be about."""
+        if notice.change is WatchEventType.SYNCED:
+            for pod in self._assembler.pods():
+                self._hub_logs.pod_changed(pod)
+        elif isinstance(notice.item, PodReading) and notice.change is WatchEventType.DELETED:
+            self._hub_logs.pod_gone(notice.item.state.uid)
+        elif isinstance(notice.item, PodReading) and notice.change is not WatchEventType.LISTED:
+            self._hub_logs.pod_changed(notice.item)
+
+    def _told_by_hub(self, now_us: int, hub: PodReading, news: HubNews | None, is_read: bool) -> list[Record]:
+        namespace = hub.state.namespace
+        self._starts.hub_log(namespace, now_us, is_read=is_read)
+        if news is None:
+            return []
+        # By the clock of its own node.
+        at_us = news.when.at_us + self._assembler.clocks_behind.get(hub.state.node_name, 0)
+        return self._starts.hub_told(namespace, news._replace(when=news.when._replace(at_us=at_us)), now_us)
 
     def _tell_clocks(self) -> None:
         """Log each node whose clock is found to be wrong, or right again."""
@@ -327,6 +351,8 @@ class Recording:
                 return assembler.pod(key, item, now_us, listed=listed, late_us=late_us)
             case _ if kind == NODES:
                 return assembler.node(key, item, now_us, listed=listed, late_us=late_us)
+            case _ if kind == HUB_LOG:
+                return self._told_by_hub(now_us, *item)
             case _ if item is not None:
                 return assembler.event(item)
         return []

@@ -47,37 +47,9 @@ EVENTS: Final = "events"
 # In these words, so that SQLite uses the index.
 IMPORTED: Final = sa.text("source <> 'watch'")
 _TIME: Final = "microseconds since 1970, UTC"
-# Of columns that mean the same in every table; shown by PostgreSQL.
-_COMMENTS: Final = {
-    "at_us": f"when it happened, {_TIME}",
-    "resolution_us": "how exact at_us is, in microseconds; it may have happened so much earlier",
-    "last_us": f"when it was repeated last, {_TIME}",
-    "created_us": f"when it was created, {_TIME}; 0: not known",
-    "deleted_us": f"when it was seen to be gone, {_TIME}; NULL while it exists",
-    "gone_us": f"when it was seen to be gone, {_TIME}; NULL while it is there",
-    "ready_us": f"when it was ready first, {_TIME}",
-    "started_us": f"when it started, {_TIME}",
-    "stopped_us": f"when it ended normally, {_TIME}",
-    "bound_us": f"when a scheduler bound it, {_TIME}",
-    "node_created_us": f"when its node was created, {_TIME}",
-    "images_ready_us": f"when the image gate was first seen to have labelled it for all its images, {_TIME}",
-    "first_us": f"when it was first seen there, {_TIME}",
-    "from_us": f"its beginning, {_TIME}",
-    "to_us": f"its end, {_TIME}",
-    "pull_us": "how long the pull took, in microseconds; NULL: warm",
-    "pull_and_wait_us": "the same with the wait behind the kubelet's other pulls, in microseconds",
-    "uid": "uid of the object",
-    "pod_uid": "uid of the pod",
-    "node_uid": "uid of the node; empty: not known",
-    "node_name": "name of the node",
-    "pod_class": "a key of podClasses, or empty",
-    "image": "image reference",
-    "image_bytes": "size of the image in the registry, in bytes",
-    "scheduler": "the scheduler profile's name",
-    "source": "pod (its object), event, or watch (when the recorder saw it)",
-    "nodes": "JSON object of lists, the n-th item of each about the n-th node",
-    "message": "text of the Event or condition",
-}
+
+
+_UNITS: Final = {"us": "microseconds; times are since 1970, UTC", "bytes": "bytes"}
 
 
 class Merge(StrEnum):
@@ -127,8 +99,8 @@ def table_column(
     optional: bool = False,
     merge: Merge | None = None,
 ) -> sa.Column[Any]:
-    """A table's column, with the comment of its name if it has none of its own."""
-    said = comment or _COMMENTS.get(name)
+    """A table's column, with the comment of its unit if it has none of its own."""
+    said = comment or _UNITS.get(name.rpartition("_")[2])
     return sa.Column(name, kind, nullable=optional, primary_key=key, comment=said, info={"merge": merge})
 
 
@@ -230,6 +202,8 @@ class NodeChangeRecord(Record, name="node_change", indexes=(sa.Index("node_chang
 class Phase(StrEnum):
     """A step of a pod's start, in the usual order."""
 
+    # A user asked the hub for the server.
+    ASKED = "asked"
     CREATED = "created"
     # A scheduling gate keeps it from being scheduled; one for each gate, in `detail`.
     GATED = "gated"
@@ -248,6 +222,11 @@ class Phase(StrEnum):
     # Of one container, in `detail`.
     STARTED = "started"
     READY = "ready"
+    # The hub's verdict on the start: the server has answered it, or the hub gave the start up.
+    ANSWERED = "answered"
+    FAILED = "start-failed"
+    # It went before the hub, whose log was read, had given a verdict.
+    ABANDONED = "gave-up"
     TERMINATING = "terminating"
     GONE = "gone"
 
@@ -261,7 +240,9 @@ class PhaseRecord(Record, name="phase", with_rowid=False):
     detail: str = column(DETAIL, comment="the image, container or gate; empty: the whole pod", key=True, default="")
     at_us: int = column(LARGE, Merge.FINER)
     resolution_us: int = column(LARGE, Merge.FINER)
-    source: str = column(SOURCE, Merge.FINER, "what told it: pod (its object), event, watch; imported: sniffer, audit")
+    source: str = column(
+        SOURCE, Merge.FINER, "what told it: pod (its object), event, watch, hub (its log), sniffer, audit"
+    )
 
 
 class DecisionKind(StrEnum):

@@ -81,6 +81,8 @@ start = sa.Table(
     table_column("started_us", LARGE, "when its last container started, microseconds since 1970, UTC", optional=True),
     table_column("ready_us", LARGE, optional=True),
     table_column("deleted_us", LARGE, optional=True),
+    # When the watch told of its creation, if within its second and the binding is as exact; and what its hub said.
+    *(table_column(f"{name}_us", LARGE, optional=True) for name in ("told", "asked", "answered", "failed")),
     sa.Index("start_by_end", "deleted_us", "created_us"),
     # Read in order of time.
     sqlite_with_rowid=False,

@@ -12,6 +12,7 @@ from typing import Final
 
 import sqlalchemy as sa
 
+from roost_lab.pages.dates import US
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import (
     MAX_IMAGE,
@@ -25,7 +26,17 @@ from roost_lab.recorder.store.records import (
 )
 
 SQLITE: Final = "sqlite"
-_PHASES: Final = frozenset({Phase.STARTED, Phase.READY})
+# What the columns are the times of, where phases tell them; of several the last.
+_REACHED: Final = {
+    "running": (Phase.STARTED,),
+    "ready": (Phase.READY,),
+    "asked": (Phase.ASKED,),
+    "answered": (Phase.ANSWERED,),
+    "failed": (Phase.FAILED, Phase.ABANDONED),
+}
+_PHASES: Final = frozenset({Phase.CREATED, *(phase for phases in _REACHED.values() for phase in phases)})
+_TIME: Final = "max(CASE WHEN phase IN ('{}') THEN at_us END) AS {}_us"
+_TIMES: Final = ", ".join(_TIME.format("', '".join(phases), name) for name, phases in _REACHED.items())
 # Number of PostgreSQL's advisory lock for kinds and places; arbitrary, different from that of migrations.
 _LOCK: Final = 7026422
 # How a list of uids is passed as one parameter.
@@ -53,12 +64,17 @@ ON CONFLICT (pod_class, node_name, node_uid) DO NOTHING
 """  # noqa: S608 - our own names
 _STARTS: Final = f"""
 INSERT INTO start
-    (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us)
+    (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us,
+    told_us, asked_us, answered_us, failed_us)
 SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
-    running.at_us,
+    reached.running_us,
     -- Events don't tell when a pod was ready: nearly all users' pods are as soon as their containers run.
-    coalesce(ready.at_us, CASE WHEN pod.source = '{PodSource.EVENT}' AND bind.id IS NOT NULL THEN running.at_us END),
-    pod.deleted_us
+    coalesce(reached.ready_us,
+        CASE WHEN pod.source = '{PodSource.EVENT}' AND bind.id IS NOT NULL THEN reached.running_us END),
+    pod.deleted_us,
+    -- An exact time is counted from an exact one.
+    CASE WHEN bind.resolution_us < {US} THEN reached.told_us END,
+    reached.asked_us, reached.answered_us, reached.failed_us
 FROM pod
 JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
     AND kind.image = substr(pod.image, 1, {MAX_IMAGE})
@@ -67,9 +83,9 @@ LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
     AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
 LEFT JOIN node ON node.uid = bind.node_uid
 LEFT JOIN (
-    SELECT pod_uid, max(at_us) AS at_us FROM phase WHERE phase.phase = '{Phase.STARTED}' AND pod_uid {{among}}
-    GROUP BY pod_uid) AS running ON running.pod_uid = pod.uid
-LEFT JOIN phase AS ready ON ready.pod_uid = pod.uid AND ready.phase = '{Phase.READY}' AND ready.detail = ''
+    SELECT pod_uid, {_TIMES},
+        max(CASE WHEN phase = '{Phase.CREATED}' AND resolution_us < {US} THEN at_us END) AS told_us
+    FROM phase WHERE pod_uid {{among}} GROUP BY pod_uid) AS reached ON reached.pod_uid = pod.uid
 WHERE pod.uid {{among}}
 ORDER BY 1, 2
 ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
@@ -79,7 +95,7 @@ DELETE FROM start WHERE (created_us, pod_uid) IN (
     SELECT created_us, uid FROM pod WHERE uid {{among}} AND source = '{PodSource.EVENT}')
 """  # noqa: S608 - our own names
 # Known values stay, whatever another writer hasn't seen yet.
-_UPDATED: Final = ("kind_id", "place_id", "node_created_us", "bound_us", "started_us", "ready_us", "deleted_us")
+_UPDATED: Final = tuple(column.name for column in schema.start.columns if not column.primary_key)
 _UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
 # Kinds and places that may no longer be used.
 _UNUSED: Final = (

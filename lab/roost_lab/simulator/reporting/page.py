@@ -14,17 +14,12 @@ from roost_lab.simulator.sweep.summary import Summary
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."
-_WHY_COLD: Final = (
-    "Images on no node can only be pulled ahead; those on full nodes need room kept where they are, or a second copy "
-    "in time; those elsewhere with room were missed by the placement."
-)
 
 
 def parts(summary: Summary, context: ReportContext) -> list[Part]:
     """Every section of the page; those without figures and rows too."""
     headlines = [draw.headline(summary, measure) for measure in MEASURES if measure.is_headline]
     compared = [lay_out.side_by_side(summary, summary.policies), lay_out.policies(context)]
-    waits = [draw.distribution(summary), draw.wait_parts(summary)]
     world = summary.worlds[0]
     changed = f"Changed from the defaults: {world.name}." if world.setting else "All at their defaults."
     return [
@@ -37,8 +32,6 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             _NOTHING,
             beside=True,
         ),
-        Part("waiting", "Waiting", "", waits, [], _NOTHING),
-        Part("why-cold", "Why starts were cold", _WHY_COLD, [draw.why_cold(summary)], [], "No start was cold."),
         Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
         *(
             Part("hubs", "By hub", "", [], [table], "Hubs share the nodes; each has a release of its own.")

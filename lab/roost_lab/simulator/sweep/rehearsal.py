@@ -31,7 +31,6 @@ from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
 
-SCHEMA: Final = "roost.hub.jupyter.org/rehearsal"
 # What is played of the day: so long before and after the beginning.
 BEFORE_SECONDS, AFTER_SECONDS = 6 * 3600, 3 * 3600
 USUAL_LAUNCHES: Final = 2000.0
@@ -67,27 +66,12 @@ class Days:
             most += f" ({100 * self.without_server / len(self.waits):.0f} % get no server)"
         return half, most
 
-    def to_json(self) -> dict[str, Any]:
-        """A JSON object; waits in seconds."""
-        return {
-            "wait_p50": quantile(self.waits, 0.5),
-            "wait_p95": quantile(self.waits, 0.95),
-            "wait_most": self.waits[-1],
-            "without_server": self.without_server,
-            "wait_p95_by_seed": list(self.p95_by_seed),
-            "node_hours": median(self.node_hours_by_seed),
-            "node_hours_by_seed": list(self.node_hours_by_seed),
-            "cold_starts_by_seed": list(self.cold_by_seed),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal:
     """What came of it."""
 
     event: Event
-    start: int
-    seeds: int
     booked: Days
     unbooked: Days
 
@@ -118,28 +102,6 @@ class Rehearsal:
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
         return "".join(f"{'  '.join(line)}\n" for line in padded)
-
-    def to_json(self) -> str:
-        """One JSON object."""
-        event = self.event
-        document = {
-            "schema": SCHEMA,
-            "version": 1,
-            "event": {
-                "people": event.people,
-                "start": self.start,
-                "time_zone": event.starts.time_zone,
-                "image": event.image,
-                "set": event.set_name,
-            },
-            "seeds": self.seeds,
-            "booked": self.booked.to_json(),
-            "unbooked": self.unbooked.to_json(),
-            "node_hours_more": median(self.more_by_seed),
-            "node_hours_more_by_seed": self.more_by_seed,
-            "sentence": self.sentence(),
-        }
-        return json.dumps(document, indent=2) + "\n"
 
 
 def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
@@ -208,7 +170,7 @@ def rehearse(
         check_policy(policy, assumptions)
     days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
-    return Rehearsal(event, start, seeds, booked, unbooked)
+    return Rehearsal(event, booked, unbooked)
 
 
 def make_days(
@@ -306,5 +268,4 @@ def play_days(
         hours.append(result.node_hours)
         cold.append(result.cold)
     waits = sorted(seconds for of_seed in by_seed for seconds in of_seed)
-    p95 = [quantile(of_seed, 0.95) for of_seed in by_seed]
-    return Days(waits, p95, hours, cold, without_server)
+    return Days(waits, [quantile(of_seed, 0.95) for of_seed in by_seed], hours, cold, without_server)

@@ -7,8 +7,7 @@ from dataclasses import dataclass, fields
 from statistics import median
 from typing import Any, Final, NamedTuple
 
-from roost_lab.simulator.engine.histogram import Histogram
-from roost_lab.simulator.engine.results import TOTAL, HourRow, RunResult
+from roost_lab.simulator.engine.results import HourRow, RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import show_assumption
 from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES, MEASURES, HourMeasure, Measure
@@ -85,11 +84,6 @@ class Summary:
             for first, run in zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
         ]
         return change_of(pairs)
-
-    def waits(self, policy: str, part: str = TOTAL, world: int = 0) -> list[Histogram]:
-        """The waits of each seed in which there were some."""
-        found = (run.waits.get(part) for run in self.runs[world, policy])
-        return [waits for waits in found if waits is not None and waits.count]
 
     def occurring(self, world: int = 0) -> list[Measure]:
         """Figures that aren't zero under every policy."""

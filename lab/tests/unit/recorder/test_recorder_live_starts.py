@@ -8,7 +8,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lab.tests.objects import pod_object, pod_reading
 from roost_core.objects.timestamps import read_moment
+from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.hub_log import SERVER_ANNOTATION, USER_ANNOTATION, read_hub_line
 from roost_lab.recorder.recording.live_starts import (
     MAX_HUBS,
     MAX_UNKNOWN,
@@ -19,7 +21,7 @@ from roost_lab.recorder.recording.live_starts import (
 )
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
-from roost_lab.recorder.store.records import PODS, PullRecord, StoredState
+from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, StoredState
 from roost_lab.report import starts as report_starts
 
 SECOND = 1_000_000
@@ -41,6 +43,7 @@ def pod(
     phase: str = "Pending",
     images: tuple[str, ...] = ("me/image:1",),
     deleted: bool = False,
+    server: str | None = None,
 ) -> PodReading:
     """A pod, created at second 0; the others are seconds after it."""
     reached = {"PodScheduled": bound, "Ready": ready}
@@ -61,6 +64,8 @@ def pod(
         },
         containers=[{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
     )
+    if server is not None:
+        item["metadata"]["annotations"] = {USER_ANNOTATION: "ada", SERVER_ANNOTATION: server}
     item["metadata"] |= {"uid": name, "namespace": namespace, **({"deletionTimestamp": stamp(9)} if deleted else {})}
     return pod_reading(item)
 
@@ -74,6 +79,14 @@ def pull(uid: str, image: str = "me/image:1", seconds: float | None = 9.5) -> Pu
     return PullRecord(
         pod_uid=uid, image=image, node_name="node", at_us=0, warm=pull_us is None, pull_and_wait_us=pull_us
     )
+
+
+def hub_line(said: str, at: float) -> str:
+    moment = as_date(int((BEGIN + at) * SECOND))
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}000Z [I {moment:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}"
+
+
+TOOK = "User ada took 30.500 seconds to start"
 
 
 class Recorder:
@@ -91,12 +104,21 @@ class Recorder:
         self.assembler.synced(PODS, BEGIN * SECOND)
         return self
 
-    def sees(self, *pods: PodReading) -> None:
+    def sees(self, *pods: PodReading, at: float | None = None) -> None:
+        """at: seconds; None: too late to tell when in its second something happened."""
         for one in pods:
-            self.assembler.pod(one.state.key, one, BEGIN * SECOND)
+            late_us = 9 * SECOND if at is None else 1
+            self.assembler.pod(one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us)
 
     def loses(self, one: PodReading) -> None:
         self.assembler.pod_deleted(one.state.key, one, BEGIN * SECOND)
+
+    def hears(self, said: str, at: float) -> list[tuple[str, float]]:
+        """What a line of the hub's log makes: phases, and seconds after BEGIN."""
+        news = read_hub_line(hub_line(said, at))
+        assert news is not None
+        told = self.starts.hub_told("hub", news, int((BEGIN + at) * SECOND))
+        return [(one.phase, one.at_us / SECOND - BEGIN) for one in told if isinstance(one, PhaseRecord)]
 
     def samples(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by the values of the labels, in order of the labels' names; zeros are left out."""
@@ -128,6 +150,66 @@ def test_a_start_has_the_phases_that_reports_know() -> None:
     assert recorder.sums() == {"node": 2, "containers": 10, "ready": 1, "whole": 13, "pull": 9.5}
     assert set(recorder.counts().values()) == {1}
     assert set(PHASES) == set(report_starts.PHASES)
+
+
+def test_where_a_hubs_log_is_read_a_start_ends_with_the_hubs_word() -> None:
+    recorder = Recorder().listed()
+    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
+    recorder.sees(pod("ada", server=""), at=0.25)
+    recorder.sees(pod("ada", server="", bound=2), at=2.5)
+    recorder.sees(ready_pod("ada", server=""), at=13.5)
+    recorder.starts.pulled(pull("ada"))
+    assert recorder.results() == {}
+    # A named server of the same user is another one.
+    assert recorder.hears("User ada:second took 1.000 seconds to start", 20) == []
+    assert recorder.hears(TOOK, 30) == [("answered", 30.0), ("asked", -0.5)]
+    assert recorder.hears(TOOK, 30) == []
+    assert recorder.results() == {"cold": 1}
+    # The watch told of creation and binding; the rest is in the pods' whole seconds.
+    assert recorder.sums() == {
+        "hub": 0.75, "node": 2.25, "containers": 10, "ready": 1, "answer": 18, "whole": 30.5, "pull": 9.5
+    }  # fmt: skip
+
+
+FAILED = "ada's server failed to start in 60 seconds, giving up."
+
+
+@pytest.mark.parametrize("server", ["", "second"])
+@pytest.mark.parametrize("is_ready", [True, False])
+def test_a_start_that_the_hub_gives_up_has_failed_whatever_its_pod_says(server: str, is_ready: bool) -> None:
+    recorder = Recorder().listed()
+    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
+    recorder.sees(pod("ada", server=server), *([ready_pod("ada", server=server)] if is_ready else []), at=0.25)
+    recorder.starts.pulled(pull("ada"))
+    assert recorder.hears(FAILED, 60) == [("start-failed", 60.0)]
+    recorder.loses(ready_pod("ada", server=server))
+    assert (recorder.results(), recorder.counts().get("whole")) == ({"failed": 1}, None)
+
+
+def test_a_pod_that_goes_before_its_hub_has_said_anything_was_given_up_unless_the_log_is_not_read() -> None:
+    for is_read, gone in ((True, ["gone", "gave-up"]), (False, ["gone"])):
+        recorder = Recorder().listed()
+        recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=is_read)
+        recorder.sees(pod("ada", server=""), at=0.25)
+        told = recorder.assembler.pod_deleted("hub/ada", None, (BEGIN + 5) * SECOND)
+        assert sorted(one.phase for one in told if isinstance(one, PhaseRecord)) == sorted(gone)
+        # The hub's own word, later, is the better one.
+        assert recorder.hears(FAILED, 60) == [("start-failed", 60.0)]
+        assert recorder.results() == {"failed": 1}
+
+
+def test_without_a_log_that_can_be_read_a_start_ends_when_its_pod_is_ready() -> None:
+    recorder = Recorder().listed()
+    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
+    recorder.sees(pod("ada", server=""))
+    recorder.sees(ready_pod("ada", server=""))
+    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=False)
+    recorder.starts.pulled(pull("ada", seconds=None))
+    recorder.loses(ready_pod("ada", server=""))
+    recorder.sees(pod("bob"))
+    recorder.sees(ready_pod("bob"))
+    recorder.starts.pulled(pull("bob", seconds=None))
+    assert recorder.results() == {"warm": 2}
 
 
 @pytest.mark.parametrize(

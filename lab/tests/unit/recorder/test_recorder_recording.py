@@ -58,6 +58,8 @@ class Cluster:
         # The same, of Events.
         self.events: deque[Object] = deque()
         self.read = 0
+        # Of the hub's pod; None: it may not be read.
+        self.hub_log: list[str] | None = None
         # Watches to be broken once, by path.
         self.breaks: dict[str, bool] = {}
         self.stop = threading.Event()
@@ -73,6 +75,10 @@ class Cluster:
         return {"metadata": {"resourceVersion": str(wanted)}, "items": items}
 
     def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+        if path.endswith("/log"):
+            if self.hub_log is None:
+                raise ApiError(403, "pods/log is forbidden")
+            yield from (f"{line}\n".encode() for line in self.hub_log)
         said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
         while not self.stop.is_set():
             if self.breaks.pop(path, None):
@@ -157,6 +163,37 @@ def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: 
     late, live = gone["uid-late"], gone["uid-live"]
     assert late["at_us"] - late["resolution_us"] == heard_us
     assert live["resolution_us"] == 1
+
+
+NEWS = "2027-01-15T08:00:09.5Z [I 2027-01-15 08:00:09.500 JupyterHub base:1192] User ada took 9.750 seconds to start"
+
+
+@pytest.mark.parametrize(
+    ("log", "said", "answered"),
+    [
+        (["Loading /usr/local/etc/jupyterhub/secret/values.yaml", NEWS], "", [BEGIN + 9_500_000]),
+        (None, "its log can't be read: pods/log is forbidden; when its users' servers answer isn't recorded", []),
+        (['{"message": "User ada took 9.750 seconds to start"}'] * 60, "expected lines of JupyterHub's own format", []),
+    ],
+)
+def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_said(
+    log: list[str] | None, said: str, answered: list[int], store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    cluster.hub_log = log
+    hub = pod_object("hub", 5, labels={"component": "hub"}, status={"phase": "Running"})
+    server = pod_object("jupyter-ada", 6, labels={"component": "singleuser-server"})
+    server["metadata"]["annotations"] = {"hub.jupyter.org/username": "ada"}
+    cluster.pods = [hub, server]
+    classes = {"user": {"match": {"labels": {"component": "singleuser-server"}}}}
+
+    def told() -> list[int]:
+        return [row["at_us"] for row in rows(store, schema.phase) if row["phase"] == "answered"]
+
+    with Run(cluster, store, podClasses=classes) as run:
+        run.wait_for("10")
+        wait_until(lambda: told() == answered and said in caplog.text, 30, "the hub's log to be read")
+        assert run.recording.verdict().passed
 
 
 def test_a_row_that_the_database_refuses_is_left_out_and_counted_and_the_others_are_stored(
@@ -250,7 +287,7 @@ def created(told: list[Record]) -> list[tuple[int, int]]:
 @pytest.mark.parametrize(
     ("told_us", "how", "stored"),
     [
-        (300_000, {}, [(300_000, 1), (0, US)]),
+        (300_000, {}, [(300_000, 1)]),
         # A list, a watch that was away, another clock than the API server's: these don't tell.
         (300_000, {"listed": True}, [(0, US)]),
         (300_000, {"late_us": 5 * US}, [(0, US)]),

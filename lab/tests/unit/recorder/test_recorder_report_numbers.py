@@ -225,7 +225,7 @@ def test_the_slowest_starts_come_with_the_command_that_explains_them(
     rows = tables_of(report_of(tmp_path, records, BEGIN + 3 * HOUR))["slowest_starts"]
     assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
     assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
-    for row, said in zip(rows, ["ready 1 min 30 s later", "ready 30 s later", "ready 1 s later"], strict=True):
+    for row, said in zip(rows, ["ran 1 min 30 s later", "ran 30 s later", "ran 1 s later"], strict=True):
         command = shlex.split(row["why"])
         assert main([*command[1:], "--database", str(tmp_path / "roost.db")]) == 0
         assert said in capsys.readouterr().out

@@ -37,8 +37,10 @@ def moment(store: Store, at: datetime) -> object:
 
 
 def test_a_start_has_its_times_and_spans(store: Store) -> None:
-    store.write(story_records(), {})
+    hub = [phase_record("p", Phase.ASKED, BEGIN - SECOND), phase_record("p", Phase.ANSWERED, BEGIN + 10 * SECOND)]
+    store.write([*story_records(), *hub], {})
     first, last = rows(store, "v_start", "created")
+    assert (first["outcome"], last["outcome"]) == ("answered", None)
     assert first["created"] == moment(store, AT)
     assert first["ready"] == moment(store, AT + timedelta(seconds=3))
     assert first["gone"] == moment(store, AT + timedelta(hours=2))
@@ -49,6 +51,7 @@ def test_a_start_has_its_times_and_spans(store: Store) -> None:
         "ready_seconds": 3.0,
         "pull_seconds": 1.0,
         "node_age_seconds": 1.0,
+        "answer_seconds": 11.0,
     }
     assert all(isinstance(span, float) for span in spans.values())
     assert (first["pod_name"], first["node"], bool(first["is_cold"])) == ("p", "n", True)
@@ -146,7 +149,8 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
     assert [name for name, _, _, comment, _ in found if not comment] == []
     assert [(name, column) for name, column, comment, _, _ in found if name in views() and not comment] == []
     times = {(name, column) for name, column, _, _, kind in found if kind == "timestamp with time zone"}
-    assert {column for name, column in times if name == "v_start"} == {"created", "bound", "started", "ready", "gone"}
+    expected = ["created", "bound", "started", "ready", "gone", "asked", "answered"]
+    assert {column for name, column in times if name == "v_start"} == {*expected}
     # What a number is in is not to be guessed.
     unexplained = [
         (name, column)

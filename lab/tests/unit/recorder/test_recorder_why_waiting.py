@@ -1,14 +1,12 @@
 """What `roost why` says of a pod that waits: through the recorder's own reading, model and database."""
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lab.tests.objects import BOUND, Object, node_object, pod_object
-from lab.tests.recorded import BEGIN, SECOND, empty_store, fail_record, pod_record
-from roost.cli import run
+from lab.tests.recorded import BEGIN, SECOND, empty_store, pod_record
 from roost_core.placement.labels import pulled_label
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
@@ -17,14 +15,10 @@ from roost_lab.recorder.answers.pod_story import find_pods, read_story
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.reading import read_node, read_pod
-from roost_lab.recorder.store.records import NODES, PODS, NodeRecord, Record, StoredState, WaitingRecord
+from roost_lab.recorder.store.records import NODES, PODS, Record, StoredState, WaitingRecord
 
 IMAGE = "quay.io/me/image:1"
 GATE = pulled_label("hub", "hub", IMAGE)
-KEYS = {
-    *("schema", "version", "state", "pod", "created", "ready", "gone", "gone_reason", "record_ends", "bound"),
-    *("image_nodes", "waiting", "advice", "attempts", "steps", "pulls", "autoscaler", "gaps"),
-}
 NOW_US = BEGIN + 5 * SECOND
 
 
@@ -171,30 +165,6 @@ def test_placeholders_that_gave_no_room_are_told(tmp_path: Path) -> None:
     assert "  1 placeholder on a did not make room for it: " in words
 
 
-def test_the_answer_is_json_for_programs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = empty_store(tmp_path)
-    store.write(
-        recorded([node("a", has_image=True)], [pod("u", on="a"), refused(pod("p", cpu="500"))]),
-        {PODS: ("1", BEGIN + 65 * SECOND)},
-    )
-    store.close()
-    arguments = ["why", "p", "--database", str(tmp_path / "roost.db"), "--format", "json"]
-    assert run(arguments) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert (answer["schema"], answer["version"], answer["state"]) == ("roost.hub.jupyter.org/why", 1, "waiting")
-    lack = {"kind": "room", "resource": "cpu", "asks": 500_000, "free": 3000, "has": 4000}
-    (told,) = answer["waiting"]["nodes"]
-    assert (told["node"], told["lacks"], told["users"], told["has_image"]) == ("a", [lack], 1, True)
-    assert [one["code"] for one in answer["advice"]] == ["too-large", "no-autoscaler"]
-    assert answer["image_nodes"] == ["a"]
-    assert answer["record_ends"] == "2027-01-15T08:01:05Z"
-    assert answer["steps"] == [
-        {"name": "node", "detail": "", "from": "2027-01-15T08:00:00Z", "to": None, "seconds": None}
-    ]
-    assert answer["bound"] is None
-    assert set(answer) == KEYS
-
-
 def test_pods_that_waited_before_the_recorder_began_are_examined_once_all_is_known() -> None:
     told = recorded([node("a")], [refused(pod("p", cpu="500")), pod("u", on="a")], is_listed=True)
     assert [(one.pod_uid, one.number) for one in told if isinstance(one, WaitingRecord)] == [("uid-p", 1)]
@@ -204,28 +174,6 @@ def test_the_last_attempt_replaces_the_one_before(tmp_path: Path) -> None:
     first = recorded([node("a")], [refused(pod("p", cpu="500"))])
     then = recorded([node("a"), node("b")], [refused(pod("p", cpu="500"), "0/2 nodes are available: …")])
     assert "  b: is too small" in explained(tmp_path, "p", [*first, *then])
-
-
-def test_without_an_account_of_the_attempt_sizes_and_states_of_nodes_are_told(tmp_path: Path) -> None:
-    words = explained(
-        tmp_path,
-        "p",
-        [
-            pod_record("p", cpu_millicores=500_000, memory_bytes=1 << 30),
-            fail_record("p", 1, {"Insufficient cpu": 2}),
-            NodeRecord(uid="a", name="a", created_us=BEGIN, allocatable='{"cpu": 4000, "memory": 8589934592}'),
-            NodeRecord(uid="b", name="b", created_us=BEGIN, allocatable='{"cpu": 600000}', is_unschedulable=True),
-            # Not there at that time.
-            NodeRecord(uid="c", name="c", created_us=BEGIN + 60 * SECOND, allocatable='{"cpu": 900000}'),
-            NodeRecord(uid="d", name="d", created_us=1, gone_us=BEGIN, allocatable='{"cpu": 900000}'),
-        ],
-    )
-    assert "Nodes that it cannot use, by their size and state alone (it asks 500 CPU and 1.0 GiB; what was" in words
-    assert "\n  a: is too small: asks 500 CPU, the whole node has 4 CPU\n  b: is cordoned\n" in words
-    assert "\n  c:" not in words
-    assert "\n  d:" not in words
-    # b is as large as it takes.
-    assert "the largest node" not in words
 
 
 def test_a_pod_that_no_scheduler_has_tried_is_told_to_look_for_its_scheduler(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of, tell_moment
-from roost_lab.view.terminal import MARKS, bar, in_order, news, show, watch
+from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
 # 90 s after that.
 NOW_US = 1_800_000_090 * US
@@ -180,7 +180,7 @@ def test_pods_without_a_node_are_counted_by_kind_with_their_reasons() -> None:
     assert why_of(seen, "c") is None
 
 
-def test_users_who_wait_are_named_with_why_before_others_and_each_change_of_it_is_news() -> None:
+def test_users_who_wait_are_named_with_why_before_others() -> None:
     unfit = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
     begun = [
         pod(PLACEHOLDER, name="early", conditions=[unfit]),
@@ -198,18 +198,6 @@ def test_users_who_wait_are_named_with_why_before_others_and_each_change_of_it_i
         "hub/early 1 min 30 s 0/1 nodes are available.",
     ]
     assert "and 2 more" in drawn(seen, 100, 12).splitlines()
-    told: dict[str, tuple[str, str]] = {}
-    assert len(news(seen, told)) == 3
-    assert news(seen, told) == []
-    after = moment(
-        [node("a", "docker.io/me/here:1")],
-        [pod(USER, name="ann", conditions=[unfit]), pod(USER, "a", "me/here:1", RUNNING, name="cleo")],
-    )
-    assert news(after, told) == [
-        "08:01:30  hub/ann waits: 0/1 nodes are available.",
-        "08:01:30  hub/bob is gone",
-        "08:01:30  hub/cleo runs",
-    ]
 
 
 @pytest.mark.parametrize(

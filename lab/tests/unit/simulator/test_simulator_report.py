@@ -8,10 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.simulated import SCALES, result
-from roost_lab.pages.drawing import Figure
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.pages.table import Cell, Unit, csv_cell
-from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.reporting.amounts import show_amount
 from roost_lab.simulator.reporting.context import ReportContext
@@ -184,27 +182,3 @@ def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None
 @pytest.mark.parametrize("cell", [-1, -0.5, "-1", "+2.5e3", "plain", "a=b", "", None, True])
 def test_numbers_and_plain_text_stay_as_they_are(cell: Cell) -> None:
     assert csv_cell(cell) is cell
-
-
-def figure_of(one: Summary, key: str) -> Figure:
-    return next(
-        figure for part in parts(one, told()) for figure in part.figures if figure is not None and figure.key == key
-    )
-
-
-def test_the_share_of_longer_waits_is_the_median_over_seeds() -> None:
-    runs = []
-    # In 100 starts of each seed, 10, 20 and 60 take a minute, and one of them an hour.
-    for seed, slow in enumerate((10, 20, 60), start=1):
-        run = result(seed=seed)
-        run.waits["total"] = Histogram()
-        run.waits["total"].add(1.35, 100 - slow)
-        run.waits["total"].add(60, slow - 1)
-        run.waits["total"].add(3600)
-        runs.append(run)
-    figure = figure_of(summarise(runs, WORLDS[:1]), "distribution")
-    points = list(zip(figure.data[0]["x"], figure.data[0]["y"], strict=True))
-    assert [share for _, share in points] == [100, 20, 1]
-    assert [round(at, 1) for at, _ in points] == [0.5, 1.3, 60.2]
-    assert figure.layout["yaxis"]["type"] == figure.layout["xaxis"]["type"] == "log"
-    assert figure.layout["yaxis"]["ticktext"][0] == "100 %"

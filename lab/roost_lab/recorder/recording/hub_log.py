@@ -1,0 +1,67 @@
+"""Read JupyterHub's log: whose server answered, whose start failed, and when. Pure.
+
+JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+from roost_lab.recorder.recording.reading import US, Step, micros
+from roost_lab.recorder.store.records import Phase
+
+# The hub's container in zero-to-jupyterhub's pod, and the label `component` of that pod.
+HUB: Final = "hub"
+# What KubeSpawner writes on users' pods.
+USER_ANNOTATION: Final = "hub.jupyter.org/username"
+SERVER_ANNOTATION: Final = "hub.jupyter.org/servername"
+MILLI_US: Final = 1_000
+# The kubelet's time (`kubectl logs --timestamps`), and JupyterHub's own, which is the container's local time: UTC.
+_LINE: Final = re.compile(
+    r"(?:(?P<told>\S+T\S+) )?(?:\x1b\[[\d;]*m)*\[[A-Z] (?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{3}) "
+    r"JupyterHub \w+:\d+\](?:\x1b\[[\d;]*m)* (?P<said>.*)"
+)
+_ANSWERED: Final = re.compile(r"User (?P<who>.+) took (?P<seconds>\d+\.\d+) seconds to start")
+_FAILED: Final = re.compile(
+    r"(?:Error starting |Unhandled error starting |Unhandled error waiting for )(?P<at>.+)'s server(?::| to show up)"
+    r"|(?P<late>.+)'s server (?:failed to start in|never showed up at) |Failed to add (?P<lost>.+) to proxy!"
+)
+
+
+class HubNews(NamedTuple):
+    """What a hub says of one start."""
+
+    when: Step
+    # ANSWERED or FAILED.
+    outcome: Phase
+    # `user`, or `user:server` of a named server; a failure may leave the server out.
+    who: str
+    # How long it took since the user asked; None: not said.
+    span_us: int | None = None
+
+    def is_about(self, server: str) -> bool:
+        """Whether it may be about the server of that name in the hub's log."""
+        return server == self.who or (self.outcome is Phase.FAILED and server.startswith(f"{self.who}:"))
+
+
+def is_hub_line(text: str) -> bool:
+    """Whether it is a line of JupyterHub's own format; those that follow one, as tracebacks do, are not."""
+    return _LINE.match(text) is not None
+
+
+def read_hub_line(text: str) -> HubNews | None:
+    """What a line of the log says of a start; None: nothing."""
+    line = _LINE.match(text)
+    if line is None:
+        return None
+    answered, failed = _ANSWERED.fullmatch(line["said"]), _FAILED.match(line["said"])
+    at_us = micros(line["told"] or f"{line['day']}T{line['time']}Z")
+    if at_us is None:
+        return None
+    when = Step(at_us, MILLI_US)
+    if answered is not None:
+        return HubNews(when, Phase.ANSWERED, answered["who"], round(float(answered["seconds"]) * US))
+    if failed is not None:
+        return HubNews(when, Phase.FAILED, failed["at"] or failed["late"] or failed["lost"])
+    return None

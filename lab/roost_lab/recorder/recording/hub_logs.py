@@ -1,0 +1,104 @@
+"""Follow the logs of the hubs' own pods, a thread for each, and tell what they say of starts.
+
+A hub's log is read from its beginning, and after a broken connection from the last line on: what is told twice is the
+consumer's to drop. A log that can't be read is said once, and tried again: nothing else waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from roost_core.kube.client import ApiError, Client, ClusterError, Query
+from roost_core.kube.event_stream import WatchEvent, WatchEventType
+from roost_core.placement.labels import COMPONENT_LABEL
+from roost_lab.recorder.recording.hub_log import HUB, HubNews, is_hub_line, read_hub_line
+from roost_lab.recorder.recording.reading import PodReading, micros
+
+log = logging.getLogger(__name__)
+# The kind of the notices.
+HUB_LOG: Final = "hub-log"
+# A log is silent where nobody comes; after this long the connection may as well be dead.
+SILENCE_SECONDS: Final = 300.0
+RETRY_SECONDS: Final = 1.0
+# Where the API server refuses, as without the right.
+REFUSED_SECONDS: Final = 60.0
+# JupyterHub says more than this at its start; if none is in its format, none will be.
+FIRST_LINES: Final = 50
+
+
+class HubLogs:
+    """The threads. All methods are called by one other thread."""
+
+    def __init__(self, client: Client, tell: Callable[[WatchEvent], None], on_error: Callable[[str], None]) -> None:
+        """tell: takes a notice of kind HUB_LOG, whose item is the hub's pod, what its log says (None: nothing),
+        and whether the log can be read."""
+        self._client = client
+        self._tell = tell
+        self._on_error = on_error
+        # What ends each thread, by the pod's uid.
+        self._stops: dict[str, threading.Event] = {}
+
+    def pod_changed(self, pod: PodReading) -> None:
+        """Follow its log if it is a hub's pod that runs."""
+        uid = pod.state.uid
+        if pod.state.labels.get(COMPONENT_LABEL) == HUB and pod.state.phase == "Running" and uid not in self._stops:
+            stop = self._stops[uid] = threading.Event()
+            threading.Thread(target=self._follow, args=(pod, stop), name=f"log-{pod.state.key}", daemon=True).start()
+
+    def pod_gone(self, uid: str) -> None:
+        """Its log ends by itself; what is left of it is read to the end."""
+        if uid in self._stops:
+            self._stops.pop(uid).set()
+
+    def _follow(self, pod: PodReading, stop: threading.Event) -> None:
+        path, since, fault = f"/api/v1/namespaces/{pod.state.namespace}/pods/{pod.state.name}/log", "", ""
+        lines = own = 0
+
+        def tell(news: HubNews | None, *, is_read: bool = True) -> None:
+            item = (pod, news, is_read)
+            self._tell(WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time()))
+
+        while not stop.is_set():
+            query: Query = {
+                "container": HUB,
+                "follow": True,
+                "timestamps": True,
+                **({"sinceTime": since} if since else {}),
+            }
+            wait_seconds = RETRY_SECONDS
+            try:
+                for raw in self._client.lines(path, query, SILENCE_SECONDS):
+                    text = raw.decode(errors="replace").rstrip("\n")
+                    told = text.partition(" ")[0]
+                    since = since if micros(told) is None else told
+                    lines, own = lines + 1, own + is_hub_line(text)
+                    if lines == FIRST_LINES and not own:
+                        log.warning("hub %s: found a log like %r, %s", pod.state.key, text[:100], _EXPECTED)
+                    news = read_hub_line(text)
+                    if news is not None or own == 1:
+                        tell(news)
+            except ApiError as error:
+                if error.status == HTTPStatus.NOT_FOUND:
+                    return
+                wait_seconds = REFUSED_SECONDS
+                self._on_error(HUB_LOG)
+                if str(error) != fault:
+                    fault = str(error)
+                    log.warning("hub %s: its log can't be read: %s; %s", pod.state.key, fault, _UNKNOWN)
+                    own = 0
+                    tell(None, is_read=False)
+            except ClusterError as error:
+                log.debug("hub %s: its log broke off: %s", pod.state.key, error)
+            stop.wait(wait_seconds)
+
+
+_UNKNOWN: Final = "when its users' servers answer isn't recorded. recorder.hubLogs gives the right to read it"
+_EXPECTED: Final = (
+    "expected lines of JupyterHub's own format, [I 2026-11-26 08:00:00.000 JupyterHub app:1] …: when its users' "
+    "servers answer isn't recorded. Don't set JupyterHub.log_format and log_datefmt."
+)

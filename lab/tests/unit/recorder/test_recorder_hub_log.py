@@ -1,0 +1,120 @@
+"""What hubs say of starts: read from their logs as they run, and from files of them."""
+
+import gzip
+from collections.abc import Iterable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kubespawner import slugs
+
+from lab.tests.history import BEGIN as START
+from lab.tests.history import Events, listed
+from lab.tests.recorded import BEGIN
+from roost.cli import run
+from roost_lab.recorder.importing.hub_log import NO_POD, pod_names
+from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
+from roost_lab.recorder.store.records import Phase
+
+OWN = "[I 2027-01-15 08:00:00.250 JupyterHub base:1192] "
+TIMED = "2027-01-15T09:00:00.250999999+01:00 "
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        (f"{OWN}User ada took 3.250 seconds to start", (Phase.ANSWERED, "ada", 3_250_000)),
+        (f"{TIMED}{OWN}User ada:my one took 3.250 seconds to start", (Phase.ANSWERED, "ada:my one", 3_250_000)),
+        (f"\x1b[32m{OWN[:-1]}\x1b[m User ada took 3.250 seconds to start", (Phase.ANSWERED, "ada", 3_250_000)),
+        (f"{OWN}ada's server failed to start in 60 seconds, giving up.", (Phase.FAILED, "ada", None)),
+        (f"{OWN}Error starting ada's server: HTTP 403: Forbidden", (Phase.FAILED, "ada", None)),
+        (f"{OWN}Unhandled error starting ada's server: pod is gone", (Phase.FAILED, "ada", None)),
+        (f"{OWN}ada's server never showed up at http://10.0.0.9:8888/ after 30 s", (Phase.FAILED, "ada", None)),
+        (f"{OWN}Unhandled error waiting for ada's server to show up at http://: x", (Phase.FAILED, "ada", None)),
+        (f"{OWN}Failed to add ada:second to proxy!", (Phase.FAILED, "ada:second", None)),
+        (f"{OWN}200 GET /hub/api/users/ada/server/progress (ada@10.0.0.1) 900.00ms", None),
+        ("User ada took 3.250 seconds to start", None),
+        (f"{OWN}302 GET /hub/?User ada took 3.250 seconds to start (@10.0.0.1)", None),
+        ("[I 2027-13-45 99:00:00.250 JupyterHub base:1192] User ada took 3.250 seconds to start", "any"),
+    ],
+)
+def test_a_line_tells_whose_start_ended_how_and_when(line: str, found: Any) -> None:
+    news = read_hub_line(line)
+    if found != "any":
+        assert (news and (news.outcome, news.who, news.span_us)) == found
+    if isinstance(found, tuple):
+        assert news is not None
+        assert news.when == (BEGIN + 250_000 + (999 if line.startswith(TIMED) else 0), 1000)
+
+
+def test_a_log_in_another_format_is_none_of_jupyterhubs() -> None:
+    assert not is_hub_line('{"level": "INFO", "message": "User ada took 3.250 seconds to start"}')
+
+
+def line(second: float, said: str) -> str:
+    at = START + timedelta(seconds=second)
+    return f"{at:%Y-%m-%dT%H:%M:%S.%f}Z [I {at:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}"
+
+
+def imported(folder: Path, lines: list[str], users: Iterable[str] = ("ada", "bob-x", "eve@uni.org")) -> str:
+    """A database of starts, one a minute, each running 5 s after its creation, and of a hub's log."""
+    events, database = Events(), str(folder / "h.db")
+    for number, user in enumerate(users):
+        events.start(pod_names(user)[0], START + timedelta(minutes=number), end=600)
+    (folder / "events.json").write_text(listed(events.items))
+    with gzip.open(folder / "hub.log", "wt") as file:
+        file.write("\n".join([line(0, "Running JupyterHub version 5.5.0"), *lines]))
+    # In any order.
+    assert run(["records", "import", str(folder / "hub.log"), str(folder / "events.json"), "--database", database]) == 0
+    return database
+
+
+def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = [
+        line(30.5, "User ada took 31.000 seconds to start"),
+        line(120, "bob-x's server failed to start in 60 seconds, giving up."),
+        "Traceback (most recent call last):",
+        line(150, "User eve@uni.org took 30.250 seconds to start"),
+        line(151, "User nobody took 30.250 seconds to start"),
+    ]
+    database = imported(tmp_path, log)
+    out, err = capsys.readouterr()
+    assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
+    assert "Users waited, in 2 starts: median 30.3 s, 95 % within 31 s" in out
+    assert "  until it answers: median " in out
+    assert f"hub.log:6: 1 skipped: {NO_POD}" in err
+    said = {}
+    for user in ("ada", "bob-x"):
+        assert run(["why", f"jupyter-{user}", "--database", database]) == 0
+        said[user] = capsys.readouterr().out
+    assert "; it answered 31 s after its user had asked for it." in said["ada"]
+    assert "  500 ms for its hub to create it\n" in said["ada"]
+    assert " s until it answered\n" in said["ada"]
+    assert "; the start failed: its hub gave the start up 1 min later." in said["bob-x"]
+    assert "ready" not in said["bob-x"].splitlines()[1]
+    assert run(["report", "--database", database, "--format", "text"]) == 0
+    head = capsys.readouterr().out
+    assert "1 more start failed." in head
+    assert "from the click until it answers" in head
+    assert [row.split()[2] for row in head.splitlines() if row.startswith("Failed starts")] == ["1"]
+
+
+def test_a_log_that_is_not_a_hubs_is_refused_by_name_and_the_rest_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "hub.json"
+    path.write_text('{"level": "INFO", "message": "User ada took 3.250 seconds to start"}\n')
+    assert run(["records", "import", str(path), "--database", str(tmp_path / "h.db")]) == 1
+    assert f"{path}: found no pod's Event" in (err := capsys.readouterr().err)
+    assert "a hub's log in JupyterHub's own format" in err
+
+
+def test_names_of_pods_are_kubespawners() -> None:
+    """Of plain names, of others, and as KubeSpawner before 7 escaped them."""
+    for user in ("ada", "eve@uni.org", "1st", "Ümlaut " * 9, "a--b"):
+        names = pod_names(user)
+        assert f"jupyter-{slugs.safe_slug(user, max_length=48)}" in names
+        assert f"jupyter-{slugs.escape_slug(user)}" in names
