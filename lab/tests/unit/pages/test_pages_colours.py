@@ -27,11 +27,9 @@ VISIONS: Mapping[str, Sequence[Colour]] = {
 # What stands beside each other in one figure.
 SERIES = {
     "kinds of pods": ("user", "build", "placeholder", "other"),
-    "phases": ("whole", "node", "pull", "containers", "ready"),
+    "phases": ("whole", "hub", "node", "pull", "containers", "ready", "answer"),
     "pulls": ("warm", "cold"),
     "policies": ("p0", "p1", "p2", "p3", "p4", "p5", "bound"),
-    "parts of a wait": ("queue", "node", "behind", "pull", "start"),
-    "where images were": ("nowhere", "full", "elsewhere"),
     "a band": ("whole", "band"),
 }
 # Distances in CIELAB (CIE 1976). Two colours of large areas are told apart from about 2; of small marks, far apart
