@@ -46,7 +46,7 @@ def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     assert workloads[0]["spec"].get("replicas", 1) == 1
     assert not [body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]]
     verbs = {verb for body in rendered for rule in body.get("rules", []) for verb in rule["verbs"]}
-    assert verbs == {"list", "watch"}
+    assert verbs == {"list", "watch", "get"}
 
 
 def count_leaves(value: object) -> int:
