@@ -299,7 +299,9 @@ class Connection(asyncio.Protocol):
 
     def on_message_begin(self) -> None:
         """Begin a request, and its clock."""
-        if not self._left_this_turn or cast("asyncio.Transport", self._transport).is_closing():
+        transport = cast("asyncio.Transport", self._transport)
+        # Who doesn't read one answer gets no other: they would lie in memory.
+        if not self._left_this_turn or transport.is_closing() or transport.get_write_buffer_size() > HEADER_BYTES:
             raise _ExcessError
         self._left_this_turn -= 1
         self._is_receiving = True

@@ -156,6 +156,12 @@ def test_pipelined_requests_are_answered_in_order() -> None:
     assert re.findall(rb"HTTP/1.1 (\d+)", written) == [b"200", b"404", b"200", b"404", b"200"]
 
 
+def test_who_does_not_read_an_answer_gets_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeTransport, "get_write_buffer_size", lambda self: HEADER_BYTES * len(self.written))
+    written = converse(request(PODS[0], closes=False) * 5, admission().review)
+    assert re.findall(rb"HTTP/1.1 (\d+)", written) == [b"200", b"400"]
+
+
 def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, bytes]:
     """GET a page for probes."""
     with bind("127.0.0.1", 0) as bound:
