@@ -10,7 +10,6 @@ import itertools
 import json
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -23,7 +22,8 @@ import yaml
 from roost_core.placement.labels import attract_label, is_own_node_label, pulled_label, scheduler_name
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
-from tests.harness.api import ApiError, Object
+from tests.e2e.storm import Storm
+from tests.harness.api import Object
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.cgroups import memory_bytes
 from tests.harness.fixtures import networked_node, require_binary, require_image
@@ -67,15 +67,6 @@ ON_HOST: dict[str, Any] = {
     "scheduler": {"replicas": 1, "hostNetwork": True, "port": 10260, "extraEnv": [{"name": "A", "value": "b"}]},
     "prePuller": {"method": "noop"},
 }
-RESTRICTED = {
-    "container_security_context": {
-        "allowPrivilegeEscalation": False,
-        "runAsNonRoot": True,
-        "capabilities": {"drop": ["ALL"]},
-        "seccompProfile": {"type": "RuntimeDefault"},
-    },
-    "uid": 1000,
-}
 
 
 class World:
@@ -112,19 +103,14 @@ class World:
         return all(condition(pod, "Ready") == "True" for pod in self.own_pods(namespace).values())
 
     def leaving(self, namespace: str) -> list[str]:
-        """Names of pods that are ending."""
         return [pod["metadata"]["name"] for pod in self.pods(namespace) if pod["metadata"].get("deletionTimestamp")]
 
     def events(self, namespace: str, **fields: str) -> list[Object]:
         selector = ",".join(f"involvedObject.{key}={value}" for key, value in fields.items())
         return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
 
-    def node_object(self) -> Object:
-        return self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
-
     def marks(self, namespace: str) -> set[str]:
-        """What Roost has written on the node."""
-        node = self.node_object()
+        node = self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
         found = {key for key in node["metadata"]["labels"] if is_own_node_label(RELEASE, namespace, key)}
         return found | {taint["key"] for taint in node["spec"].get("taints", ())}
 
@@ -165,22 +151,10 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 @pytest.fixture
-def restricted(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace that takes only pods that ask for no rights."""
-    standard = {f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}
-    yield from namespace_that_tells(world, request, standard)
-
-
-@pytest.fixture
-def unrestricted(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace that takes all pods: those on the host's network are never `restricted`."""
-    yield from namespace_that_tells(world, request, {})
-
-
-def namespace_that_tells(world: World, request: pytest.FixtureRequest, labels: Mapping[str, str]) -> Iterator[str]:
-    """A namespace whose pods' end is told when the test failed: the node takes their logs along."""
+def namespace(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A namespace with the labels that are asked for; when the test failed, its pods' end is told: logs go with it."""
     failed_before = request.session.testsfailed
-    name = world.cluster.create_namespace(labels=labels)
+    name = world.cluster.create_namespace(labels=request.param)
     yield name
     if request.session.testsfailed > failed_before:
         world.cluster.keep_logs = True
@@ -188,15 +162,20 @@ def namespace_that_tells(world: World, request: pytest.FixtureRequest, labels: M
 
 
 def install(world: World, helm: Path, namespace: str, values: Mapping[str, Any]) -> float:
-    """`helm install --wait`; returns how long it took, in seconds."""
     started = time.monotonic()
     world.helm(helm, "install", namespace, values=(values,))
     return time.monotonic() - started
 
 
-def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restricted: str) -> None:
-    namespace, api = restricted, world.cluster.api
-    helm = require_binary("helm")
+# It takes only pods that ask for no rights.
+@pytest.mark.parametrize(
+    "namespace",
+    [{f"pod-security.kubernetes.io/{mode}": "restricted" for mode in ("enforce", "warn")}],
+    ids=["restricted"],
+    indirect=True,
+)
+def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, namespace: str) -> None:
+    api, helm = world.cluster.api, require_binary("helm")
     check_doctor(world, namespace, "--before-install")
     took = install(world, helm, namespace, VALUES)
     check_doctor(world, namespace)
@@ -210,17 +189,20 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restrict
     ada = start_user(world, namespace, "ada")
     report("after the install", world, namespace, took)
 
-    with Load(world, namespace) as load:
-        wait_until(lambda: load.created > 20, SECONDS, "pods to be created")
+    wanted = scheduler_name(RELEASE, namespace, "user")
+    how: dict[str, Any] = {"threads": CREATORS, "pause_seconds": PAUSE_SECONDS}
+    body = user_body(world, namespace, "load")
+    with Storm(
+        world.cluster, namespace, body=body, tried=lambda pod: bool(pod["spec"]["schedulerName"] == wanted), **how
+    ) as load:
         before = set(world.own_pods(namespace))
         started = time.monotonic()
         world.helm(helm, "upgrade", namespace, values=(VALUES, CHANGED))
         took = time.monotonic() - started
         # The API server keeps its connections to pods that leave, and these serve until the last moment.
         wait_until(lambda: not world.leaving(namespace), SECONDS, "the old pods to be gone")
-    assert load.lost == []
-    slowest = max(load.seconds)
-    print(f"{load.created} pods were created during the upgrade, the slowest in {slowest:.2f} s")  # noqa: T201
+    assert load.refused == []
+    print(f"{len(load.pods)} pods were admitted during the upgrade, the slowest in {load.slowest_seconds:.2f} s")  # noqa: T201
     after = set(world.own_pods(namespace))
     restarted = {name for name in before if "placeholder" not in name}
     assert not restarted & after, "each program was to be replaced"
@@ -238,8 +220,10 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, restrict
         api.delete(f"/api/v1/namespaces/{namespace}/pods/jupyter-{user}")
 
 
-def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(world: World, unrestricted: str) -> None:
-    namespace, helm = unrestricted, require_binary("helm3")
+# It takes all pods: those on the host's network are never `restricted`.
+@pytest.mark.parametrize("namespace", [{}], ids=["unrestricted"], indirect=True)
+def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(world: World, namespace: str) -> None:
+    helm = require_binary("helm3")
     took = install(world, helm, namespace, ON_HOST)
     # Helm 3 takes a Deployment for ready that may lack as many pods as it has: see docs/install-helm.md.
     wait_until(lambda: world.all_ready(namespace), SECONDS, "pods to be Ready", explain=lambda: world.why(namespace))
@@ -313,15 +297,15 @@ def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, h
 
 
 def user_body(world: World, namespace: str, name: str) -> Object:
-    return spawned_pod(
-        name, world.cluster.kubeconfig, image=LAB, namespace=namespace, node_selector={"purpose": "user"}, **RESTRICTED
-    )
+    confined = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
+    security = {**confined, "seccompProfile": {"type": "RuntimeDefault"}}
+    traits = {"namespace": namespace, "node_selector": {"purpose": "user"}, "uid": 1000}
+    return spawned_pod(name, world.cluster.kubeconfig, image=LAB, container_security_context=security, **traits)
 
 
 def start_user(world: World, namespace: str, name: str) -> Object:
     """Create a user's pod as KubeSpawner does: Roost places it, and its image is there already."""
-    body = user_body(world, namespace, name)
-    stored = world.cluster.create_pod(body, namespace)
+    stored = world.cluster.create_pod(user_body(world, namespace, name), namespace)
     assert stored["spec"]["schedulerName"] == scheduler_name(RELEASE, namespace, "user")
     required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert pulled_label(RELEASE, namespace, LAB) in json.dumps(required)
@@ -341,7 +325,6 @@ def start_user(world: World, namespace: str, name: str) -> Object:
 
 
 def uninstall(world: World, helm: Path, namespace: str) -> None:
-    """`helm uninstall`: the hook has run, and nothing is left but the users' pods."""
     mine = {pod["metadata"]["name"] for pod in world.pods(namespace)} - set(world.own_pods(namespace))
     started = time.monotonic()
     world.helm(helm, "uninstall", namespace)
@@ -352,60 +335,11 @@ def uninstall(world: World, helm: Path, namespace: str) -> None:
 
     wait_until(lambda: "Completed" in reasons(), SECONDS, "the cleanup's Event", explain=reasons)
     assert world.marks(namespace) == set()
-    keep = frozenset(mine)
-    wait_until(
-        lambda: leftovers(world.cluster.api, namespace, keep) == [],
-        SECONDS,
-        "everything to be gone",
-        explain=lambda: "\n".join(leftovers(world.cluster.api, namespace, keep)),
-    )
 
+    def left() -> str:
+        return "\n".join(leftovers(world.cluster.api, namespace, frozenset(mine)))
 
-class Load:
-    """Users' pods created and deleted without a pause, each of which the webhook must have seen."""
-
-    def __init__(self, world: World, namespace: str) -> None:
-        self._world = world
-        self._namespace = namespace
-        self._ending = threading.Event()
-        self._threads = [threading.Thread(target=self._work, args=(number,), daemon=True) for number in range(CREATORS)]
-        self.seconds: list[float] = []
-        self.lost: list[str] = []
-
-    @property
-    def created(self) -> int:
-        return len(self.seconds)
-
-    def __enter__(self) -> "Load":
-        self._body = user_body(self._world, self._namespace, "load")
-        # Nobody starts them: this is about admission.
-        self._body["spec"]["nodeSelector"] = {"purpose": "nobody"}
-        for thread in self._threads:
-            thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ending.set()
-        for thread in self._threads:
-            thread.join()
-
-    def _work(self, creator: int) -> None:
-        wanted = scheduler_name(RELEASE, self._namespace, "user")
-        for number in itertools.count():
-            if self._ending.wait(PAUSE_SECONDS):
-                return
-            name = f"load-{creator}-{number}"
-            body = {**self._body, "metadata": {**self._body["metadata"], "name": name}}
-            started = time.monotonic()
-            try:
-                stored = self._world.cluster.create_pod(body, self._namespace)
-                self._world.cluster.api.delete(f"/api/v1/namespaces/{self._namespace}/pods/{name}")
-            except (ApiError, OSError) as error:
-                self.lost.append(f"{name}: {error}")
-                continue
-            self.seconds.append(time.monotonic() - started)
-            if stored["spec"]["schedulerName"] != wanted:
-                self.lost.append(f"{name}: keeps {stored['spec']['schedulerName']}")
+    wait_until(lambda: not left(), SECONDS, "everything to be gone", explain=left)
 
 
 def report(when: str, world: World, namespace: str, took_seconds: float) -> None:

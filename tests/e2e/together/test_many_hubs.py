@@ -2,15 +2,13 @@
 
 import contextlib
 import itertools
-import secrets
 import subprocess
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import attract_prefix, pulled_label, pulled_prefix, startup_taint
-from tests.e2e.leftovers import leftovers
+from tests.e2e.pods import IMAGE, SINGLEUSER
 from tests.harness.api import ApiError, Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -20,17 +18,15 @@ from tests.stack import ROOST, Stack
 
 pytestmark = pytest.mark.e2e
 
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 IMAGES = {IMAGE: 1_500_000_000}
 PLACEHOLDERS = 2
 SOON_SECONDS = 120.0
 
 
 def values_for(pool: dict[str, str], **gate: Any) -> dict[str, Any]:
-    name, tag = IMAGE.rsplit(":", 1)
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
     return {
-        "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
+        "singleuser": {**SINGLEUSER, "nodeSelector": pool},
         "imageGate": gate,
         "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": resources, "nodeSelector": pool}],
         "placeholderMover": {"evictionsPerMinute": 2, "markAfterSeconds": 1, "keepMarkSeconds": 5, "flapSeconds": 5},
@@ -38,8 +34,6 @@ def values_for(pool: dict[str, str], **gate: Any) -> dict[str, Any]:
 
 
 class Marks:
-    """What a hub has on a node."""
-
     def __init__(self, cluster: ControlPlane, stack: Stack) -> None:
         self.cluster = cluster
         self.stack = stack
@@ -75,35 +69,17 @@ def cleanup(cluster: ControlPlane, stack: Stack) -> str:
     """`roost cleanup` as an operator runs it; its controllers have ended before."""
     for replica in stack.controllers:
         replica.process.stop()
-    done = subprocess.run(
-        [
-            ROOST,
-            "cleanup",
-            f"--release={stack.release}",
-            f"--namespace={stack.namespace}",
-            f"--kubeconfig={cluster.kubeconfig}",
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    command = [str(ROOST), "cleanup", f"--release={stack.release}", f"--namespace={stack.namespace}"]
+    command.append(f"--kubeconfig={cluster.kubeconfig}")
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
-@pytest.fixture
-def other_namespace(control_plane: ControlPlane) -> Iterator[str]:
-    name = control_plane.create_namespace()
-    yield name
-    control_plane.api.delete(f"/api/v1/namespaces/{name}")
-
-
 def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches_anothers_marks(
-    control_plane: ControlPlane, namespace: str, other_namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
-    assert pod_keeper
-    pool = {"pool": namespace}
+    pool, other_namespace = {"pool": namespace}, control_plane.create_namespace()
     # The same name in two namespaces, two names in one namespace; each gate of another mode.
     stacks = [
         Stack(control_plane, namespace, values_for(pool), controllers=True),
@@ -151,16 +127,10 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             with pytest.raises(ApiError) as refused:
                 api.patch(f"/api/v1/nodes/{nodes[0]}", {"metadata": {"labels": {foreign: None}}})
             assert refused.value.status in (403, 422)
+            name = placeholder_of(control_plane, stack)
+            eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
             with pytest.raises(ApiError) as refused:
-                api.request(
-                    "POST",
-                    f"/api/v1/namespaces/{stack.namespace}/pods/{placeholder_of(control_plane, stack)}/eviction",
-                    {
-                        "apiVersion": "policy/v1",
-                        "kind": "Eviction",
-                        "metadata": {"name": placeholder_of(control_plane, stack)},
-                    },
-                )
+                api.request("POST", f"/api/v1/namespaces/{stack.namespace}/pods/{name}/eviction", eviction)
             assert refused.value.status in (403, 422)
 
         # One leaves: the others' marks stay, also after their next looks.
@@ -180,10 +150,10 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         assert first.on(f"c-{namespace}")["labels"] == set()
         for stack in stacks:
             assert not stack.controllers[0].process.log_lines("failed"), "a write of one clashed with another's"
+    control_plane.api.delete(f"/api/v1/namespaces/{other_namespace}")
 
 
 def placeholder_of(cluster: ControlPlane, stack: Stack) -> str:
-    """A placeholder pod of a hub."""
     selector = f"app.kubernetes.io/component=placeholder,app.kubernetes.io/instance={stack.release}"
 
     def find() -> str:
@@ -191,38 +161,3 @@ def placeholder_of(cluster: ControlPlane, stack: Stack) -> str:
         return str(pods[0]["metadata"]["name"]) if pods else ""
 
     return wait_until(find, SOON_SECONDS, f"a placeholder of {stack.release} in {stack.namespace}")
-
-
-def test_an_uninstall_leaves_nothing_in_any_object_of_the_cluster_also_when_nodes_vanish_meanwhile(
-    control_plane: ControlPlane, fake_nodes: FakeNodes, pod_keeper: PodKeeper
-) -> None:
-    assert pod_keeper
-    namespace = control_plane.create_namespace(f"leaves-{secrets.token_hex(6)}")
-    pool = {"pool": "of-the-test-that-leaves-nothing"}
-    taint = startup_taint("hub", namespace)
-    nodes = [f"leaves-nothing-{letter}" for letter in "abc"]
-    for node in nodes:
-        fake_nodes.create(node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"])
-    stack = Stack(control_plane, namespace, values_for(pool, mode="startupTaint"), controllers=True)
-    with stack:
-        marks = Marks(control_plane, stack)
-        for node in nodes:
-            marks.wait_for_images(node)
-        marks.wait_for_mark(*nodes)
-        fake_nodes.delete(nodes[0])
-        # Its taint, with which an autoscaler made it, is still on.
-        fake_nodes.create("leaves-nothing-late", labels=pool, taints=[f"{taint}:NoSchedule"])
-        # The search finds what is there, wherever it is.
-        found = "\n".join(leftovers(control_plane.api, namespace))
-        for place in ("secrets/", ".metadata.labels", ".spec.taints"):
-            assert place in found
-        cleanup(control_plane, stack)
-        fake_nodes.delete(nodes[1])
-    # `stop` has deleted what was applied; what was made at run time goes with its owners.
-    wait_until(
-        lambda: not leftovers(control_plane.api, namespace),
-        SOON_SECONDS,
-        "nothing to be left",
-        explain=lambda: leftovers(control_plane.api, namespace),
-    )
-    control_plane.api.delete(f"/api/v1/namespaces/{namespace}")
