@@ -8,26 +8,23 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Set
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import MAX_IMAGES, MAX_REFERENCE, Node
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.lease_state import LeaseState
+from roost_core.placement.nodes import Nodes
 from roost_core.scheduler.node_rows import bump
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Mapping, Set
-
-    from roost_core.objects.fields import JSONObject
-    from roost_core.placement.lease_state import LeaseState
-    from roost_core.placement.nodes import Nodes
-
-    # Of a table, one that may be changed: a copy, or the table itself.
-    _ToChange = Callable[[Any], dict[Any, Any]]
+# Of a table, one that may be changed: a copy, or the table itself.
+_ToChange = Callable[[Any], dict[Any, Any]]
 
 _FINISHED: Final = frozenset({"Succeeded", "Failed"})
 _NO_IMAGES: Final[Mapping[str, int]] = MappingProxyType({})

@@ -10,21 +10,19 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
+import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, UnsupportedMediaType
 
-if TYPE_CHECKING:
-    import socket
-    import threading
-
-    from roost_core.http.server import Server
-    from webhook.certificates.tls import ServingCertificate
-    from webhook.review import Answer
+from roost_core.http.server import Server
+from webhook.certificates.tls import ServingCertificate
+from webhook.review import Answer
 
 log = logging.getLogger(__name__)
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
-
-if TYPE_CHECKING:
-    from generator.values.release import Release
+from generator.values.release import Release
 
 _Classes = dict[str, dict[str, object]]
 

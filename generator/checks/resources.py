@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 from generator.checks.terms import default_overrides
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from fractions import Fraction
-
-    from generator.faults import Path
-    from generator.values.merge import Values
-    from generator.values.release import Release
-
+from generator.faults import Path
+from generator.values.merge import Values
+from generator.values.release import Release
 
 _LEAST_MEMORY_BYTES: Final = 2**20
 

@@ -6,18 +6,14 @@ binderhub-service's templates.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Final
 
 from generator.importing.quantities import MEMORY, memory_quantity, spawner_bytes
 from generator.importing.resources import kubernetes_resources
-from generator.importing.source import child
+from generator.importing.result import Draft
+from generator.importing.source import Charts, HubSection, Kind, Path, child
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from generator.importing.result import Draft
-    from generator.importing.source import Charts, HubSection, Kind, Path
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
 # Traits that moved: name today, name under BinderHub before.

@@ -11,9 +11,10 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from generator.faults import Fault, ValuesError
+from generator.importing.hub_files import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml, printable
 from generator.importing.result import ImportResult, free_name, put_at
@@ -26,10 +27,7 @@ from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL, USER_CLASS
 from roost_core.placement.managed_images import puller_groups
 
-if TYPE_CHECKING:
-    from generator.importing.hub_files import HubFiles
-
-    Values = Mapping[str, Any]
+Values = Mapping[str, Any]
 
 # On the hubs' namespaces. A list of names would be in each user's pod, as its terms carry the selector.
 USERS_LABEL: Final = "hub.jupyter.org/users"

@@ -7,12 +7,10 @@ the text `1G` is 7 % smaller than the user it keeps a placeholder for, and two o
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final
+from fractions import Fraction
+from typing import Final
 
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
-
-if TYPE_CHECKING:
-    from fractions import Fraction
 
 # Beyond an exbibyte or a million CPUs nothing is a real size, and Kubernetes' 64-bit quantities overflow soon after.
 _MAX_BYTES: Final = 2**60

@@ -11,12 +11,14 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.plan import NAME as GATE
+from roost.controllers.options import ControllersOptions
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.budget import WRITES_PER_MINUTE, MinuteBudget
@@ -37,10 +39,6 @@ from roost_core.kube.process import return_freed_memory, stop_on_signals, versio
 from roost_core.kube.readiness import Check, ReadyVerdict, check_all
 from roost_core.kube.trust import BundleField, SharedSecret, own_service_account
 from roost_core.release.reader import SettingsError, SettingsFault
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.planner import Planner
-    from roost.controllers.options import ControllersOptions
 
 log = logging.getLogger(__name__)
 

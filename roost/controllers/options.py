@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import click
 
 from roost_core import options
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 # Otherwise there is no webhook, or somebody else makes its certificate.

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import yaml
 
+from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.registry import CONTROLLERS
 from roost_core.release.reader import Document, Reader, SettingsError, SettingsFault, describe, load_document
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost.controllers.contract.planner import Planner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,13 +6,16 @@ chart (`values.yaml`, `values.schema.json`) and into `Rule.keys`; the rule finds
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import orjson
 
 from roost_core.release.classes import Classes
+from roost_core.release.pod_classes import PodClass
+from roost_core.release.settings import ReleaseSettings
 from webhook.bounds import MAX_ANSWER_BYTES
 from webhook.rules import (
     home,
@@ -27,12 +30,6 @@ from webhook.rules import (
     warm,
 )
 from webhook.rules.contract import Reads, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_core.release.pod_classes import PodClass
-    from roost_core.release.settings import ReleaseSettings
 
 # In the order in which they are applied, and in which their terms stand in a pod.
 RULES: Final[tuple[Rule, ...]] = (

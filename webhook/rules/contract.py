@@ -7,19 +7,16 @@ changes none of these; `webhook.patch` implements the changes, and omits what th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from enum import Flag, auto
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from roost_core.objects.pod_body import PodBody
+from roost_core.release.pod_classes import PodClass
+from roost_core.release.settings import ReleaseSettings
+from webhook.facts import Facts
+from webhook.ledger import Ledger
 from webhook.patch import Change
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from roost_core.objects.pod_body import PodBody
-    from roost_core.release.pod_classes import PodClass
-    from roost_core.release.settings import ReleaseSettings
-    from webhook.facts import Facts
-    from webhook.ledger import Ledger
 
 
 class Note(NamedTuple):

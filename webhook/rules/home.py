@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import node_admits
 from roost_core.placement.home_load import choose_homes
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, HOSTNAME_LABEL
 from roost_core.placement.rendezvous import rank_nodes
-from roost_core.release.pod_classes import MatchBy
+from roost_core.release.pod_classes import Home, MatchBy, PodClass
 from roost_core.release.repositories import repository_of
-from webhook.facts import PlacedPod
+from webhook.facts import Facts, PlacedPod
 from webhook.patch import Annotate, DropBinderHubTerms, PreferNode, is_binderhub_sticky_term, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roost_core.objects.fields import JSONObject
-    from roost_core.release.pod_classes import Home, PodClass
-    from webhook.facts import Facts
 
 # From this weight on an author's preferred node term can outvote the repository's first home.
 _OUTVOTING_WEIGHT: Final = 50

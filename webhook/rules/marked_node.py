@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, attract_label
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 # The StatefulSet of the placeholders has the same one.
 _WEIGHT: Final = 100

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import HOSTNAME_LABEL
-from roost_core.release.pod_classes import TIE_BREAK
+from roost_core.release.pod_classes import TIE_BREAK, PodClass
+from roost_core.release.settings import ReleaseSettings
 from webhook.patch import PreferPods
 from webhook.rules.contract import Case, Note, Reads, Rule
 from webhook.rules.scheduler import is_bound_by_roost, own_scheduler_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from roost_core.objects.fields import JSONObject
-    from roost_core.release.pod_classes import PodClass
-    from roost_core.release.settings import ReleaseSettings
-
 
 # The scope of quotas of pods whose affinities name other namespaces.
 ACROSS_NAMESPACES: Final = "CrossNamespacePodAffinity"

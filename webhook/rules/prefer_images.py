@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import HELD, PULLING, pulled_label
 from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
+from roost_core.release.settings import ReleaseSettings
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roost_core.objects.fields import JSONObject
-    from roost_core.release.settings import ReleaseSettings
 
 
 def not_pulling(label: str) -> JSONObject:

@@ -6,13 +6,11 @@ A rule is a function from a `Case` to what should change (`webhook.patch`), or t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def prefer_nodes(case: Case) -> Iterator[PreferNode]:

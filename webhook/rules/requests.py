@@ -6,14 +6,12 @@ LimitRange refuses it for them: it gives requests to pods without any first, or 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Mapping
+from typing import Final
 
 from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 # The scope and the resources of quotas that may refuse pods with requests, and admit them without: a quota of CPU or
 # memory refuses pods without.

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from roost_core.objects.fields import MalformedObjectError, child_list
 from roost_core.objects.node import node_admits, node_covers
 from roost_core.placement.lease_state import LeaseState
+from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
 from roost_core.release.settings import CONTROLLERS
 from webhook.patch import RequireNode, is_required
 from webhook.rules.contract import GATE_TOPIC, Case, Note, Reads, Rule, Verdict
 from webhook.rules.prefer_images import gate_mode, not_pulling, pulled_labels
 from webhook.rules.requests import may_preempt, requests_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from roost_core.placement.nodes import Nodes
 
 _DEGRADED_BECAUSE: Final = {
     "no-holder": "no node that the pod may use holds the image of",

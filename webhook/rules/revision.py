@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from webhook.patch import Annotate
 from webhook.rules.contract import Case, Rule
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 def name_revision(case: Case) -> Iterator[Annotate]:

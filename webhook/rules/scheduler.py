@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from typing import Final
 
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from roost_core.placement.labels import scheduler_name
 from roost_core.placement.lease_state import LeaseState
+from roost_core.release.pod_classes import PodClass
 from roost_core.release.settings import SCHEDULER, ReleaseSettings
 from webhook.patch import SetScheduler
 from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, Verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from roost_core.release.pod_classes import PodClass
 
 _AWAY_BECAUSE: Final = {
     LeaseState.UNKNOWN: "the Lease of Roost's scheduler couldn't be read yet",

@@ -5,13 +5,15 @@ Owns who is in the set and their order; `roost_core.placement.warm_sets` has the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import node_admits
-from roost_core.objects.selectors import node_term_matches, read_node_term
+from roost_core.objects.selectors import NodeRules, node_term_matches, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
+from roost_core.placement.nodes import Nodes
 from roost_core.placement.warm_sets import (
     MAX_HOLDERS,
     MAX_NODES,
@@ -21,20 +23,13 @@ from roost_core.placement.warm_sets import (
     slots_of,
     with_weights,
 )
-from roost_core.release.pod_classes import MAX_WEIGHT
+from roost_core.release.pod_classes import MAX_WEIGHT, PodClass, Warm
+from webhook.facts import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 from webhook.rules.pod_terms import joins_unless_warm, pods_to_join
 from webhook.rules.prefer_images import failing_nodes, gate_label
 from webhook.rules.requests import requests_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roost_core.objects.selectors import NodeRules
-    from roost_core.placement.nodes import Nodes
-    from roost_core.release.pod_classes import PodClass, Warm
-    from webhook.facts import WarmFacts
 
 
 class WarmNeeds(NamedTuple):

@@ -6,7 +6,8 @@ import logging
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 import yaml
 
@@ -21,16 +22,12 @@ from roost_core.kube.readiness import check_all
 from roost_core.release.reader import SettingsError, SettingsFault, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+from roost_lab.recorder.options import RecorderOptions
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.recorder import Recording, RecordingError
 from roost_lab.recorder.recording.settings import RecorderSettings, load_settings
 from roost_lab.recorder.store.database import Store, StoreError, Unavailable
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from roost_lab.recorder.options import RecorderOptions
 
 log = logging.getLogger(__name__)
 

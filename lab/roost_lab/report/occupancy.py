@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 import sqlalchemy as sa
 
@@ -19,9 +19,8 @@ from roost_lab.report.statistics import Edges, busiest, means
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import step_bars, time_figure, without_gaps
 
-if TYPE_CHECKING:
-    # A node or a step's start, and its means by kind; None where pods may be missing.
-    Row = tuple[str | int, Mapping[str, float] | None]
+# A node or a step's start, and its means by kind; None where pods may be missing.
+Row = tuple[str | int, Mapping[str, float] | None]
 
 OTHER: Final = "other"
 # Kind of pod -> its name for people, in the order in which they are stacked.

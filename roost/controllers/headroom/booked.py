@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import Notice
-from roost.controllers.contract.bookings import EARLY_SECONDS, bookings_at
+from roost.controllers.contract.bookings import EARLY_SECONDS, Booking, BookingSettings, bookings_at
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import local_time
-from roost_core.release.events import first_start_after
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from roost.controllers.contract.bookings import Booking, BookingSettings
-    from roost.controllers.contract.snapshot import Snapshot
-    from roost.controllers.headroom.settings import HeadroomSettings
-    from roost_core.release.events import Event
+from roost_core.release.events import Event, first_start_after
 
 # While people come, their placeholders follow so fast.
 FOLLOW_SECONDS: Final = 10.0

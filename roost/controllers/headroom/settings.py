@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from roost.controllers.contract.bookings import BookingSettings
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.release import ReleaseDocument
-    from roost_core.objects.pod import Pod
+from roost.controllers.contract.bookings import BookingSettings
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.objects.pod import Pod
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ requires it. The status of a node that isn't Ready may be out of date, so its im
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost.controllers.contract.actions import (
     Action,
@@ -26,6 +27,7 @@ from roost.controllers.contract.actions import (
 )
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
+from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.closed_or_open import SENTENCES, Opening
 from roost.controllers.image_gate.facts import PodEvidence, find_evidence
 from roost.controllers.image_gate.node import ECHO_SECONDS, judge_node
@@ -33,17 +35,11 @@ from roost.controllers.image_gate.node_labels import describe_opening
 from roost.controllers.image_gate.node_reports import NO_PULLER
 from roost.controllers.image_gate.node_share import NodeMemory, NodeShare, PlanContext
 from roost.controllers.image_gate.pull_fault_texts import find_cause
-from roost.controllers.image_gate.settings import PullerPods, read_gate
+from roost.controllers.image_gate.settings import GateSettings, PullerPods, read_gate
 from roost.controllers.image_gate.waiting import find_since, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
 from roost_core.placement.labels import PULLING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roost.controllers.contract.snapshot import Moment, Snapshot
-    from roost.controllers.image_gate.settings import GateSettings
-    from roost_core.release.image_gate import ManagedImage
+from roost_core.release.image_gate import ManagedImage
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),

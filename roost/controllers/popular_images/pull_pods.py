@@ -9,10 +9,12 @@ pull may take: without a leader, its kubelet ends it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import is_popular_puller
 from roost.controllers.popular_images.settings import PopularSettings, PullMethod
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
 from roost_core.placement.labels import (
     OWN_COMPONENT_LABEL,
@@ -27,10 +29,6 @@ from roost_core.placement.labels import (
     SAFE_TO_EVICT_ANNOTATION,
     popular_pull_name,
 )
-
-if TYPE_CHECKING:
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
 
 JSONObject = dict[str, Any]
 

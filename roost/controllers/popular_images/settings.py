@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from roost.controllers.contract.release import ReleaseDocument
 from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import read_mappings
-
-if TYPE_CHECKING:
-    from roost.controllers.contract.release import ReleaseDocument
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
 MIN_USERS: Final = 2.0

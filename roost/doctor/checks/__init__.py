@@ -6,16 +6,12 @@ are created with dryRun only.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, cast
+from typing import Final, cast
 
-from roost.doctor.contract import Check, CheckOutcome, Finding, unknown
+from roost.doctor.contract import Check, CheckOutcome, Finding, Install, unknown
 from roost_core.kube.client import ApiError, ClusterError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from roost.doctor.contract import Install
 
 # Files that are called otherwise than their check.
 _FILES: Final = {"platform": "clouds", "priorities": "foreign_priorities"}

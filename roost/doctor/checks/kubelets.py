@@ -5,17 +5,14 @@ Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it throu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from roost.doctor.contract import Install, Told, error, unknown, warning
 from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.objects.node import Node
 from roost_core.placement.managed_images import managed_images
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from roost_core.objects.node import Node
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5

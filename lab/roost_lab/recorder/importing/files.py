@@ -14,16 +14,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from gzip import BadGzipFile, GzipFile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 import orjson
 import yaml
 
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
 
-if TYPE_CHECKING:
-    # Its number, counted from 1, and its bytes.
-    _Line = tuple[int, bytes]
+# Its number, counted from 1, and its bytes.
+_Line = tuple[int, bytes]
 
 STDIN: Final = "-"
 # Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must not fill memory.

@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import hub_of
@@ -46,11 +46,10 @@ from roost_lab.recorder.store.records import (
     WaitingRecord,
 )
 
-if TYPE_CHECKING:
-    # (labels, namespace) -> a pod class's name, "" for none.
-    Classify = Callable[[Mapping[str, str], str], str]
-    # A node's labels -> the labels that the image gate sets when the node has all its images.
-    GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
+# (labels, namespace) -> a pod class's name, "" for none.
+Classify = Callable[[Mapping[str, str], str], str]
+# A node's labels -> the labels that the image gate sets when the node has all its images.
+GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
 
 
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")

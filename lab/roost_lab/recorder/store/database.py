@@ -14,21 +14,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import Any, Final, Self
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
+from sqlalchemy.sql.elements import KeyedColumnElement
 
 from roost_lab.recorder.store import schema, start_rows
 from roost_lab.recorder.store.records import DecisionKind, Merge, NodeRecord, PodRecord, PodSource, Record, StoredState
 from roost_lab.recorder.store.views import make_views
 
-if TYPE_CHECKING:
-    from sqlalchemy.sql.base import ReadOnlyColumnCollection
-    from sqlalchemy.sql.elements import KeyedColumnElement
-
-    _Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
+_Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
 
 MIGRATIONS: Final = Path(__file__).parent / "migrations"
 SQLITE: Final = "sqlite"

@@ -7,16 +7,14 @@ names a label of theirs, whatever it is called.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import Requirement, Taint, read_label_selector, read_node_term
 from roost_core.placement.labels import HOSTNAME_LABEL, KARPENTER_POOL_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
-
-if TYPE_CHECKING:
-    from roost_lab.simulator.setup.policy import Policy
+from roost_lab.simulator.setup.policy import Policy
 
 _ENDLESS_BYTES: Final = 10**15
 
