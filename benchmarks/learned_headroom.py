@@ -86,7 +86,7 @@ def _arms(home: Path, quantiles: Sequence[float], most: int, *, with_warm: bool)
     bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": warm} if with_warm else {})}
     for name, base in bases.items():
         for quantile in (None, *quantiles):
-            learn = {"quantile": quantile, "min": 0, "max": most, "bootSeconds": 300, "timeZone": "UTC"}
+            learn = {"quantile": quantile, "min": 0, "max": most, "timeZone": "UTC"}
             entry: dict[str, Any] = {
                 "name": "default",
                 "replicas": FIXED,

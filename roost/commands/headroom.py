@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from fractions import Fraction
+from typing import Any, Final
 
 import click
 
@@ -16,7 +17,8 @@ from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
+from roost_core.placement.headroom_forecast import forecast_need, learned_replicas, look_ahead, threshold_of
+from roost_core.placement.headroom_history import History
 from roost_core.placement.headroom_windows import (
     ReplicaChange,
     Window,
@@ -31,17 +33,14 @@ from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
 
-if TYPE_CHECKING:
-    from fractions import Fraction
-
-    from roost_core.placement.headroom_history import History
-
-    # What a node has for placeholders: cores, bytes; None where it wasn't said.
-    _Node = Mapping[str, Fraction | None]
+# What a node has for placeholders: cores, bytes; None where it wasn't said.
+_Node = Mapping[str, Fraction | None]
 
 DAY_SECONDS: Final = 86_400
 # kubelet's default maxPods.
 MAX_PODS: Final = 110
+# Learned numbers may differ each minute: the greatest is told, of each third one.
+STEP_SECONDS: Final = 900
 # In place of a window's name, which has no space.
 LEARNED: Final = "as learned"
 
@@ -74,27 +73,37 @@ def _learned_changes(
 ) -> Iterator[ReplicaChange]:
     """Yield each change of the number that the controllers would keep if nothing more were learned."""
     learn = placeholder_set["learn"]
-    experience = experience_of(history, learn["timeZone"])
+    threshold = threshold_of(history, learn["quantile"])
     moment, before = begin, None
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
-        forecast = forecast_need(experience, moment, learn["bootSeconds"], learn["quantile"])
-        replicas = learned_replicas(period, forecast, learn["min"], learn["max"])
-        by_windows = forecast is None or (period.windows and replicas == period.replicas)
+        until = min((moment // STEP_SECONDS + 1) * STEP_SECONDS, period.until or end)
+        seats = None
+        for minute in range(int(moment // 60), int(-(-until // 60)), 3):
+            if (outlook := look_ahead(history, minute, learn["timeZone"])) is not None:
+                seats = max(seats or 0, forecast_need(outlook, None, threshold, learn["quantile"]).worth)
+        replicas = learned_replicas(period, seats, learn["min"], learn["max"])
+        by_windows = seats is None or (period.windows and replicas == period.replicas)
         names = period.windows if by_windows else (LEARNED,)
         if before != (before := (replicas, names)):
             yield ReplicaChange(moment, replicas, names)
-        moment = min(each for each in (period.until, next_change(moment, learn["bootSeconds"])) if each is not None)
+        moment = until
 
 
 def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     """What the forecast rests on."""
     zone = placeholder_set["learn"]["timeZone"]
-    seen = sum(each is not None for each in history.growth)
-    if not seen:
+    if not history.levels:
         return f"{placeholder_set['name']}: nothing is learned yet\n"
-    first, last = (local_time(hour * 3600.0, zone) for hour in (history.first_hour, history.end_hour))
-    return f"{placeholder_set['name']}: learned from {seen} hours, {first} to {last}\n"
+    first, last = (local_time(minute * 60.0, zone) for minute in (history.first, history.end))
+    text = f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first} to {last}\n"
+    if not history.node_hours:
+        return text
+    hours, share = (
+        f"{_number(history.kept_hours)} of {_number(history.node_hours)}",
+        f"{100 * history.cost_share:.1f} %",
+    )
+    return f"{text}  node-hours of the last week that only placeholders kept: {hours}, {share}\n"
 
 
 def _lines(

@@ -45,7 +45,7 @@ def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, A
         (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))
         for begin, end, cpu, memory in _launches(launches)
     ]
-    return {str(entry["name"]): history_of(sessions, entry["learn"]["bootSeconds"])}
+    return {str(entry["name"]): history_of(sessions)}
 
 
 def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:
@@ -69,18 +69,13 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
         )
     histories = {}
     for entry in learning:
-        name, boot_seconds = str(entry["name"]), entry["learn"]["bootSeconds"]
+        name = str(entry["name"])
         if name not in data:
             continue
         try:
             histories[name] = read_history(str(data[name]))
         except HistoryError as error:
             raise UsageError(f"--history: {path}: data.{name}: {error}") from None
-        if histories[name].boot_seconds != boot_seconds:
-            raise UsageError(
-                f"--history: {path}: data.{name}: found growth within {histories[name].boot_seconds} s, expected"
-                f" learn.bootSeconds of the values, {boot_seconds} s"
-            )
     return histories
 
 

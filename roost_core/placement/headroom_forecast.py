@@ -1,124 +1,152 @@
-"""Forecast how much room users will need within a node's boot time, from the same hours of earlier weeks.
+"""Forecast how many more users will come while a node boots, from the same minutes of earlier days.
 
-What is usual for an hour is the mean growth of that hour of the week and, with less weight, of that hour of any day;
-older weeks count less. How far the truth is from what is usual is learned, too: each hour of the last four weeks is
-compared with what was usual before it. The forecast is what is usual plus the distance within which the wanted share of
-those hours stayed. A steady rise, which leaves what is usual behind, makes that distance larger.
+Each earlier day says how many more came there at that minute within the time that a node takes. Two questions are
+asked of the days. *Waves*: how many of them needed so many seats at this very minute, less those of today's wave who
+have come; days of the same weekday count most. *Steady need*: how many did so in both the hour before and the hour
+after; where users come one by one, no minute is like another. A seat is likely to be needed if the share of days that
+needed it is above a threshold. The threshold is calibrated: each minute is compared with what came of it, so that the
+wanted share of the minutes had enough.
 Pure: times are Unix time and are passed in.
-Source of the distance: split conformal prediction (Vovk, Gammerman and Shafer, 2005), scaled as counts spread.
+Source of the calibration: adaptive conformal inference (Gibbs and Candès, 2021).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
-from math import ceil, sqrt
+from collections.abc import Iterator, Sequence
+from math import ceil
 from typing import Final, NamedTuple
 
-from roost_core.placement.headroom_history import HOUR_SECONDS, KEPT_WEEKS, MOST_GROWTH, WEEK_HOURS, History
+from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, History
 from roost_core.placement.headroom_windows import Period, utc_offset_seconds
 
-# What a week counts by the week after it.
+# Seats that were needed, and what that counts; the most seats first.
+Needs = Sequence[tuple[float, float]]
+
+# With fewer days, nothing is forecast.
+LEAST_DAYS: Final = 2
+# What a week counts by the week after it; and by a day of the same weekday, what other working days count on a working
+# day (or weekend days on one), and other days: for waves, and for steady need.
 WEEKLY_WEIGHT: Final = 0.8
-# What the same hour of any day counts by the same hour of a week ago.
-DAILY_WEIGHT: Final = 0.5
-# Hours that are compared with what was usual; with fewer than a day of them, nothing is forecast.
-COMPARED_HOURS: Final = 4 * WEEK_HOURS
-LEAST_COMPARED: Final = 24
-_DAY_HOURS: Final = 24
-_WEEK_DAYS: Final = 7
+_WAVE_WEIGHTS, _STEADY_WEIGHTS = (1.0, 0.1, 0.02), (1.0, 0.5, 0.1)
+# So long before a minute, a wave may have begun that is still to come in part, or comes late.
+WAVE_MINUTES: Final = 5
+# Of who came more or fewer than on an earlier day, so many are missing from, or added to, those still to come. Between
+# 1 (a class, of which everybody comes once) and 0 (passers-by, who know nothing of each other).
+WAVE_SHARE: Final = 0.5
+# Seats that would need a node of their own must be likelier than those that fit on users' nodes, by the share of
+# minutes that may lack seats: of waves, of steady need, and of its first seat, without which everybody waits.
+PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.5
+# After each minute that counts, the threshold moves by so much of the difference.
+STEP: Final = 0.005
+_STEADY_MINUTES: Final = range(6, 61, 6)
+
+
+class Outlook(NamedTuple):
+    """What earlier days say of one minute."""
+
+    # Each day's weight; the most who came from then on within the time ahead; the same since the wave's beginning.
+    days: Sequence[tuple[float, int, int]]
+    # What was needed in the hours before and after.
+    before: Needs
+    after: Needs
+
+    def steady(self, share: float) -> float:
+        """What this share of days needed in both the hour before and the hour after."""
+        return min(_needed_by(self.before, share), _needed_by(self.after, share))
 
 
 class Forecast(NamedTuple):
-    """The room that one hour needs, and what that rests on."""
+    """The seats that a minute needs."""
 
-    placeholders: int
-    # The mean growth of such an hour.
-    usual: float
-
-
-class Experience(NamedTuple):
-    """A history, prepared for forecasts in one time zone."""
-
-    # Local hour -> growth; local hours are those since 1970 on the zone's clocks.
-    growth: Mapping[int, int]
-    # Distances from what was usual, in units of its square root, the least first.
-    distances: Sequence[float]
-    zone: str
+    # As many as are likely to be needed: worth having where they cost nothing.
+    likely: int
+    # As many as are worth a node that only they keep.
+    worth: int
+    # As many of these as are needed beside a wave.
+    steady: int
 
 
-@lru_cache(maxsize=16)
-def experience_of(history: History, time_zone: str) -> Experience:
-    """Prepare a history. time_zone: a name of the IANA database; "the same hour" is one of its clocks."""
-    growth = {_local_hour(hour, time_zone): each for hour, each in history.seen().items()}
-    end = max(growth, default=0) + 1
-    distances = [
-        (growth[hour] - usual) / sqrt(usual + 1)
-        for hour in range(end - COMPARED_HOURS, end)
-        if hour in growth and (usual := _usual(growth, hour)) is not None
-    ]
-    return Experience(growth, sorted(distances), time_zone)
+def look_ahead(history: History, minute: int, time_zone: str) -> Outlook | None:
+    """Return what earlier days say of a minute; None with too few of them.
 
-
-def forecast_hour(experience: Experience, moment: float, quantile: float) -> Forecast | None:
-    """Forecast the hour of a time; None with too little history.
-
-    quantile: above 0 and below 1; the share of hours in which that many placeholders should be enough.
+    time_zone: a name of the IANA database; "the same minute" is one of its clocks.
     """
-    hour = _local_hour(int(moment // HOUR_SECONDS), experience.zone)
-    usual = _usual(experience.growth, hour)
-    compared = len(experience.distances)
-    if usual is None or compared < LEAST_COMPARED:
-        return None
-    # Of n distances and the coming one, each place in their order is equally probable.
-    distance = experience.distances[min(compared, ceil(quantile * (compared + 1))) - 1]
-    return Forecast(placeholders=min(MOST_GROWTH, max(0, ceil(usual + distance * sqrt(usual + 1) - 1e-9))), usual=usual)
+    ahead = history.ahead_minutes
+    days: list[tuple[float, int, int]] = []
+    near: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    seen = 0
+    for at, recent, alike in _earlier(history, minute, time_zone):
+        still, since = history.growth(at, ahead), history.growth(at - WAVE_MINUTES, ahead + WAVE_MINUTES)
+        seen += still is not None
+        if still is not None and since is not None:
+            days.append((recent * _WAVE_WEIGHTS[alike], still, since))
+        for needs, sign in zip(near, (-1, 1), strict=True):
+            grown = (history.growth(at + sign * step, ahead) for step in _STEADY_MINUTES)
+            needs.extend((each, recent * _STEADY_WEIGHTS[alike]) for each in grown if each is not None)
+    return None if seen < LEAST_DAYS else Outlook(days, *(sorted(needs, reverse=True) for needs in near))
 
 
-def forecast_need(experience: Experience, moment: float, boot_seconds: int, quantile: float) -> Forecast | None:
-    """Forecast the placeholders to have at a time: those that hour needs, and those needed a boot time later.
+def forecast_need(
+    outlook: Outlook, came: float | None, threshold: float, quantile: float, strictness: float = 1.0
+) -> Forecast:
+    """Forecast the seats to have now.
 
-    Placeholders that are missing need a node as well, so they are requested a boot time early.
+    came: who came since the wave's beginning; None: as on each day. quantile: above 0 and below 1; the share of minutes
+    in which the likely seats should be enough. strictness: 1, or how much likelier a seat must be to be worth a node.
     """
-    forecasts = [forecast_hour(experience, at, quantile) for at in (moment, moment + boot_seconds)]
-    return max((each for each in forecasts if each is not None), key=lambda each: each.placeholders, default=None)
+    waves = sorted(
+        (
+            (still if came is None else still + WAVE_SHARE * (since - came - still), weight)
+            for weight, still, since in outlook.days
+        ),
+        reverse=True,
+    )
+    # Below 0: all days together had too little, so there's some more.
+    likely = max(_needed_by(waves, threshold), outlook.steady(threshold)) * (1 + max(0.0, -threshold))
+    rare, worth = (1 - quantile) * strictness, 0.0
+    if rare < 1 / PAID_FIRST:
+        steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
+        worth = max(_needed_by(waves, PAID_WAVE * rare), steady)
+    beside = outlook.steady(max(threshold, PAID_STEADY * (1 - quantile)))
+    return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, beside)))
 
 
-def learned_replicas(period: Period, forecast: Forecast | None, least: int, most: int) -> int:
+def threshold_of(history: History, quantile: float) -> float:
+    """From which share of days on a seat is likely to be needed."""
+    return 1 - quantile if history.threshold is None else history.threshold
+
+
+def calibrated(threshold: float, quantile: float, *, was_enough: bool) -> float:
+    """Return the threshold after one more minute in which seats were forecast or needed."""
+    return min(0.9, max(-1.0, threshold + STEP * ((1 - quantile) - (not was_enough))))
+
+
+def learned_replicas(period: Period, seats: int | None, least: int, most: int) -> int:
     """Return a set's number: the forecast within its bounds, but no less than active windows; without one, theirs."""
-    if forecast is None:
+    if seats is None:
         return period.replicas
-    number = max(least, min(most, forecast.placeholders))
-    return max(number, period.replicas) if period.windows else number
+    return max(least, min(most, seats), period.replicas if period.windows else 0)
 
 
-def next_change(moment: float, boot_seconds: int) -> float:
-    """Return when `forecast_need` may differ at the earliest: at a full hour, or a boot time before one."""
-    earlies = (0, boot_seconds % HOUR_SECONDS)
-    return min(((moment + early) // HOUR_SECONDS + 1) * HOUR_SECONDS - early for early in earlies)
+def _earlier(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, int]]:
+    """Yield that minute of earlier days, what recency counts, and 0 for the same weekday, 1 for a like day, else 2."""
+    offset = utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+    # 1970 began on a Thursday.
+    weekday = ((minute + offset) // DAY_MINUTES + 3) % 7
+    for back in range(1, KEPT_DAYS + 1):
+        at = minute - back * DAY_MINUTES
+        if at + DAY_MINUTES < history.first:
+            return
+        at += offset - utc_offset_seconds(at * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+        is_alike = ((weekday - back) % 7 >= 5) == (weekday >= 5)
+        yield at, WEEKLY_WEIGHT ** (back / 7), 0 if back % 7 == 0 else 1 if is_alike else 2
 
 
-def _usual(growth: Mapping[int, int], hour: int) -> float | None:
-    """Return the mean growth of such hours before this one."""
-    daily = daily_weight = weekly = weekly_weight = 0.0
-    for day in range(1, KEPT_WEEKS * _WEEK_DAYS + 1):
-        each = growth.get(hour - day * _DAY_HOURS)
-        if each is None:
-            continue
-        weight = _DAY_WEIGHTS[day]
-        daily += weight * each
-        daily_weight += weight
-        if day % _WEEK_DAYS == 0:
-            weekly += weight * each
-            weekly_weight += weight
-    if not daily_weight:
-        return None
-    return (weekly + DAILY_WEIGHT * daily / daily_weight) / (weekly_weight + DAILY_WEIGHT)
-
-
-_DAY_WEIGHTS: Final = tuple(WEEKLY_WEIGHT ** (day / _WEEK_DAYS) for day in range(KEPT_WEEKS * _WEEK_DAYS + 1))
-
-
-def _local_hour(hour: int, time_zone: str) -> int:
-    moment = hour * HOUR_SECONDS
-    return (moment + utc_offset_seconds(moment, time_zone)) // HOUR_SECONDS
+def _needed_by(needs: Needs, share: float) -> float:
+    """Return the most seats that at least this share needed."""
+    left = min(share, 0.99) * sum(weight for _, weight in needs)
+    for need, weight in needs:
+        left -= weight
+        if left <= 1e-9:
+            return max(0.0, need)
+    return 0.0

@@ -1,33 +1,36 @@
-"""Keep how fast a pool's users grew in number, hour by hour, for the last weeks.
+"""Keep how many users a pool had, minute by minute, for the last weeks, and what was learned of its nodes.
 
-The growth of an hour is the most by which the number of users rose within a node's boot time, from any minute of that
-hour on: arrivals less departures, in placeholders' sizes. With so much room free, everybody who came in that hour would
-have started at once while the autoscaler booted the next node.
-Pure: times are Unix time and are passed in.
+Pure: times are Unix time and are passed in. Minutes are whole ones since 1970.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import zlib
+from array import array
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from math import ceil
-from typing import Final, NamedTuple
+from typing import Final
 
-HOUR_SECONDS: Final = 3600
-WEEK_HOURS: Final = 168
-KEPT_WEEKS: Final = 8
-KEPT_HOURS: Final = KEPT_WEEKS * WEEK_HOURS
-# Between two samples of the number of users; after a longer pause, what happened meanwhile is unknown.
-SAMPLE_SECONDS: Final = 60.0
-PAUSE_SECONDS: Final = 300.0
-# An hour of which less was seen says too little.
-SEEN_SECONDS: Final = 1800.0
-MOST_GROWTH: Final = 100_000
-# Of whole hours since 1970: far beyond any clock.
-_MOST_HOUR: Final = 10_000_000
-_VERSION: Final = 1
-_KEYS: Final = frozenset({"version", "bootSeconds", "firstHour", "growth"})
+MINUTE_SECONDS: Final = 60
+DAY_MINUTES: Final = 1440
+KEPT_DAYS: Final = 56
+KEPT_MINUTES: Final = KEPT_DAYS * DAY_MINUTES
+# After a longer pause, what happened meanwhile is unknown.
+PAUSE_MINUTES: Final = 5
+MOST_USERS: Final = 100_000
+# Of a stored history: all sets' are in one ConfigMap, which may have a mebibyte.
+MOST_TEXT: Final = 90_000
+# The last nodes whose boots are kept; with fewer than the least, a boot is guessed. All but the longest fifth count,
+# and time to spare for the autoscaler and for images.
+KEPT_BOOTS, LEAST_BOOTS, GUESSED_BOOT_SECONDS, MOST_BOOT_SECONDS = 20, 3, 240, 3600
+BOOT_SHARE, SPARE_SECONDS = 0.8, 120
+UNSEEN: Final = -1
+# The second is far beyond any clock.
+_VERSION, _MOST_MINUTE = 2, 10**9
 
 
 class HistoryError(ValueError):
@@ -36,122 +39,107 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The growth of each hour, the last eight weeks at most."""
+    """How many users there were, in placeholders' sizes, each minute of the last eight weeks at most."""
 
-    boot_seconds: int
-    # Whole hours since 1970, of the first entry.
-    first_hour: int = 0
-    # None: not seen.
-    growth: tuple[int | None, ...] = ()
+    # The minute of the first level.
+    first: int = 0
+    # UNSEEN where nobody looked. Not changed: a longer history is another one.
+    levels: array[int] = field(default_factory=lambda: array("i"))
+    # From which share of days on a seat is likely to be needed, as calibrated; None: not yet.
+    threshold: float | None = None
+    # Seconds from the first pod that waited until the node was there, of the last nodes.
+    boots: tuple[int, ...] = ()
+    # Node-hours of the last week that only placeholders kept, and all.
+    kept_hours: float = 0.0
+    node_hours: float = 0.0
 
     @property
-    def end_hour(self) -> int:
-        """The hour after the last entry."""
-        return self.first_hour + len(self.growth)
+    def end(self) -> int:
+        """The minute after the last level."""
+        return self.first + len(self.levels)
 
-    def at(self, hour: int) -> int | None:
-        """Return the growth of an hour; None: not seen."""
-        index = hour - self.first_hour
-        return self.growth[index] if 0 <= index < len(self.growth) else None
+    @property
+    def seen_minutes(self) -> int:
+        """How many minutes were seen."""
+        return len(self.levels) - self.levels.count(UNSEEN)
 
-    def seen(self) -> dict[int, int]:
-        """The growth of each hour that was seen."""
-        return {self.first_hour + index: growth for index, growth in enumerate(self.growth) if growth is not None}
+    @property
+    def ahead_minutes(self) -> int:
+        """How far to look ahead: as long as most nodes took, and some time to spare."""
+        boots = sorted(self.boots)
+        boot = boots[ceil(BOOT_SHARE * len(boots)) - 1] if len(boots) >= LEAST_BOOTS else GUESSED_BOOT_SECONDS
+        return ceil((boot + SPARE_SECONDS) / MINUTE_SECONDS)
 
-    def with_hours(self, hours: Mapping[int, int]) -> History:
-        """Return the history with these hours too; an hour that it has stays, and hours that are too old go."""
-        known = {**hours, **self.seen()}
-        if not known:
+    @property
+    def cost_share(self) -> float:
+        """Of the node-hours of the last week, those that only placeholders kept."""
+        return self.kept_hours / self.node_hours if self.node_hours else 0.0
+
+    def at(self, minute: int) -> int:
+        """Return the level of a minute; UNSEEN where nobody looked."""
+        index = minute - self.first
+        return self.levels[index] if 0 <= index < len(self.levels) else UNSEEN
+
+    def growth(self, minute: int, ahead: int) -> int | None:
+        """By how many users the level rose at most within so many minutes; None: nobody looked."""
+        if (level := self.at(minute)) == UNSEEN:
+            return None
+        index = minute - self.first
+        return max(self.levels[index : index + ahead + 1]) - level
+
+    def with_level(self, minute: int, level: float) -> History:
+        """Return the history with the level of a minute after its last; over a short pause, the last one stayed."""
+        users, gap = min(MOST_USERS, max(0, round(level))), minute - self.end
+        if not self.levels or not -DAY_MINUTES <= gap <= KEPT_MINUTES:
+            # The first one, or nothing of before can be told from what is to come, as after a clock was set.
+            return replace(self, first=minute, levels=array("i", [users]))
+        if gap < 0:
             return self
-        end = max(known) + 1
-        first = max(min(known), end - KEPT_HOURS)
-        return replace(self, first_hour=first, growth=tuple(known.get(hour) for hour in range(first, end)))
+        between = [self.levels[-1] if gap <= PAUSE_MINUTES else UNSEEN] * gap
+        levels = self.levels + array("i", [*between, users])
+        # Whole days go at once.
+        drop = max(0, (len(levels) - KEPT_MINUTES) // DAY_MINUTES * DAY_MINUTES)
+        return replace(self, first=self.first + drop, levels=levels[drop:])
 
     def as_text(self) -> str:
-        """As `read_history` reads it."""
+        """As `read_history` reads it; the oldest days are left out of a text that is too long."""
+        packed, kept = "", len(self.levels)
+        while kept and (not packed or len(packed) > MOST_TEXT):
+            kept = kept if not packed else kept * 3 // 4
+            changes = array("i", (after - before for before, after in pairwise([0, *self.levels[-kept:]])))
+            packed = b64encode(zlib.compress(changes.tobytes(), 9)).decode("ascii")
         body = {
             "version": _VERSION,
-            "bootSeconds": self.boot_seconds,
-            "firstHour": self.first_hour,
-            "growth": self.growth,
+            "threshold": self.threshold,
+            "bootSeconds": self.boots,
+            "nodeHours": [self.kept_hours, self.node_hours],
+            "first": self.end - kept,
+            "levels": packed,
         }
         return json.dumps(body, separators=(",", ":"))
 
 
-def read_history(text: str) -> History:
-    """Read a history. Raises HistoryError for anything else, saying what was found and what is expected."""
+def read_history(text: str, now: int = _MOST_MINUTE) -> History:
+    """Read a history up to the present. Raises HistoryError for anything else, saying what was found and expected."""
     try:
         body = json.loads(text)
-    except (ValueError, RecursionError):
-        raise HistoryError("found invalid JSON, expected an object") from None
-    if not isinstance(body, dict) or body.keys() != _KEYS or body["version"] != _VERSION:
-        raise HistoryError(f"expected an object of version {_VERSION} with the keys {', '.join(sorted(_KEYS))}")
-    boot_seconds, first_hour, growth = body["bootSeconds"], body["firstHour"], body["growth"]
-    if not _is_whole(boot_seconds, 1, 24 * HOUR_SECONDS) or not _is_whole(first_hour, 0, _MOST_HOUR):
-        raise HistoryError("expected bootSeconds from 1 to 86400, and firstHour in whole hours since 1970")
-    if not isinstance(growth, list) or not all(each is None or _is_whole(each, 0, MOST_GROWTH) for each in growth):
-        raise HistoryError(f"growth: expected a list of whole numbers from 0 to {MOST_GROWTH}, or null")
-    return History(boot_seconds, first_hour + max(0, len(growth) - KEPT_HOURS), tuple(growth[-KEPT_HOURS:]))
-
-
-def _is_whole(value: object, least: int, most: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
-
-
-class Sample(NamedTuple):
-    """How many placeholders' sizes users took at one time."""
-
-    at: float
-    level: float
-
-
-class _Hour(NamedTuple):
-    """An hour that isn't over yet, or was less than a boot time ago."""
-
-    growth: float = 0.0
-    seen_seconds: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Meter:
-    """Measures growth, sample by sample."""
-
-    boot_seconds: int
-    # Of the last boot time, oldest first.
-    samples: tuple[Sample, ...] = ()
-    hours: Mapping[int, _Hour] = field(default_factory=dict)
-
-    def is_due(self, now: float) -> bool:
-        """Whether to take a sample."""
-        return not self.samples or not 0 <= now - self.samples[-1].at < SAMPLE_SECONDS
-
-    def take(self, sample: Sample) -> tuple[Meter, dict[int, int]]:
-        """Return the meter after one more sample, and the growth of the hours that it completes.
-
-        After a pause, or when the clock goes back, it begins anew; hours of which enough was seen still complete.
-        """
-        hours = dict(self.hours)
-        last = self.samples[-1] if self.samples else None
-        is_gap = last is None or not 0 < sample.at - last.at <= PAUSE_SECONDS
-        earlier = () if is_gap else self.samples
-        if last is not None and not is_gap:
-            hour = int(last.at // HOUR_SECONDS)
-            before = hours.get(hour, _Hour())
-            hours[hour] = before._replace(seen_seconds=before.seen_seconds + sample.at - last.at)
-        samples = (*(each for each in earlier if sample.at - each.at <= self.boot_seconds), sample)
-        for each in samples:
-            hour = int(each.at // HOUR_SECONDS)
-            before = hours.get(hour, _Hour())
-            if sample.level - each.level > before.growth:
-                hours[hour] = before._replace(growth=sample.level - each.level)
-        over = [hour for hour in hours if (hour + 1) * HOUR_SECONDS + self.boot_seconds <= sample.at]
-        complete = {
-            hour: min(MOST_GROWTH, ceil(hours[hour].growth - 1e-9))
-            for hour in over
-            if hours[hour].seen_seconds >= SEEN_SECONDS
-        }
-        kept = {hour: each for hour, each in hours.items() if hour not in complete and hour not in over}
-        return Meter(self.boot_seconds, samples, kept), complete
+        # No text makes more of itself than what is kept.
+        packed = zlib.decompressobj().decompress(b64decode(body["levels"]), 4 * (KEPT_MINUTES + DAY_MINUTES))
+        levels = array("i", accumulate(array("i", packed))) if packed else array("i")
+        threshold, (kept, total) = body["threshold"], map(float, body["nodeHours"])
+        threshold, boots = None if threshold is None else float(threshold), tuple(map(int, body["bootSeconds"]))
+        history = History(int(body["first"]), levels, threshold, boots[-KEPT_BOOTS:], kept, total)
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
+        raise HistoryError(f"found {text[:30]!r}, expected a history as the controllers write it: {error}") from None
+    is_sound = (
+        0 <= history.first <= history.end <= now + DAY_MINUTES
+        and UNSEEN <= min(levels, default=0) <= max(levels, default=0) <= MOST_USERS
+        and 0 <= min(boots, default=0) <= max(boots, default=0) <= MOST_BOOT_SECONDS
+        and 0 <= kept <= total < _MOST_MINUTE
+    )
+    if not is_sound or body.get("version") != _VERSION or not -1 <= (threshold or 0) <= 1:
+        raise HistoryError(f"found {text[:30]!r} of days to come or out of range, expected version {_VERSION}")
+    return history
 
 
 def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, placeholder_memory: float) -> float:
@@ -162,20 +150,16 @@ def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, plac
     return max(shares, default=1.0)
 
 
-def history_of(sessions: Iterable[tuple[float, float, float]], boot_seconds: int) -> History:
-    """Make a history of past sessions: (begin, end, size in placeholders); hours from the first begin to the last."""
+def history_of(sessions: Iterable[tuple[float, float, float]]) -> History:
+    """Make a history of past sessions: (begin, end, size in placeholders); from the first begin to the last."""
     changes = sorted(change for begin, end, size in sessions if end > begin for change in ((begin, size), (end, -size)))
-    history, meter = History(boot_seconds), Meter(boot_seconds)
     if not changes:
-        return history
-    last_begin = max(at for at, size in changes if size > 0)
-    moment = changes[0][0] // SAMPLE_SECONDS * SAMPLE_SECONDS
-    level, index, grown = 0.0, 0, {}
-    while moment <= last_begin + boot_seconds:
-        while index < len(changes) and changes[index][0] <= moment:
-            level += changes[index][1]
-            index += 1
-        meter, complete = meter.take(Sample(moment, level))
-        grown.update(complete)
-        moment += SAMPLE_SECONDS
-    return history.with_hours(grown)
+        return History()
+    end = ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS) + 1
+    first = max(ceil(changes[0][0] / MINUTE_SECONDS), end - KEPT_MINUTES)
+    steps = [0.0] * (end - first)
+    for at, size in changes:
+        index = max(0, ceil(at / MINUTE_SECONDS) - first)
+        if index < len(steps):
+            steps[index] += size
+    return History(first, array("i", (min(MOST_USERS, max(0, round(level))) for level in accumulate(steps))))

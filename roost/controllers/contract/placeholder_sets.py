@@ -13,21 +13,19 @@ from roost_core.release.reader import Reader
 from roost_core.release.settings import ReleaseSettings
 from roost_core.release.windows import parse_windows, read_time_zone
 
-_LEARN_KEYS: Final = ("quantile", "min", "max", "bootSeconds", "timeZone")
-# As with hours of growth: a longer boot would be no boot.
-_MOST_BOOT_SECONDS: Final = 3600
+_LEARN_KEYS: Final = ("quantile", "min", "max", "costPercent", "timeZone")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnSettings:
     """`placeholders[].learn`."""
 
-    # The share of hours in which the placeholders should be enough, above 0 and below 1.
+    # The share of minutes in which the placeholders should be enough, above 0 and below 1.
     quantile: float
     min: int
     max: int
-    # From the request of a node until users start there.
-    boot_seconds: int
+    # Of the node-hours of the set's nodes, how many only placeholders may keep; 5 if left out.
+    cost_percent: int
     # A name of the IANA database.
     time_zone: str
 
@@ -98,5 +96,5 @@ def _read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
     high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
-    boot_seconds = read.whole(body.get("bootSeconds"), f"{key}.bootSeconds", 60, _MOST_BOOT_SECONDS)
-    return LearnSettings(quantile=float(quantile), min=low, max=high, boot_seconds=boot_seconds, time_zone=zone)
+    cost = read.whole(body.get("costPercent", 5), f"{key}.costPercent", 0, 100)
+    return LearnSettings(quantile=float(quantile), min=low, max=high, cost_percent=cost, time_zone=zone)

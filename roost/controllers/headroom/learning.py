@@ -1,4 +1,4 @@
-"""Learn how many placeholders a set needs: measure how fast its users grow in number, keep that, and forecast.
+"""Learn how many placeholders a set needs: count its users each minute, keep that, and forecast.
 
 The history is kept in a ConfigMap, so that it survives restarts; it is only read when it changes there. Whatever is
 wrong with it, the set has what its values say, and at most `learn.max` where a forecast is wrong.
@@ -6,125 +6,213 @@ wrong with it, the set has what its values say, and at most `learn.max` where a 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from math import ceil
-from typing import TYPE_CHECKING, Final
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from math import ceil, inf
+from typing import Final, NamedTuple
 
-from roost.controllers.contract.actions import KeepHistory, Notice
+from roost.controllers.contract.actions import Action, KeepHistory, Notice
+from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.node import Node
+from roost_core.objects.pod import PodSpec
 from roost_core.objects.quantities import parse_quantity
-from roost_core.objects.requests import CPU, MEMORY
+from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_core.objects.selectors import node_matches, untolerated
-from roost_core.placement.headroom_forecast import experience_of, forecast_need, learned_replicas, next_change
+from roost_core.placement.headroom_forecast import (
+    WAVE_MINUTES,
+    Forecast,
+    Outlook,
+    calibrated,
+    forecast_need,
+    learned_replicas,
+    look_ahead,
+    threshold_of,
+)
 from roost_core.placement.headroom_history import (
-    HOUR_SECONDS,
-    SAMPLE_SECONDS,
+    DAY_MINUTES,
+    KEPT_BOOTS,
+    MINUTE_SECONDS,
+    MOST_BOOT_SECONDS,
+    UNSEEN,
     History,
     HistoryError,
-    Meter,
-    Sample,
     read_history,
     size_in_placeholders,
 )
+from roost_core.placement.headroom_windows import Period
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from roost.controllers.contract.actions import Action
-    from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-    from roost.controllers.headroom.settings import HeadroomSettings
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import PodSpec
-    from roost_core.placement.headroom_windows import Period
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
+# While people come, placeholders follow so fast.
+FOLLOW_SECONDS: Final = 10.0
+# A week ago counts little, each minute.
+_FADE: Final = 1 - 1 / (7 * DAY_MINUTES)
+_HOUR_MINUTES: Final = 60
+# How steeply seats become dear over the limit of cost.
+_STEEP: Final = 4
 # Taints that come and go with a node's state; they don't change whose node it is.
 _STATE_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
+
+class View(NamedTuple):
+    """What is seen of a set's users and nodes at one time."""
+
+    # How many of the set's placeholders its users would fill, those that wait for a node included.
+    level: float
+    # How many fit on the nodes of users, where nobody pays for them.
+    room: int
+    nodes: Mapping[str, Node]
+    # Nodes that only placeholders keep.
+    kept: int
+    # Since when somebody has waited for a node; None: nobody does.
+    waiting_since: float | None
 
 
 @dataclass(frozen=True, slots=True)
 class Learned:
     """What is known of one set."""
 
-    history: History
-    meter: Meter
     # Steady seconds of the first plan.
     since: float
+    history: History = field(default_factory=History)
     # The stored text that was last taken in; "": none.
     stored: str = ""
-    # The cluster has been asked for a stored history.
     is_loaded: bool = False
-
-
-def new_learned(learn: LearnSettings, now: Moment) -> Learned:
-    """Begin without a history."""
-    return Learned(History(learn.boot_seconds), Meter(learn.boot_seconds), now.steady)
+    # Of the last plan.
+    view: View | None = None
+    # Of the present minute; None: there are too few days.
+    outlook: Outlook | None = None
+    forecast: Forecast | None = None
+    # Minutes that can't be judged yet, and the seats that they were forecast to need.
+    unjudged: tuple[tuple[int, int], ...] = ()
+    # Since when somebody waited for each node that boots.
+    booting: Mapping[str, float] = field(default_factory=dict)
 
 
 def observe(
-    placeholder_set: PlaceholderSet, learned: Learned, snapshot: Snapshot, settings: HeadroomSettings, now: Moment
+    placeholder_set: PlaceholderSet,
+    learn: LearnSettings,
+    learned: Learned,
+    snapshot: Snapshot,
+    settings: HeadroomSettings,
+    *,
+    now: Moment,
 ) -> tuple[Learned, list[Action]]:
-    """Take in a stored history if there is another one, and a sample if one is due; hours that end are stored."""
+    """Take in a stored history if there is another one, and what is seen now; each hour is stored."""
     name = placeholder_set.name
     actions: list[Action] = []
+    minute = int(now.wall // MINUTE_SECONDS)
     if snapshot.histories is not None:
         stored = snapshot.histories.get(name, "")
         if stored and stored != learned.stored:
-            history, fault = _read(stored, learned.history, now)
-            if fault and (keeper := keeper_of(placeholder_set, snapshot)) is not None:
+            try:
+                history = read_history(stored, minute)
+            except HistoryError as error:
+                history = learned.history
                 message = (
                     f"What set {name} learned can't be used, and what was learned since applies, or the values: "
-                    f"ConfigMap {settings.history_name}, key {name}: {fault}."
+                    f"ConfigMap {settings.history_name}, key {name}: {error}."
                 )
-                actions.append(
-                    Notice.on_set(snapshot.namespace, keeper, "HeadroomHistoryUnusable", message, warning=True)
-                )
-            learned = replace(learned, history=history)
+                if (keeper := keeper_of(placeholder_set, snapshot)) is not None:
+                    tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
+                    actions.append(tell("HeadroomHistoryUnusable", message))
+            # What is forecast changes with it.
+            learned = replace(learned, history=history, outlook=look_ahead(history, minute, learn.time_zone))
         learned = replace(learned, stored=stored, is_loaded=True)
-    if not learned.meter.is_due(now.wall):
-        return learned, actions
-    level = _level(placeholder_set, snapshot, settings)
-    meter, complete = learned.meter.take(Sample(now.wall, level))
-    learned = replace(learned, meter=meter, history=learned.history.with_hours(complete))
+    view = _look(placeholder_set, snapshot, settings)
+    learned = _with_boots(learned, view)
+    is_new = not learned.history.levels or minute != learned.history.end - 1
+    if is_new:
+        learned = _with_minute(learned, learn, minute, view)
+    base = learned.history.at(minute - WAVE_MINUTES)
+    forecast = learned.outlook and forecast_need(
+        learned.outlook,
+        None if base == UNSEEN else view.level - base,
+        threshold_of(learned.history, learn.quantile),
+        learn.quantile,
+        _strictness(learned.history.cost_share, learn.cost_percent),
+    )
+    if is_new and forecast is not None:
+        learned = replace(learned, unjudged=(*learned.unjudged, (minute, forecast.likely)))
+    learned = replace(learned, view=view, forecast=forecast)
     # Before the stored history has been read, writing would replace it by less.
-    if complete and learned.is_loaded and settings.history_name:
-        actions.append(
-            KeepHistory(
-                name=settings.history_name,
-                data={name: learned.history.as_text()},
-                why=f"{len(complete)} more hour{'' if len(complete) == 1 else 's'} of set {name}",
-            )
-        )
+    if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
+        text = learned.history.as_text()
+        actions.append(KeepHistory(name=settings.history_name, data={name: text}, why=f"one more hour of set {name}"))
+        learned = replace(learned, stored=text)
     return learned, actions
 
 
 def learned_number(
-    learn: LearnSettings, learned: Learned, period: Period, present: int | None, now: Moment
+    learn: LearnSettings, learned: Learned, period: Period, extra: int, *, present: int | None, now: Moment
 ) -> tuple[int, str]:
-    """Return what the forecast and the windows give together, and why; "": its windows or the values give it.
+    """Return what the forecast, the windows and bookings give together, and why; "": windows or the values give it.
 
-    present: the set's number without what is booked; None: there is no such set.
+    extra: what bookings need. present: the set's number; None: there is no such set.
     """
     if not learned.is_loaded and now.steady - learned.since < PATIENCE_SECONDS and present is not None:
-        return max(period.replicas, min(present, learn.max)), "what was learned hasn't been read yet"
-    experience = experience_of(learned.history, learn.time_zone)
-    forecast = forecast_need(experience, now.wall, learn.boot_seconds, learn.quantile)
-    replicas = learned_replicas(period, forecast, learn.min, learn.max)
-    if forecast is None or (period.windows and replicas == period.replicas):
-        return replicas, ""
-    why = (
-        f"usually {forecast.usual:.0f} more users within {learn.boot_seconds} s at this hour, and no more than "
-        f"{forecast.placeholders} in {learn.quantile:g} of such hours"
+        return max(period.replicas + extra, min(present, learn.max)), "what was learned hasn't been read yet"
+    forecast = learned.forecast
+    if forecast is None or learned.view is None or learned.outlook is None:
+        return period.replicas + extra, ""
+    seats = max(forecast.worth, min(forecast.likely, learned.view.room))
+    replicas = learned_replicas(period, seats, learn.min, learn.max)
+    # Whoever books a lecture that is learned means the same people.
+    booked = extra + (period.replicas if period.windows else min(replicas, max(learn.min, forecast.steady)))
+    if (extra and booked >= replicas) or (period.windows and replicas == period.replicas):
+        return max(replicas, booked if extra else 0), ""
+    return replicas, f"on {len(learned.outlook.days)} earlier days, so many more came while a node boots"
+
+
+def seconds_until_change(learned: Learned, now: Moment) -> float:
+    """Seconds until `learned_number` may differ although nothing is told: the next minute, or sooner in a wave."""
+    seconds = MINUTE_SECONDS - now.wall % MINUTE_SECONDS
+    return min(seconds, FOLLOW_SECONDS) if learned.forecast is not None and learned.forecast.likely else seconds
+
+
+def _strictness(share: float, limit_percent: int) -> float:
+    """How much likelier than usual a seat must be to be worth a node: more over the limit of cost."""
+    return max(1.0, (100 * share / limit_percent) ** _STEEP) if limit_percent else inf
+
+
+def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: View) -> Learned:
+    """Take in a minute: its level, what it cost, and what came of forecasts."""
+    history = learned.history.with_level(minute, view.level)
+    # Before anything is forecast, the values keep what is kept.
+    kept = view.kept / _HOUR_MINUTES if learned.forecast is not None else 0.0
+    threshold, ahead, unjudged = threshold_of(history, learn.quantile), history.ahead_minutes, []
+    for at, seats in learned.unjudged:
+        need = history.growth(at, ahead)
+        if at + ahead >= history.end:
+            unjudged.append((at, seats))
+        elif need is not None and (need or seats):
+            threshold = calibrated(threshold, learn.quantile, was_enough=seats >= need)
+    history = replace(
+        history,
+        threshold=round(threshold, 4),
+        kept_hours=round(history.kept_hours * _FADE + kept, 4),
+        node_hours=round(history.node_hours * _FADE + len(view.nodes) / _HOUR_MINUTES, 4),
     )
-    return replicas, why
+    outlook = look_ahead(history, minute, learn.time_zone)
+    return replace(learned, history=history, unjudged=tuple(unjudged), outlook=outlook)
 
 
-def seconds_until_change(learn: LearnSettings, now: Moment) -> float:
-    """Seconds until `learned_number` may differ."""
-    return min(next_change(now.wall, learn.boot_seconds) - now.wall, SAMPLE_SECONDS)
+def _with_boots(learned: Learned, view: View) -> Learned:
+    """Note how long nodes took that are new, from when somebody waited for them."""
+    booting = {name: since for name, since in learned.booting.items() if name in view.nodes}
+    if learned.view is not None and learned.view.waiting_since is not None:
+        booting |= dict.fromkeys(view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since)
+    boots = learned.history.boots
+    for name in sorted(booting):
+        if (ready := view.nodes[name].ready_since) is not None:
+            boots = (*boots, min(MOST_BOOT_SECONDS, max(0, round(ready - booting.pop(name)))))[-KEPT_BOOTS:]
+    return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
 
 
 def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSetState | None:
@@ -132,46 +220,53 @@ def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSe
     return snapshot.stateful_sets.get(placeholder_set.stateful_set)
 
 
-def _read(stored: str, known: History, now: Moment) -> tuple[History, str]:
-    """Return the stored history with the known hours, or the known one and why the stored one doesn't apply."""
-    try:
-        history = read_history(stored)
-    except HistoryError as error:
-        return known, str(error)
-    if history.boot_seconds != known.boot_seconds:
-        return (
-            known,
-            f"found growth within {history.boot_seconds} s, expected learn.bootSeconds, {known.boot_seconds} s",
-        )
-    # With hours that are still to come, those that come would seem too old to be kept.
-    if history.end_hour > now.wall // HOUR_SECONDS + 1:
-        return known, f"found hours up to {history.end_hour}, expected hours before the present, in hours since 1970"
-    return history.with_hours(known.seen()), ""
-
-
-def _level(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> float:
-    """How many of the set's placeholders its users would fill, those that wait for a node included."""
+def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> View:
+    """See what users of the set there are, and what its nodes have left."""
     nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set, node)}
-    sizes: dict[PodSpec, float] = {}
-    waits_here: dict[PodSpec, bool] = {}
-    level = 0.0
+    sizes, waits_here = dict[PodSpec, float](), dict[PodSpec, bool]()
+    used = {name: Counter[str]() for name in nodes}
+    has_users, has_placeholders = set[str](), set[str]()
+    waiting, level = list[float](), 0.0
     for pod in snapshot.pods.values():
-        if pod.leaving or pod.is_finished or PLACEHOLDER_SET_LABEL in pod.labels:
+        node_name = pod.node_name
+        if pod.is_finished or (node_name and node_name not in nodes):
             continue
-        if pod.node_name and pod.node_name not in nodes:
-            continue
-        if not settings.is_user(pod, snapshot.namespaces):
+        if PLACEHOLDER_SET_LABEL in pod.labels:
+            if node_name:
+                has_placeholders.add(node_name)
+            elif pod.unschedulable_since is not None and pod.labels[PLACEHOLDER_SET_LABEL] == placeholder_set.name:
+                waiting.append(pod.unschedulable_since)
             continue
         spec = pod.spec
-        if not pod.node_name:
+        if node_name:
+            used[node_name].update({PODS: 1, **dict(spec.requests)})
+        if pod.leaving or not settings.is_user(pod, snapshot.namespaces):
+            continue
+        if node_name:
+            has_users.add(node_name)
+        else:
             if spec not in waits_here:
                 waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
             if not waits_here[spec]:
                 continue
+            if pod.unschedulable_since is not None:
+                waiting.append(pod.unschedulable_since)
         if spec not in sizes:
             sizes[spec] = _size(spec, placeholder_set.requests)
         level += sizes[spec]
-    return level
+    asked = {PODS: 1} | {name: _whole(name, quantity) for name, quantity in placeholder_set.requests.items()}
+    kept = len(has_placeholders - has_users)
+    # Where only placeholders keep a node, more of them would keep it longer.
+    room = 0 if kept else sum(_room(nodes[name], used[name], asked) for name in has_users)
+    return View(level, room, nodes, kept, min(waiting, default=None))
+
+
+def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
+    """How many placeholders fit beside the pods of users."""
+    if node.unschedulable or not node.ready:
+        return 0
+    counts = ((node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount)
+    return max(0, min(counts))
 
 
 def _is_of_set(placeholder_set: PlaceholderSet, node: Node) -> bool:
@@ -187,20 +282,20 @@ def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[s
 
     What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.
     """
-    selector = dict(spec.node_selector)
     if not nodes:
         return set(placeholder_set.rules.node_selector) <= set(spec.node_selector)
-    return any(all(node.labels.get(key) == value for key, value in selector.items()) for node in nodes.values())
+    return any(all(node.labels.get(key) == value for key, value in spec.node_selector) for node in nodes.values())
 
 
 def _size(spec: PodSpec, placeholder: Mapping[str, object]) -> float:
-    cpu, memory = ceil(_amount(placeholder.get(CPU)) * 1000), ceil(_amount(placeholder.get(MEMORY)))
     requests = dict(spec.requests)
+    cpu, memory = (_whole(name, placeholder.get(name)) for name in (CPU, MEMORY))
     return size_in_placeholders(requests.get(CPU, 0), requests.get(MEMORY, 0), cpu, memory)
 
 
-def _amount(quantity: object) -> float:
+def _whole(name: str, quantity: object) -> int:
+    """An amount as pods have it: CPU in millicores."""
     try:
-        return float(parse_quantity(quantity))
+        return ceil(parse_quantity(quantity) * (1000 if name == CPU else 1))
     except ValueError:
-        return 0.0
+        return 0

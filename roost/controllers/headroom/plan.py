@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Notice, Outcome, Planned, ScaleSet
+from roost.controllers.contract.actions import Action, Done, GaugeDefinition, Notice, Outcome, Planned, ScaleSet
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.planner import Controller
+from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
-from roost.controllers.headroom.learning import (
-    Learned,
-    keeper_of,
-    learned_number,
-    new_learned,
-    observe,
-    seconds_until_change,
-)
-from roost.controllers.headroom.settings import read_headroom
+from roost.controllers.headroom.learning import Learned, keeper_of, learned_number, observe, seconds_until_change
+from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from roost.controllers.contract.actions import Action, Done
-    from roost.controllers.contract.placeholder_sets import PlaceholderSet
-    from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
-    from roost.controllers.headroom.settings import HeadroomSettings
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
@@ -46,8 +34,12 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
         "headroom_bookings_unread", "ConfigMaps of bookings that there was no time to read yet; they count as before."
     ),
     GaugeDefinition(
-        "headroom_learned_hours", "Hours of growth that a set with `learn` has seen, of the last eight weeks.", ("set",)
+        "headroom_learned_hours", "Hours of users that a set with `learn` has seen, of the last eight weeks.", ("set",)
     ),
+    GaugeDefinition(
+        "headroom_kept_node_hours", "Node-hours of the last week that only placeholders of the set kept.", ("set",)
+    ),
+    GaugeDefinition("headroom_cost_percent", "The same, in percent of the node-hours of the set's nodes.", ("set",)),
 )
 
 
@@ -147,28 +139,30 @@ class _Plan:
         if period.until is not None:
             self.gauges["headroom_next_change_seconds"][name,] = period.until - now.wall
             self.waits.append(period.until - now.wall)
-        replicas, why, learned = period.replicas, "", None
-        if placeholder_set.learn is not None:
-            learned = before.learned or new_learned(placeholder_set.learn, now)
-            learned, actions = observe(placeholder_set, learned, self._snapshot, self._settings, now)
+        replicas, why, learned = period.replicas + extra, "", None
+        if (learn := placeholder_set.learn) is not None:
+            learned = before.learned or Learned(now.steady)
+            learned, actions = observe(placeholder_set, learn, learned, self._snapshot, self._settings, now=now)
             self.actions += actions
-            present = None if keeper is None else keeper.replicas - extra
-            replicas, why = learned_number(placeholder_set.learn, learned, period, present, now)
-            self.waits.append(seconds_until_change(placeholder_set.learn, now))
-            self.gauges["headroom_learned_hours"][name,] = sum(each is not None for each in learned.history.growth)
-        replicas = min(MAX_REPLICAS, replicas + extra)
+            present = None if keeper is None else keeper.replicas
+            replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
+            self.waits.append(seconds_until_change(learned, now))
+            self.gauges["headroom_learned_hours"][name,] = learned.history.seen_minutes / 60
+            self.gauges["headroom_kept_node_hours"][name,] = learned.history.kept_hours
+            self.gauges["headroom_cost_percent"][name,] = 100 * learned.history.cost_share
+        replicas = min(MAX_REPLICAS, replicas)
         self.gauges["headroom_replicas"][name,] = replicas
         if keeper is not None:
-            self._scale(name, keeper, replicas, why or _why(placeholder_set, period))
+            self._scale(name, keeper, replicas, why or _why(placeholder_set, period), is_learned=bool(why))
         return replace(before, period=(computed_at, period), learned=learned)
 
-    def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str) -> None:
+    def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool) -> None:
         if keeper.replicas == replicas:
             return
         booked = self._booked.why.get(name)
         why = f"{booked}; else {why}" if booked else why
         self.actions.append(ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why))
-        if booked and replicas < keeper.replicas:
+        if (booked and replicas < keeper.replicas) or (is_learned and replicas <= 2 * keeper.replicas):
             # People come: too many to tell of each.
             return
         message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {why}."

@@ -1,6 +1,7 @@
 """Placeholders by what was learned, as rendered, on a real API server. By the clock: install/test_gitops.py."""
 
 import time
+from array import array
 from typing import Any
 
 import pytest
@@ -18,14 +19,16 @@ SOON_SECONDS = 60.0
 def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    learn = {"quantile": 0.9, "min": 1, "max": 30, "bootSeconds": 300, "timeZone": "UTC"}
+    learn = {"quantile": 0.9, "min": 1, "max": 30, "costPercent": 100, "timeZone": "UTC"}
     placeholders = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}, "learn": learn}
     values: dict[str, Any] = {"placeholders": [placeholders], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
     path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-headroom-history"
-    hour = int(time.time() // 3600)
+    now = int(time.time() // 60)
 
-    def history(growth: int) -> dict[str, Any]:
-        return {"data": {"default": History(300, hour - 24 * 14, (growth,) * 24 * 14).as_text()}}
+    def history(people: int) -> dict[str, Any]:
+        # They come and go all the time.
+        levels = array("i", [each // 3 % 2 * people for each in range(14 * 1440)])
+        return {"data": {"default": History(now - 14 * 1440, levels).as_text()}}
 
     def number() -> int:
         sets = f"/apis/apps/v1/namespaces/{namespace}/statefulsets"

@@ -49,7 +49,7 @@ VALUES: dict[str, Any] = {
         {
             "name": "learns",
             "replicas": 0,
-            "learn": {"quantile": 0.9, "min": 0, "max": 1, "bootSeconds": 60, "timeZone": "UTC"},
+            "learn": {"quantile": 0.9, "min": 0, "max": 1, "timeZone": "UTC"},
             "resources": {"requests": {"memory": "1Gi"}},
         },
     ],

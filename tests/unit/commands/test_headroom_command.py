@@ -123,7 +123,7 @@ def test_faulty_windows_are_exit_code_1_and_name_their_key(tmp_path: Path, capsy
 
 # Learned numbers
 
-LEARN = {"quantile": 0.9, "min": 1, "max": 60, "bootSeconds": 300, "timeZone": "UTC"}
+LEARN = {"quantile": 0.9, "min": 1, "max": 60, "timeZone": "UTC"}
 # Monday, 2026-10-05, 00:00 UTC.
 MONDAY = 1_791_158_400
 
@@ -152,12 +152,12 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
     code = _run("-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
     assert code == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0].startswith("default: learned from 50")
+    assert lines[0].startswith("default: learned from 21 days")
     at = {line[17:22]: line[28:].split(maxsplit=1) for line in lines[2:-1]}
     assert at["06:00"] == ["1", "as learned"]
-    # From a boot time before the hour.
-    assert int(at["08:55"][0]) >= 30
-    assert int(at["10:00"][0]) < 10
+    # From a boot time before they come.
+    assert int(at["09:00"][0]) >= 30
+    assert at["09:15"][0] == "1"
     assert at["20:00"] == ["5", "evening"]
     assert at["21:00"] == ["1", "as learned"]
 
@@ -168,7 +168,7 @@ def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: py
     text = capsys.readouterr().out
     body = yaml.safe_load(text)
     assert body["metadata"] == {"name": "lab-roost-headroom-history", "namespace": "n"}
-    assert read_history(body["data"]["default"]).boot_seconds == 300
+    assert read_history(body["data"]["default"]).seen_minutes > 20 * 1440
     (tmp_path / "history.yaml").write_text(text)
     from_monday = ("--at", "2026-10-05T06:00Z", "--days", "1")
     assert _run("-f", values, "--history", str(tmp_path / "history.yaml"), *from_monday) == 0
@@ -198,11 +198,7 @@ def test_faults_of_a_history_name_the_option(
     [
         ("[]", "without a ConfigMap that has data"),
         ("kind: ConfigMap", "without a ConfigMap that has data"),
-        ("{kind: ConfigMap, data: {default: x}}", "data.default: found invalid JSON"),
-        (
-            """{kind: ConfigMap, data: {default: '{"version":1,"bootSeconds":60,"firstHour":1,"growth":[]}'}}""",
-            "found growth within 60 s, expected learn.bootSeconds of the values, 300 s",
-        ),
+        ("{kind: ConfigMap, data: {default: x}}", "data.default: found 'x', expected a history"),
     ],
 )
 def test_a_config_map_that_holds_no_history_is_refused(

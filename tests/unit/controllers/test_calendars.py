@@ -440,11 +440,7 @@ def watching_of(settings: Settings) -> Watching:
     return Watching(cast("Any", None), release, on_change=lambda: None)
 
 
-LEARN = {
-    "name": "default",
-    "replicas": 3,
-    "learn": {"quantile": 0.9, "min": 0, "max": 5, "bootSeconds": 300, "timeZone": "UTC"},
-}
+LEARN = {"name": "default", "replicas": 3, "learn": {"quantile": 0.9, "min": 0, "max": 5, "timeZone": "UTC"}}
 
 
 @pytest.mark.parametrize(

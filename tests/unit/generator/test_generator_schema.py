@@ -117,7 +117,7 @@ sharedPools: {namespaceSelector: {matchExpressions: [{key: a, operator: Exists, 
 webhook: {tolerations: [{operator: Equal, value: a}]} => Exists where key is empty
 webhook: {tolerations: [{operator: Exists, key: a, value: b}]} => nothing for operator Exists
 webhook: {tolerations: [{operator: Exists, tolerationSeconds: 3}]} => NoExecute where tolerationSeconds is set
-placeholders: [{name: a, replicas: 0, learn: {quantile: 2, min: 0, max: 9, bootSeconds: 300, timeZone: UTC}}]
+placeholders: [{name: a, replicas: 0, learn: {quantile: 2, min: 0, max: 9, timeZone: UTC}}]
   => learn.quantile: found 2, expected a number above 0 and below 1.
 events: {booked: [{name: "", people: 5, start: 0 8 * * 1, timeZone: UTC}]}
   => name: found "", expected a name of 1 to 100 letters.

@@ -13,9 +13,9 @@ recorder: {enabled: true, extraEnv: [{name: ROOST_DATABASE, value: a}]}
 recorder: {enabled: true, database: {persistence: {size: 5}}} => found 5, expected a size like 5Gi
 recorder: {enabled: true, database: {persistence: {accessModes: [ReadWriteOnce, ReadWriteOncePod]}}}
   => expected ReadWriteOncePod alone
-placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 6, max: 5, bootSeconds: 300, timeZone: UTC}}]
+placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 6, max: 5, timeZone: UTC}}]
   => placeholders[0].learn.min: found 6, expected a number up to max, which is 5
-placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: Mars/Base}}]
+placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 0, max: 5, timeZone: Mars/Base}}]
   => placeholders[0].learn.timeZone: found "Mars/Base"
 events: {enabled: true, booked: [{name: a, people: 9, start: 0 9 * * 2, timeZone: Mars/Base}]}
   => events.booked[0].timeZone: found "Mars/Base"
@@ -104,7 +104,7 @@ singleuser: {profileList: [{kubespawner_override: {node_selector: {pool: 7}}}]}
   {name: w, replicas: 2, timeZone: UTC, start: 0 8 * * *, end: 0 9 * * *}]}]}
   => placeholders[0].windows: only the controllers set the number
 {controllers: {enabled: false}, placeholders: [
-  {name: a, replicas: 1, learn: {quantile: 0.9, min: 0, max: 5, bootSeconds: 300, timeZone: UTC}}]}
+  {name: a, replicas: 1, learn: {quantile: 0.9, min: 0, max: 5, timeZone: UTC}}]}
   => placeholders[0].learn: only the controllers set the number
 placeholders: [{name: a, replicas: 1, windows: [
   {name: w, replicas: 2, timeZone: UTC, start: 0 8 * * 1, end: 0 8 * * *}]}] => the window is always empty
@@ -236,7 +236,7 @@ def test_a_release_that_begins_with_a_digit_needs_another_name_for_its_service()
         "singleuser: {memory: {guarantee: 1G}}\nplaceholders: [{name: a, replicas: 1}]",
         "singleuser: {cpu: {guarantee: 0.05}}",
         # What is learned may be bounded to one number.
-        "placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 5, max: 5, bootSeconds: 60, timeZone: GB}}]",
+        "placeholders: [{name: a, replicas: 1, learn: {quantile: 0.9, min: 5, max: 5, timeZone: GB}}]",
     ],
 )
 def test_values_that_work_have_nothing_to_warn_of(text: str) -> None:

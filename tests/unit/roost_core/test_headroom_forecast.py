@@ -1,160 +1,168 @@
-"""What is learned of the growth in users, and what is forecast from it."""
+"""What is learned of the number of users, and what is forecast from it."""
 
 import json
+import zlib
+from array import array
+from base64 import b64encode
 
 import pytest
 
-from roost_core.placement.headroom_forecast import Forecast, experience_of, forecast_hour, forecast_need, next_change
+from roost_core.placement.headroom_forecast import Forecast, calibrated, forecast_need, look_ahead
 from roost_core.placement.headroom_history import (
-    KEPT_HOURS,
+    DAY_MINUTES,
+    KEPT_DAYS,
+    MOST_TEXT,
+    UNSEEN,
     History,
     HistoryError,
-    Meter,
-    Sample,
     history_of,
     read_history,
 )
 from roost_core.placement.headroom_windows import parse_moment
 
-BOOT = 300
 # Monday.
-BEGIN = int(parse_moment("2026-03-02T00:00Z", "UTC"))
-HOUR = 3600
-DAY, WEEK = 24, 168
+BEGIN = int(parse_moment("2026-03-02T00:00Z", "UTC")) // 60
+TUESDAY, WEEK = DAY_MINUTES, 7 * DAY_MINUTES
+NINE = 9 * 60
 
 
-def lectures(days: int, people: int = 100) -> History:
-    """Two more users in every hour, and so many on Tuesdays from 8:00 to 9:00 UTC."""
-    growth = [people if hour % WEEK == DAY + 8 else 2 for hour in range(days * DAY)]
-    return History(BOOT, BEGIN // HOUR, tuple(growth))
+def classes(days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[int, ...] = (), zone: int = 0) -> History:
+    """So many come within eight minutes from 9:00 on one weekday, for an hour, beside ten who are always there."""
+    levels = array("i", [10] * (days * DAY_MINUTES))
+    for day in range(weekday, days, 7):
+        if day not in holidays:
+            for minute in range(68):
+                levels[day * DAY_MINUTES + NINE - zone + minute] += min(people, people * minute // 8)
+    return History(BEGIN, levels)
 
 
-def forecast(history: History, at: str, quantile: float = 0.9) -> Forecast | None:
-    return forecast_hour(experience_of(history, "UTC"), parse_moment(at, "UTC"), quantile)
+def forecast(
+    history: History, minute: int, came: float | None = None, quantile: float = 0.9, **more: float
+) -> Forecast:
+    outlook = look_ahead(history, BEGIN + minute, "UTC")
+    assert outlook is not None
+    return forecast_need(outlook, came, 0.1, 0.9, **more)
 
 
-def test_growth_is_the_most_by_which_users_rise_within_a_boot_time() -> None:
-    # Ten come within a minute and stay; another ten half an hour later, when five have left; four in the third hour.
-    first, second = BEGIN + 600.0, BEGIN + 2400.0
-    sessions = [(first + second_, BEGIN + 3.0 * HOUR, 1.0) for second_ in range(10)]
-    sessions += [(BEGIN + 30.0, second - 60, 1.0)] * 5
-    sessions += [(second + each, BEGIN + 3 * HOUR, 1.0) for each in range(10)]
-    sessions += [(BEGIN + 2 * HOUR + 60.0, BEGIN + 3 * HOUR, 4.0)]
-    assert history_of(sessions, BOOT).growth[:2] == (10, 4)
-    # The growth of the hour in which it began, though it came in the next.
-    late = [
-        (BEGIN + 1.0, BEGIN + 2.0, 1.0),
-        (BEGIN + HOUR + 120.0, BEGIN + 9.0 * HOUR, 7.0),
-        (BEGIN + 2.0 * HOUR, BEGIN + 3.0 * HOUR, 1.0),
+def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() -> None:
+    history, monday, tuesday = classes(28), 28 * DAY_MINUTES + NINE, 28 * DAY_MINUTES + TUESDAY + NINE
+    assert forecast(history, tuesday - 10, 0).worth == 0
+    assert forecast(history, tuesday - 2, 0).worth == 37
+    assert forecast(history, tuesday, 0).worth >= 56
+    # Half have come, as on the days before; all have come.
+    assert 30 <= forecast(history, tuesday + 4, 37).worth <= 40
+    assert forecast(history, tuesday + 13, 28).worth == 0
+    # Nobody came: what stands by goes within minutes.
+    assert forecast(history, tuesday + 4, 0).worth >= 50
+    assert forecast(history, tuesday + 14, 0).worth == 0
+    # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the class.
+    assert forecast(history, monday, 0) == Forecast(0, 0, 0)
+    assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
+
+
+def test_with_less_than_two_days_nothing_is_forecast_and_then_days_are_alike() -> None:
+    assert look_ahead(classes(1, weekday=0), BEGIN + DAY_MINUTES, "UTC") is None
+    assert forecast(classes(2, weekday=0), 2 * DAY_MINUTES + NINE, 0).worth >= 56
+
+
+def test_the_minute_is_that_of_the_clock_on_the_wall() -> None:
+    # Classes at 9:00 in Berlin: 8:00 UTC before 2026-03-29, 7:00 after it.
+    history = classes(27, zone=60)
+    summer = int(parse_moment("2026-03-31T09:00", "Europe/Berlin")) // 60
+    outlook = look_ahead(history, summer, "Europe/Berlin")
+    assert outlook is not None
+    assert forecast_need(outlook, 0, 0.1, 0.9).worth >= 56
+
+
+def test_users_who_come_one_by_one_need_the_same_at_all_minutes() -> None:
+    # Somebody each four minutes for half an hour, at other minutes each day.
+    sessions = [
+        (60.0 * (BEGIN + at), 60.0 * (BEGIN + at + 30), 1.0)
+        for day in range(7)
+        for at in range(day * DAY_MINUTES + day % 4, (day + 1) * DAY_MINUTES, 4)
+        if (at * 7919) % 11 < 6
     ]
-    assert history_of(late, BOOT).growth[:2] == (7, 7)
+    history = history_of(sessions)
+    found = [forecast(history, 7 * DAY_MINUTES + minute, 0) for minute in range(600, 640, 5)]
+    assert {each.worth for each in found} <= {1, 2}
 
 
-def test_an_hour_of_which_little_was_seen_is_left_out() -> None:
-    meter, done = Meter(BOOT), {}
-    for minute in (*range(20), *range(60, 130)):
-        meter, complete = meter.take(Sample(BEGIN + 60.0 * minute, float(minute)))
-        done.update(complete)
-    assert done == {BEGIN // HOUR + 1: 5}
+def test_seats_that_cost_a_node_must_be_likelier_and_dearer_ones_go_first() -> None:
+    # One of four weeks had thirty more.
+    levels = array("i", classes(28).levels)
+    levels[22 * DAY_MINUTES + NINE + 3 : 22 * DAY_MINUTES + NINE + 60] = array("i", [115] * 57)
+    history, minute = History(BEGIN, levels), 28 * DAY_MINUTES + TUESDAY + NINE
+    usual, dear, free = (forecast(history, minute, 0, strictness=each) for each in (1.0, 3.0, float("inf")))
+    assert usual.worth > dear.worth > free.worth == 0
+    assert free.likely == usual.likely
 
 
-def test_a_pause_is_no_growth() -> None:
-    meter, _ = Meter(BOOT).take(Sample(BEGIN, 3.0))
-    meter, _ = meter.take(Sample(BEGIN + 1000.0, 90.0))
-    done = {}
-    for minute in range(20, 80):
-        meter, complete = meter.take(Sample(BEGIN + 60.0 * minute, 90.0))
-        done.update(complete)
-    assert done == {BEGIN // HOUR: 0}
+def test_the_threshold_moves_until_the_wanted_share_had_enough() -> None:
+    threshold = 0.1
+    for minute in range(1000):
+        threshold = calibrated(threshold, 0.9, was_enough=minute % 10 != 0)
+    assert abs(threshold - 0.1) < 0.01
+    assert calibrated(0.1, 0.9, was_enough=False) < 0.1 < calibrated(0.1, 0.9, was_enough=True)
+    # When even all days together had too little, there's more than they had.
+    outlook = look_ahead(classes(28), BEGIN + 28 * DAY_MINUTES + TUESDAY + NINE, "UTC")
+    assert outlook is not None
+    assert forecast_need(outlook, 0, -0.5, 0.9).likely > forecast_need(outlook, 0, 0.0, 0.9).likely
 
 
-def test_the_same_hour_of_the_week_is_expected_again_and_the_day_before_is_quiet() -> None:
-    history = lectures(28)
-    tuesday, monday = forecast(history, "2026-03-31T08:20"), forecast(history, "2026-03-30T08:20")
-    assert tuesday is not None
-    assert monday is not None
-    assert tuesday.placeholders >= 80
-    assert monday.placeholders < 20
+def test_levels_are_kept_over_a_short_pause_and_unknown_after_a_long_one() -> None:
+    history = History().with_level(BEGIN, 3.2).with_level(BEGIN + 3, 8).with_level(BEGIN + 60, 1)
+    assert [history.at(BEGIN + each) for each in (0, 2, 3, 4, 59, 60)] == [3, 3, 8, UNSEEN, UNSEEN, 1]
+    assert history.growth(BEGIN, 3) == 5
+    assert history.growth(BEGIN + 10, 3) is None
+    # The clock goes back: nothing is lost, and nothing counts twice.
+    assert history.with_level(BEGIN + 50, 9) == history
 
 
-def test_a_week_old_history_forecasts_by_the_hour_of_the_day() -> None:
-    growth = tuple(30 if hour % DAY == 9 else 1 for hour in range(4 * DAY))
-    at_nine = forecast(History(BOOT, BEGIN // HOUR, growth), "2026-03-06T09:30")
-    at_ten = forecast(History(BOOT, BEGIN // HOUR, growth), "2026-03-06T10:30")
-    assert at_nine is not None
-    assert at_ten is not None
-    assert at_nine.placeholders >= 30
-    assert at_ten.placeholders <= 3
+def test_a_history_is_kept_for_eight_weeks_and_its_text_is_bounded() -> None:
+    history = classes(KEPT_DAYS + 3)
+    history = history.with_level(history.end, 10)
+    assert KEPT_DAYS <= len(history.levels) / DAY_MINUTES <= KEPT_DAYS + 1
+    assert len(history.as_text()) < 10_000
+    kept = read_history(history.as_text())
+    assert [kept.at(minute) for minute in range(kept.end - WEEK, kept.end)] == list(history.levels[-WEEK:])
+    # As much as a day can hold goes in part.
+    restless = History(0, array("i", [(each * 7919) % 99_991 for each in range(KEPT_DAYS * DAY_MINUTES)]))
+    assert len(restless.as_text()) < MOST_TEXT + 1000
+    assert read_history(restless.as_text()).end == restless.end
 
 
-def test_with_less_than_two_days_nothing_is_forecast() -> None:
-    assert forecast(lectures(0), "2026-03-03T08:00") is None
-    assert forecast(lectures(1), "2026-03-03T08:00") is None
-    assert forecast(lectures(2), "2026-03-04T08:00") is not None
-
-
-def test_a_rise_from_week_to_week_is_followed() -> None:
-    growth = tuple(10 + 3 * (hour // DAY) for hour in range(28 * DAY))
-    later = forecast(History(BOOT, BEGIN // HOUR, growth), "2026-03-30T12:00")
-    assert later is not None
-    # The next day has 94.
-    assert later.usual < 60
-    assert later.placeholders >= 88
-
-
-def test_what_no_longer_happens_is_forgotten() -> None:
-    gone = tuple(0 if hour >= 4 * WEEK else growth or 0 for hour, growth in enumerate(lectures(56).growth))
-    still = forecast(lectures(56), "2026-04-28T08:00")
-    no_more = forecast(History(BOOT, BEGIN // HOUR, gone), "2026-04-28T08:00")
-    assert still is not None
-    assert no_more is not None
-    assert no_more.placeholders < still.placeholders / 2
-
-
-def test_the_hour_is_that_of_the_clock_on_the_wall() -> None:
-    # Lectures at 9:00 in Berlin: 8:00 UTC before 2026-03-29, 7:00 after it.
-    experience = experience_of(lectures(27), "Europe/Berlin")
-    summer = forecast_hour(experience, parse_moment("2026-03-31T09:00", "Europe/Berlin"), 0.9)
-    assert summer is not None
-    assert summer.placeholders >= 80
-
-
-def test_placeholders_are_requested_a_boot_time_early() -> None:
-    experience = experience_of(lectures(28), "UTC")
-    eight = parse_moment("2026-03-31T08:00", "UTC")
-    needs = [forecast_need(experience, eight + offset, BOOT, 0.9) for offset in (-301, -299, 3599, 3601)]
-    numbers = [0 if need is None else need.placeholders for need in needs]
-    assert [number >= 80 for number in numbers] == [False, True, True, False]
-    assert next_change(eight - 400, BOOT) == eight - 300
-    assert next_change(eight - 300, BOOT) == eight
-    assert next_change(eight, BOOT) == eight + 3300
+def test_a_node_is_awaited_as_long_as_most_took() -> None:
+    assert History().ahead_minutes == 6
+    assert History(boots=(100, 900)).ahead_minutes == 6
+    assert History(boots=(100,) * 9 + (900,)).ahead_minutes == 4
 
 
 @pytest.mark.parametrize(
-    "text",
+    "changes",
     [
-        "",
-        "[]",
-        "null",
-        "[" * 100_000,
-        '{"version": 2, "bootSeconds": 300, "firstHour": 1, "growth": []}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 1}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 1, "growth": [1.5]}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 1, "growth": [-1]}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 1, "growth": [true]}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 1, "growth": [1e9]}',
-        '{"version": 1, "bootSeconds": 0, "firstHour": 1, "growth": []}',
-        '{"version": 1, "bootSeconds": 300, "firstHour": 99999999999999, "growth": []}',
+        {"version": 1},
+        {"threshold": "x"},
+        {"threshold": 7},
+        {"bootSeconds": [-1]},
+        {"bootSeconds": 5},
+        {"nodeHours": [1]},
+        {"nodeHours": [2, 1]},
+        {"first": -1},
+        {"levels": None},
+        {"levels": "not base64"},
+        {"levels": "AAAA"},
+        {"levels": b64encode(zlib.compress(b"1234567")).decode()},
+        {"levels": b64encode(zlib.compress(b"12345678")).decode()},
     ],
 )
-def test_a_garbled_history_is_refused(text: str) -> None:
+def test_a_garbled_history_is_refused(changes: dict[str, object]) -> None:
+    body = json.loads(classes(2).as_text())
+    assert read_history(json.dumps(body)).seen_minutes == 2 * DAY_MINUTES
+    with pytest.raises(HistoryError):
+        read_history(json.dumps({**body, **changes}))
+
+
+@pytest.mark.parametrize("text", ["", "[]", "null", "[" * 100_000])
+def test_what_is_no_object_is_refused(text: str) -> None:
     with pytest.raises(HistoryError):
         read_history(text)
-
-
-def test_a_history_is_kept_for_eight_weeks() -> None:
-    history = History(BOOT).with_hours(dict.fromkeys(range(1000, 3000), 5))
-    assert (history.first_hour, len(history.growth)) == (3000 - KEPT_HOURS, KEPT_HOURS)
-    assert read_history(history.as_text()) == history
-    longer = json.dumps({"version": 1, "bootSeconds": 300, "firstHour": 10, "growth": [1] * (KEPT_HOURS + 7)})
-    assert read_history(longer).first_hour == 17

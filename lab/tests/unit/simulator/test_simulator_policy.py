@@ -102,7 +102,7 @@ REFUSED = {
     ),
     "a placeholder larger than any node, whose number is learned": (
         {"placeholders": [{**LARGE, "replicas": 0, "learn": {
-            "quantile": 0.9, "min": 0, "max": 9, "bootSeconds": 300, "timeZone": "UTC"}}]},
+            "quantile": 0.9, "min": 0, "max": 9, "timeZone": "UTC"}}]},
         "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
     ),
     "a placeholder larger than any node, for events alone": (
