@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from benchmarks.figures import machine, say
 from tests.e2e.controllers.test_start_notices import VALUES, page_settings
-from tests.e2e.spawn_page import SpawnPages
+from tests.e2e.spawned import SpawnPages
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.fixtures import kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
@@ -35,7 +35,7 @@ from tests.stack import Stack
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.e2e.spawn_page import Spawn
+    from tests.e2e.spawned import Spawn
     from tests.harness.registry import PushedImage, RealRegistry
 
 # Images: the logarithm of their sizes varies as mybinder.org's (lab/docs/simulator.md, assumptions).

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pytest
 
 from roost.controllers.start_notices.settings import MOST_NOTICES
-from tests.e2e.spawn_page import Spawn, SpawnPages
+from tests.e2e.spawned import Spawn, SpawnPages
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import kubelet_cluster, pause_registry
 from tests.harness.real_nodes import RealNode
