@@ -71,26 +71,14 @@ class Log:
         self._read()
         del self._entries[:]
 
-    def wait(self, *messages: str, **fields: str) -> Entry:
+    def wait(self, *messages: str, number: int = 1, **fields: str) -> Entry:
+        """The first, second, ... entry since `forget` with one of these messages and these fields."""
         deadline = time.monotonic() + WAIT_SECONDS
-        seen = 0
-        while True:
-            for entry in self._entries[seen:]:
-                if entry.message in messages and all(entry.fields.get(key) == value for key, value in fields.items()):
-                    return entry
-            seen = len(self._entries)
+        while len(found := self.all(*messages, **fields)) < number:
             if time.monotonic() > deadline:
                 raise WaitError(f"waited {WAIT_SECONDS:g} s for {messages} {fields}; found {self._entries[-20:]}")
-            if not self._read():
-                time.sleep(0.002)
-
-    def wait_count(self, number: int, message: str, **fields: str) -> None:
-        """Wait for so many entries with this message and these fields since `forget`."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        while len(found := self.all(message, **fields)) < number:
-            if time.monotonic() > deadline:
-                raise WaitError(f"waited {WAIT_SECONDS:g} s for {number} of {message} {fields}; found {found}")
             time.sleep(0.002)
+        return found[number - 1]
 
     def all(self, *messages: str, **fields: str) -> list[Entry]:
         self._read()
@@ -100,17 +88,12 @@ class Log:
             if entry.message in messages and all(entry.fields.get(key) == value for key, value in fields.items())
         ]
 
-    def _read(self) -> bool:
-        data = self._file.read()
-        if not data:
-            return False
-        *lines, self._rest = (self._rest + data).split(b"\n")
+    def _read(self) -> None:
+        *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
-            match = _LINE.match(line.decode(errors="replace"))
-            if match:
+            if match := _LINE.match(line.decode(errors="replace")):
                 fields = {key: _unquoted(text) if text else bare for key, text, bare in _FIELD.findall(match[2])}
                 self._entries.append(Entry(_unquoted(match[1]), fields))
-        return True
 
 
 def _unquoted(text: str) -> str:
@@ -267,31 +250,20 @@ class World:
     def _surroundings(self) -> Surroundings:
         services: dict[str, tuple[Mapping[str, str], ...]] = {}
         for body in self._api.list("/api/v1/services"):
-            selector = body["spec"].get("selector")
-            if selector:
+            if selector := body["spec"].get("selector"):
                 namespace = body["metadata"]["namespace"]
                 services[namespace] = (*services.get(namespace, ()), selector)
-        return Surroundings(
-            namespaces={
-                body["metadata"]["name"]: body["metadata"]["labels"] for body in self._api.list("/api/v1/namespaces")
-            },
-            budgets=tuple(
-                DisruptionBudget(
-                    body["metadata"]["namespace"],
-                    read_label_selector(body["spec"].get("selector")),
-                    body["status"]["disruptionsAllowed"],
-                )
-                for body in self._api.list("/apis/policy/v1/poddisruptionbudgets")
-            ),
-            services=services,
-            controllers={
-                ("StatefulSet", body["metadata"]["namespace"], body["metadata"]["name"]): read_label_selector(
-                    body["spec"]["selector"]
-                )
-                or frozenset()
-                for body in self._api.list("/apis/apps/v1/statefulsets")
-            },
-        )
+        budgets = []
+        for body in self._api.list("/apis/policy/v1/poddisruptionbudgets"):
+            selected, allowed = read_label_selector(body["spec"].get("selector")), body["status"]["disruptionsAllowed"]
+            budgets.append(DisruptionBudget(body["metadata"]["namespace"], selected, allowed))
+        controllers = {}
+        for body in self._api.list("/apis/apps/v1/statefulsets"):
+            key = ("StatefulSet", body["metadata"]["namespace"], body["metadata"]["name"])
+            controllers[key] = read_label_selector(body["spec"]["selector"]) or frozenset()
+        namespaces = [body["metadata"] for body in self._api.list("/api/v1/namespaces")]
+        labels = {metadata["name"]: metadata["labels"] for metadata in namespaces}
+        return Surroundings(namespaces=labels, budgets=tuple(budgets), services=services, controllers=controllers)
 
     def _change_node(self, log: Log) -> None:
         """Another label, taint, cordon, or report of images; other nodes aren't touched, so their counts go stale."""
@@ -313,7 +285,8 @@ class World:
         # A change that changed nothing brings no event.
         body = nodes.set_labels(name, {"touched": str(self._names)})
         versions.append(body["metadata"]["resourceVersion"])
-        log.wait_count(len(set(versions)) - 1, "Update event for node", node=name)
+        if changes := len(set(versions)) - 1:
+            log.wait("Update event for node", number=changes, node=name)
         self._state.set_node(read_node(body))
 
     def _remove_pod(self, log: Log) -> None:
