@@ -72,9 +72,7 @@ def _calendar(first: datetime, zone: str, rule: str) -> Event:
 
 @settings(max_examples=150)
 @given(st.data(), FIRST, ZONES, st.integers(-40, 900))
-def test_recurrences_are_those_of_dateutil_in_local_time(
-    data: st.DataObject, first: datetime, zone: str, days: int
-) -> None:
+def test_recurrences_are_dateutils_in_local_time(data: st.DataObject, first: datetime, zone: str, days: int) -> None:
     rule = data.draw(_rules(first))
     event = _calendar(first, zone, rule)
     after = unix_time(first + timedelta(days=days), zone)

@@ -124,9 +124,7 @@ CONFIG_MAPS = st.one_of(
 @example([{"a.ics": calendar("a long rule", 120_000, 300)}], 1)
 @given(st.lists(CONFIG_MAPS, min_size=1, max_size=2), st.sampled_from([1, 10, 10]))
 @pytest.mark.slow
-def test_whatever_is_booked_the_lease_is_renewed_and_what_is_not_read_is_said(
-    data: list[dict[str, str]], copies: int
-) -> None:
+def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(data: list[dict[str, str]], copies: int) -> None:
     texts = {
         f"{number:03}": keep_config_map({"metadata": {"name": f"m{number:03}", "uid": str(number)}, "data": each})
         for number, each in enumerate(data * copies)

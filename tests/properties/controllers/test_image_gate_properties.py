@@ -143,9 +143,7 @@ def taint_keeps_pullers_off(world: GateWorld, name: str) -> bool:
 
 
 @given(worlds, st.lists(steps, max_size=25))
-def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there_and_nothing_of_others_is_ever_written(
-    drawn: Any, story: list[Any]
-) -> None:
+def test_labels_follow_what_kubelets_said_and_nothing_of_others_is_written(drawn: Any, story: list[Any]) -> None:
     world = made(drawn)
     allowed = {(name, label(image)) for name, image in play(world, story).there}
     for action in world.plan().actions:
@@ -166,9 +164,7 @@ def test_labels_are_given_only_where_a_kubelet_said_that_the_image_is_there_and_
 
 
 @given(worlds, st.lists(steps, max_size=25), st.lists(st.sampled_from(IMAGES), unique=True))
-def test_whatever_was_said_before_the_labels_come_to_what_the_list_says_for_good(
-    drawn: Any, story: list[Any], there: list[str]
-) -> None:
+def test_in_the_end_the_labels_are_what_the_list_says(drawn: Any, story: list[Any], there: list[str]) -> None:
     world = made(drawn)
     play(world, story)
     world.pods = {}

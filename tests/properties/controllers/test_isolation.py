@@ -161,9 +161,7 @@ def is_about(action: Action, namespace: str) -> bool:
 @settings(max_examples=60)
 @given(hostile_pods(), BOOKINGS)
 @example([], booking(500, 50, 0))
-def test_plans_for_others_are_as_before_but_for_what_a_hub_may_book_and_bring(
-    pods: list[Object], books: Object | None
-) -> None:
+def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(pods: list[Object], books: Object | None) -> None:
     before = plans([])
     assert plans(moved_to(pods, "stranger"), books, "stranger") == before
     after = [action for action in plans(pods, books) if not is_about(action, "evil")]

@@ -178,9 +178,7 @@ STEP = st.tuples(st.sampled_from(["marked", "old", "join"]), TROUBLE, st.integer
 
 @settings(max_examples=20, deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=8))
-def test_no_placeholder_goes_back_to_where_it_came_from_for_what_passes_within_minutes(
-    steps: list[tuple[str, tuple[str, int], int]],
-) -> None:
+def test_no_placeholder_goes_back_for_what_soon_passes(steps: list[tuple[str, tuple[str, int], int]]) -> None:
     world = MoverWorld(placeholders=5)
     world.add_node("old")
     world.fill_placeholders()

@@ -29,9 +29,7 @@ limits = st.integers(1, MAX_NODES)
 
 
 @given(nodes=warm_nodes, more=st.integers(0, 9), spare=spares, limit=limits)
-def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
-    nodes: list[WarmNode], more: int, spare: int, limit: int
-) -> None:
+def test_nodes_with_room_are_named_by_weight(nodes: list[WarmNode], more: int, spare: int, limit: int) -> None:
     running = sum(node.pods for node in nodes) + more
     found = choose_warm(nodes, running=running, spare=spare, limit=limit)
     by_name = {node.name: node for node in nodes}
@@ -51,9 +49,7 @@ def test_only_nodes_with_room_are_named_each_once_and_weights_fall(
     pods=st.integers(0, 900),
     more=st.integers(0, 99),
 )
-def test_a_share_of_equal_nodes_is_the_number_of_pods_that_it_comes_to(
-    count: int, slots: int, percent: int, pods: int, more: int
-) -> None:
+def test_a_share_of_equal_nodes_is_a_number_of_pods(count: int, slots: int, percent: int, pods: int, more: int) -> None:
     assert set_size([slots] * count, pods, Spare(percent=100)) == set_size([slots] * count, pods, Spare(slots))
     share = Spare(percent=percent)
     # Half a slot is no slot: what is wanted is rounded up.
@@ -62,9 +58,7 @@ def test_a_share_of_equal_nodes_is_the_number_of_pods_that_it_comes_to(
 
 
 @given(nodes=warm_nodes, spare=spares)
-def test_the_set_is_as_few_of_the_oldest_nodes_as_carry_the_load_and_comes_before_the_others(
-    nodes: list[WarmNode], spare: int
-) -> None:
+def test_as_few_of_the_oldest_nodes_as_carry_the_load_come_first(nodes: list[WarmNode], spare: int) -> None:
     wanted = sum(node.pods for node in nodes) + 1 + spare
     order = sorted(nodes, key=lambda node: (node.created, node.name))
     enough = (count for count in range(1, len(order)) if sum(node.slots for node in order[:count]) >= wanted)
@@ -147,9 +141,7 @@ MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
 
 
 @given(st.lists(REAL, max_size=40))
-def test_each_decision_counts_at_its_node_until_the_watch_shows_its_pod(
-    decisions: list[tuple[float, str, float]],
-) -> None:
+def test_decisions_count_at_their_node_until_the_watch_shows_them(decisions: list[tuple[float, str, float]]) -> None:
     ledger, homes, now = Ledger(), Homes(), 0.0
     waiting: dict[str, tuple[float, str]] = {}
     for index, (gap, node, lag) in enumerate(decisions):

@@ -26,9 +26,7 @@ def desk_of(rules: Object, known: Facts) -> Desk:
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_patching_twice_is_patching_once_also_by_another_replica_after_another_mutator(
-    body: Object, known: Facts, rules: Object
-) -> None:
+def test_patching_twice_is_once_also_after_another_mutator(body: Object, known: Facts, rules: Object) -> None:
     desk = desk_of(rules, known)
     placed = desk.place(body)
     assert patch_of(desk.answer(placed)) == []
@@ -50,9 +48,7 @@ def kept(terms: list[Object], drops: bool) -> list[Object]:
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_nothing_that_the_author_set_is_removed_but_binderhubs_exact_terms_in_builds(
-    body: Object, known: Facts, rules: Object
-) -> None:
+def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(body: Object, known: Facts, rules: Object) -> None:
     # Null and absent are the same to the API server; what is compared below is what isn't null.
     before = json.loads(json.dumps(body))
     placed = desk_of(rules, known).place(body)
@@ -96,9 +92,7 @@ def _without_nulls(value: Object) -> Object:
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_a_placed_pod_may_go_to_no_node_that_its_author_shut_out_and_is_never_stranded(
-    body: Object, known: Facts, rules: Object
-) -> None:
+def test_no_pod_goes_where_its_author_forbids_or_is_stranded(body: Object, known: Facts, rules: Object) -> None:
     placed = desk_of(rules, known).place(body)
     old, new = required_terms(_without_nulls(body) | {}), required_terms(_without_nulls(placed))
     if old is not None:
@@ -134,9 +128,7 @@ def test_weights_stay_valid_and_each_term_is_said_once(body: Object, known: Fact
     pods,
     st.data(),
 )
-def test_garbage_is_answered_with_4xx_and_a_truncated_or_altered_review_never_fails(
-    garbage: bytes, body: Object, data: st.DataObject
-) -> None:
+def test_garbage_gets_4xx_and_a_damaged_review_never_fails(garbage: bytes, body: Object, data: st.DataObject) -> None:
     assert Desk().reviewer.review(garbage).status in {400, 413}
     whole, byte, desk = builders.review(body), data.draw(st.integers(0, 255)), Desk()
     at = data.draw(st.integers(0, len(whole) - 1))

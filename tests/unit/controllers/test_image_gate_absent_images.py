@@ -183,9 +183,7 @@ def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_le
         ({}, "pulling"),
     ],
 )
-def test_a_node_is_not_closed_while_a_pod_is_there_that_its_kubelet_would_refuse(
-    facts: dict[str, Any], value: str
-) -> None:
+def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(facts: dict[str, Any], value: str) -> None:
     w = world(SCIPY, GPU)
     w.add_pulling()
     user = Pod("jhub", "ada", uid="ada", spec=KEEPS_OFF, **facts)

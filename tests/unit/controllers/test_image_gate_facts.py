@@ -50,9 +50,7 @@ def told_and_planned(w: GateWorld) -> tuple[Notice, Planned[Any]]:
         ("ErrImagePull", "something nobody has ever read", "other", "puller's pod"),
     ],
 )
-def test_a_pull_that_fails_is_told_in_one_sentence_with_its_cause_and_counted(
-    reason: str, message: str, cause: str, words: str
-) -> None:
+def test_a_failed_pull_is_told_with_its_cause_and_counted(reason: str, message: str, cause: str, words: str) -> None:
     w = world()
     puller = w.add_pulling()
     w.fail(puller, SCIPY, message, reason)
@@ -195,9 +193,7 @@ FULL_LIST = [f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)]
         (SCIPY, f"{SCIPY.partition(':')[0]}@{DIGEST}", False),
     ],
 )
-def test_an_image_in_the_nodes_own_list_is_there_however_it_is_spelt(
-    reference: str, listed: str, is_there: bool
-) -> None:
+def test_an_image_in_the_nodes_list_is_there_however_spelt(reference: str, listed: str, is_there: bool) -> None:
     w = world(reference)
     w.add_node(images=[OTHER, listed])
     assert w.labels_next() == ({label(reference): "true"} if is_there else {})
@@ -232,9 +228,7 @@ def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_
         ),
     ],
 )
-def test_a_container_that_got_beyond_its_pull_shows_that_the_image_is_there(
-    state: dict[str, Any], is_there: bool
-) -> None:
+def test_a_container_beyond_its_pull_shows_that_the_image_is_there(state: dict[str, Any], is_there: bool) -> None:
     w = world()
     puller = w.add_pulling()
     w.turn()
@@ -294,9 +288,7 @@ def test_a_list_that_never_showed_the_image_is_believed_when_it_can_no_longer_be
 @pytest.mark.parametrize(
     ("images", "mb", "is_held"), [(FULL_LIST, 500, True), (FULL_LIST, 499, False), ([], 500, True)]
 )
-def test_a_cut_list_proves_only_the_absence_of_an_image_larger_than_its_smallest_and_an_empty_one_nothing(
-    images: list[str], mb: int, is_held: bool
-) -> None:
+def test_a_cut_list_only_disproves_larger_images_than_it_has(images: list[str], mb: int, is_held: bool) -> None:
     w = labelled()
     w.list_images(*images, mb=mb)
     assert w.labels_next() == (HELD if is_held else {})
@@ -326,9 +318,7 @@ def test_a_new_leader_keeps_a_label_until_the_list_can_no_longer_be_late() -> No
     [([OTHER], 1800, True, False), ([OTHER], 3, False, True), (FULL_LIST, None, True, True)],
     ids=["said long ago", "said just now", "of which the list says nothing"],
 )
-def test_what_a_new_leader_believes_without_the_list(
-    images: list[str], seconds_ago: float | None, is_running: bool, is_there: bool
-) -> None:
+def test_a_new_leaders_beliefs(images: list[str], seconds_ago: float | None, is_running: bool, is_there: bool) -> None:
     w = world()
     puller = w.add_pulling(images=images)
     if seconds_ago is not None:

@@ -161,18 +161,6 @@ def test_a_node_where_no_puller_may_go_is_told_to_lack_its_images_when_it_opens(
     assert planned.gauges["gate_nodes_opened_without_images"] == {(): 0.0}
 
 
-def test_a_node_that_opened_late_is_counted_again_after_a_while_of_not_being_ready() -> None:
-    w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
-    w.add_node(taints=[STARTUP])
-    w.turn()
-    w.turn(after=300)
-    shown = []
-    for ready in (True, False, True):
-        w.set_fact(ready=ready)
-        shown.append(w.turn().gauges["gate_nodes_opened_without_images"][()])
-    assert shown == [1.0, 0.0, 1.0]
-
-
 def test_the_deadline_counts_from_when_the_node_became_ready() -> None:
     w = world(mode=GateMode.STARTUP_TAINT, pull_deadline_seconds=300)
     w.add_node(taints=[STARTUP], ready=False)

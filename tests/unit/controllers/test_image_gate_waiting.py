@@ -365,9 +365,7 @@ def fits(pod: Pod, one: Node) -> bool:
     st.lists(pods, unique_by=lambda one: one.name),
     st.lists(others, unique_by=lambda one: one.name),
 )
-def test_only_closed_nodes_are_opened_and_nobody_waits_twice_the_time_for_one_that_could_take_it(
-    there: list[Node], waiting: list[Pod], running: list[Pod]
-) -> None:
+def test_only_closed_nodes_are_opened_and_in_time(there: list[Node], waiting: list[Pod], running: list[Pod]) -> None:
     found, _ = openings(there, [*waiting, *running])
     closed = [one for one in there if one.labels[label(SCIPY)] == "pulling" and not one.taints]
     assert found.keys() <= {one.name for one in closed}

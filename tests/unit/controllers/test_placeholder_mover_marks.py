@@ -57,9 +57,7 @@ def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless
     ],
     ids=str,
 )
-def test_a_node_that_is_not_to_be_used_is_neither_marked_nor_keeps_its_mark(
-    change: dict[str, Any], is_for_good: bool
-) -> None:
+def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(change: dict[str, Any], is_for_good: bool) -> None:
     world = settled_world()
     world.add_node("new")
     world.change_node("new", **change)
@@ -129,9 +127,7 @@ def test_a_full_node_gives_its_mark_away_at_once() -> None:
 
 
 @pytest.mark.parametrize(("is_new_leader", "quiet", "more"), [(False, 275, 40), (True, 250, 100)])
-def test_a_flapping_node_is_not_marked_until_it_has_been_quiet_which_a_new_leader_sees_too(
-    is_new_leader: bool, quiet: float, more: float
-) -> None:
+def test_a_flapping_node_is_marked_once_it_has_been_quiet(is_new_leader: bool, quiet: float, more: float) -> None:
     world = settled_world()
     world.add_node("new", imaged=not is_new_leader)
     world.run(400 if is_new_leader else 0)

@@ -370,9 +370,7 @@ def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: 
 
 
 @pytest.mark.parametrize(("minor", "expected"), [(34, Prediction.ELSEWHERE), (35, Prediction.TARGET)])
-def test_nothing_moves_to_one_of_two_equal_nodes_where_the_scheduler_picks_by_chance(
-    minor: int, expected: Prediction
-) -> None:
+def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(minor: int, expected: Prediction) -> None:
     room = {"cpu": 4000, "memory": 2**33, "pods": 110}
     nodes = {name: Node(name=name, allocatable=room, created=index) for index, name in enumerate("ab")}
     pod = Pod(namespace="hub", name="p", node_name="b")

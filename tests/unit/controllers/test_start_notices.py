@@ -242,9 +242,7 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     ],
     ids=["fits", "too large", "elsewhere", "nominated", "no scheduler", "held"],
 )
-def test_a_pod_without_a_node_is_told_once_what_it_waits_for(
-    details: dict[str, Any], is_tried: bool, expected: list[str]
-) -> None:
+def test_a_pod_is_told_once_what_it_waits_for(details: dict[str, Any], is_tried: bool, expected: list[str]) -> None:
     cluster = Cluster()
     cluster.node("n", IMAGE)
     cluster.nodes["n"] = replace(cluster.nodes["n"], allocatable={"memory": 8})
@@ -359,9 +357,7 @@ def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_s
         ((1.0, 4.0, 9.0), "A few seconds", "a few seconds to 10 seconds"),
     ],
 )
-def test_the_end_of_a_range_is_rounded_up_and_a_few_seconds_are_no_number(
-    estimate: tuple[float, float, float], left: str, range_of_it: str
-) -> None:
+def test_estimates_are_rounded_in_words(estimate: tuple[float, float, float], left: str, range_of_it: str) -> None:
     assert with_estimate("{left}; {usual}", Estimate(*estimate)) == f"{left} left ({range_of_it}); {range_of_it}"
     assert with_estimate("{left}; {usual}", Estimate(1.0, 4.0, 4.9)) == "A few seconds left; a few seconds"
 

@@ -150,9 +150,7 @@ def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None)
     ("bundle", "evidence"),
     [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)"), (None, "no caBundle in")],
 )
-def test_a_ca_bundle_by_which_nothing_can_be_trusted_or_a_service_without_pods_is_an_error(
-    bundle: str | None, evidence: str
-) -> None:
+def test_a_useless_ca_bundle_or_a_service_without_pods_is_an_error(bundle: str | None, evidence: str) -> None:
     cluster = Cluster()
     cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"] = bundle
     cluster.tells("webhook", "error", evidence)

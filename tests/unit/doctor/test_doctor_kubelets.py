@@ -53,9 +53,7 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
         (f"{LISTED}\nprePuller: {{method: noop}}", NO_VOLUMES, "", ""),
     ],
 )
-def test_what_a_kubelet_is_set_to_is_told_where_it_matters(
-    values: str, config: dict[str, Any], severity: str, evidence: str
-) -> None:
+def test_a_kubelets_settings_are_told(values: str, config: dict[str, Any], severity: str, evidence: str) -> None:
     cluster = with_kubelets(values, config)
     if severity:
         cluster.tells("kubelets", severity, evidence)

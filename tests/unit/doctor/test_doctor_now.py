@@ -108,9 +108,7 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
         (unscheduled("a", 9, f"0/1 nodes are available: {LOOKED}. no new claims to de"), [], LOOKED, "describe node"),
     ],
 )  # fmt: skip
-def test_each_cause_is_told_in_the_words_of_who_met_it_with_what_to_do(
-    waits: Object, events: list[Object], cause: str, to_do: str
-) -> None:
+def test_each_cause_is_told_with_what_to_do(waits: Object, events: list[Object], cause: str, to_do: str) -> None:
     (found,) = find_waits([waits], events)
     assert found.cause == cause
     assert to_do.lower() in show_waits([found], 1, NOW).lower()

@@ -30,9 +30,7 @@ NONE, COUNTS = "class build get no requests: ResourceQuota jhub/guard", "Resourc
         ("placeholders: []", QUOTAS, [quota(pods="20")], []),
     ],
 )
-def test_what_keeps_requests_from_pods_or_counts_placeholders_is_named(
-    values: str, path: str, bodies: list[Object], told: list[str]
-) -> None:
+def test_quotas_and_limit_ranges_are_named(values: str, path: str, bodies: list[Object], told: list[str]) -> None:
     cluster = Cluster(values)
     cluster.lists[path] = bodies
     said = cluster.said("requests")
@@ -85,9 +83,7 @@ OWN = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_clas
         (PREFERS + "prePuller: {enabled: false}\n" + BARE, [priority_class("batch", -100)], []),
     ],
 )
-def test_classes_whose_pods_could_be_deleted_for_roosts_are_named(
-    values: str, classes: list[Object], told: list[str]
-) -> None:
+def test_classes_whose_pods_could_go_for_ours_are_named(values: str, classes: list[Object], told: list[str]) -> None:
     cluster = Cluster(values)
     cluster.lists[CLASSES] = classes
     said = cluster.said("priorities")

@@ -145,7 +145,7 @@ def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
         ("default-scheduler", {"podClasses": {"user": {"profile": ""}}}, "default-scheduler"),
     ],
 )
-def test_a_pod_gets_its_classs_profile_unless_it_or_the_values_name_another_scheduler(
+def test_a_pod_gets_its_classs_profile_as_values_say(
     own: str | None, changes: dict[str, object], expected: str
 ) -> None:
     response = Desk(settings(**changes), HERE).answer(body := user_pod(schedulerName=own))

@@ -107,9 +107,7 @@ def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Obje
         ({"whenUnsatisfiable": "ScheduleAnyway"}, ""),
     ],
 )
-def test_a_zone_whose_nodes_are_closed_still_counts_where_pods_must_be_spread(
-    constraint: Object, degraded: str
-) -> None:
+def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(constraint: Object, degraded: str) -> None:
     body = user_pod()
     body["spec"]["topologySpreadConstraints"] = [
         {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", **constraint}
@@ -149,9 +147,7 @@ def test_a_requirement_is_added_to_each_term_that_holders_may_meet(terms: list[O
     assert (required_terms(placed), degraded) == (expected, "no-holder" if terms == expected else "")
 
 
-def test_an_image_is_known_however_its_reference_is_written_and_in_init_containers_and_another_holds_nobody_back() -> (
-    None
-):
+def test_an_image_is_known_however_and_wherever_written_and_another_holds_nobody_back() -> None:
     rules = settings(singleuser={"image": {"name": "jupyter/base-notebook", "tag": ""}})
     here = facts(node("n1", "jupyter/base-notebook"))
     label = pulled_label(RELEASE, NAMESPACE, "jupyter/base-notebook")

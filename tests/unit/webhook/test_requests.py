@@ -39,7 +39,7 @@ DEFAULTS = {"cpu": "100m", "memory": "1Gi"}
         ({}, {"requests": {"memory": "512Mi"}}, {}),
     ],
 )
-def test_a_container_gets_the_classs_requests_unless_it_or_its_pod_says_something(
+def test_a_container_gets_the_classs_requests_or_none(
     own: Object | None, whole: Object | None, expected: Object
 ) -> None:
     for container in ({"resources": own}, *([{}] if own is None else [])):
@@ -71,7 +71,7 @@ def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
         ({}, {}, 5, False),
     ],
 )
-def test_no_request_is_given_for_which_a_pod_could_be_refused_or_another_deleted(
+def test_no_request_is_given_that_could_harm_a_pod(
     known: Object, values: Object, priority: int, *, is_given: bool
 ) -> None:
     desk = Desk(settings(**values), replace(FIVE, **known))

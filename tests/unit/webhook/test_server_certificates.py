@@ -222,9 +222,7 @@ def test_a_leaf_for_other_names_is_replaced() -> None:
     losses=st.sets(st.integers(0, 59), max_size=2),
 )
 @pytest.mark.slow
-def test_every_api_server_trusts_every_replica_at_every_moment(
-    steps: list[float], leaders: list[int], losses: set[int]
-) -> None:
+def test_every_api_server_always_trusts_each_replica(steps: list[float], leaders: list[int], losses: set[int]) -> None:
     """API servers learn of a bundle late, kubelets bring a leaf late, leaders change, and the CA's Secret is lost."""
     lives = Lifetimes(ca=15 * DAY, leaf=5 * DAY)
     hub = Hub(replicas=3, lives=lives)
@@ -300,9 +298,7 @@ def test_what_is_lost_or_wiped_costs_no_trust(lost: str) -> None:
     ],
     ids=["garbage", "half", "empty", "garbage for a leaf", "another use", "somebody else's"],
 )
-def test_a_secret_that_holds_nothing_usable_is_filled_and_with_nothing_else(
-    secret: str, data: dict[str, bytes]
-) -> None:
+def test_a_secret_without_anything_usable_is_filled_with_nothing_else(secret: str, data: dict[str, bytes]) -> None:
     hub = Hub()
     getattr(hub, secret).data = data
     hub.tick()

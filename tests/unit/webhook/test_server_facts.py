@@ -241,9 +241,7 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server:
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
 
 
-def test_a_placeholder_of_our_own_that_carries_our_scheduler_already_is_not_unplaced_but_a_user_who_does_is(
-    server: FakeServer, kept: Kept
-) -> None:
+def test_of_pods_with_our_scheduler_own_placeholders_alone_count_as_placed(server: FakeServer, kept: Kept) -> None:
     own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
     placeholder, old, alien = (pod(name, "user-placeholder") for name in ("placeholder", "old-placeholder", "alien"))
     missed = pod("missed", "singleuser-server")
@@ -258,7 +256,7 @@ def test_a_placeholder_of_our_own_that_carries_our_scheduler_already_is_not_unpl
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
 
 
-def test_users_who_are_there_when_their_namespace_is_selected_count_from_then_on(
+def test_users_of_a_namespace_count_once_selected(
     server: FakeServer, kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "webhook.watch")
@@ -321,9 +319,7 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
 
 
 @pytest.mark.usefixtures("hasty")
-def test_quotas_that_could_refuse_what_rules_add_are_known_in_each_namespace_with_pods_of_a_class(
-    server: FakeServer, kept: Kept
-) -> None:
+def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(server: FakeServer, kept: Kept) -> None:
     selector = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]}
     quotas = [
         {"metadata": {"name": "q", "namespace": "a"}, "spec": {"scopes": ["CrossNamespacePodAffinity"]}},
@@ -365,9 +361,7 @@ def priority_class(name: str, value: object, part_of: str = "") -> Object:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_the_lowest_priority_is_that_of_others_classes_as_roosts_own_are_there_to_give_way(
-    server: FakeServer, kept: Kept
-) -> None:
+def test_the_lowest_priority_is_that_of_others_as_our_own_give_way(server: FakeServer, kept: Kept) -> None:
     own = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_class("b.b.roost-puller", -5, "roost")]
     server.objects[PRIORITIES, ""] = [*own, priority_class("system-node-critical", 2_000_001_000)]
     kept.keeper.follow(settings())
@@ -465,9 +459,7 @@ def test_while_nodes_are_refused_images_go_with_the_last_pod_of_their_node(serve
     kept.wait(lambda: kept.holders() == {"b"})
 
 
-def test_a_pod_still_bound_to_a_node_that_went_tells_of_no_images(
-    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pod_of_a_gone_node_tells_no_images(server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
     kept.keeper.follow(settings(podClasses=WARM))

@@ -55,9 +55,7 @@ def test_a_key_of_a_class_that_no_rule_reads_is_refused_until_it_is_gone(tmp_pat
     assert running._policy.verdict().passed
 
 
-def test_a_rule_with_a_key_of_its_own_needs_its_file_and_its_place_in_the_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_with_a_key_needs_its_place_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rule = Rule(
         lambda case: [Annotate("example.org/tier", str(case.pod_class.more["tier"]))],
         lambda _settings, pod_class: "tier" in pod_class.more,

@@ -105,9 +105,7 @@ def test_no_other_text_is_a_share(odd: object) -> None:
         ((), 5, -100, 0),
     ],
 )
-def test_a_share_is_one_of_the_last_node_that_the_set_takes_in(
-    slots: tuple[int, ...], pods: int, percent: int, size: int
-) -> None:
+def test_a_share_is_one_of_the_sets_last_node(slots: tuple[int, ...], pods: int, percent: int, size: int) -> None:
     assert set_size(slots, pods, Spare(percent=percent)) == size
 
 
@@ -247,9 +245,7 @@ def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: 
         (pod_on("", **{HOME_TARGET_ANNOTATION: "n" * 254}), "build", PlacedPod("build", "")),
     ],
 )
-def test_a_bound_pod_tells_of_its_images_an_unbound_one_of_its_target_only(
-    body: Object, pod_class: str, expected: PlacedPod | None
-) -> None:
+def test_bound_pods_tell_images_others_targets(body: Object, pod_class: str, expected: PlacedPod | None) -> None:
     assert read_placed_pod(body, pod_class) == expected
 
 

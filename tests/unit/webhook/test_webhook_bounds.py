@@ -84,9 +84,7 @@ AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
 
 
 @pytest.mark.parametrize(("bound", "make", "most"), AT_BOUND, ids=[f"{one[0]}-{i}" for i, one in enumerate(AT_BOUND)])
-def test_a_pod_at_a_bound_is_placed_and_one_beyond_it_is_admitted_as_sent(
-    bound: Bound, make: Callable[[int], Object], most: int
-) -> None:
+def test_a_pod_beyond_a_bound_is_admitted_as_sent(bound: Bound, make: Callable[[int], Object], most: int) -> None:
     desk = Desk(known=KNOWN)
     assert patch_of(desk.answer(make(most)))
     response = desk.answer(make(most + 1))
@@ -147,9 +145,7 @@ def calls_of(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("make", [user_pod, build_pod])
 @pytest.mark.slow
-def test_the_dearest_review_within_bounds_calls_three_functions_a_step_on_5000_nodes(
-    make: Callable[..., Object],
-) -> None:
+def test_the_dearest_review_within_bounds_calls_3_functions_a_step_on_5000_nodes(make: Callable[..., Object]) -> None:
     taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
     nodes = [node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,)) for index in range(5000)]
     known = facts(*nodes, builders=" ".join(one.name for one in nodes))
