@@ -1,4 +1,4 @@
-"""What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, other schedulers, providers."""
+"""What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, providers, the API server."""
 
 from typing import Any
 
@@ -177,24 +177,49 @@ def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
 def of_provider(values: str, scheme: str) -> Cluster:
     cluster = Cluster(values)
     one = node("n")
-    one["spec"]["providerID"] = f"{scheme}:///zone/n"
+    one["spec"]["providerID"] = f"{scheme.partition(' ')[0]}:///zone/n"
     cluster.lists[NODES] = [one]
-    cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"] = {}
+    if scheme == "aws with its own plugin":
+        cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"] = {}
+    if scheme == "aws in Auto Mode":
+        one["metadata"]["labels"] = {"eks.amazonaws.com/compute-type": "auto"}
+    if scheme == "openshift":
+        cluster.objects["/apis"] = {"groups": [{"name": "security.openshift.io"}]}
     return cluster
 
 
-def before(cluster: Cluster) -> list[tuple[str, str]]:
-    """Of a cluster where nothing is installed yet."""
-    cluster.objects = {path: body for path, body in cluster.objects.items() if "roost" not in path}
-    outcomes = run_checks(cluster.install, BEFORE)
-    return [(finding.severity, finding.fix) for finding in found(outcomes, "platform")]
+TAINTED, NO_IDS = "imageGate: {mode: startupTaint}", "runAsUser: null, runAsGroup: null, fsGroup: null"
 
 
-def test_a_gke_cluster_is_told_of_its_firewall_before_the_install_and_not_after() -> None:
-    assert of_provider("", "gce").said("platform") == []
-    ((severity, fix),) = before(of_provider("", "gce"))
-    assert (severity, "TCP 8443" in fix) == ("warning", True)
-    assert before(of_provider("webhook: {port: 10250}", "gce")) == []
+@pytest.mark.parametrize(
+    ("values", "scheme", "is_installed", "expected"),
+    [
+        ("", "gce", True, []),
+        ("", "gce", False, [("warning", "TCP 8443")]),
+        ("webhook: {port: 10250}", "gce", False, []),
+        ("", "aws with its own plugin", True, []),
+        # That has no such DaemonSet.
+        ("", "aws in Auto Mode", True, []),
+        ("", "aws", True, [("warning", "hostNetwork")]),
+        ("webhook: {hostNetwork: true}", "aws", True, []),
+        ("", "azure", False, []),
+        (TAINTED, "azure", False, [("warning", "node initialization taint")]),
+        (TAINTED, "azure", True, []),
+        ("", "openshift", True, [("error", NO_IDS)]),
+        (f"podSecurityContext: {{{NO_IDS}}}", "openshift", True, []),
+    ],
+)
+def test_what_a_provider_asks_for_is_told_when_it_matters(
+    values: str, scheme: str, is_installed: bool, expected: list[tuple[str, str]]
+) -> None:
+    cluster = of_provider(values, scheme)
+    if is_installed:
+        findings = cluster.said("platform")
+    else:
+        cluster.objects = {path: body for path, body in cluster.objects.items() if "roost" not in path}
+        findings = found(run_checks(cluster.install, BEFORE), "platform")
+    assert [finding.severity for finding in findings] == [severity for severity, _ in expected]
+    assert all(fix in finding.fix for finding, (_, fix) in zip(findings, expected, strict=True))
 
 
 def test_on_gke_its_own_scheduler_and_a_priority_that_its_autoscaler_ignores_are_told() -> None:
@@ -207,32 +232,37 @@ def test_on_gke_its_own_scheduler_and_a_priority_that_its_autoscaler_ignores_are
     assert (ignored.severity, ignored.fix) == ("error", "priorityClasses.placeholder: -10")
 
 
-def test_eks_without_its_own_network_plugin_wants_the_hosts_network() -> None:
-    assert of_provider("", "aws").said("platform") == []
-    for values, count in (("", 1), ("webhook: {hostNetwork: true}", 0)):
-        cluster = of_provider(values, "aws")
-        del cluster.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node"]
-        findings = cluster.said("platform")
-        assert [finding.severity for finding in findings] == ["warning"] * count
-        # Auto Mode has no such DaemonSet.
-        cluster.lists[NODES][0]["metadata"]["labels"] = {"eks.amazonaws.com/compute-type": "auto"}
-        assert cluster.said("platform") == []
+POLICY = "admission: {mode: policy}"
 
 
-def test_aks_is_told_before_an_install_where_a_startup_taint_belongs() -> None:
-    tainted = "imageGate: {mode: startupTaint}"
-    assert before(of_provider("", "azure")) == []
-    ((severity, fix),) = before(of_provider(tainted, "azure"))
-    assert (severity, "node initialization taint" in fix) == ("warning", True)
-    assert of_provider(tainted, "azure").said("platform") == []
+def gate(name: str, value: int) -> str:
+    return f'kubernetes_feature_enabled{{name="{name}",stage="BETA"}} {value}'
 
 
-@pytest.mark.parametrize(
-    ("values", "count"), [("", 1), ("podSecurityContext: {runAsUser: null, runAsGroup: null, fsGroup: null}", 0)]
-)
-def test_openshift_takes_no_fixed_ids(values: str, count: int) -> None:
-    cluster = Cluster(values)
-    cluster.objects["/apis"] = {"groups": [{"name": "security.openshift.io"}]}
-    findings = cluster.said("platform")
-    assert [finding.severity for finding in findings] == ["error"] * count
-    assert all("runAsUser: null, runAsGroup: null, fsGroup: null" in finding.fix for finding in findings)
+@pytest.mark.parametrize(("values", "name"), [(LISTED, "ImageVolume"), (POLICY, "MutatingAdmissionPolicy")])
+def test_a_feature_gate_that_is_off_is_an_error_where_something_needs_it(values: str, name: str) -> None:
+    for needs, is_told in ((values, True), ("", False)):
+        cluster = Cluster(needs)
+        cluster.texts["/metrics"] = ["# HELP kubernetes_feature_enabled x", gate("Other", 0), gate(name, 0)]
+        findings = cluster.said("features")
+        assert [finding.severity for finding in findings] == ["error"] * is_told
+        assert all(name in finding.evidence for finding in findings)
+        cluster.texts["/metrics"] = [gate(name, 1)]
+        assert cluster.said("features") == []
+
+
+def test_an_account_that_may_not_read_metrics_is_told_so_where_a_gate_matters() -> None:
+    for values, count in ((LISTED, 1), ("", 0)):
+        cluster = Cluster(values)
+        cluster.texts["/metrics"] = ApiError(403, "GET /metrics: 403 Forbidden")
+        findings = cluster.said("features")
+        assert [finding.severity for finding in findings] == ["unknown"] * count
+        assert all("ImageVolume" in finding.evidence and "/metrics" in finding.fix for finding in findings)
+
+
+def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
+    cluster = Cluster("monitoring: {serviceMonitor: {enabled: true}}")
+    assert cluster.said("features") == []
+    del cluster.served["/apis/monitoring.coreos.com/v1"]
+    cluster.served["/apis/policy/v1"] = set()
+    cluster.tells("features", "error", "ServiceMonitor (monitoring.coreos.com/v1)", "PodDisruptionBudget (policy/v1)")

@@ -238,6 +238,11 @@ def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: 
         (pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"}), "user", PlacedPod("user", "n2", ())),
         (pod_on("n1", "team/image", phase="Failed"), "user", None),
         (pod_on("n1", "x", phase="Pending"), "user", PlacedPod("user", "n1", ("docker.io/library/x:latest",), True)),
+        # A build counts where it is bound, else where it was sent, until it ends.
+        (pod_on("", phase="Pending", **{HOME_TARGET_ANNOTATION: "n2"}), "build", PlacedPod("build", "n2")),
+        (pod_on("n3", phase="Pending", **{HOME_TARGET_ANNOTATION: "n2"}), "build", PlacedPod("build", "n3", (), True)),
+        (pod_on("", phase="Failed", **{HOME_TARGET_ANNOTATION: "n2"}), "build", None),
+        ({"spec": {}}, "build", PlacedPod("build", "")),
         # A target too long for a node's name is none.
         (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 253}), "user", PlacedPod("user", "n" * 253)),
         (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 254}), "user", PlacedPod("user", "")),

@@ -30,7 +30,7 @@ from tests.builders import (
 from tests.recorded_data import PODS, REVIEWS
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
-from webhook.facts import Facts, PlacedPod, read_builder, read_placed_pod
+from webhook.facts import Facts, read_builder
 from webhook.review import Reviewer
 
 SECRET = "0123456789abcdef-the-token"
@@ -236,22 +236,18 @@ def test_a_node_is_read_as_placement_needs_it() -> None:
     assert not read_node({**raw, "metadata": {"name": "n3", "deletionTimestamp": "now"}, "spec": {}}).is_usable
 
 
-def builder(**changes: object) -> Object:
-    ready = {"conditions": [{"type": "Ready", "status": "True"}]}
-    return {"metadata": {}, "spec": {"nodeName": "n1"}, "status": ready, **changes}
+READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-def test_pending_unready_and_leaving_builders_serve_no_node() -> None:
-    assert read_builder(builder()) == "n1"
-    assert read_builder(builder(spec={})) is None
-    assert read_builder(builder(status={"phase": "Pending"})) is None
-    assert read_builder(builder(metadata={"deletionTimestamp": "now"})) is None
-    assert read_builder(builder(status={"conditions": [{"type": "Ready", "status": "False"}]})) is None
-
-
-def test_a_build_counts_where_it_is_bound_else_where_it_was_sent_until_it_ends() -> None:
-    sent = {"metadata": {"annotations": {HOME_TARGET_ANNOTATION: "n2"}}, "spec": {}, "status": {"phase": "Pending"}}
-    assert read_placed_pod(sent, "build") == PlacedPod("build", "n2")
-    assert read_placed_pod({**sent, "spec": {"nodeName": "n3"}}, "build") == PlacedPod("build", "n3", is_starting=True)
-    assert read_placed_pod({**sent, "status": {"phase": "Failed"}}, "build") is None
-    assert read_placed_pod({"spec": {}}, "build") == PlacedPod("build", "")
+@pytest.mark.parametrize(
+    ("changes", "node_name"),
+    [
+        ({}, "n1"),
+        ({"spec": {}}, None),
+        ({"status": {"phase": "Pending"}}, None),
+        ({"metadata": {"deletionTimestamp": "now"}}, None),
+        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, None),
+    ],
+)
+def test_pending_unready_and_leaving_builders_serve_no_node(changes: Object, node_name: str | None) -> None:
+    assert read_builder({"metadata": {}, "spec": {"nodeName": "n1"}, "status": READY, **changes}) == node_name
