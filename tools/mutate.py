@@ -30,14 +30,10 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "rules": (
         ("webhook/rules/*.py",),
-        (
-            "tests/unit/webhook/test_[a-lopw]*.py",
-            "tests/unit/webhook/test_re*.py",
-            "tests/unit/webhook/test_server_replica.py",
-        ),
+        ("tests/unit/webhook/test_[a-lopw]*.py", "tests/unit/webhook/test_server_replica.py"),
     ),
     "ring": (("roost_core/placement/rendezvous.py",), ("tests/unit/roost_core/test_placement_rendezvous.py",)),
-    "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_[ghp]*.py", "tests/unit/webhook/test_requests.py")),
+    "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_[aghp]*.py",)),
     "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),
     "mover": (("roost/controllers/placeholder_mover/*.py",), ("tests/unit/controllers/test_placeholder_mover*.py",)),
     "placeholders": (

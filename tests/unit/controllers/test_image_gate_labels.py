@@ -1,4 +1,4 @@
-"""Which images the gate takes for present, what it writes on nodes in which order, and what it reports of failed pulls."""
+"""Which images the gate takes for present, what it writes on nodes and when, and what it says of failed pulls."""
 
 import json
 from dataclasses import replace
