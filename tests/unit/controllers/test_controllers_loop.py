@@ -23,7 +23,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
-from roost.controllers.runtime.loop import CYCLE_SECONDS, RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop
+from roost.controllers.runtime.loop import CYCLE_SECONDS, RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
@@ -324,6 +324,21 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
     world.now = 61.0
     loop.turn()
     assert [[done.outcome for done in each] for each in heard] == [[Outcome.HELD_BACK], [Outcome.REFUSED]]
+
+
+def test_a_dry_run_says_each_action_in_a_line() -> None:
+    idle = planner_of("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory))
+    text = show_plan([asks_for(evict("placeholder-0")), idle], Snapshot("hub", "hub"), Moment(0.0, 0.0))
+    assert text == "asker: 1 action\n  evict hub/placeholder-0 (a test)\nidle: 0 actions\n"
+
+
+def test_a_pod_is_made_as_the_controllers_own() -> None:
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-controllers", "uid": "1"}
+    world = World()
+    world.applier._owner = lambda: account
+    world.applier.apply([CreatePod(body={"metadata": {"name": "p"}}, why="")])
+    owned = {"metadata": {"name": "p", "ownerReferences": [{**account, "controller": True}]}}
+    assert world.client.requests == [("POST", "/api/v1/namespaces/hub/pods", owned)]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])

@@ -365,6 +365,7 @@ def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one_and_a_pai
     serving.use(one.certificate_pem, one.key_pem)
     with pytest.raises(TlsError) as refused:
         serving.use(one.certificate_pem, other.key_pem)
+    assert serving.is_loaded
     assert "BEGIN" not in str(refused.value)
     assert handshake(serving) == ssl.PEM_cert_to_DER_cert(one.certificate_pem.decode())
     key = rsa.generate_private_key(65537, 2048)
