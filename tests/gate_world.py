@@ -230,5 +230,5 @@ class GateWorld:
 
 
 def world(*images: str, mode: GateMode = GateMode.PREFER, **settings: Any) -> GateWorld:
-    """A world whose labels say "true" or nothing; what requireLabel adds is in test_image_gate_absent_images.py."""
+    """A world whose labels say "true" or nothing; what requireLabel adds is in test_image_gate_require_label.py."""
     return GateWorld(gate_settings(*(images or (SCIPY,)), mode=mode, **settings))

@@ -1,29 +1,273 @@
-"""Which nodes are opened to users who wait for nothing but a pull."""
+"""What requireLabel writes: nodes are closed while images come, and opened when in doubt or to users who wait."""
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import ChangeNode, Planned
+from roost.controllers.contract.actions import ChangeNode, Notice, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
+from roost.controllers.image_gate.settings import PullerPods
 from roost.controllers.image_gate.waiting import plan_openings
 from roost.controllers.runtime.watching import _is_minor
 from roost_core.objects.node import Node
-from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
-from roost_core.placement.beliefs import DEVICES, STARTING
+from roost_core.placement.beliefs import COMING, DEVICES, STARTING
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from tests.gate_world import GPU, NAMESPACE, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
+from roost_core.release.image_gate import GateMode
+from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
+
+_NOT_PULLING = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
+KEEPS_OFF = PodSpec(required_node_terms=(NodeTerm((_NOT_PULLING,), ()),))
+PULL_FAILED = f'failed to pull and unpack image "{SCIPY}": not found'
+CLOSED, OPEN = {label(SCIPY): "pulling"}, {label(SCIPY): "open"}
+
+
+def world(*images: str, **settings: Any) -> GateWorld:
+    return GateWorld(gate_settings(*(images or (SCIPY,)), **settings))
+
+
+def told(w: GateWorld) -> list[Notice]:
+    return [one for one in w.notices() if one.reason == GATE_OPENED]
+
+
+def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
+    return dict(w.plan().gauges["gate_nodes_opened"])
+
+
+def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> None:
+    w = world(SCIPY, GPU)
+    w.add_node(images=(), ready=False)
+    assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    w.set_fact(ready=True)
+    w.list_images(OTHER)
+    puller = w.puller()
+    assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    assert w.plan().gauges["gate_nodes_closed"] == {(SCIPY,): 1.0, (GPU,): 1.0}
+    w.pulled_event(puller, SCIPY)
+    assert w.labels_next() == {label(SCIPY): "true", label(GPU): "pulling"}
+
+
+@pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
+def test_other_modes_close_nothing_and_take_away_what_the_gate_wrote(mode: GateMode) -> None:
+    w = world(mode=mode)
+    w.add_node("a", ready=False)
+    w.add_node("b", labels=CLOSED)
+    w.add_node("c", labels=OPEN)
+    w.turn()
+    assert [w.labels(name) for name in "abc"] == [{}, {}, {}]
+
+
+def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_image_along() -> None:
+    w = world(has_puller=False)
+    w.add_node("a", ready=False)
+    w.add_node("b")
+    assert w.changes() == []
+    w = world()
+    w.add_node(images=(SCIPY,), ready=False)
+    assert w.changes() == []
+    w.set_fact(ready=True)
+    assert w.labels_next() == {label(SCIPY): "true"}
+
+
+def test_ready_nodes_are_closed_before_one_is_known_to_hold_a_new_image() -> None:
+    w = world()
+    w.add_node("a", images=(OTHER, SCIPY))
+    w.add_node("b")
+    w.puller("b")
+    changes = [one for one in w.changes() if isinstance(one, ChangeNode)]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [("b", "pulling"), ("a", "true")]
+
+
+def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> None:
+    w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB, has_puller=False)
+
+    def z2jh(node: str, component: str) -> str:
+        key = w.puller(node)
+        container = ContainerState(SCIPY, waiting_reason="PodInitializing", init=True, name="image-pull-singleuser")
+        w.pods[key] = replace(w.pods[key], labels={"component": component}, containers=(container,))
+        return key
+
+    w.add_node("old")
+    w.add_node("new", ready=False)
+    assert w.changes() == []
+    hook = z2jh("old", "hook-image-puller")
+    w.turn()
+    assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {})
+    del w.pods[hook]
+    w.turn()
+    assert w.labels("old") == {}
+    z2jh("old", "continuous-image-puller")
+    w.turn()
+    assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {label(SCIPY): "pulling"})
+
+
+@pytest.mark.parametrize("key", ["nvidia.com/gpu", "example.com/starting"])
+def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_is_ready_nor_after(key: str) -> None:
+    unregistered, unknown = Taint("karpenter.sh/unregistered", "", "NoExecute"), Taint(key, "", "NoSchedule")
+    w = world()
+    w.add_node(ready=False, taints=[unregistered, unknown])
+    assert w.labels_next() == {}
+    w.set_fact(ready=True)
+    assert w.labels_next() == {}
+    # One that gets it before it is ready is closed no longer.
+    w = world()
+    w.add_node(ready=False, taints=[unregistered])
+    assert w.labels_next() == CLOSED
+    w.set_taints(unknown)
+    assert w.labels_next() == {}
+    w.set_taints()
+    assert w.labels_next() == CLOSED
+
+
+@pytest.mark.parametrize(
+    "key",
+    ["node.cilium.io/agent-not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"],
+)
+def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning(key: str) -> None:
+    w = world()
+    w.add_node(ready=False, taints=[Taint(key, "", "NoExecute")])
+    w.turn()
+    w.set_fact(ready=True)
+    assert w.labels_next() == CLOSED
+    stays = replace(w.nodes["a"])
+    w.set_taints()
+    w.puller()
+    assert w.labels_next() == CLOSED
+    # One that stays does so for half a minute only.
+    w = world()
+    w.nodes["a"] = stays
+    w.turn()
+    assert w.labels_next(after=COMING.age_seconds) == {}
+
+
+@pytest.mark.parametrize("taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""])
+def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str) -> None:
+    w = world()
+    w.add_pulling()
+    assert w.labels_next() == CLOSED
+    if taint:
+        w.set_taints(Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule"))
+    else:
+        w.set_fact(unschedulable=True)
+    assert w.labels_next() == {}
+    w.set_fact(taints=(), unschedulable=False)
+    assert w.labels_next() == CLOSED
+    # One that was opened stays so.
+    w.set_fact(labels=OPEN, unschedulable=True)
+    assert w.labels_next() == OPEN
+
+
+def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> None:
+    w = world()
+    w.add_node()
+    w.turn()
+    assert w.labels_next(after=COMING.age_seconds - 1) == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=1) == OPEN
+    (notice,) = told(w)
+    assert (notice.name, notice.warning) == ("a", True)
+    assert SCIPY in notice.message
+    assert "no puller's pod" in notice.message
+    assert opened_for(w) == {("no-puller",): 1.0}
+    w.new_leader()
+    puller = w.puller()
+    assert w.labels_next() == OPEN
+    assert opened_for(w) == {("earlier",): 1.0}
+    w.pulled_event(puller, SCIPY)
+    assert w.labels_next() == {label(SCIPY): "true"}
+
+
+@pytest.mark.parametrize(
+    ("facts", "value"),
+    [
+        ({"node_name": "a"}, "open"),
+        ({"nominated_node": "a"}, "open"),
+        ({"node_name": "b", "nominated_node": "a"}, "pulling"),
+        ({"node_name": "a", "phase": "Succeeded"}, "pulling"),
+        ({}, "pulling"),
+    ],
+)
+def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(facts: dict[str, Any], value: str) -> None:
+    w = world(SCIPY, GPU)
+    w.add_pulling()
+    user = Pod("jhub", "ada", uid="ada", spec=KEEPS_OFF, **facts)
+    w.pods[user.key] = user
+    assert w.labels_next() == {label(SCIPY): value, label(GPU): "pulling"}
+
+
+@pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
+def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pulling(reason: str) -> None:
+    w = world(SCIPY)
+    for name in ("fails", "pulls"):
+        w.add_node(name)
+        w.set_fact(name, allocatable={"pods": 9})
+        puller = w.puller(name)
+        if name == "fails":
+            w.wait(5)
+            w.fail(puller, SCIPY, PULL_FAILED, reason=reason)
+    w.turn()
+    assert [w.labels(name) for name in ("fails", "pulls")] == [{label(SCIPY): "pulling"}] * 2
+    user = Pod("jhub", "ada", uid="ada", unschedulable_since=w.wall, spec=KEEPS_OFF)
+    w.pods[user.key] = user
+    w.turn()
+    w.turn(after=10)
+    assert [w.labels(name)[label(SCIPY)] for name in ("fails", "pulls")] == ["pulling", "open"]
+
+
+def test_a_node_that_is_open_and_cannot_pull_is_not_the_only_one_open() -> None:
+    w = world(SCIPY, GPU)
+    w.add_node("opened", labels={label(SCIPY): "open"})
+    puller = w.puller("opened")
+    w.add_node("pulls")
+    w.puller("pulls")
+    w.turn()
+    assert w.labels("pulls") == {label(SCIPY): "pulling", label(GPU): "pulling"}
+    w.fail(puller, SCIPY, PULL_FAILED)
+    w.turn()
+    assert w.labels("opened") == {label(SCIPY): "open", label(GPU): "pulling"}
+    assert w.labels("pulls") == {label(SCIPY): "open", label(GPU): "pulling"}
+
+
+def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pullers_pod() -> None:
+    w = world(pull_deadline_seconds=600)
+    w.add_pulling()
+    w.turn()
+    assert w.labels_next(after=300) == CLOSED
+    # One that is replaced opens nothing.
+    (old,) = w.pods.values()
+    w.pods.clear()
+    w.turn()
+    w.turn(after=5)
+    w.pods[old.key] = old
+    assert w.labels_next(after=95) == CLOSED
+    w.new_leader()
+    assert w.labels_next() == CLOSED
+    assert w.labels_next(after=199) == {label(SCIPY): "pulling"}
+    assert w.labels_next(after=1) == OPEN
+
+
+def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
+    w = world()
+    # A label of an image that left the set goes, though a pending pod may keep off it.
+    puller = w.add_pulling(images=[OTHER, SCIPY, GPU], labels={label(GPU): "pulling"})
+    w.say(puller, SCIPY, running=True)
+    assert w.labels_next() == {label(SCIPY): "true"}
+    assert w.changes() == [], "nothing is new"
+    w.list_images(OTHER)
+    assert w.labels_next() == OPEN
+    assert opened_for(w) == {("removed",): 1.0}
+
 
 PREFIX = pulled_prefix(RELEASE, NAMESPACE)
 NOW = 1_800_000_000.0
 AFTER = 10.0
-KEEPS_OFF = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
+NOT_PULLING = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
 GB = 2**30
 
 
@@ -48,7 +292,7 @@ def user(
     cpu: int = 1000,
     gpus: int = 0,
     waits_for: float = 100.0,
-    terms: tuple[NodeTerm, ...] = (NodeTerm((KEEPS_OFF,), ()),),
+    terms: tuple[NodeTerm, ...] = (NodeTerm((NOT_PULLING,), ()),),
     priority: int = 0,
     nominated: str = "",
 ) -> Pod:
@@ -100,13 +344,13 @@ def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:
 
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
 GPU_TAINT = Taint("gpu", "", "NoSchedule")
-A, B, C = (node(name, ready_for=12) for name in "abc")
+NODE_A, NODE_B, NODE_C = (node(name, ready_for=12) for name in "abc")
 LARGE_PLACEHOLDER = bound("placeholder", "a", cpu=4000, priority=-10)
 IN_X, NAMED_A = Requirement("zone", "In", frozenset({"x"})), Requirement("metadata.name", "In", frozenset({"a"}))
 
 
 def registered(name: str = "new", *, age: float = 0.0, value: str = "pulling", taint: Taint = NOT_READY) -> Node:
-    """A node that isn't Ready yet."""
+    """NODE_A node that isn't Ready yet."""
     return replace(node(name, value=value, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
 
 
@@ -119,42 +363,50 @@ def for_one(one: Node) -> Node:
 
 
 OPENED: dict[str, tuple[list[Node], list[Pod], set[str]]] = {
-    "ready longest": ([A, node("b", ready_for=15), node("c", ready_for=11)], [user()], {"b"}),
-    "fit together": ([A], [user(f"u{index}") for index in range(4)], {"a"}),
-    "fit together on two": ([A, B, C], [user(f"u{index}") for index in range(5)], {"a", "b"}),
-    "a placeholder gives way": ([A, node("b", ready_for=11)], [user(), LARGE_PLACEHOLDER], {"a"}),
-    "another doesn't": ([A, node("b", ready_for=11)], [user(), bound("other", "a", cpu=4000)], {"b"}),
-    "who never pre-empts": ([A, node("b", ready_for=11)], [replace(user(), preempts=False), LARGE_PLACEHOLDER], {"b"}),
+    "ready longest": ([NODE_A, node("b", ready_for=15), node("c", ready_for=11)], [user()], {"b"}),
+    "fit together": ([NODE_A], [user(f"u{index}") for index in range(4)], {"a"}),
+    "fit together on two": ([NODE_A, NODE_B, NODE_C], [user(f"u{index}") for index in range(5)], {"a", "b"}),
+    "a placeholder gives way": ([NODE_A, node("b", ready_for=11)], [user(), LARGE_PLACEHOLDER], {"a"}),
+    "another doesn't": ([NODE_A, node("b", ready_for=11)], [user(), bound("other", "a", cpu=4000)], {"b"}),
+    "who never pre-empts": (
+        [NODE_A, node("b", ready_for=11)],
+        [replace(user(), preempts=False), LARGE_PLACEHOLDER],
+        {"b"},
+    ),
     # Lest an autoscaler copies the label.
-    "no room": ([A, B], [user(), bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)], {"a", "b"}),
+    "no room": ([NODE_A, NODE_B], [user(), bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)], {"a", "b"}),
     "twice the time": (
         [node("a", ready_for=21), node("b", ready_for=21), node("c", ready_for=5)],
         [user()],
         {"a", "b"},
     ),
-    "a taint": ([replace(A, taints=(GPU_TAINT,))], [user()], set()),
-    "a selector": ([A], [user(terms=(term(IN_X, KEEPS_OFF),))], set()),
+    "a taint": ([replace(NODE_A, taints=(GPU_TAINT,))], [user()], set()),
+    "a selector": ([NODE_A], [user(terms=(term(IN_X, NOT_PULLING),))], set()),
     "too small": ([node("a", cpu=999)], [user()], set()),
-    "not ready": ([replace(A, ready=False, ready_since=None)], [user()], set()),
-    "cordoned": ([replace(A, unschedulable=True)], [user()], set()),
-    "deleted": ([replace(A, deleting=True)], [user()], set()),
-    "terms are ORed": ([A, B], [user(terms=(term(IN_X, KEEPS_OFF), term(KEEPS_OFF, fields=(NAMED_A,))))], {"a"}),
-    "leaves": ([A], [replace(user(), leaving=True)], set()),
-    "held": ([A], [replace(user(), gated=True)], set()),
-    "not tried yet": ([A], [replace(user(), unschedulable_since=None)], set()),
-    "bound": ([A], [replace(user(), node_name="a")], set()),
-    "without the gate": ([A], [user(terms=())], set()),
-    "requires holders": ([A], [user(terms=(term(Requirement(label(SCIPY), "In", frozenset({"true"}))),))], set()),
+    "not ready": ([replace(NODE_A, ready=False, ready_since=None)], [user()], set()),
+    "cordoned": ([replace(NODE_A, unschedulable=True)], [user()], set()),
+    "deleted": ([replace(NODE_A, deleting=True)], [user()], set()),
+    "terms are ORed": (
+        [NODE_A, NODE_B],
+        [user(terms=(term(IN_X, NOT_PULLING), term(NOT_PULLING, fields=(NAMED_A,))))],
+        {"a"},
+    ),
+    "leaves": ([NODE_A], [replace(user(), leaving=True)], set()),
+    "held": ([NODE_A], [replace(user(), gated=True)], set()),
+    "not tried yet": ([NODE_A], [replace(user(), unschedulable_since=None)], set()),
+    "bound": ([NODE_A], [replace(user(), node_name="a")], set()),
+    "without the gate": ([NODE_A], [user(terms=())], set()),
+    "requires holders": ([NODE_A], [user(terms=(term(Requirement(label(SCIPY), "In", frozenset({"true"}))),))], set()),
     "another hub's gate": (
-        [A],
+        [NODE_A],
         [user(terms=(term(Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"}))),))],
         set(),
     ),
     "a GPU": ([node("small", ready_for=12), node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
-    "may yet get GPUs": ([node("a", ready_for=25), B], [user(gpus=1)], {"a", "b"}),
-    "one has a GPU": ([node("a", ready_for=25), B, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
+    "may yet get GPUs": ([node("a", ready_for=25), NODE_B], [user(gpus=1)], {"a", "b"}),
+    "one has a GPU": ([node("a", ready_for=25), NODE_B, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
     # Which may turn out to have none: no reason to wait.
-    "one is open": ([node("a", ready_for=12, value="open"), B], [user(gpus=1)], {"b"}),
+    "one is open": ([node("a", ready_for=12, value="open"), NODE_B], [user(gpus=1)], {"b"}),
     # An autoscaler would add more and more.
     "joins just now": ([node("new", ready_for=0)], [user(waits_for=60)], {"new"}),
     "joined a while ago": ([node("new", ready_for=300)], [user(waits_for=60)], {"new"}),
