@@ -79,7 +79,7 @@ prePuller: {extraImages: {side: {name: quay.io/a/b, tag: v1, pullPolicy: Always}
   prePuller: {labels: {a: b},
   extraTolerations: [{key: puller, operator: Exists}], resources: {requests: {memory: 8Mi}, limits: {cpu: 1}}}}
   => {singleuser.nodeSelector: {pool: users}, singleuser.extraTolerations: [{key: gpu, operator: Exists}],
-  prePuller.resources: {requests: {cpu: 1m, memory: 8Mi}, limits: {cpu: "1"}}, prePuller.labels: {a: b}}
+  prePuller.resources: {requests: {cpu: "0", memory: 8Mi}, limits: {cpu: "1"}}, prePuller.labels: {a: b}}
 {singleuser: {image: {name: a/b, tag: '1'}}, prePuller: {continuous: {enabled: false}}} => {prePuller.enabled: false,
   imageGate.mode: prefer, imageGate.pullerPods: zeroToJupyterHub, unsaid: ["continuous.enabled: false"]}
 singleuser: {networkTools: {image: {name: tools, tag: '1'}}} => {singleuser.networkTools.image.name: tools}
