@@ -8,7 +8,7 @@ from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
 from generator.importing.lost_overrides import note_lost
-from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.profile_pools import UNKNOWN_IMAGE, by_key
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
@@ -42,6 +42,9 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
             "that singleuser.image, singleuser.profileList and prePuller.extraImages name, for no others."
         )
     profiles = hub.get("singleuser.profileList", "any")
+    if profiles and isinstance(profiles, Mapping):
+        profiles = by_key(profiles)
+        draft.notes.append(f"{hub.show('singleuser.profileList')}: its profiles were read in the order of their keys.")
     if isinstance(profiles, list):
         usual = next((one for one in profiles if child(one, "default") is True), profiles[0] if profiles else None)
         kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}

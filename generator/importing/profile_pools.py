@@ -92,9 +92,14 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0] if chosen else ((), usual)
 
 
+def by_key(named: object) -> list[object]:
+    """Entries of a mapping, in the order of their keys: a chart may take one for a list."""
+    return [item for _, item in sorted(mapping(named).items(), key=lambda entry: str(entry[0]))]
+
+
 def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
     """Each profile with its name for people; what isn't a mapping is none."""
-    for place, profile in enumerate(listing(profiles), start=1):
+    for place, profile in enumerate(listing(profiles) or by_key(profiles), start=1):
         if isinstance(profile, dict):
             yield text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}", profile
 

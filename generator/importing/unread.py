@@ -112,7 +112,7 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
         for trait, value in traits.items():
             if not places_pods(trait, value):
                 continue
-            if re.fullmatch(SPAWNER_TRAITS, trait) and value is not None and trait not in followed:
+            if re.fullmatch(SPAWNER_TRAITS, trait) and value not in (None, "", [], {}) and trait not in followed:
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = f"{_AT_RUN_TIME}; set {key} too if it is the same for all users" if key else _AT_RUN_TIME
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)

@@ -95,6 +95,14 @@ def test_one_odd_profile_costs_itself_alone() -> None:
     assert named(result) == [(6, "singleuser.profileList[2].kubespawner_override.image")]
 
 
+def test_profiles_by_name_are_read_as_those_of_a_list() -> None:
+    named_ = ", ".join(f"{name}: {{kubespawner_override: {{image: '{name}:1'}}}}" for name in ("b", "a"))
+    result = imported(f"singleuser: {{profileList: {{{named_}}}}}")
+    assert images(result) == {"docker.io/library/a:1", "docker.io/library/b:1"}
+    assert len(user_pods(result)) == 2
+    assert named(result) == []
+
+
 def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
     override = "singleuser.profileList[{}].kubespawner_override.{}"
     keys = ("image", "node_affinity_required", "tolerations[0]", "nodeSelector")
