@@ -27,7 +27,7 @@ INSTALLED: Final = _checks(
     (
         *("version", "namespace", "platform", "features", "objects", "security", "programs", "clocks"),
         *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
-        *("admission", "users", "builds", "schedulers", "switches", "node-versions", "image-volumes", "puller"),
+        *("admission", "users", "builds", "switches", "node-versions", "image-volumes", "puller"),
         *("nodes", "kubelets", "startup-taints", "autoscaler"),
     )
 )

@@ -157,25 +157,6 @@ def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(said:
     assert [finding.severity for finding in cluster.said("security")] == ["unknown"]
 
 
-def running(name: str, scheduler: str, where: str, phase: str = "Running") -> Object:
-    spec = {"nodeName": where, "schedulerName": scheduler}
-    return {"metadata": {"name": name}, "spec": spec, "status": {"phase": phase}}
-
-
-def test_another_scheduler_is_told_on_nodes_that_roosts_uses_too() -> None:
-    pods = [
-        running("ada", "hub.jhub.user", "n1"),
-        running("daemon", "default-scheduler", "n1"),
-        running("elsewhere", "hub-user-scheduler", "n2"),
-        running("over", "hub-user-scheduler", "n1", "Succeeded"),
-    ]
-    cluster = Cluster()
-    cluster.lists["/api/v1/pods"] = pods
-    assert cluster.said("schedulers") == []
-    pods.append(running("bob", "hub-user-scheduler", "n1"))
-    cluster.tells("schedulers", "warning", "hub-user-scheduler (1 pod)")
-
-
 def of_provider(values: str, scheme: str) -> Cluster:
     cluster = Cluster(values)
     one = node("n")
