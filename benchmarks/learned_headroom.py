@@ -1,34 +1,38 @@
-"""Compare learned placeholders with a fixed number: `python -m benchmarks.learned_headroom`.
+"""Compare learned placeholders with a fixed number and with none: `python -m benchmarks.learned_headroom`.
 
-Launches: a made-up campus hub with a weekly timetable of lectures (default), or `--trace FILE`, anything that
-`roost simulate --trace` takes. Compared, in pairs on the same launches: 25 placeholders at all times, and numbers
-learned in the replay itself, which begins without a history, so each forecast sees only what happened before it.
-Both beside zero-to-jupyterhub's packing and beside the warm set.
+Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays with Roost's defaults
+without placeholders, with the scenario's greatest number at all times, and with numbers learned in the replay itself,
+which begins without a history, so each forecast sees only what happened before it. Waits and node-hours are those from
+the third day on, when there is a forecast; medians over the seeds, which are the same launches for all.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import random
-import subprocess
 import sys
 import tempfile
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from statistics import median, quantiles
+from typing import Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
-from benchmarks.policy import REPO
-from roost_lab.simulator.setup.shipped import policy_files
+from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, one_of
+from benchmarks.never_worse import roost_values
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.checks import make_assumptions
+from roost_lab.simulator.setup.policy import Policy, load_policy
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.synthetic import BEGIN
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-# Monday, 2026-03-02.
-BEGIN: Final = 1_772_409_600
-FIXED: Final = 25
+NONE, FIXED, LEARNED = "none", "fixed", "learned"
+ARMS: Final = (NONE, FIXED, LEARNED)
+LEARN: Final[Mapping[str, Any]] = {"quantile": 0.9, "min": 0, "max": 400, "timeZone": "UTC"}
+# Days after which there is a forecast.
+LEARNING_DAYS: Final = 2
 # Launches of the hours of a working day, beside lectures.
 HOURS: Final = (1, 1, 1, 1, 1, 2, 4, 8, 12, 14, 14, 12, 10, 12, 14, 13, 11, 9, 8, 8, 8, 6, 4, 2)
 LAUNCHES_PER_DAY: Final = 600
@@ -51,113 +55,114 @@ TIMETABLE: Final = (
     Lecture(3, 13.25, 40),
     Lecture(4, 11, 150),
 )
-FIGURES: Final = ("wait_p95", "wait_p99", "waited_for_node", "cold", "node_hours")
+
+
+class Figures(NamedTuple):
+    """What one replay came to, from the third day on."""
+
+    p95: float
+    p99: float
+    # Launches that waited longer than 30 s, in percent.
+    late: float
+    node_hours: float
+
+
+def timetable(seed: int, days: float) -> list[Attempt]:
+    """A hub whose users come all day, and in crowds as lectures begin; the first day is a Monday."""
+    chance = random.Random(f"timetable {seed}")  # noqa: S311 - not for secrets
+    moments = []
+    for day in range(round(days)):
+        share = WEEKEND_SHARE if day % 7 >= 5 else 1.0
+        for hour, weight in enumerate(HOURS):
+            mean_gap = HOUR / (share * LAUNCHES_PER_DAY * weight / sum(HOURS))
+            moment = chance.expovariate(1 / mean_gap)
+            while moment < HOUR:
+                moments.append((BEGIN + day * DAY + hour * HOUR + moment, _session(chance)))
+                moment += chance.expovariate(1 / mean_gap)
+        for lecture in TIMETABLE:
+            begin = BEGIN + day * DAY + lecture.hour * HOUR
+            people = round(lecture.people * chance.uniform(0.8, 1.2)) if day % 7 == lecture.weekday else 0
+            moments += [(begin + chance.gauss(60, 150), _session(chance)) for _ in range(people)]
+    return in_order(moments)
+
+
+def _session(chance: random.Random) -> Any:  # noqa: ANN401 - makes an Attempt
+    # Fifteen minutes of the culler, and about an hour of work.
+    return one_of("quay.io/example/course:2026", 3 * GB, 900 + HOUR * chance.lognormvariate(0, 0.8))
+
+
+_LECTURE: Final = next(one for one in SCENARIOS if one.name == "lecture")
+HUBS: Final = (
+    *SCENARIOS,
+    replace(_LECTURE, name="timetable", about="six lectures a week", launches=timetable, days=14.0),
+)
+
+
+def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str, Policy]]:
+    """Yield each arm's policy."""
+    for arm in ARMS:
+        values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
+        if arm == LEARNED:
+            limit = {} if cost_percent is None else {"costPercent": cost_percent}
+            values["placeholders"][0]["learn"] = {**LEARN, **limit}
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "values.yaml")
+            path.write_text(json.dumps(values), encoding="utf-8")
+            yield arm, load_policy(arm, [str(path)])
+
+
+def play(scenario: Scenario, policy: Policy, seed: int, days: float) -> Figures:
+    """Replay one arm with one seed."""
+    launches = scenario.launches(seed, days)
+    begin = launches[0].moment // DAY * DAY + LEARNING_DAYS * DAY
+    moments = {one.number: one.moment for one in launches}
+    world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
+    waits = []
+
+    def count(number: int, seconds: float, _is_up: bool) -> None:
+        if moments[number] >= begin:
+            waits.append(seconds)
+
+    world.measures.on_wait = count
+    result = world.play(launches)
+    parts = quantiles(waits, n=100, method="inclusive")
+    hours = sum(hour.nodes for hour in result.hours if hour.begin >= begin)
+    return Figures(parts[94], parts[98], 100 * sum(wait > 30 for wait in waits) / len(waits), hours)
+
+
+def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[list[str]]:
+    """The rows of a hub."""
+    rows = []
+    for arm, runs in found.items():
+        more = median(100 * (run.node_hours / none.node_hours - 1) for run, none in zip(runs, found[NONE], strict=True))
+        p95, p99, late, hours = (median(values) for values in zip(*runs, strict=True))
+        first = scenario.name if arm == NONE else ""
+        rows.append([first, arm, f"{p95:,.1f}", f"{p99:,.1f}", f"{late:.2f}", f"{hours:,.0f}", f"{more:+.1f} %"])
+    return rows
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Print each arm's figures, seed by seed, and the changes."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trace", help="launches to replay instead of the made-up timetable")
-    parser.add_argument("--weeks", type=int, default=4)
+    """Print each hub's figures."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    names = [one.name for one in HUBS]
+    parser.add_argument("--hubs", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--quantile", type=float, action="append", help="of learned numbers; default: 0.9")
-    parser.add_argument("--most", type=int, default=150, help="`learn.max`")
-    parser.add_argument("--packed-only", action="store_true", help="leave out the warm set")
+    parser.add_argument("--days", type=float, help="of launches; default: 10, or 14 of the timetable")
+    parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        arms = list(_arms(home, options.quantile or [0.9], options.most, with_warm=not options.packed_only))
-        rows = []
-        seeds = range(1, options.seeds + 1)
-        if options.trace:
-            runs = _simulate(Path(options.trace), arms, options.seeds)
-        else:
-            runs = [run for seed in seeds for run in _simulate(_write_timetable(home, seed, options.weeks), arms, 1)]
-        for seed, figures in zip(seeds, runs, strict=True):
-            rows += [[str(seed), name, *(_show(one[key]) for key in FIGURES)] for name, one in figures.items()]
-        say(table(("seed", "policy", *FIGURES), rows))
+    rows = []
+    for scenario in HUBS:
+        if scenario.name not in options.hubs:
+            continue
+        days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
+        found: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
+        for seed in range(1, options.seeds + 1):
+            for arm, policy in policies(scenario, options.cost_percent):
+                found[arm].append(play(scenario, policy, seed, days))
+                say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
+        rows += show(scenario, found)
+    print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))
     return 0
-
-
-def _arms(home: Path, quantiles: Sequence[float], most: int, *, with_warm: bool) -> Iterator[str]:
-    """Yield `--values` of each arm."""
-    files = policy_files()
-    warm = REPO / "benchmarks" / "policies" / "warm-alone.yaml"
-    bases = {"packed": files["z2jh-placeholders-packed"], **({"warm": warm} if with_warm else {})}
-    for name, base in bases.items():
-        for quantile in (None, *quantiles):
-            learn = {"quantile": quantile, "min": 0, "max": most, "timeZone": "UTC"}
-            entry: dict[str, Any] = {
-                "name": "default",
-                "replicas": FIXED,
-                "resources": {"requests": {"cpu": "10m", "memory": "550M"}},
-                "learn": None if quantile is None else learn,
-            }
-            # What the base switches off is needed to learn; the mover stays off.
-            values: dict[str, Any] = {"placeholders": [entry], "controllers": {"enabled": True}}
-            path = home / f"{name}-{FIXED if quantile is None else f'learned-{quantile}'}.json"
-            path.write_text(json.dumps(values))
-            yield f"{base},{path}"
-
-
-def _write_timetable(home: Path, seed: int, weeks: int) -> Path:
-    path = home / f"timetable-{seed}.jsonl"
-    path.write_text("".join(f"{json.dumps(line)}\n" for line in sorted(_launches(seed, weeks), key=_moment)))
-    return path
-
-
-def _moment(line: dict[str, Any]) -> str:
-    return str(line["timestamp"])
-
-
-def _launches(seed: int, weeks: int) -> Iterator[dict[str, Any]]:
-    """Yield launches of a hub whose users come all day, and in crowds as lectures begin."""
-    chance = random.Random(seed)  # noqa: S311 - not for secrets
-    for day in range(7 * weeks):
-        share = WEEKEND_SHARE if day % 7 >= 5 else 1.0
-        for hour, weight in enumerate(HOURS):
-            mean_gap = 3600 / (share * LAUNCHES_PER_DAY * weight / sum(HOURS))
-            moment = chance.expovariate(1 / mean_gap)
-            while moment < 3600:
-                yield _launch(BEGIN + day * 86_400 + hour * 3600 + moment, f"own-{chance.randrange(20)}", chance)
-                moment += chance.expovariate(1 / mean_gap)
-        for number, lecture in enumerate(TIMETABLE):
-            if day % 7 == lecture.weekday:
-                for _ in range(round(lecture.people * chance.uniform(0.8, 1.2))):
-                    moment = BEGIN + day * 86_400 + lecture.hour * 3600 + chance.gauss(60, 150)
-                    yield _launch(moment, f"course-{number}", chance)
-
-
-def _launch(moment: float, image: str, chance: random.Random) -> dict[str, Any]:
-    return {
-        "timestamp": datetime.fromtimestamp(moment, UTC).isoformat().replace("+00:00", "Z"),
-        "schema": "roost.hub.jupyter.org/launch",
-        "version": 3,
-        "class": "user",
-        "image": f"registry.invalid/{image}:1",
-        # Fifteen minutes of the culler, and about an hour of work.
-        "seconds": 900 + 3600 * chance.lognormvariate(0, 0.8),
-        "ready_seconds": 0,
-        "status": "success",
-    }
-
-
-def _simulate(trace: Path, arms: Sequence[str], seeds: int) -> list[dict[str, dict[str, float]]]:
-    """Run the replays; return each policy's figures, seed by seed."""
-    command = [sys.executable, "-m", "roost", "simulate", "--trace", str(trace), "--seeds", str(seeds), "--jobs", "1"]
-    command += ["--format", "json", *(f"--values={arm}" for arm in arms)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "COLUMNS": "200"})
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    policies = json.loads(done.stdout)["worlds"][0]["policies"]
-    return [
-        {name: {key: figures[key]["by_seed"][index] for key in FIGURES} for name, figures in policies.items()}
-        for index in range(seeds)
-    ]
-
-
-def _show(figure: float) -> str:
-    return f"{figure:,.1f}".removesuffix(".0")
 
 
 if __name__ == "__main__":
