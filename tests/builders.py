@@ -13,7 +13,6 @@ import yaml
 
 from generator.render.functions import pullers
 from roost_core.objects.node import Node
-from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.settings import ReleaseSettings
@@ -98,25 +97,10 @@ def held(*images: str) -> dict[str, str]:
     return {pulled_label(RELEASE, NAMESPACE, image): "true" for image in images}
 
 
-def node(
-    name: str,
-    *images: str,
-    labels: Mapping[str, str] | None = None,
-    taints: tuple[Taint, ...] = (),
-    unschedulable: bool = False,
-    ready: bool = True,
-    allocatable: Mapping[str, int] | None = None,
-) -> Node:
-    """A Ready node that holds `images`. allocatable: None: its room isn't known."""
-    all_labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", **held(*images), **(labels or {})}
-    return Node(
-        name=name,
-        labels=all_labels,
-        taints=taints,
-        unschedulable=unschedulable,
-        ready=ready,
-        allocatable=allocatable or {},
-    )
+def node(name: str, *images: str, labels: Mapping[str, str] | None = None, ready: bool = True, **more: Any) -> Node:
+    """A Ready node that holds `images`. Without `allocatable` its room isn't known."""
+    usual = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
+    return Node(name, {**usual, **held(*images), **(labels or {})}, ready=ready, **more)
 
 
 def facts(
@@ -140,16 +124,10 @@ def builder_nodes(count: int = 5) -> list[Node]:
 
 def pod(labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: object) -> Object:
     """A pod as it comes to a webhook: with the default scheduler, and one container without resources."""
-    body = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "a-pod", "namespace": NAMESPACE, "labels": dict(labels), **metadata},
-        "spec": {
-            "schedulerName": "default-scheduler",
-            "containers": [{"name": "main", "image": "example.org/other:1", "resources": {}}],
-            **(spec or {}),
-        },
-    }
+    named = {"name": "a-pod", "namespace": NAMESPACE, "labels": dict(labels), **metadata}
+    containers = [{"name": "main", "image": "example.org/other:1", "resources": {}}]
+    usual = {"schedulerName": "default-scheduler", "containers": containers, **(spec or {})}
+    body = {"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": usual}
     return copy.deepcopy(body)
 
 
@@ -200,22 +178,11 @@ def expression(key: str, *values: str, operator: str = "In") -> Object:
 
 
 def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes:
-    return json.dumps(
-        {
-            "apiVersion": "admission.k8s.io/v1",
-            "kind": "AdmissionReview",
-            "request": {
-                "uid": "00000000-0000-4000-8000-000000000001",
-                "kind": {"group": "", "version": "v1", "kind": "Pod"},
-                "resource": {"group": "", "version": "v1", "resource": "pods"},
-                "namespace": namespace,
-                "operation": "CREATE",
-                "object": body,
-                "dryRun": False,
-                **request,
-            },
-        }
-    ).encode()
+    of_core = {"group": "", "version": "v1"}
+    whose = {"uid": "00000000-0000-4000-8000-000000000001", "namespace": namespace, "operation": "CREATE"}
+    what = {"kind": {**of_core, "kind": "Pod"}, "resource": {**of_core, "resource": "pods"}}
+    asked = {**whose, **what, "object": body, "dryRun": False, **request}
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
 
 
 class Desk:

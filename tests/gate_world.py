@@ -39,27 +39,23 @@ def gate_settings(
     *images: str,
     mode: GateMode = GateMode.REQUIRE_LABEL,
     groups: Mapping[str, tuple[Mapping[str, str], Sequence[str]]] | None = None,
-    pull_deadline_seconds: int = 600,
-    open_after_seconds: int = 10,
-    has_puller: bool = True,
-    puller_pods: PullerPods = PullerPods.ROOST,
+    **more: Any,
 ) -> GateSettings:
     """A gate for these images on every node. groups: name -> (node selector, images), instead."""
     groups = groups if groups is not None else {"hub-roost-puller": ({}, images)}
-    return GateSettings(
-        release=RELEASE,
-        namespace=NAMESPACE,
-        mode=mode,
-        pull_deadline_seconds=pull_deadline_seconds,
-        open_after_seconds=open_after_seconds,
-        has_puller=has_puller,
-        puller_pods=puller_pods,
-        pullers=tuple(
-            Puller(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
-            for name, (selector, found) in groups.items()
-        ),
-        tolerations=(Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),),
+    pullers = tuple(
+        Puller(name, selector, tuple(managed_image(RELEASE, NAMESPACE, image) for image in found))
+        for name, (selector, found) in groups.items()
     )
+    tolerations = (Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),)
+    usual = {
+        "pull_deadline_seconds": 600,
+        "open_after_seconds": 10,
+        "has_puller": True,
+        "puller_pods": PullerPods.ROOST,
+    }
+    given: dict[str, Any] = {**usual, **more, "mode": mode, "pullers": pullers, "tolerations": tolerations}
+    return GateSettings(release=RELEASE, namespace=NAMESPACE, **given)
 
 
 def true_since(nodes: Iterable[Node], pods: Iterable[Pod]) -> dict[str, float]:
@@ -158,11 +154,9 @@ class GateWorld:
 
     def pulled_event(self, pod: str, image: str, *, seconds_ago: float = 0.0) -> None:
         """The kubelet says `Pulled`."""
-        found = self.pods[pod]
-        at = self.wall - seconds_ago
-        self.events[f"{found.name}.{image}"] = PullEvent(
-            found.name, found.uid, found.node_name, image, "Pulled", "", at
-        )
+        found, at = self.pods[pod], self.wall - seconds_ago
+        event = PullEvent(found.name, found.uid, found.node_name, image, "Pulled", "", at)
+        self.events[f"{found.name}.{image}"] = event
 
     def pending_user(self, *images: str, name: str = "jupyter-ada") -> str:
         """A user's pod that waits for a node and requires the labels of these images."""

@@ -134,26 +134,14 @@ class MoverWorld:
         assert not read.faults
         api: Any = _Api(self)
         self.budget = MinuteBudget(self.document["placeholderMover"]["evictionsPerMinute"], self.clock)
-        self.applier = Applier(
-            api,
-            NAMESPACE,
-            writes=MinuteBudget(600, self.clock),
-            evictions=self.budget,
-            events=EventWriter(api, "me", self.clock),
-            may_write=lambda: True,
-        )
+        budgets: dict[str, Any] = {"writes": MinuteBudget(600, self.clock), "evictions": self.budget}
+        events = EventWriter(api, "me", self.clock)
+        self.applier = Applier(api, NAMESPACE, **budgets, events=events, may_write=lambda: True)
         self.metrics = ControllersMetrics("test", planner.gauges)
         self.planner = planner
-        self._loop = Loop(
-            [planner],
-            self.snapshot,
-            self.applier,
-            self.metrics,
-            is_leader=lambda: True,
-            is_synced=lambda: True,
-            wall=self.clock,
-            steady=self.clock,
-        )
+        world: dict[str, Any] = {"wall": self.clock, "steady": self.clock}
+        world |= {"is_leader": lambda: True, "is_synced": lambda: True}
+        self._loop = Loop([planner], self.snapshot, self.applier, self.metrics, **world)
         self._wake(0.0)
 
     def clock(self) -> float:
@@ -201,17 +189,11 @@ class MoverWorld:
     def add_node(self, name: str, *, cpu: str = "4", pods: int = 110, imaged: bool = True, **metadata: object) -> None:
         """A node joins, Ready; `imaged`: its images are there."""
         labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
-        if imaged:
-            labels[PULLED] = "true"
-        node = read_node(
-            {
-                "metadata": {"name": name, "uid": f"uid-{name}-{next(self._count)}", "labels": labels, **metadata},
-                "status": {
-                    "allocatable": {"cpu": cpu, "memory": "10Gi", "pods": str(pods)},
-                    "conditions": [{"type": "Ready", "status": "True"}],
-                },
-            }
-        )
+        labels |= {PULLED: "true"} if imaged else {}
+        allocatable = {"cpu": cpu, "memory": "10Gi", "pods": str(pods)}
+        status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
+        uid = f"uid-{name}-{next(self._count)}"
+        node = read_node({"metadata": {"name": name, "uid": uid, "labels": labels, **metadata}, "status": status})
         self._set_node(replace(node, created=self.now, ready_since=self.now))
         self.place()
         self._wake(SETTLE_SECONDS)
@@ -384,11 +366,6 @@ def most_within_a_minute(moments: list[float]) -> int:
 
 
 def _data(manifests: list[Any], ending: str) -> str:
-    (found,) = [
-        text
-        for one in manifests
-        if one["kind"] == "ConfigMap"
-        for key, text in one["data"].items()
-        if key.endswith(ending)
-    ]
+    maps = [one["data"] for one in manifests if one["kind"] == "ConfigMap"]
+    (found,) = [text for data in maps for key, text in data.items() if key.endswith(ending)]
     return str(found)

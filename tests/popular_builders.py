@@ -12,7 +12,6 @@ from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, Popul
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
-from roost_core.objects.selectors import Taint
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values, merged
 
@@ -66,36 +65,17 @@ def popular_settings(
 
 
 def node_state(
-    name: str,
-    *,
-    images: Mapping[str, int] | None = None,
-    disk: int | None = 1000 * GB,
-    labels: Mapping[str, str] | None = None,
-    taints: tuple[Taint, ...] = (),
-    conditions: Mapping[str, str] | None = None,
-    ready: bool = True,
-    unschedulable: bool = False,
-    leaving: bool = False,
-    joined: float = WALL,
-    pods: int = 110,
-    image_count: int = 0,
+    name: str, *, disk: int | None = 1000 * GB, ready: bool = True, joined: float = WALL, pods: int = 110, **facts: Any
 ) -> Node:
     """A node that joined just now, so that it may be empty."""
     allocatable = {"pods": pods} if disk is None else {"pods": pods, "ephemeral-storage": disk}
+    facts = {key: fact for key, fact in facts.items() if fact is not None}
+    labels = {"kubernetes.io/hostname": name, **facts.pop("labels", {})}
+    facts = {"images": {}, "conditions": {}, "deleting": facts.pop("leaving", False), **facts}
+    ready_since = joined if ready else None
+    uid = f"uid-{name}-{joined:.0f}"
     return Node(
-        name=name,
-        labels={"kubernetes.io/hostname": name, **(labels or {})},
-        taints=taints,
-        ready=ready,
-        unschedulable=unschedulable,
-        uid=f"uid-{name}-{joined:.0f}",
-        created=joined,
-        allocatable=allocatable,
-        images=dict(images or {}),
-        conditions=dict(conditions or {}),
-        ready_since=joined if ready else None,
-        deleting=leaving,
-        image_count=image_count,
+        name, labels, ready=ready, uid=uid, created=joined, allocatable=allocatable, ready_since=ready_since, **facts
     )
 
 
@@ -132,12 +112,7 @@ def users(count: int, image: str, **details: Any) -> list[Pod]:
 
 
 def cluster(nodes: Iterable[Node], pods: Iterable[Pod]) -> Snapshot:
-    return Snapshot(
-        release=RELEASE,
-        namespace=NAMESPACE,
-        nodes={node.name: node for node in nodes},
-        pods={pod.key: pod for pod in pods},
-    )
+    return Snapshot(RELEASE, NAMESPACE, {node.name: node for node in nodes}, {pod.key: pod for pod in pods})
 
 
 def at(seconds: float) -> Moment:

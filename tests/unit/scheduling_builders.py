@@ -33,16 +33,13 @@ def node(
 ) -> Node:
     """A Ready node with its hostname label; taints as KEY=VALUE:EFFECT, extra: further resources."""
     allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(extra or {})}
-    all_labels: dict[str, str] = {HOSTNAME: name, **(labels or {})}
+    reported = [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()]
+    ready = [{"type": "Ready", "status": "True"}]
     return read_node(
         {
-            "metadata": {"name": name, "labels": all_labels},
+            "metadata": {"name": name, "labels": {HOSTNAME: name, **(labels or {})}},
             "spec": {"taints": [_taint(one) for one in taints], "unschedulable": cordoned},
-            "status": {
-                "allocatable": allocatable,
-                "images": [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()],
-                "conditions": [{"type": "Ready", "status": "True"}],
-            },
+            "status": {"allocatable": allocatable, "images": reported, "conditions": ready},
         }
     )
 

@@ -63,17 +63,10 @@ class Cluster:
         body = self.drawing.node(name)
         # One size everywhere: the first report of several would count.
         images = {image: IMAGES[image] for image in body.get("images", ())}
-        return node(
-            name,
-            cpu=body["cpu"],
-            memory=body["memory"],
-            pods=body["pods"],
-            labels={HOSTNAME: name, **body["labels"]},
-            taints=body.get("taints", ()),
-            images=images,
-            cordoned=self.drawing.hinders(0.1),
-            extra=body.get("extra_resources"),
-        )
+        given = {key: body[key] for key in ("cpu", "memory", "pods")}
+        more = {"taints": body.get("taints", ()), "images": images, "extra": body.get("extra_resources")}
+        labels = {HOSTNAME: name, **body["labels"]}
+        return node(name, labels=labels, cordoned=self.drawing.hinders(0.1), **given, **more)
 
     def pod(self, *, on: str = "") -> Pod:
         self._number += 1

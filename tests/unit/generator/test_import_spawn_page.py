@@ -33,15 +33,9 @@ def documented() -> Mapping[str, object]:
 
 
 def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
-    return {
-        "metadata": {"uid": str(number)},
-        "involvedObject": {"name": "jupyter-ada"},
-        "reason": reason,
-        "type": kind,
-        "message": message,
-        "lastTimestamp": f"2026-11-23T09:00:0{number}Z",
-        "eventTime": None,
-    }
+    about = {"metadata": {"uid": str(number)}, "involvedObject": {"name": "jupyter-ada"}, "eventTime": None}
+    said = {"reason": reason, "type": kind, "message": message, "lastTimestamp": f"2026-11-23T09:00:0{number}Z"}
+    return {**about, **said}
 
 
 def page(

@@ -25,13 +25,8 @@ def _changes(windows: list[Window], begin: str, end: str, zone: str, otherwise: 
 
 
 def _faults(**changed: object) -> list[str]:
-    entry = {
-        "name": "lecture",
-        "replicas": 30,
-        "timeZone": "Europe/Berlin",
-        "start": "0 8 * * 1-5",
-        "end": "0 18 * * 1-5",
-    }
+    times = {"timeZone": "Europe/Berlin", "start": "0 8 * * 1-5", "end": "0 18 * * 1-5"}
+    entry = {"name": "lecture", "replicas": 30, **times}
     read = Reader()
     found = parse_windows(read, [{**entry, **changed}], "windows")
     assert bool(found) != bool(read.faults)
@@ -100,13 +95,9 @@ def test_two_windows_of_one_name_are_a_fault() -> None:
 def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_number() -> None:
     night = _window("0 20 * * *", "0 6 * * *", replicas=0, name="night")
     exam = _window("2026-10-02T22:00", "2026-10-03T02:00", replicas=50, name="exam")
-    assert _changes([night, exam], "2026-10-02T12:00", "2026-10-03T12:00", "Europe/Berlin", otherwise=5) == [
-        ("2026-10-02 12:00 CEST", 5),
-        ("2026-10-02 20:00 CEST", 0),
-        ("2026-10-02 22:00 CEST", 50),
-        ("2026-10-03 02:00 CEST", 0),
-        ("2026-10-03 06:00 CEST", 5),
-    ]
+    found = _changes([night, exam], "2026-10-02T12:00", "2026-10-03T12:00", "Europe/Berlin", otherwise=5)
+    wanted = {"02 12": 5, "02 20": 0, "02 22": 50, "03 02": 0, "03 06": 5}
+    assert found == [(f"2026-10-{at}:00 CEST", replicas) for at, replicas in wanted.items()]
 
 
 @pytest.mark.parametrize(

@@ -68,15 +68,9 @@ class Ran:
     def __init__(self, server: Server, **options: Any) -> None:
         self.told: list[WatchEvent] = []
         self.errors: list[str] = []
-        self.stream = EventStream(
-            cast("Client", server),
-            "/things",
-            "things",
-            options.pop("read", lambda thing: thing["metadata"]["name"]),
-            self.told.append,
-            on_error=self.errors.append,
-            **options,
-        )
+        read = options.pop("read", lambda thing: thing["metadata"]["name"])
+        asked = cast("Client", server), "/things", "things", read, self.told.append
+        self.stream = EventStream(*asked, on_error=self.errors.append, **options)
         self.stream.run(server.stop)
 
     def names(self) -> list[str]:

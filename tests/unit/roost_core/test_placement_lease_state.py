@@ -172,15 +172,12 @@ class FakeServer:
 
 
 def watch(server: FakeServer, told: list[str]) -> LeaseWatch:
-    return LeaseWatch(
-        cast("Client", server),
-        "jhub",
-        "hub-roost-scheduler",
-        on_change=lambda: told.append("changed"),
-        on_error=told.append,
-        clock=lambda: 2.0 * len(server.asked),
-        clock_time=lambda: EPOCH + 2.0 * len(server.asked),
-    )
+    def clock() -> float:
+        return 2.0 * len(server.asked)
+
+    tell = {"on_change": lambda: told.append("changed"), "on_error": told.append}
+    lease_of = cast("Client", server), "jhub", "hub-roost-scheduler"
+    return LeaseWatch(*lease_of, **tell, clock=clock, clock_time=lambda: EPOCH + clock())  # type: ignore[arg-type]
 
 
 def test_changes_are_told_once_and_the_first_look_always() -> None:
