@@ -1,6 +1,5 @@
 """The chart compiler: what it writes, what it refuses and how it says so; and the Python twin of what it writes."""
 
-import json
 import re
 import shutil
 from collections.abc import Callable
@@ -8,20 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from generator.render.environment import make_environment, render_template
-from generator.render.functions import (
-    Chart,
-    TemplateError,
-    context,
-    for_cluster,
-    indent,
-    minor_for_cluster,
-    to_json,
-    to_pretty_json,
-)
+from generator.render.functions import Chart, TemplateError, context, for_cluster, minor_for_cluster, to_json
 from generator.values.release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
@@ -174,24 +162,6 @@ def rendered(source: str, values: dict[str, object], folder: Path) -> str:
 )  # fmt: skip
 def test_numbers_print_as_go_prints_a_float64(number: float, printed: str) -> None:
     assert to_json(number) == printed
-
-
-@given(
-    st.recursive(
-        st.none() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-        lambda x: st.lists(x) | st.dictionaries(st.text(), x),
-    )
-)
-def test_both_forms_of_json_read_back_as_what_was_printed(value: object) -> None:
-    # Go prints a whole float64 in its shortest digits, so it only reads back as a float64.
-    assert json.loads(to_json(value), parse_int=float) == value
-    assert json.loads(to_pretty_json(value), parse_int=float) == value
-
-
-@settings(max_examples=50)
-@given(st.text(), st.integers(0, 8))
-def test_indent_puts_spaces_before_every_line(text: str, width: int) -> None:
-    assert indent(text, width).split("\n") == [" " * width + line for line in text.split("\n")]
 
 
 def test_a_missing_key_is_nil_over_which_a_loop_is_empty_and_a_key_of_nil_is_a_fault(tmp_path: Path) -> None:

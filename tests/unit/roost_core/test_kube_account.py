@@ -226,13 +226,6 @@ def test_the_cause_is_in_words(error: Exception, cause: str) -> None:
     assert cause in client._describe(error)
 
 
-def test_an_untrusted_certificate_is_named() -> None:
-    within = ssl.SSLCertVerificationError(1, "odd")
-    within.verify_message = "self-signed certificate"
-    said = client._describe(urllib3.exceptions.SSLError(within))
-    assert said == "API server unreachable: its certificate isn't trusted: self-signed certificate"
-
-
 def test_a_command_goes_where_the_environment_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
