@@ -1,15 +1,20 @@
 """The controllers under faults, on a real control plane; what leaders do is read from the API server's audit log."""
 
+import base64
 import contextlib
+import datetime as dt
+import json
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
 
 import pytest
+import yaml
 
 from roost_core.placement.labels import HELD, attract_label, pulled_label
-from tests.e2e.audit import Request, credential_of, most_in_a_minute, requests_of, writes_without_the_lease
+from tests.e2e.pods import IMAGE, SINGLEUSER
 from tests.e2e.relays import CuttableProxy
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import own_cluster
@@ -20,7 +25,6 @@ from tests.stack import Controllers, Stack
 
 pytestmark = pytest.mark.e2e
 
-IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 IMAGES = {IMAGE: 1_500_000_000}
 # A node that names none says nothing of any.
 NO_IMAGES = {"registry.k8s.io/pause:3.10.1": 300_000}
@@ -29,6 +33,73 @@ EVICTIONS_PER_MINUTE = 2
 CONVERGED_SECONDS = 90.0
 # A replica at rest asks for its Lease every two seconds; what is broken is tried again ever more seldom.
 BUSY_REQUESTS_A_SECOND = 8.0
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
+# As cluster.leases has it: how long a holder may be trusted after it was last heard of.
+LEASE_SECONDS = 15.0
+
+
+class Request(NamedTuple):
+    """One request that was answered. `at`: seconds since the epoch, when it reached the API server."""
+
+    at: float
+    who: str
+    verb: str
+    resource: str
+    subresource: str
+    status: int
+
+    @property
+    def is_write(self) -> bool:
+        # A review of one's own name is asked for by a `create`, and leaves nothing.
+        return self.verb in WRITES and not self.resource.endswith("reviews")
+
+    @property
+    def is_lease(self) -> bool:
+        return self.resource == "leases"
+
+    @property
+    def is_eviction(self) -> bool:
+        return (self.resource, self.subresource, self.verb) == ("pods", "eviction", "create")
+
+
+def credential_of(kubeconfig: Path) -> str:
+    """What the audit log calls the token of a kubeconfig: each token has an id of its own."""
+    config = yaml.safe_load(kubeconfig.read_text())
+    payload = config["users"][0]["user"]["token"].split(".")[1]
+    claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return f"JTI={claims['jti']}"
+
+
+def requests_of(cluster: ControlPlane, names: Mapping[str, str]) -> list[Request]:
+    """What the holders of these credentials asked, in order; `names` gives each credential a name."""
+    found = []
+    for event in cluster.audit_events():
+        at = dt.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
+        who = next((names[one] for one in event["user"].get("extra", {}).get(CREDENTIAL, ()) if one in names), None)
+        about = event.get("objectRef")
+        if who is None or about is None:
+            continue
+        what = (event["verb"], about.get("resource", ""), about.get("subresource", ""))
+        found.append(Request(at, who, *what, event.get("responseStatus", {}).get("code", 0)))
+    return sorted(found, key=lambda request: request.at)
+
+
+def most_in_a_minute(requests: Iterable[Request]) -> int:
+    times = [request.at for request in requests]
+    return max((sum(start <= at < start + 60.0 for at in times) for start in times), default=0)
+
+
+def writes_without_the_lease(requests: Sequence[Request]) -> list[Request]:
+    """Writes by somebody who wasn't the last to have written the Lease, or had written it too long ago."""
+    holder, since, wrong = "", 0.0, []
+    for request in requests:
+        if request.is_lease:
+            if request.is_write and request.status < 300:
+                holder, since = request.who, request.at
+        elif request.is_write and (request.who != holder or request.at - since > LEASE_SECONDS):
+            wrong.append(request)
+    return wrong
 
 
 @pytest.fixture(scope="module")
@@ -44,21 +115,12 @@ class Hub:
         self.cluster = cluster
         self.namespace = cluster.create_namespace()
         self.pool = {"pool": self.namespace}
-        name, tag = IMAGE.rsplit(":", 1)
         resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
-        values = {
-            "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": self.pool},
-            "placeholders": [
-                {"name": "default", "replicas": placeholders, "resources": resources, "nodeSelector": self.pool}
-            ],
-            "placeholderMover": {
-                "enabled": placeholders > 0,
-                "evictionsPerMinute": EVICTIONS_PER_MINUTE,
-                "markAfterSeconds": 2,
-                "keepMarkSeconds": 5,
-                "flapSeconds": 5,
-            },
-        }
+        default = {"name": "default", "replicas": placeholders, "resources": resources, "nodeSelector": self.pool}
+        times = {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5}
+        mover = {"enabled": placeholders > 0, "evictionsPerMinute": EVICTIONS_PER_MINUTE, **times}
+        singleuser = {**SINGLEUSER, "nodeSelector": self.pool}
+        values = {"singleuser": singleuser, "placeholders": [default], "placeholderMover": mover}
         self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=placeholders > 0)
         self.nodes = FakeNodes(cluster.api)
         self.keeper = PodKeeper(cluster.api)
@@ -80,7 +142,6 @@ class Hub:
         self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}")
 
     def start(self, name: str) -> Controllers:
-        """A replica by a name of its own."""
         account = self.stack.find("ServiceAccount", "hub-roost-controllers")["metadata"]["name"]
         direct = self.cluster.service_account_kubeconfig(self.namespace, account)
         self.credentials[credential_of(direct)] = name
@@ -88,6 +149,13 @@ class Hub:
         replica = self.stack.start_controllers(f"--kubeconfig={proxy.kubeconfig(direct)}", f"--identity={name}")
         self.replicas[name] = replica
         return replica
+
+    def lead(self) -> str:
+        """Have the replica `one` lead over a node with its image."""
+        node = self.add_node("node")
+        self.start("one").wait_leading()
+        self.wait_for_label(node)
+        return node
 
     def leader(self) -> str:
         """The replica that says it leads; "" while none does."""
@@ -100,7 +168,6 @@ class Hub:
         return leading[0] if leading else ""
 
     def add_node(self, name: str, **details: Any) -> str:
-        """A node of the pool with its image."""
         full = f"{name}-{self.namespace}"
         self.nodes.create(full, labels=self.pool, **{"memory": "12Gi", "images": IMAGES, **details})
         return full
@@ -115,23 +182,19 @@ class Hub:
         return bool(labels.get(self.label) == HELD)
 
     def wait_for_label(self, node: str, *, on: bool = True) -> None:
-        def explain() -> str:
-            return "\n\n".join(
-                f"{name}: {replica.get('/readyz')}\n{replica.process.tail()}" for name, replica in self.replicas.items()
-            )
+        def explain() -> object:
+            return {name: (one.get("/readyz"), one.process.tail()) for name, one in self.replicas.items()}
 
         what = f"{node} to {'get' if on else 'lose'} its label"
         wait_until(lambda: self.has_label(node) == on, CONVERGED_SECONDS, what, explain=explain)
 
     def check_follows_facts(self, node: str) -> None:
-        """The label follows the image: away, and back."""
         self.nodes.set_images(node, NO_IMAGES)
         self.wait_for_label(node, on=False)
         self.nodes.set_images(node, IMAGES)
         self.wait_for_label(node)
 
     def requests(self) -> list[Request]:
-        """What our replicas asked, by the audit log."""
         return requests_of(self.cluster, self.credentials)
 
     def own_count(self, name: str) -> float:
@@ -143,31 +206,25 @@ def wait_for(what: str, rule: Callable[[], object], seconds: float = CONVERGED_S
     wait_until(rule, seconds, what)
 
 
-class Meddler:
-    """Takes Roost's label off a node and writes its taints, again and again: a writer that knows better."""
+@contextlib.contextmanager
+def meddler(hub: Hub, node: str) -> Iterator[list[int]]:
+    """Take Roost's label off a node and write its labels, again and again, as a writer that knows better; its turns."""
+    over, turns = threading.Event(), [0]
 
-    def __init__(self, hub: Hub, node: str) -> None:
-        self._hub = hub
-        self._node = node
-        self._over = threading.Event()
-        self.turns = 0
-        self._thread = threading.Thread(target=self._work, daemon=True)
-
-    def _work(self) -> None:
-        api = self._hub.cluster.api
-        while not self._over.wait(0.2):
+    def work() -> None:
+        while not over.wait(0.2):
             with contextlib.suppress(OSError):
-                change = {"metadata": {"labels": {self._hub.label: None, "meddled": str(self.turns)}}}
-                api.patch(f"/api/v1/nodes/{self._node}", change)
-                self.turns += 1
+                change = {"metadata": {"labels": {hub.label: None, "meddled": str(turns[0])}}}
+                hub.cluster.api.patch(f"/api/v1/nodes/{node}", change)
+                turns[0] += 1
 
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._over.set()
-        self._thread.join()
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    try:
+        yield turns
+    finally:
+        over.set()
+        thread.join()
 
 
 def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_beyond_the_budget(
@@ -231,7 +288,7 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
         for one in (node, other):
             hub.wait_for_label(one)
         began_at = time.time()
-        with Meddler(hub, node) as meddler:
+        with meddler(hub, node) as turns:
             time.sleep(20)
             frozen = hub.leader()
             hub.replicas[frozen].process.freeze()
@@ -240,7 +297,7 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
             hub.replicas[frozen].process.resume()
             time.sleep(10)
             hub.check_follows_facts(other)
-        assert meddler.turns > 50
+        assert turns[0] > 50
         hub.wait_for_label(node)
         requests = [one for one in hub.requests() if one.at >= began_at]
         writes = [one for one in requests if one.is_write and not one.is_lease]
@@ -249,17 +306,15 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
         elapsed = requests[-1].at - began_at
         assert len(requests) < elapsed * BUSY_REQUESTS_A_SECOND
         # Two wrote different labels of one node at once, and neither overwrote the other.
-        assert cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["meddled"] == str(meddler.turns - 1)
+        assert cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["meddled"] == str(turns[0] - 1)
 
 
 def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_restart_of_ours(
     cluster: ControlPlane,
 ) -> None:
     with Hub(cluster) as hub:
-        node = hub.add_node("node")
-        replica = hub.start("one")
-        replica.wait_leading()
-        hub.wait_for_label(node)
+        node = hub.lead()
+        replica = hub.replicas["one"]
         before, began_at = hub.own_count("one"), time.monotonic()
         proxy = hub.proxies["one"]
         cluster.apiserver.kill()
@@ -287,9 +342,7 @@ def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_res
 
 def test_a_network_that_falls_silent_costs_the_lead_and_gives_it_back(cluster: ControlPlane) -> None:
     with Hub(cluster) as hub:
-        node = hub.add_node("node")
-        hub.start("one").wait_leading()
-        hub.wait_for_label(node)
+        node = hub.lead()
         hub.start("two").wait_ready()
         hub.proxies["one"].hush()
         wait_for("the other to lead", lambda: hub.replicas["two"].metric("roost_controllers_leader") == 1.0, 60)
@@ -307,10 +360,8 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
     cluster: ControlPlane,
 ) -> None:
     with Hub(cluster) as hub:
-        node = hub.add_node("node")
-        replica = hub.start("one")
-        replica.wait_leading()
-        hub.wait_for_label(node)
+        node = hub.lead()
+        replica = hub.replicas["one"]
         path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.{hub.namespace}.roost-controllers"
         binding = cluster.api.get(path)
         cluster.api.delete(path)
@@ -324,14 +375,8 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
         assert hub.has_label(node)
         assert replica.process.is_running
         metadata = {key: binding["metadata"][key] for key in ("name", "labels")}
-        cluster.api.create(
-            {
-                "apiVersion": "rbac.authorization.k8s.io/v1",
-                "kind": "ClusterRoleBinding",
-                **binding,
-                "metadata": metadata,
-            }
-        )
+        kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
+        cluster.api.create({**kind, **binding, "metadata": metadata})
         hub.wait_for_label(node, on=False)
         hub.check_follows_facts(node)
         assert "Traceback" not in replica.process.log()
@@ -339,10 +384,10 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
 
 def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> None:
     def lease(at: float, who: str) -> Request:
-        return Request(at, who, "update", "leases", "", "hub", "hub-roost-controllers", 200)
+        return Request(at, who, "update", "leases", "", 200)
 
     def evict(at: float, who: str) -> Request:
-        return Request(at, who, "create", "pods", "eviction", "hub", "placeholder", 201)
+        return Request(at, who, "create", "pods", "eviction", 201)
 
     good = [lease(0, "one"), evict(5, "one"), lease(20, "two"), evict(21, "two")]
     assert writes_without_the_lease(good) == []
