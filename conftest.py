@@ -31,7 +31,6 @@ LONG_FILES = (
     "controllers/test_image_gate_real.py",
     "controllers/test_popular_images.py",
     "harness/test_harness.py",
-    "recorder/test_recorder_day.py",
     "scheduler/test_scheduler_model.py",
     "controllers/test_headroom.py",
     "simulator/test_simulator_hour_warm.py",

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import (
     DecisionKind,
@@ -19,11 +20,6 @@ from roost_lab.recorder.store.records import (
     PullRecord,
     Record,
 )
-
-SECOND = 1_000_000
-MINUTE = 60 * SECOND
-HOUR = 60 * MINUTE
-BEGIN = 1_800_000_000 * SECOND
 
 
 @functools.cache
@@ -84,6 +80,15 @@ def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) 
     )
 
 
+def pull_record(
+    uid: str, at_us: int = BEGIN, image: str = "registry.example.org/image:1", seconds: float | None = None, **more: Any
+) -> PullRecord:
+    """A warm pull on node n; seconds: a cold one that took so long."""
+    took_us = None if seconds is None else round(seconds * SECOND)
+    warm = PullRecord(pod_uid=uid, image=image, node_name="n", at_us=at_us, warm=took_us is None)
+    return replace(warm, **{"pull_us": took_us, "pull_and_wait_us": took_us, **more})
+
+
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
     """Every kind of record once, on node n."""
     return [
@@ -92,16 +97,7 @@ def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
         bind_record("p", BEGIN + SECOND, "n", "agrees"),
         phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),
         phase_record("p", Phase.READY, BEGIN + 3 * SECOND),
-        PullRecord(
-            pod_uid="p",
-            image=image,
-            node_name="n",
-            at_us=BEGIN + SECOND,
-            warm=False,
-            pull_us=SECOND,
-            pull_and_wait_us=SECOND,
-            image_bytes=1 << 30,
-        ),
+        pull_record("p", BEGIN + SECOND, image, 1, image_bytes=1 << 30),
         fail_record("p", 1, {"Insufficient cpu": 1}),
         PreemptionRecord(victim_uid="p", node_name="n", at_us=BEGIN + HOUR, kind="evicted"),
         pod_record("last", created_us=BEGIN + 2 * HOUR + MINUTE, pod_class="build"),

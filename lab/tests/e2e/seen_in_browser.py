@@ -4,8 +4,6 @@ import base64
 import contextlib
 import json
 import re
-import shutil
-import subprocess
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -57,48 +55,14 @@ return [...document.querySelectorAll("[data-figure]")].map((plot) => ({
   }).length,
 }));
 """
-# Contrast of each plot's texts with the card below them, as WCAG counts it.
-CONTRASTS = """
-const rgb = (text) => text.match(/[\\d.]+/g).slice(0, 3).map(Number);
-const light = (text) => {
-  const straight = (one) => one <= 0.04045 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4;
-  const [r, g, b] = rgb(text).map((one) => straight(one / 255));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-return [...document.querySelectorAll(".plot svg text, h2, figcaption, td, summary, .legend li")].map((text) => {
-  const below = light(getComputedStyle(text.closest("section")).backgroundColor);
-  const style = getComputedStyle(text);
-  const above = light(text.closest("svg") ? style.fill : style.color);
-  return [text.textContent.trim(), (Math.max(above, below) + 0.05) / (Math.min(above, below) + 0.05)];
-}).filter((one) => one[0]);
-"""
 
-# What a font does to a page, where none is installed that does it: letters a fifth wider than DejaVu's, which is wide
-# itself, and lines as high as those of Noto Sans.
-_EVERYTHING = "* { font-family: %s !important; }"
-_SIMULATED: Final = {
+# What a font does to a page: letters a fifth wider than DejaVu's, which is wide itself; lines as high as Noto Sans'.
+FONTS: Final = {
     "wide": "* { letter-spacing: 0.12em !important; }",
     "tall": '@font-face { font-family: tall; src: local("DejaVu Sans"), local("Noto Sans Regular"), '
     'local("Liberation Sans"), local("Roboto"), local("Arial"); '
-    "ascent-override: 107%; descent-override: 30%; } " + _EVERYTHING % "tall",
+    "ascent-override: 107%; descent-override: 30%; } * { font-family: tall !important; }",
 }
-# Those of Debian, Android, Windows, macOS, Ubuntu and GNOME; which of them are tried depends on the machine.
-_FAMILIES: Final = (
-    *("DejaVu Sans", "Noto Sans", "Roboto", "Segoe UI", "Arial", "Liberation Sans", "Helvetica", "Ubuntu"),
-    *("Cantarell", "DejaVu Serif"),
-)
-
-
-def fonts() -> Mapping[str, str]:
-    """Name -> CSS: the installed ones of the fonts that readers have, and simulated ones."""
-    command = shutil.which("fc-list")
-    listed = (
-        subprocess.run([command, ":", "family"], capture_output=True, text=True, check=True).stdout if command else ""
-    )
-    installed = {family.strip() for line in listed.splitlines() for family in line.split(",")}
-    return {name: _EVERYTHING % f'"{name}"' for name in _FAMILIES if name in installed} | _SIMULATED
-
-
 # Marks a plot at its corners, and the last colour of its legend, with colours that nothing else has.
 _MARK = """
 document.querySelectorAll("figure").forEach((figure, index) => {

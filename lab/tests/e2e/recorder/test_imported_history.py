@@ -1,6 +1,8 @@
 """One real cluster, recorded live and imported from its exports: each start once, at the times that Events can tell."""
 
+import contextlib
 import json
+import sqlite3
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,20 +11,19 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-import yaml
 
+from lab.tests.e2e.recorder.witness import Comparison, Told, Witness, start_recorder
 from roost_lab.recorder.importing.history import ImportedHistory
+from roost_lab.recorder.recording.live_starts import WHOLE, StartResult
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
-from tests.harness.ports import LOOPBACK
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
-from tests.stack import REPOSITORY, ROOST, Replica
 
 pytestmark = pytest.mark.e2e
 
@@ -47,6 +48,10 @@ class Exported:
     events: Path
     pods: Path
     audit: Path
+    told: Told
+    # The recorder's metrics: starts by result, and seconds of all.
+    started: dict[str, float]
+    start_seconds: float
 
 
 @pytest.fixture(scope="module")
@@ -59,18 +64,22 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         with or_give_up(), start_scheduler(cluster) as scheduler, RealRegistry() as registry:
             scheduler.wait_serving()
             with RealNode(cluster, "node-1", registry) as node:
-                yield _play(cluster, registry, node, folder)
+                namespace = cluster.create_namespace()
+                with Witness(cluster, namespace) as witness:
+                    exported = _play(cluster, registry, node, folder, witness)
+                yield exported
     finally:
         cluster.stop(keep_logs=request.session.testsfailed > 0)
 
 
-def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder: Path) -> Exported:
+def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder: Path, witness: Witness) -> Exported:
     """Users come: cold, warm, with two containers, and one that waits for a node; half of them leave."""
-    namespace = cluster.create_namespace()
+    namespace = witness.namespace
     images = [registry.push_program(f"me/image-{n}:1", size_bytes=IMAGE_BYTES).reference for n in range(2)]
     registry.bytes_per_second = BYTES_PER_SECOND
     live = folder / "live.db"
-    recorder = _record(cluster, namespace, live, folder)
+    recorder = start_recorder(cluster, namespace, str(live), folder)
+    recorder.wait_ready()
     names = [f"jupyter-user-{number}" for number in range(USERS)]
     for number, name in enumerate(names):
         containers = [{"name": "notebook", "image": images[number % 2]}]
@@ -96,40 +105,16 @@ def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder:
         lambda: len(cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")) == USERS - len(leaving), 90, "leave"
     )
     wait_until(lambda: _is_stored(live, namespace, len(leaving)), STORED_SECONDS, "the recorder to store it all")
+    started = {str(one): recorder.metric("roost_starts_total", pod_class="user", result=one) for one in StartResult}
+    started = {name: count for name, count in started.items() if count}
+    seconds = recorder.metric("roost_start_phase_seconds_sum", pod_class="user", phase=WHOLE)
     recorder.process.stop()
-    exported = Exported(namespace, live, folder / "events.json", folder / "pods.json", folder / "audit.log")
+    files = (live, folder / "events.json", folder / "pods.json", folder / "audit.log")
+    exported = Exported(namespace, *files, witness.told(), started, seconds)
     exported.events.write_text(json.dumps(cluster.api.get("/api/v1/events"), indent=4))
     exported.pods.write_text(json.dumps(cluster.api.get("/api/v1/pods"), indent=4))
     exported.audit.write_bytes((cluster.folder / "audit.log").read_bytes())
     return exported
-
-
-def _record(cluster: ControlPlane, namespace: str, database: Path, folder: Path) -> Replica:
-    classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
-    settings = {
-        "version": 1,
-        "release": "hub",
-        "namespace": namespace,
-        "podClasses": classes,
-        "retentionDays": 0,
-        "imageGate": {"mode": "off"},
-    }
-    (folder / "release.json").write_text(json.dumps(settings))
-    process = cluster.run.start(
-        "record",
-        ROOST,
-        [
-            "record",
-            f"--settings={folder / 'release.json'}",
-            f"--kubeconfig={cluster.kubeconfig}",
-            f"--bind-address={LOOPBACK}",
-            "--port=0",
-        ],
-        environment={"ROOST_DATABASE": str(database)},
-    )
-    recorder = Replica(process, int(process.wait_for_log(" port=", 60).partition(" port=")[2].split()[0]))
-    recorder.wait_ready()
-    return recorder
 
 
 def _is_ready(pod: Object) -> bool:
@@ -185,11 +170,48 @@ def starts(database: Path, uids: set[str] | dict[str, Object]) -> dict[str, Obje
     return {row["pod_uid"]: row for row in found}
 
 
+def test_the_record_has_each_moment_of_its_source_and_live_metrics_each_start_once(exported: Exported) -> None:
+    found = Comparison(exported.told, str(exported.live), exported.namespace)
+    assert found.differences == []
+    kinds = {
+        *("created", "unschedulable", "scheduled", "accepted", "pulling", "pulled", "started", "ready", "terminating"),
+        *("its binding", "its end", "when it ended", "warm", "cold pull as its kubelet tells"),
+    }
+    assert kinds <= found.compared.keys()
+    with contextlib.closing(sqlite3.connect(exported.live)) as connection:
+        query = "SELECT count(*), sum(is_cold), sum(ready_seconds) FROM v_start WHERE pod_class = 'user'"
+        ((every, cold, seconds),) = connection.execute(query)
+    assert exported.started == {"warm": every - cold, "cold": cold}
+    assert exported.start_seconds == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("UPDATE phase SET at_us = at_us + 1 WHERE phase = {scheduled} AND pod_uid = {uid}", "scheduled"),
+        ("UPDATE phase SET at_us = at_us - 1000000 WHERE phase = {ready} AND pod_uid = {uid}", "ready"),
+        ("DELETE FROM decision WHERE kind = 'bind' AND pod_uid = {uid}", "its binding"),
+        ("DELETE FROM pod WHERE uid = {uid}", "lost or doubled"),
+        ("UPDATE pull SET image_bytes = image_bytes + 1 WHERE warm = 0", "cold pull as its kubelet tells"),
+    ],
+)
+def test_a_row_that_is_off_by_its_resolution_would_be_found(
+    exported: Exported, tmp_path: Path, change: str, told: str
+) -> None:
+    spoilt = tmp_path / "spoilt.db"
+    spoilt.write_bytes(exported.live.read_bytes())
+    uid = "(SELECT max(pod_uid) FROM v_phase WHERE phase = 'ready')"
+    with contextlib.closing(sqlite3.connect(spoilt)) as connection, connection:
+        sql = change.format(uid=uid, scheduled=f"'{Phase.SCHEDULED}'", ready=f"'{Phase.READY}'")
+        assert connection.execute(sql).rowcount > 0
+    differences = Comparison(exported.told, str(spoilt), exported.namespace).differences
+    assert any(told in one for one in differences)
+
+
 def test_events_give_each_start_once_with_the_recorders_phases(exported: Exported, tmp_path: Path) -> None:
     database, history = take_in(tmp_path, exported.events)
     live, told = users(exported.live, exported.namespace), users(database, exported.namespace)
-    assert set(told) == set(live)
-    assert len(told) == USERS
+    assert (set(told), len(told)) == (set(live), USERS)
     assert "malformed Events" not in history.counts.skipped
     for uid, pod in told.items():
         assert (pod["name"], pod["pod_class"], pod["source"]) == (live[uid]["name"], "user", PodSource.EVENT)

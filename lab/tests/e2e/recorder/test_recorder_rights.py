@@ -213,8 +213,7 @@ def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_d
             "the recorder to be refused",
             explain=lambda: f"{recorder.get('/readyz')}\n{recorder.process.tail()}",
         )
-        assert recorder.get("/readyz")[0] == 503
-        assert recorder.get("/livez")[0] == 200
+        assert (recorder.get("/readyz")[0], recorder.get("/livez")[0]) == (503, 200)
 
 
 def test_what_was_recorded_outlives_helms_uninstall_and_the_next_release_takes_it_up(

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
+from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import (
-    BEGIN,
-    HOUR,
-    MINUTE,
-    SECOND,
     bind_record,
     empty_store,
     fail_record,
     phase_record,
     pod_record,
+    pull_record,
     story_records,
 )
-from roost_lab.recorder.store.records import Phase, PullRecord
+from roost_lab.recorder.store.records import Phase
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 
@@ -28,10 +24,8 @@ browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup i
 shots = pytest.importorskip("tools.take_screenshots")
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 axe = pytest.importorskip("tests.harness.axe")
-ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from selenium.webdriver import Chrome
@@ -39,40 +33,7 @@ if TYPE_CHECKING:
     from roost_lab.recorder.store.records import Record
 
 PHONE, DESK = 360, 1280
-IMAGES = [
-    f"europe-west1-docker.pkg.dev/university-of-somewhere/hubs/{end}"
-    for end in ("scipy:2026.10", "r:2026.10", "r:2026.9")
-]
-# The names above the bars.
-NAMES = """
-return [...document.querySelectorAll("[data-figure=pulls_by_image] .note")]
-  .filter((_, index) => index % 2 == 0).map((one) => one.textContent);
-"""
-# Figure -> axis -> its labels that can be seen, from left to right or from the bottom.
-LABELS = """
-const seen = (text) => {
-  const box = text.getBoundingClientRect(), plot = text.closest("svg").getBoundingClientRect();
-  const style = getComputedStyle(text);
-  return style.visibility !== "hidden" && style.display !== "none" && box.width > 0
-    && box.left >= plot.left && box.right <= plot.right;
-};
-const texts = (plot, axis) => [...plot.querySelectorAll(axis === "x" ? ".x text" : "text.y")].filter(seen)
-  .map((text) => [text.textContent, text.getBoundingClientRect()])
-  .sort((a, b) => axis === "x" ? a[1].left - b[1].left : b[1].top - a[1].top).map((one) => one[0]);
-return Object.fromEntries([...document.querySelectorAll("[data-figure]")].map((plot) =>
-  [plot.dataset.figure, { x: texts(plot, "x"), y: texts(plot, "y") }]));
-"""
 SIZES = [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")]
-
-if browser.missing() and os.environ.get("CI"):
-    pytest.fail(browser.missing(), pytrace=False)
-pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Chrome]:
-    with browser.open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture(scope="module")
@@ -97,14 +58,9 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
             phase_record(uid, Phase.STARTED, created_us + took_us + SECOND),
             phase_record(uid, Phase.READY, created_us + took_us + 2 * SECOND),
             fail_record(uid, 1, {f"{'a reason without an end ' * 9}{number}": number, "x" * 150: 10**9}, tries=10**7),
-            PullRecord(
-                pod_uid=uid,
-                image=long,
+            pull_record(
+                *(uid, created_us, long, number * 3600 if number % 3 else None),
                 node_name=f"{'node-' * 30}{number}",
-                at_us=created_us,
-                warm=number % 3 == 0,
-                pull_us=number * HOUR,
-                pull_and_wait_us=number * 2 * HOUR,
                 image_bytes=number << 40,
             ),
         ]
@@ -126,9 +82,9 @@ def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, odd: Path, wid
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
 
 
-@pytest.mark.parametrize("name", list(seen.fonts()))
-def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, odd: Path, name: str) -> None:
-    with seen.in_font(driver, seen.fonts()[name]):
+@pytest.mark.parametrize("css", seen.FONTS.values(), ids=seen.FONTS)
+def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, odd: Path, css: str) -> None:
+    with seen.in_font(driver, css):
         for page in (example, odd):
             seen.check(driver, page, PHONE, "light", plots=7)
 
@@ -137,29 +93,6 @@ def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path,
 def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, odd: Path, width: int, scheme: str) -> None:
     for page in (example, odd):
         seen.check_paper(driver, page, width, scheme)
-
-
-def test_names_are_told_apart_and_whole_below_the_mouse(driver: Chrome, tmp_path: Path) -> None:
-    store = empty_store(tmp_path)
-    pull = next(record for record in story_records() if isinstance(record, PullRecord))
-    pulls = [replace(pull, pod_uid=name, image=name) for name in IMAGES]
-    store.write([*story_records(IMAGES[0]), *pulls], {})
-    page = tmp_path / "report.html"
-    page.write_text(make_page(gather(store, BEGIN, BEGIN + HOUR), "about"), encoding="utf-8")
-    browser.show_report(driver, page, DESK, 900, "light")
-    assert len(set(driver.execute_script(NAMES))) == len(IMAGES)
-    name = driver.find_element("css selector", "[data-figure=pulls_by_image] .note")
-    ActionChains(driver).move_to_element(name).perform()
-    shown = driver.find_element("css selector", "[data-figure=pulls_by_image] .tip").text
-    assert shown in IMAGES
-
-
-@pytest.mark.parametrize("width", [PHONE, DESK])
-def test_axes_have_their_0_and_100_percent(driver: Chrome, example: Path, width: int) -> None:
-    browser.show_report(driver, example, width, 900, "light")
-    labels = driver.execute_script(LABELS)
-    assert {"0 %", "100 %"} <= set(labels["pulls_by_image"]["x"])
-    assert labels["failures"]["x"][0] == "0"
 
 
 def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) -> None:
@@ -215,21 +148,3 @@ def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Pa
     driver.find_element("css selector", "#occupancy summary").click()
     assert driver.execute_script(rows) == 12 + 145
     assert driver.execute_script("return document.querySelectorAll('*').length") < 2500
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_stand_out_from_what_is_below_them(driver: Chrome, example: Path, scheme: str) -> None:
-    browser.show_report(driver, example, DESK, 900, scheme)
-    contrasts = driver.execute_script(seen.CONTRASTS)
-    assert len(contrasts) > 100
-    assert [one for one in contrasts if one[1] < 4.5] == []
-
-
-def test_colours_follow_the_readers_scheme_while_the_page_is_open(driver: Chrome, example: Path) -> None:
-    colour = "return getComputedStyle(document.querySelector('.plot svg .marks path')).fill"
-    browser.show_report(driver, example, DESK, 900, "light")
-    light = driver.execute_script(colour)
-    browser.set_scheme(driver, "dark")
-    browser.wait_drawn(driver, "dark")
-    assert driver.execute_script(colour) != light
-    assert browser.console(driver) == []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,9 @@ import pytest
 
 from benchmarks.view_record import MINUTE, SECOND, records
 from lab.tests.e2e import seen_in_browser
-from lab.tests.recorded import BEGIN, HOUR, bind_record, empty_store, phase_record, pod_record
-from roost_lab.recorder.store.records import NodeRecord, Phase, PreemptionRecord
+from lab.tests.moments import BEGIN, HOUR
+from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
+from roost_lab.recorder.store.records import NodeRecord, Phase
 from roost_lab.report.statistics import Span
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.shareable import make_file
@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from roost_lab.recorder.store.database import Store
     from roost_lab.recorder.store.records import Record
 
-if browser.missing() and os.environ.get("CI"):
-    pytest.fail(browser.missing(), pytrace=False)
-pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
 
 PHONE, DESK = 390, 1280
 NODES, PODS = 12, 260
@@ -47,12 +44,6 @@ class Served:
 
     def __init__(self, store: Store, end_us: int, address: str) -> None:
         self.store, self.end_us, self.address = store, end_us, address
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Chrome]:
-    with browser.open_browser() as opened:
-        yield opened
 
 
 @pytest.fixture
@@ -126,8 +117,7 @@ def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome
         driver.find_element("id", "forth").click()
         wait(driver, f"document.documentElement.dataset.shown !== '{shown}'")
     wait(driver, "document.querySelectorAll('#nodes .node').length === 13")
-    slider = driver.find_element("id", "slider")
-    slider.send_keys(Keys.HOME)
+    driver.find_element("id", "slider").send_keys(Keys.HOME)
     wait(driver, "!document.querySelector('#nodes .pod')")
     wait(driver, "location.hash.startsWith('#at=')")
     driver.find_element("id", "live").click()
@@ -186,40 +176,6 @@ def test_keys_reach_every_pod_and_its_why(driver: Chrome, page: Served) -> None:
     driver.switch_to.active_element.send_keys(Keys.ESCAPE)
     wait(driver, "!document.getElementById('why').open")
     assert focused() in uids[1]
-
-
-def test_an_arrow_leads_from_the_node_that_a_placeholder_left_to_where_it_is(driver: Chrome, page: Served) -> None:
-    since_us = page.end_us - 30 * SECOND
-    left = {"name": "placeholder-0", "pod_class": "placeholder"}
-    show(driver, page.address)
-    names = driver.execute_script(
-        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
-    )
-    moved: list[Record] = [
-        pod_record("first", created_us=page.end_us - HOUR, deleted_us=since_us, **left),
-        PreemptionRecord(victim_uid="first", node_name=names[1], at_us=since_us, kind="evicted"),
-        pod_record("second", created_us=since_us, **left),
-        replace(bind_record("second", since_us + SECOND, names[6]), node_uid="uid-6"),
-    ]
-    page.store.write(moved, {"pods": ("2", page.end_us)})
-    wait(driver, "document.querySelector('#arrows line.moved')")
-    for width in (PHONE, DESK):
-        browser.set_size(driver, width, 900)
-        # The ends of the arrow, and what they are on; the arrow is redrawn for the new width.
-        wait(
-            driver,
-            """(() => {
-              const board = document.getElementById('board').getBoundingClientRect();
-              const line = document.querySelector('#arrows line.moved');
-              const at = (name) => Number(line.getAttribute(name));
-              const end = (n) => [at(`x${n}`) + board.left, at(`y${n}`) + board.top];
-              const isIn = ([x, y], box) => x > box.left && x < box.right && y > box.top && y < box.bottom;
-              return isIn(end(1), document.querySelectorAll('#nodes > li')[1].getBoundingClientRect())
-                && isIn(end(2), document.querySelector('#nodes [data-uid=second]').getBoundingClientRect());
-            })()""",
-        )
-    assert driver.execute_script("return document.querySelectorAll('#arrows line.moved').length") == 1
-    assert browser.console(driver) == []
 
 
 def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_only_so_many(

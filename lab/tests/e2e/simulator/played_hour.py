@@ -3,40 +3,35 @@
 Owns the hub's side: which launches, when they come and go, on nodes of which sizes, and the witness that watches.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self
 
-from lab.tests.e2e.recorder.played_day import Witness
+from lab.tests.e2e.recorder.witness import Witness
 from lab.tests.small_worlds import WatchedWorld
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
+from roost_lab.simulator.engine.entities import SimPod
 from roost_lab.simulator.engine.pods import image_reference
 from roost_lab.simulator.setup.assumptions import SESSIONS
+from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import open_trace
 from tests import recorded_data
+from tests.harness.api import Watch
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from roost_core.objects.node import Node
-    from roost_core.objects.pod import Pod
-    from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.traces.attempt import Attempt
-    from tests.harness.api import Watch
-    from tests.harness.controlplane import ControlPlane
-    from tests.harness.nodes import FakeNodes
-    from tests.stack import Stack
+from tests.stack import Stack
 
 # 2019-05-28, 13 UTC: the busiest hour of a weekday.
 HOUR_BEGIN: Final = 1_559_048_400
@@ -103,8 +98,7 @@ class SizedNodes(WatchedWorld):
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
-        room = {**node.allocatable, "memory": node_bytes(int(number))}
-        return replace(node, allocatable=room)
+        return replace(node, allocatable={**node.allocatable, "memory": node_bytes(int(number))})
 
 
 class HourWorld(SizedNodes):
@@ -193,8 +187,7 @@ def wait_for_placeholders(stack: Stack) -> None:
 
     def placeholders_run() -> bool:
         pods = stack.cluster.api.list(path, labelSelector="component=user-placeholder")
-        phases = [one["status"]["phase"] for one in pods]
-        return phases == ["Running"] * PLACEHOLDERS
+        return [one["status"]["phase"] for one in pods] == ["Running"] * PLACEHOLDERS
 
     wait_until(placeholders_run, SETTLED_SECONDS, "placeholders to run")
     # Pre-emption looks at starts, in whole seconds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,16 +17,13 @@ browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup i
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from selenium.webdriver import Chrome
 
 PHONE, DESK = 360, 1280
 
-if browser.missing() and os.environ.get("CI"):
-    pytest.fail(browser.missing(), pytrace=False)
-pytestmark = pytest.mark.skipif(bool(browser.missing()), reason=browser.missing() or "all there")
 
 WORLDS = [
     WorldSetting({}, Assumptions()),
@@ -35,12 +31,6 @@ WORLDS = [
     WorldSetting({"sessions": "long"}, Assumptions(sessions="long")),
     WorldSetting({"pushes_per_day": 0.1}, Assumptions(pushes_per_day=0.1)),
 ]
-
-
-@pytest.fixture(scope="module")
-def driver() -> Iterator[Chrome]:
-    with browser.open_browser() as opened:
-        yield opened
 
 
 def make(folder: Path, scales: Mapping[str, float], *, hours: int = 72) -> Path:

@@ -15,32 +15,12 @@ from roost_lab.report.gather import gather
 SAMPLES = Path(__file__).parents[2] / "data" / "history"
 LINES = 25_000
 ODD: list[Any] = [
-    None,
-    "",
-    "\0",
-    "\ud800",
-    "x" * 1000,
-    0,
-    -1,
-    10**30,
-    1.5,
-    True,
-    [],
-    {},
-    [1],
-    {"a": {}},
-    "2026-13-45T99:99:99Z",
-    "9999-12-31T23:59:59Z",
-    "1969-01-01T00:00:00Z",
+    *(None, "", "\0", "\ud800", "x" * 1000, 0, -1, 10**30, 1.5, True, [], {}, [1], {"a": {}}),
+    *("2026-13-45T99:99:99Z", "9999-12-31T23:59:59Z", "1969-01-01T00:00:00Z"),
     'Successfully pulled image "i" in 99999999999999999h. Image size: ' + "9" * 5000 + " bytes",
     "0/" + "9" * 5000 + " nodes are available: " + "9" * 5000 + " Insufficient cpu.",
     "Preempted by pod 00000000-0000-0000-0000-000000000000 on node " + "n" * 300,
-    "Pod",
-    "Node",
-    "Scheduled",
-    "Pulled",
-    "Killing",
-    "audit.k8s.io/v1",
+    *("Pod", "Node", "Scheduled", "Pulled", "Killing", "audit.k8s.io/v1"),
 ]
 
 
@@ -95,8 +75,7 @@ def test_no_line_stops_an_import_and_each_is_counted(tmp_path: Path, seed: int) 
     lines = [real[0].encode(), *(spoilt(chance.choice(real), chance) for _ in range(LINES - 1))]
     blank = sum(not line.strip() for line in lines)
     store = empty_store(tmp_path)
-    history = import_texts(store, tmp_path, b"\n".join(lines))
-    counts = history.counts
+    counts = import_texts(store, tmp_path, b"\n".join(lines)).counts
     assert counts.used.total() + counts.skipped.total() == len(lines) - blank
     assert counts.used.total() > LINES // 20
     assert set(counts.first) == set(counts.skipped)

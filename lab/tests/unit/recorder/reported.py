@@ -7,7 +7,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from lab.tests.recorded import HOUR, SECOND, empty_store, phase_record, pod_record
+from lab.tests.moments import HOUR, SECOND
+from lab.tests.recorded import empty_store, phase_record, pod_record
 from roost_lab.recorder.store.records import Phase, Record
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather

@@ -7,13 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.tests.recorded import BEGIN, HOUR, MINUTE, SECOND, bind_record, empty_store, phase_record, pod_record
+from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
+from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
+from roost.cli import run
 from roost_lab.commands import records as command
+from roost_lab.pages.dates import as_date
+from roost_lab.pages.drawing import time_text, time_ticks
+from roost_lab.pages.phrases import show_time
+from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import SnifferReport, read_lines
+from roost_lab.recorder.answers.sniffer_log import SnifferReport, go_time, read_lines
 from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost_lab.traces import recorder as trace_recorder
 
@@ -67,85 +73,42 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
 @pytest.mark.parametrize("log", [AS_THE_SNIFFER_WRITES, EARLIER, [*EARLIER, *AS_THE_SNIFFER_WRITES]])
 def test_a_log_that_was_read_and_written_reads_as_the_first_one(tmp_path: Path, log: list[str]) -> None:
     records, _ = read_back(log)
-    lines = exported(tmp_path, records)
-    again, report = read_back(lines)
-    assert sorted(map(repr, again)) == sorted(map(repr, records))
-    assert report.skipped.total() == 0
+    again, report = read_back(exported(tmp_path, records))
+    assert (sorted(map(repr, again)), report.skipped.total()) == (sorted(map(repr, records)), 0)
 
 
-MOMENTS = st.integers(min_value=0, max_value=3 * HOUR)
-
-
-@st.composite
-def _pods(draw: st.DrawFn) -> list[Record]:
-    """Pods as `roost record` stores them; a name may come back after its last pod has gone."""
+def test_a_name_that_comes_back_is_another_pod_and_each_has_its_end(tmp_path: Path) -> None:
+    first, again = ("a", BEGIN, "preempted"), ("b", BEGIN + HOUR, None)
     records: list[Record] = []
-    begin_us = BEGIN
-    for number in range(draw(st.integers(min_value=1, max_value=4))):
-        name = draw(st.sampled_from(["jupyter-ada", "jupyter-bob"]))
-        uid = f"uid-{number}"
-        steps = sorted(draw(st.lists(MOMENTS, min_size=5, max_size=5)))
-        created_us = begin_us + steps[0] // SECOND * SECOND
-        has_ended = draw(st.booleans()) or number < 3
-        records.append(
-            pod_record(
-                uid,
-                name=name,
-                created_us=created_us,
-                deleted_us=begin_us + steps[4] if has_ended else None,
-                end_reason=draw(st.sampled_from(["deleted", "finished", "failed", "preempted", "unseen"]))
-                if has_ended
-                else None,
-            )
-        )
-        records.append(replace(phase_record(uid, Phase.CREATED, created_us), resolution_us=SECOND))
-        if draw(st.booleans()):
-            records.append(bind_record(uid, begin_us + steps[1], "n"))
-            records.append(phase_record(uid, Phase.SCHEDULED, begin_us + steps[1]))
-            records.append(phase_record(uid, Phase.STARTED, begin_us + steps[2], "notebook"))
-            records.append(phase_record(uid, Phase.READY, begin_us + steps[3]))
-        if has_ended:
-            records.append(phase_record(uid, Phase.TERMINATING, begin_us + steps[4]))
-        begin_us += 4 * HOUR
-    return records
-
-
-@given(_pods())
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.slow
-def test_recorded_pods_are_the_same_launches_when_they_are_written_and_read(
-    tmp_path: Path, records: list[Record]
-) -> None:
+    for uid, at_us, end in (first, again):
+        ended_us = at_us + MINUTE + 5 if end else None
+        records.append(pod_record(uid, name="jupyter-ada", created_us=at_us, deleted_us=ended_us, end_reason=end))
+        records.append(replace(phase_record(uid, Phase.CREATED, at_us), resolution_us=SECOND))
+        records += [bind_record(uid, at_us + 7, "n"), phase_record(uid, Phase.SCHEDULED, at_us + 7)]
+        records.append(phase_record(uid, Phase.READY, at_us + 9 * SECOND))
+        records += [phase_record(uid, Phase.TERMINATING, ended_us)] if ended_us else []
     read, report = read_back(exported(tmp_path, records))
     assert report.skipped.total() == 0
-
-    def told(among: Iterable[Record]) -> list[tuple[str, int, int | None, str | None]]:
-        pods = [one for one in among if isinstance(one, PodRecord)]
-        return sorted((one.name, one.created_us, one.deleted_us, one.end_reason) for one in pods)
-
-    assert told(read) == told(records)
-
-    def ready(among: Iterable[Record]) -> list[tuple[str, int]]:
-        """When pods were ready, by name."""
-        names = {one.uid: one.name for one in among if isinstance(one, PodRecord)}
-        phases = [one for one in among if isinstance(one, PhaseRecord) and one.phase is Phase.READY]
-        return sorted((names[one.pod_uid], one.at_us) for one in phases)
-
-    assert ready(read) == ready(records)
+    for kind, told in (
+        (PodRecord, ("name", "created_us", "deleted_us", "end_reason")),
+        (PhaseRecord, ("phase", "at_us")),
+    ):
+        found, wanted = (
+            [[getattr(one, key) for key in told] for one in those if isinstance(one, kind)] for those in (read, records)
+        )
+        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
 def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
-    store.write(
-        [
-            pod_record("a", repo="https://example.org/r", ref="abc", deleted_us=BEGIN + HOUR, end_reason="deleted"),
-            phase_record("a", Phase.READY, BEGIN + 90 * SECOND),
-            pod_record("b", created_us=BEGIN + MINUTE),
-            pod_record("c", created_us=BEGIN + MINUTE, pod_class="build"),
-            ImageRecord(node_uid="n", image="registry.example.org/image", first_us=BEGIN, image_bytes=7),
-        ],
-        {},
-    )
+    told: list[Record] = [
+        pod_record("a", repo="https://example.org/r", ref="abc", deleted_us=BEGIN + HOUR, end_reason="deleted"),
+        phase_record("a", Phase.READY, BEGIN + 90 * SECOND),
+        pod_record("b", created_us=BEGIN + MINUTE),
+        pod_record("c", created_us=BEGIN + MINUTE, pod_class="build"),
+        ImageRecord(node_uid="n", image="registry.example.org/image", first_us=BEGIN, image_bytes=7),
+    ]
+    store.write(told, {})
     first, second = (json.loads(line) for line in launch_lines(store))
     store.close()
     assert set(first) == {
@@ -172,3 +135,74 @@ def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsy
     assert f"{log}:17: 1 lines skipped: no time" in said.err
     assert command.export(str(tmp_path / "sniffer.db"), "sniffer", 0) == 0
     assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(read_back(AS_THE_SNIFFER_WRITES)[0])
+
+
+def line(**fields: Any) -> str:
+    return json.dumps({"object": "Pod", "name": "p", "event": "Ready", "timestamp": "2024-04-23T19:51:09Z", **fields})
+
+
+@pytest.mark.parametrize(
+    "timestamp",
+    [
+        *("0001-01-01 00:00:00 +0000 UTC", "0001-01-01T00:00:00Z", "0000-00-00 00:00:00 +0000 UTC"),
+        *("1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "2024-02-30 10:00:00 +0000 UTC"),
+        *("2024-02-28T25:00:00Z", "9999-12-31T23:59:59-01:00"),
+    ],
+)
+def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(timestamp: str) -> None:
+    report = SnifferReport()
+    records = list(read_lines([line(timestamp=timestamp)], report))
+    assert report.skipped == {"no time": 1}
+    assert [one.created_us for one in records if isinstance(one, PodRecord)] == [0]
+    assert not [one for one in records if isinstance(one, PhaseRecord)]
+
+
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        ("[" * 100_000, "not valid JSON"),
+        (line(name="a\ud800"), "characters that databases refuse"),
+        (line(name="a\0"), "characters that databases refuse"),
+        (line(node="n\udfff"), "characters that databases refuse"),
+        (line(event="Deleted", reason="so\0so"), "characters that databases refuse"),
+        (line(object="Node", name="\ud800" * 70, extra={}), "characters that databases refuse"),
+        (line(name="a" * 254), "a name of more than 253 characters"),
+        (line(node="n" * 254), "a name of more than 253 characters"),
+    ],
+)
+def test_one_bad_line_is_counted_and_the_others_are_stored(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], odd: str, reason: str
+) -> None:
+    log, database = tmp_path / "sniffer.log", str(tmp_path / "roost.db")
+    log.write_text("\n".join([line(name="good"), odd, line(name="good-too")]))
+    assert command.take_in(database, [str(log)]) == 0
+    said = capsys.readouterr()
+    assert (said.out, said.err) == ("3 lines: 2 pods, 0 nodes\n", f"{log}:2: 1 lines skipped: {reason}\n")
+
+
+@given(st.integers(min_value=-(2**63), max_value=2**63 - 1))
+def test_every_number_that_a_database_holds_can_be_shown(at_us: int) -> None:
+    for shown in (iso_time(at_us), show_time(at_us), time_text(at_us), go_time(at_us, 1)):
+        assert "1970" <= shown[:4] <= "9999"
+
+
+def test_the_first_and_the_last_moment_are_shown_as_they_are() -> None:
+    last_us = 253_402_300_800 * SECOND - 1
+    assert as_date(last_us).isoformat() == "9999-12-31T23:59:59.999999+00:00"
+    assert iso_time(last_us + 1) == iso_time(last_us) == "9999-12-31T23:59:59Z"
+    assert iso_time(-1) == iso_time(0) == "1970-01-01T00:00:00Z"
+    assert time_ticks(-(2**60), -(2**60) + HOUR)["ticktext"]
+
+
+@pytest.mark.parametrize("time", ["0001-01-01", "1969-12-31T23:59", "1970-01-01T00:00+02:00", "9999-12-31T23:59-01:00"])
+@pytest.mark.parametrize(
+    "arguments", [["report", "--since"], ["report", "--until"], ["why", "p", "--at"], ["records", "export", "--since"]]
+)
+def test_a_time_before_1970_or_after_9999_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], time: str
+) -> None:
+    empty_store(tmp_path).close()
+    assert run([*arguments, time, "--database", str(tmp_path / "roost.db")]) == 2
+    assert f"{time}: expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999" in " ".join(
+        capsys.readouterr().err.split()
+    )

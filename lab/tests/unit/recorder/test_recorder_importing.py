@@ -2,7 +2,7 @@
 
 import gzip
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,15 @@ from lab.tests.history import (
     uid_of,
     user_pod,
 )
-from lab.tests.recorded import SECOND, empty_store
+from lab.tests.moments import SECOND
+from lab.tests.recorded import empty_store
 from roost.cli import run
 from roost_lab.commands import records as command
+from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.records import PodSource
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import Phase, PodSource
 from roost_lab.report.gather import gather
 from roost_lab.report.starts import WindowStarts
 
@@ -41,17 +44,12 @@ REPOSITORY = Path(__file__).parents[4]
 
 def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:
     store, events = empty_store(tmp_path), Events()
-    at = BEGIN + timedelta(milliseconds=250)
-    events.start("jupyter-ada", at, wait=95, pull=40, end=1800)
+    events.start("jupyter-ada", BEGIN + timedelta(milliseconds=250), wait=95, pull=40, end=1800)
     history = import_texts(store, tmp_path, listed(events.items))
     assert (history.counts.used, history.counts.skipped) == ({"Events": 7}, {})
     (pod,) = rows(store, schema.pod)
-    assert (pod["uid"], pod["namespace"], pod["name"], pod["pod_class"]) == (
-        uid_of("jupyter-ada"),
-        "hub",
-        "jupyter-ada",
-        "user",
-    )
+    names = (uid_of("jupyter-ada"), "hub", "jupyter-ada", "user")
+    assert (pod["uid"], pod["namespace"], pod["name"], pod["pod_class"]) == names
     assert (pod["image"], pod["scheduler"], pod["source"]) == (IMAGE, "hub-user-scheduler", PodSource.EVENT)
     assert pod["created_us"] == micros_of(BEGIN)
     assert (pod["deleted_us"], pod["end_reason"]) == (micros_of(BEGIN + timedelta(minutes=30)), "deleted")
@@ -162,20 +160,15 @@ def test_a_pod_whose_start_no_event_tells_is_no_launch(tmp_path: Path, capsys: p
     assert command.export(str(tmp_path / "roost.db"), "launches", 0) == 0
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["name"], line["image_bytes"], line["ready_seconds"]) == ("hub/jupyter-new", 1203405607, 41.0)
-    whole = gather(store)[WindowStarts].whole
-    assert whole.count == 1
+    assert gather(store)[WindowStarts].whole.count == 1
 
 
 def test_what_ends_a_container_that_starts_again_ends_no_pod(tmp_path: Path) -> None:
     store, events = empty_store(tmp_path), Events()
     events.start("jupyter-ada", BEGIN)
-    events.add(
-        "jupyter-ada",
-        "Killing",
-        "Container notebook failed liveness probe, will be restarted",
-        BEGIN + timedelta(hours=1),
-    )
-    events.add("jupyter-ada", "Started", "Started container notebook", BEGIN + timedelta(hours=1))
+    later = BEGIN + timedelta(hours=1)
+    events.add("jupyter-ada", "Killing", "Container notebook failed liveness probe, will be restarted", later)
+    events.add("jupyter-ada", "Started", "Started container notebook", later)
     import_texts(store, tmp_path, listed(reversed(events.items)))
     (start,) = contents(store)["starts"]
     assert start["deleted_us"] is None
@@ -208,19 +201,6 @@ def forms(items: list[Object]) -> dict[str, bytes]:
         "PowerShell": indented.decode().replace("\n", "\r\n").encode("utf-16"),
         "byte order mark": b"\xef\xbb\xbf" + as_lines(items).encode(),
     }
-
-
-@pytest.mark.parametrize("form", forms([]))
-def test_every_form_of_the_same_events_gives_the_same_record(tmp_path: Path, form: str) -> None:
-    items = morning(3).items
-    store = empty_store(tmp_path)
-    import_texts(store, tmp_path, listed(items))
-    expected = contents(store)
-    store.close()
-    store = empty_store(tmp_path)
-    history = import_texts(store, tmp_path, forms(items)[form])
-    assert not history.counts.skipped
-    assert contents(store) == expected
 
 
 def test_damage_costs_what_is_damaged(tmp_path: Path) -> None:
@@ -322,3 +302,130 @@ def test_a_row_that_the_database_refuses_costs_no_other(tmp_path: Path) -> None:
     history = import_texts(store, tmp_path, listed(events.items))
     assert history.counts.skipped == {"a row that the database refuses": 1}
     assert len(contents(store)["starts"]) == 2
+
+
+SAMPLES = Path(__file__).parents[2] / "data" / "history"
+AUDIT = "audit.jsonl"
+FORMS = sorted(path.name for path in SAMPLES.iterdir() if path.name != AUDIT)
+
+
+def import_sample(store: Store, name: str) -> ImportedHistory:
+    history = ImportedHistory(store)
+    history.read([str(SAMPLES / name)])
+    return history
+
+
+def told(store: Store) -> dict[str, Any]:
+    """What all forms have; some have pods' labels, too."""
+    found = contents(store)
+    same = {table: found[table] for table in ("starts", "phase", "decision", "pull")}
+    return {**same, "pods": [{**pod, "hub": ""} for pod in found["pod"]]}
+
+
+@pytest.mark.parametrize("form", [*FORMS, *forms([])])
+def test_every_form_gives_the_same_three_starts(tmp_path: Path, form: str) -> None:
+    store = empty_store(tmp_path)
+    assert import_sample(store, "kubectl-list.json").counts.used == {"Events": 17}
+    expected = told(store)
+    store.close()
+    store = empty_store(tmp_path)
+    if form in FORMS:
+        history = import_sample(store, form)
+    else:
+        items = json.loads((SAMPLES / "kubectl-list.json").read_text())["items"]
+        history = import_texts(store, tmp_path, forms(items)[form])
+    assert (history.counts.used, history.counts.skipped) == ({"Events": 17}, {})
+    assert told(store) == expected
+    took = [start["ready_us"] - start["created_us"] for start in expected["starts"]]
+    assert took == [SECOND, 136 * SECOND, 13 * SECOND]
+
+
+@pytest.mark.parametrize(("seconds", "told"), [(-30, {"node-1": 30_000_000}), (45, {"node-1": -45_000_000}), (1, {})])
+def test_a_node_with_a_wrong_clock_costs_no_figure(tmp_path: Path, seconds: int, told: dict[str, int]) -> None:
+    """Kubelets date their Events by the node's clock, the API server the objects by its own."""
+    events = morning(2).items
+    moved = json.loads(json.dumps(events))
+    for event in (event for event in moved if event["source"]):
+        for key in ("firstTimestamp", "lastTimestamp"):
+            event[key] = seconds_text(datetime.fromisoformat(event[key]) + timedelta(seconds=seconds))
+    found = []
+    for name, items in (("right", events), ("wrong", moved)):
+        (tmp_path / name).mkdir()
+        store = empty_store(tmp_path / name)
+        found.append((import_texts(store, tmp_path, listed(items)).counts.clocks, contents(store)))
+    assert found[0][0] == {}
+    assert (found[1][0], found[0][1] == found[1][1]) == (told, bool(told))
+
+
+def test_one_event_that_comes_late_says_nothing_of_a_clock(tmp_path: Path) -> None:
+    events = morning(1).items
+    events[-1]["metadata"]["creationTimestamp"] = seconds_text(BEGIN + timedelta(hours=9))
+    assert import_texts(empty_store(tmp_path), tmp_path, listed(events)).counts.clocks == {}
+
+
+def test_exporters_that_know_labels_tell_class_and_hub(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    import_sample(store, "loki-logcli.jsonl")
+    assert {(pod["pod_class"], pod["hub"]) for pod in rows(store, schema.pod)} == {("user", "our-hub.hub")}
+
+
+def test_an_audit_log_tells_creation_binding_readiness_and_end(tmp_path: Path) -> None:
+    store = empty_store(tmp_path)
+    history = import_sample(store, AUDIT)
+    assert history.counts.used == {"audit log entries": 11}
+    assert history.counts.skipped == {
+        "an audit log entry of an earlier stage": 3,
+        "an audit log entry that changes nothing": 3,
+    }
+    ada, bob, _ = rows(store, schema.pod)
+    assert (ada["name"], ada["pod_class"]) == ("jupyter-ada", "user")
+    assert (ada["hub"], ada["cpu_millicores"]) == ("our-hub.hub", 500)
+    assert (ada["source"], ada["deleted_us"]) == (PodSource.POD, micros_of(BEGIN + timedelta(minutes=30)))
+    assert (bob["created_us"], bob["deleted_us"]) == (micros_of(BEGIN + timedelta(minutes=1)), None)
+    start = next(one for one in contents(store)["starts"] if one["pod_uid"] == uid_of("jupyter-bob"))
+    assert start["bound_us"] - start["created_us"] == 95_250_000
+    assert start["ready_us"] - start["created_us"] == 136 * SECOND
+    gone = {row["pod_uid"] for row in rows(store, schema.phase) if row["phase"] == Phase.GONE}
+    assert gone == {uid_of("jupyter-ada"), uid_of("jupyter-cyd")}
+
+
+def test_an_audit_log_in_pieces_and_backwards_gives_the_same(tmp_path: Path) -> None:
+    lines = (SAMPLES / AUDIT).read_text().splitlines(keepends=True)
+    whole = empty_store(tmp_path)
+    import_texts(whole, tmp_path, "".join(lines))
+    expected = contents(whole)
+    whole.close()
+    pieces = empty_store(tmp_path)
+    for line in reversed(lines):
+        import_texts(pieces, tmp_path, line)
+    assert contents(pieces) == expected
+
+
+def test_an_audit_log_without_objects_says_which_level_it_has(tmp_path: Path) -> None:
+    entry = {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseComplete",
+        "verb": "create",
+        "objectRef": {"resource": "pods", "namespace": "hub", "name": "jupyter-ada"},
+        "responseStatus": {"code": 201},
+        "stageTimestamp": "2026-10-05T08:00:00.000000Z",
+    }
+    refused = {**entry, "responseStatus": {"code": 403}}
+    other = {**entry, "objectRef": {"resource": "secrets"}}
+    history = import_texts(empty_store(tmp_path), tmp_path, as_lines([entry, refused, other]))
+    assert history.counts.skipped == {
+        "an audit log entry without its pod's object (level Metadata)": 1,
+        "an audit log entry of a refused request": 1,
+        "an audit log entry about something else than pods": 1,
+    }
+
+
+def test_lines_of_grafana_alloy_are_named(tmp_path: Path) -> None:
+    as_json = {"name": "jupyter-ada", "kind": "Pod", "objectAPIversion": "v1", "reason": "Started", "msg": "Started"}
+    as_text = {"labels": {}, "line": "name=jupyter-ada kind=Pod objectAPIversion=v1 reason=Started", "timestamp": ""}
+    history = import_texts(empty_store(tmp_path), tmp_path, as_lines([as_json, as_text, *morning(1).items]))
+    assert history.counts.skipped == {
+        "a line of Grafana Alloy's kubernetes_events, which don't have the uids of pods": 2
+    }

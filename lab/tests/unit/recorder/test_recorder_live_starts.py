@@ -7,6 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lab.tests.objects import pod_object, pod_reading
+from lab.tests.recorded import pull_record
 from roost_core.objects.timestamps import read_moment
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording.assembler import Assembler
@@ -42,31 +43,24 @@ def pod(
     ready: int | None = None,
     phase: str = "Pending",
     images: tuple[str, ...] = ("me/image:1",),
-    deleted: bool = False,
     server: str | None = None,
 ) -> PodReading:
     """A pod, created at second 0; the others are seconds after it."""
-    reached = {"PodScheduled": bound, "Ready": ready}
+    reached = [(kind, second) for kind, second in (("PodScheduled", bound), ("Ready", ready)) if second is not None]
+    conditions = [{"type": kind, "status": "True", "lastTransitionTime": stamp(second)} for kind, second in reached]
     state = {"running": {"startedAt": stamp(started)}} if started is not None else {}
     item = pod_object(
         name,
         on="node" if bound is not None else "",
         created=stamp(0),
         labels={"release": hub},
-        conditions=[
-            {"type": kind, "status": "True", "lastTransitionTime": stamp(second)}
-            for kind, second in reached.items()
-            if second is not None
-        ],
-        status={
-            "phase": phase,
-            "containerStatuses": [{"name": f"c{number}", "state": state} for number in range(len(images))],
-        },
+        conditions=conditions,
+        status={"phase": phase, "containerStatuses": [{"name": f"c{n}", "state": state} for n in range(len(images))]},
         containers=[{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
     )
     if server is not None:
         item["metadata"]["annotations"] = {USER_ANNOTATION: "ada", SERVER_ANNOTATION: server}
-    item["metadata"] |= {"uid": name, "namespace": namespace, **({"deletionTimestamp": stamp(9)} if deleted else {})}
+    item["metadata"] |= {"uid": name, "namespace": namespace}
     return pod_reading(item)
 
 
@@ -75,10 +69,7 @@ def ready_pod(name: str, **more: Any) -> PodReading:
 
 
 def pull(uid: str, image: str = "me/image:1", seconds: float | None = 9.5) -> PullRecord:
-    pull_us = None if seconds is None else int(seconds * SECOND)
-    return PullRecord(
-        pod_uid=uid, image=image, node_name="node", at_us=0, warm=pull_us is None, pull_and_wait_us=pull_us
-    )
+    return pull_record(uid, 0, image, seconds)
 
 
 def hub_line(said: str, at: float) -> str:
@@ -212,21 +203,14 @@ def test_without_a_log_that_can_be_read_a_start_ends_when_its_pod_is_ready() -> 
     assert recorder.results() == {"warm": 2}
 
 
-@pytest.mark.parametrize(
-    ("pulls", "result"),
-    [
-        ([pull("ada", seconds=None)], "warm"),
-        ([pull("ada")], "cold"),
-        ([pull("ada", seconds=None), pull("ada")], "warm"),
-    ],
-)
+@pytest.mark.parametrize(("pulls", "result"), [([None], "warm"), ([9.5], "cold"), ([None, 9.5], "warm")])
 @pytest.mark.parametrize("told_first", [True, False])
-def test_a_start_is_warm_or_cold_whatever_comes_first(pulls: list[PullRecord], result: str, told_first: bool) -> None:
+def test_a_start_is_warm_or_cold_whatever_comes_first(pulls: list[float | None], result: str, told_first: bool) -> None:
     recorder = Recorder().listed()
     if not told_first:
         recorder.sees(ready_pod("ada"))
-    for one in pulls:
-        recorder.starts.pulled(one)
+    for seconds in pulls:
+        recorder.starts.pulled(pull("ada", seconds=seconds))
     if told_first:
         recorder.sees(ready_pod("ada"))
     recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
@@ -299,8 +283,7 @@ def test_pods_that_nobody_waits_for_do_not_count(pod_class: str) -> None:
     recorder = Recorder(pod_class).listed()
     recorder.sees(pod("ada"), ready_pod("ada"))
     recorder.loses(ready_pod("ada"))
-    text = recorder.metrics.text().decode()
-    assert 'pod_class="' not in text
+    assert 'pod_class="' not in recorder.metrics.text().decode()
 
 
 def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:

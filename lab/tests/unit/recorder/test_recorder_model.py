@@ -4,8 +4,9 @@ import json
 
 import pytest
 
+from lab.tests.moments import BEGIN, SECOND
 from lab.tests.objects import node_object, node_reading, pod_object, pod_reading
-from lab.tests.recorded import BEGIN, SECOND, bind_record
+from lab.tests.recorded import bind_record
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.assembler import Assembler

@@ -2,18 +2,19 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
-from lab.tests.objects import Object, node_object
+from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
 from lab.tests.recorded import empty_store
 from roost_core.placement.labels import pulled_label
 from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.reading import read_node
+from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
@@ -136,8 +137,7 @@ def test_a_watched_change_is_told_with_the_moment_of_its_telling(store: Store) -
 
 
 def test_the_row_of_a_node_says_how_it_stands_and_keeps_that_after_its_end(store: Store) -> None:
-    run = Run(store, listed=node(5, {"zone": "a"}), at_us=HEARD_US)
-    run.tell(node(6, **CORDONED), HEARD_US + 5)
+    Run(store, listed=node(5, {"zone": "a"}), at_us=HEARD_US).tell(node(6, **CORDONED), HEARD_US + 5)
     row = one_row(store, schema.node)
     assert json.loads(row["labels"]) == {"zone": "b"}
     assert (row["is_ready"], row["is_unschedulable"], row["taints"]) == (False, True, "k=v:NoSchedule")
@@ -149,8 +149,7 @@ def test_the_row_of_a_node_says_how_it_stands_and_keeps_that_after_its_end(store
 
 
 def test_a_heartbeat_writes_nothing(store: Store) -> None:
-    run = Run(store, listed=node(5), at_us=HEARD_US)
-    assert run.tell(node(6), HEARD_US + 5) == []
+    assert Run(store, listed=node(5), at_us=HEARD_US).tell(node(6), HEARD_US + 5) == []
 
 
 def test_all_images_are_there_when_the_last_label_that_belongs_on_the_node_has_come(store: Store) -> None:
@@ -205,3 +204,36 @@ def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:
     assembler.node("n", read_node(node(1)), 1)
     told = assembler.node("n", read_node(node(2, unschedulable=True)), 2)
     assert [type(one) for one in told] == [NodeRecord, NodeChangeRecord]
+
+
+POD = pod_object(on="n", conditions=[BOUND])
+EVENT = event_object("Scheduled", "Successfully assigned hub/p to n")
+
+
+def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], set[bool]]:
+    """Uids of nodes that bindings name, and whether starts know their node's age."""
+    store = empty_store(folder)
+    assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
+    for one in order:
+        if one == "node":
+            store.write(assembler.node("n", read_node(node_object(created=created)), 1, listed=True), {})
+        elif one == "pod":
+            store.write(assembler.pod("hub/p", read_pod(POD, (), {}), 1, listed=True), {})
+        else:
+            store.write(assembler.event(read_event(EVENT)), {})
+    with store.reading() as connection:
+        uids = set(connection.scalars(sa.select(schema.decision.c.node_uid)))
+        ages = {age is not None for age in connection.scalars(sa.select(schema.start.c.node_created_us))}
+    store.close()
+    return uids, ages
+
+
+@pytest.mark.parametrize("order", list(permutations(("node", "pod", "event"))))
+def test_whoever_tells_first_the_binding_has_its_node_and_the_start_its_nodes_age(
+    tmp_path: Path, order: tuple[str, ...]
+) -> None:
+    assert told(tmp_path, order, "2027-01-15T07:00:00Z") == ({"uid-n"}, {True})
+
+
+def test_a_machine_that_came_later_under_the_same_name_is_not_the_bindings(tmp_path: Path) -> None:
+    assert told(tmp_path, ("pod", "event", "node"), "2027-01-15T09:00:00Z") == ({""}, {False})

@@ -37,17 +37,11 @@ LONG = "".join(chr(0x1F300 + number) for number in range(512))
 @pytest.mark.parametrize(
     "url",
     [
-        "postgresql://u:secret@h:port/x",
-        "postgresql://[::1",
-        "postgresql://u:sec/ret@h:5432:secret/x",
-        "sqlite:///roost.db?timeout=secret",
-        "sqlite:///roost.db?check_same_thread=secret",
-        "postgresql://u@h/x?port=5,6&host=secret",
-        "postgresql://u:p@secret/more@h/x",
-        "postgresql://u:p@secret@h/x",
-        "postgresql://u@h:1/x?password=p@secret",
-        "mysql://u:p@secret/more@h/x",
-        "sqlite+pysqlcipher://:p@secret@/roost.db",
+        *("postgresql://u:secret@h:port/x", "postgresql://[::1", "postgresql://u:sec/ret@h:5432:secret/x"),
+        *("sqlite:///roost.db?timeout=secret", "sqlite:///roost.db?check_same_thread=secret"),
+        *("postgresql://u@h/x?port=5,6&host=secret", "postgresql://u:p@secret/more@h/x"),
+        *("postgresql://u:p@secret@h/x", "postgresql://u@h:1/x?password=p@secret"),
+        *("mysql://u:p@secret/more@h/x", "sqlite+pysqlcipher://:p@secret@/roost.db"),
     ],
 )
 def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
@@ -58,27 +52,23 @@ def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "says"),
+    ("url", "shown", "found"),
     [
-        (
-            "sqlite+aiosqlite:///roost.db",
-            "sqlite+aiosqlite:///roost.db: found 'aiosqlite', expected SQLite's own driver",
-        ),
-        ("sqlite+nothing:///roost.db", "sqlite+nothing:///roost.db: found 'nothing', expected SQLite's own driver"),
-        (
-            "sqlite+pysqlcipher://:secret@/roost.db?cipher=secret",
-            "sqlite+pysqlcipher://:***@/roost.db: found 'pysqlcipher', expected SQLite's own driver",
-        ),
-        ("mysql://u:secret@h/x?passwd=secret", "mysql://u:***@h/x: found 'mysql', expected SQLite or PostgreSQL"),
-        ("mysql+asyncmy://u:secret@h/x", "mysql+asyncmy://u:***@h/x: found 'mysql', expected SQLite or PostgreSQL"),
-        ("postgres://u:secret@h/x", "postgres://u:***@h/x: found 'postgres', expected SQLite or PostgreSQL"),
+        ("sqlite+aiosqlite:///roost.db", "sqlite+aiosqlite:///roost.db", "aiosqlite"),
+        ("sqlite+nothing:///roost.db", "sqlite+nothing:///roost.db", "nothing"),
+        ("sqlite+pysqlcipher://:secret@/roost.db?cipher=secret", "sqlite+pysqlcipher://:***@/roost.db", "pysqlcipher"),
+        ("mysql://u:secret@h/x?passwd=secret", "mysql://u:***@h/x", "mysql"),
+        ("mysql+asyncmy://u:secret@h/x", "mysql+asyncmy://u:***@h/x", "mysql"),
+        ("postgres://u:secret@h/x", "postgres://u:***@h/x", "postgres"),
     ],
 )
 def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
-    capsys: pytest.CaptureFixture[str], url: str, says: str
+    capsys: pytest.CaptureFixture[str], url: str, shown: str, found: str
 ) -> None:
     assert run(["why", "p", "--database", url]) == 1
-    assert capsys.readouterr().err == (f"roost why: database {says}: give a file, or postgresql://user@host/name\n")
+    accepted = "SQLite's own driver" if url.startswith("sqlite") else "SQLite or PostgreSQL"
+    said = f"roost why: database {shown}: found '{found}', expected {accepted}: give a file, or postgresql://user@host/"
+    assert capsys.readouterr().err == f"{said}name\n"
 
 
 @pytest.mark.parametrize("name", ["a%41.db", "b?timeout=1.db", "c#d.db", "e f&g.db", "h%.db", "\u00e9.db"])
@@ -131,9 +121,6 @@ def test_who_only_reads_leaves_a_file_as_it_is(tmp_path: Path, query: str) -> No
     assert run(["why", "p", "--database", url]) == 0
     assert run(["report", "--database", url, "--format", "json", "--output", str(tmp_path / "report.json")]) == 0
     assert path.read_bytes() == before
-
-
-# Texts of pods and Events that no database takes
 
 
 PULLED = 'Successfully pulled image "{}" in 1s (2s including waiting). Image size: 5 bytes.'

@@ -1,13 +1,16 @@
-import datetime as dt
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from lab.tests.objects import Object, event_object, pod_object, pod_reading
+from roost.cli import run
+from roost_core.kube import logs
+from roost_core.kube.client import Client
 from roost_core.objects.timestamps import read_span
 from roost_core.release.pod_classes import KeySource
+from roost_core.release.reader import SettingsError
+from roost_lab.recorder.main import _profiles
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
@@ -15,24 +18,18 @@ from roost_lab.recorder.recording.reading import PodReading, micros, read_event,
 from roost_lab.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
 
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
-EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
-@given(st.datetimes(min_value=dt.datetime(1970, 1, 2), max_value=dt.datetime(2100, 1, 1)))  # noqa: DTZ001 - naive: UTC
-def test_moments_are_exact_to_the_microsecond(moment: dt.datetime) -> None:
-    text = moment.isoformat(timespec="microseconds") + "Z"
-    assert micros(text) == (moment.replace(tzinfo=dt.UTC) - EPOCH) // dt.timedelta(microseconds=1)
-    assert micros(moment.isoformat(timespec="seconds") + "Z") == (micros(text) or 0) // 1_000_000 * 1_000_000
-
-
-@pytest.mark.parametrize("text", [None, 5, "", "yesterday", "2026-11-21", "2026-11-21T10:00:00"])
-def test_what_is_no_moment_is_none(text: object) -> None:
-    assert micros(text) is None
-
-
-def test_more_digits_than_microseconds_are_cut() -> None:
-    assert micros("1970-01-01T00:00:01.9999999Z") == 1_999_999
-    assert micros("1970-01-01T01:00:00.5+01:00") == 500_000
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1970-01-01T00:00:01.9999999Z", 1_999_999),
+        ("1970-01-01T01:00:00.5+01:00", 500_000),
+        *((text, None) for text in (None, 5, "", "yesterday", "2026-11-21", "2026-11-21T10:00:00")),
+    ],
+)
+def test_moments_are_read_to_the_microsecond(text: object, wanted: int | None) -> None:
+    assert micros(text) == wanted
 
 
 @pytest.mark.parametrize(
@@ -84,6 +81,10 @@ def pod(**changes: Any) -> Object:
     return {**item, **changes}
 
 
+def disrupted(reason: str) -> Object:
+    return {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]}
+
+
 def binder_reading(item: Object) -> PodReading:
     found = read_pod(item, (KeySource("env", "BINDER_REPO_URL"),), {})
     assert found is not None
@@ -112,8 +113,7 @@ def test_of_an_environment_only_the_named_variable_is_kept() -> None:
 
 def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
     metadata = {"deletionTimestamp": "2026-01-01T00:01:30Z", "deletionGracePeriodSeconds": 30}
-    seen = pod_reading(pod(metadata=metadata))
-    assert seen.deletion_us == micros("2026-01-01T00:01:00Z")
+    assert pod_reading(pod(metadata=metadata)).deletion_us == micros("2026-01-01T00:01:00Z")
 
 
 @pytest.mark.parametrize(
@@ -122,21 +122,14 @@ def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
         ({"phase": "Succeeded"}, "finished"),
         ({"phase": "Failed"}, "failed"),
         ({"phase": "Failed", "reason": "Evicted"}, "evicted"),
-        (
-            {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]},
-            "preempted",
-        ),
-        (
-            {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"}]},
-            "evicted",
-        ),
-        ({"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": "DeletionByPodGC"}]}, "node-gone"),
+        (disrupted("PreemptionByScheduler"), "preempted"),
+        (disrupted("EvictionByEvictionAPI"), "evicted"),
+        (disrupted("DeletionByPodGC"), "node-gone"),
         ({}, "deleted"),
     ],
 )
 def test_why_a_pod_went_is_told(status: Object, reason: str) -> None:
-    seen = pod_reading(pod(status=status))
-    assert end_reason(seen) == reason
+    assert end_reason(pod_reading(pod(status=status))) == reason
 
 
 @pytest.mark.parametrize(
@@ -148,9 +141,8 @@ def test_a_pod_of_another_shape_is_none(body: Object) -> None:
 
 @pytest.mark.parametrize("reason", ["DeletionByTaintManager", "TerminationByKubelet"])
 def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) -> None:
-    condition = {"type": "DisruptionTarget", "status": "True", "reason": reason}
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
-    told = assembler.pod("hub/p", read_pod(pod(status={"conditions": [condition]}), (), {}), 1)
+    told = assembler.pod("hub/p", read_pod(pod(status=disrupted(reason)), (), {}), 1)
     assert [one.kind for one in told if isinstance(one, PreemptionRecord)] == ["evicted"]
 
 
@@ -166,8 +158,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     told = [*assembler.pod("hub/p", read_pod(body, (), {}), 1), *assembler.event(read_event(event))]
     ids = [one.id for one in told if isinstance(one, DecisionRecord)]
-    assert len(ids) == 2
-    assert len(set(ids)) == 1
+    assert (len(ids), len(set(ids))) == (2, 1)
 
 
 @pytest.mark.parametrize(
@@ -182,8 +173,7 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
 def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> None:
     body = pod()
     body["spec"]["containers"][0]["env"][1]["value"] = repo
-    seen = binder_reading(body)
-    assert seen.repo == kept
+    assert binder_reading(body).repo == kept
 
 
 COMMIT = "d1c7a09b9a1a4b5c6f2b7f1d1f7c2f3f8ee61b0a"
@@ -201,8 +191,7 @@ COMMIT = "d1c7a09b9a1a4b5c6f2b7f1d1f7c2f3f8ee61b0a"
 def test_the_reference_within_the_repository_is_read_of_users_and_builds(container: Object, ref: str) -> None:
     body = pod()
     body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}
-    seen = binder_reading(body)
-    assert seen.ref == ref
+    assert binder_reading(body).ref == ref
 
 
 def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went() -> None:
@@ -246,29 +235,72 @@ def test_reasons_are_read_by_count() -> None:
 
 
 def test_events_of_both_kinds_are_read() -> None:
-    newer = read_event(
-        {
-            "metadata": {"uid": "e1", "creationTimestamp": "2026-01-01T00:00:05Z"},
-            "eventTime": "2026-01-01T00:00:04.123456Z",
-            "series": {"count": 3, "lastObservedTime": "2026-01-01T00:00:09.000001Z"},
-            "reason": "FailedScheduling",
-            "note": "n",
-            "type": "Warning",
-            "regarding": {"kind": "Pod", "namespace": "hub", "name": "p", "uid": "u"},
-            "reportingController": "hub.hub.user",
-        }
-    )
+    series = {"count": 3, "lastObservedTime": "2026-01-01T00:00:09.000001Z"}
+    newer = read_event(event_object(eventTime="2026-01-01T00:00:04.123456Z", series=series))
     assert (*newer.when, newer.count) == (micros("2026-01-01T00:00:04.123456Z"), 1, 3)
     assert newer.last_us == micros("2026-01-01T00:00:09.000001Z")
-    older = read_event(
-        {
-            "metadata": {"uid": "e2"},
-            "eventTime": None,
-            "deprecatedFirstTimestamp": "2026-01-01T00:00:04Z",
-            "deprecatedLastTimestamp": "2026-01-01T00:00:06Z",
-            "deprecatedCount": 2,
-            "deprecatedSource": {"component": "kubelet", "host": "node-a"},
-            "reason": "Pulled",
-        }
-    )
+    old = {"deprecatedFirstTimestamp": "2026-01-01T00:00:04Z", "deprecatedLastTimestamp": "2026-01-01T00:00:06Z"}
+    source = {"component": "kubelet", "host": "node-a"}
+    named = {"metadata": {"uid": "e2"}, "eventTime": None, "reason": "Pulled"}
+    older = read_event({**named, **old, "deprecatedCount": 2, "deprecatedSource": source})
     assert (older.host, older.controller, older.count, older.when.resolution_us) == ("node-a", "kubelet", 2, 1_000_000)
+
+
+class Server:
+    """Stands in for cluster.client.Client: a cluster of version 1.36."""
+
+    def get(self, _path: str) -> dict[str, Any]:
+        return {"minor": "36+"}
+
+
+SERVER = cast("Client", Server())
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "found nothing, expected the kind KubeSchedulerConfiguration."),
+        ("[]", "found [], expected the kind KubeSchedulerConfiguration."),
+        ("kind: ConfigMap\ndata: {}", 'found "ConfigMap", expected the kind KubeSchedulerConfiguration.'),
+        ("kind: [", "while parsing a flow node"),
+        ("kind: KubeSchedulerConfiguration\nprofiles: 5", "expected a KubeSchedulerConfiguration."),
+        ("kind: KubeSchedulerConfiguration\nprofiles: [5]", "profiles[0]: found 5, expected an object"),
+    ],
+)
+def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        _profiles(path, SERVER)
+    assert str(caught.value).startswith(f"{path}: found ")
+    assert says in str(caught.value)
+
+
+def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    path.write_text(
+        "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: hub-user}, {schedulerName: hub-build}]"
+    )
+    assert _profiles(path, SERVER).keys() == {"default-scheduler", "hub-user", "hub-build"}
+    assert _profiles(None, SERVER).keys() == {"default-scheduler"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "found no readable file (No such file or directory), expected a JSON object.\n"),
+        ("[", "found invalid JSON (JSONDecodeError), expected a JSON object.\n"),
+        ("[]", "found [], expected a JSON object.\n"),
+        ('{"version": 2}', "version: found 2, expected 1.\n"),
+    ],
+)
+def test_settings_that_cannot_be_used_are_said_with_their_file_named_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str | None, says: str
+) -> None:
+    # The log's handlers are pytest's here.
+    monkeypatch.setattr(logs, "configure", lambda _level: None)
+    path = tmp_path / "release.json"
+    if text is not None:
+        path.write_text(text)
+    assert run(["record", "--settings", str(path), "--database", str(tmp_path / "roost.db")]) == 1
+    assert capsys.readouterr().err.startswith(f"roost record: {path}: {says}")

@@ -1,27 +1,16 @@
-from __future__ import annotations
-
 import shlex
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from lab.tests.recorded import (
-    BEGIN,
-    HOUR,
-    MINUTE,
-    SECOND,
-    bind_record,
-    empty_store,
-    fail_record,
-    phase_record,
-    pod_record,
-    story_records,
-)
+from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
+from lab.tests.recorded import bind_record, empty_store, fail_record, phase_record, pod_record, story_records
 from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of
 from roost.__main__ import main
 from roost_lab.pages.table import Unit
@@ -40,14 +29,9 @@ from roost_lab.report.removals import Removals
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
 from roost_lab.report.starts import WindowStarts, show
-from roost_lab.report.statistics import Span
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
-
-    from roost_lab.report.subject import Report
-    from tests.harness.postgres import Postgres
+from roost_lab.report.statistics import Span, Spans, Steps, covered, cut
+from roost_lab.report.subject import Report
+from tests.harness.postgres import Postgres
 
 
 @dataclass(frozen=True)
@@ -140,8 +124,7 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
     store = fresh_store()
     nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]
     store.write([*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))], {})
-    until_us = BEGIN + 2 * HOUR
-    report = gather(store, BEGIN, until_us, zone=ZONE)
+    report = gather(store, BEGIN, BEGIN + 2 * HOUR, zone=ZONE)
 
     inside = [pod for pod in pods if 0 <= pod.created < 2 * HOUR]
     chosen = [pod for pod in inside if pod.pod_class in ("user", "build")]
@@ -226,8 +209,7 @@ def test_the_slowest_starts_come_with_the_command_that_explains_them(
     assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
     assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
     for row, said in zip(rows, ["ran 1 min 30 s later", "ran 30 s later", "ran 1 s later"], strict=True):
-        command = shlex.split(row["why"])
-        assert main([*command[1:], "--database", str(tmp_path / "roost.db")]) == 0
+        assert main([*shlex.split(row["why"])[1:], "--database", str(tmp_path / "roost.db")]) == 0
         assert said in capsys.readouterr().out
 
 
@@ -253,21 +235,19 @@ def test_users_are_counted_once_and_nodes_for_as_long_as_they_were_there(fresh_s
     def node(name: str, created_us: int, gone_us: int | None) -> NodeRecord:
         return NodeRecord(uid=name, name=name, created_us=created_us, gone_us=gone_us)
 
-    store.write(
-        [
-            pod_record("a", name="jupyter-ada"),
-            pod_record("b", name="jupyter-ada", created_us=BEGIN + MINUTE),
-            pod_record("c", name="jupyter-bob"),
-            pod_record("d", name="build-1", pod_class="build"),
-            pod_record("late", name="jupyter-eve", created_us=BEGIN + 3 * HOUR),
-            node("stays", BEGIN - HOUR, None),
-            node("comes", BEGIN + 90 * MINUTE, None),
-            node("goes", BEGIN - HOUR, BEGIN + 30 * MINUTE),
-            node("went", BEGIN - HOUR, BEGIN - MINUTE),
-            node("later", BEGIN + 2 * HOUR, None),
-        ],
-        {"pods": ("1", BEGIN + 4 * HOUR)},
-    )
+    told: list[Record] = [
+        pod_record("a", name="jupyter-ada"),
+        pod_record("b", name="jupyter-ada", created_us=BEGIN + MINUTE),
+        pod_record("c", name="jupyter-bob"),
+        pod_record("d", name="build-1", pod_class="build"),
+        pod_record("late", name="jupyter-eve", created_us=BEGIN + 3 * HOUR),
+        node("stays", BEGIN - HOUR, None),
+        node("comes", BEGIN + 90 * MINUTE, None),
+        node("goes", BEGIN - HOUR, BEGIN + 30 * MINUTE),
+        node("went", BEGIN - HOUR, BEGIN - MINUTE),
+        node("later", BEGIN + 2 * HOUR, None),
+    ]
+    store.write(told, {"pods": ("1", BEGIN + 4 * HOUR)})
     usage = gather(store, BEGIN, BEGIN + 2 * HOUR)[Usage]
     assert (usage.users, usage.nodes, usage.node_hours) == (2, 3, 3.0)
 
@@ -285,22 +265,19 @@ def test_new_nodes_are_those_that_joined_in_the_time_and_were_seen_to_get_all_im
         moments = [None if after is None else created_us + after * SECOND for after in (ready, images)]
         return NodeRecord(uid=name, name=name, created_us=created_us, ready_us=moments[0], images_ready_us=moments[1])
 
-    store.write(
-        [
-            node("quick", BEGIN, 20, 50),
-            node("slow", BEGIN + MINUTE, 40, 340),
-            # Labelled before it was Ready, by whoever's clock.
-            node("odd", BEGIN + MINUTE, 30, 29),
-            node("early", BEGIN - 1, 10, 20),
-            node("late", BEGIN + HOUR, 10, 20),
-            node("without", BEGIN, 10, None),
-            node("never", BEGIN, None, None),
-            pod_record("p"),
-        ],
-        {},
-    )
-    report = gather(store, BEGIN, BEGIN + HOUR)
-    (table,) = (one for one in tables(report) if one.name == "new_nodes")
+    told: list[Record] = [
+        node("quick", BEGIN, 20, 50),
+        node("slow", BEGIN + MINUTE, 40, 340),
+        # Labelled before it was Ready, by whoever's clock.
+        node("odd", BEGIN + MINUTE, 30, 29),
+        node("early", BEGIN - 1, 10, 20),
+        node("late", BEGIN + HOUR, 10, 20),
+        node("without", BEGIN, 10, None),
+        node("never", BEGIN, None, None),
+        pod_record("p"),
+    ]
+    store.write(told, {})
+    (table,) = (one for one in tables(gather(store, BEGIN, BEGIN + HOUR)) if one.name == "new_nodes")
     assert [column.key for column in table.columns] == ["phase", "nodes", "p50_seconds", "p95_seconds", "mean_seconds"]
     assert table.rows == [("ready", 3, 30.0, 40.0, 30.0), ("images", 3, 30.0, 300.0, 110.0)]
     assert [show(row[0], Unit.PHASE) for row in table.rows] == [
@@ -322,8 +299,7 @@ def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_s
     store.write(told, {"pods": ("1", BEGIN + HOUR)})
     report = gather(store)
     # Of the recorder's own clock, not of the Events'.
-    assert report.window.to_us == BEGIN + HOUR + 1
-    assert report[WindowStarts].whole.count == 0
+    assert (report.window.to_us, report[WindowStarts].whole.count) == (BEGIN + HOUR + 1, 0)
     assert sum(spans["node"].count for spans in report[WindowStarts].by_class.values()) == 51
     assert report[Pulls].by_image["usual"].image_bytes == 5
     longest = report[WindowStarts].by_image["i",]["node"]
@@ -338,26 +314,23 @@ def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: 
         cold = {} if warm else {"pull_us": 3 * SECOND, "pull_and_wait_us": 5 * SECOND, "image_bytes": 1000}
         return PullRecord(pod_uid=uid, image="i", node_name="n", at_us=at_us, warm=warm, **cold)
 
-    store.write(
-        [
-            *(pull(f"p{number}", BEGIN + number * SECOND, warm=number % 4 > 0) for number in range(8)),
-            pull("early", BEGIN - 1, warm=False),
-            pull("late", BEGIN + HOUR, warm=False),
-            pod_record("p0", pod_class="placeholder"),
-            PreemptionRecord(victim_uid="p0", node_name="n", at_us=BEGIN, kind="preempted"),
-            PreemptionRecord(victim_uid="p1", node_name="n", at_us=BEGIN + MINUTE, kind="evicted"),
-            PreemptionRecord(victim_uid="p2", node_name="n", at_us=BEGIN - 1, kind="evicted"),
-            fail_record("p3", 1, {"Insufficient cpu": 3, "Too many pods": 1}, tries=2),
-            fail_record("p3", 2, {"Insufficient cpu": 4}),
-            fail_record("p4", 1, {}),
-        ],
-        {},
-    )
+    told: list[Record] = [
+        *(pull(f"p{number}", BEGIN + number * SECOND, warm=number % 4 > 0) for number in range(8)),
+        pull("early", BEGIN - 1, warm=False),
+        pull("late", BEGIN + HOUR, warm=False),
+        pod_record("p0", pod_class="placeholder"),
+        PreemptionRecord(victim_uid="p0", node_name="n", at_us=BEGIN, kind="preempted"),
+        PreemptionRecord(victim_uid="p1", node_name="n", at_us=BEGIN + MINUTE, kind="evicted"),
+        PreemptionRecord(victim_uid="p2", node_name="n", at_us=BEGIN - 1, kind="evicted"),
+        fail_record("p3", 1, {"Insufficient cpu": 3, "Too many pods": 1}, tries=2),
+        fail_record("p3", 2, {"Insufficient cpu": 4}),
+        fail_record("p4", 1, {}),
+    ]
+    store.write(told, {})
     report = gather(store, BEGIN, BEGIN + HOUR)
     one = report[Pulls].by_node["n"]
     assert (one.warm, one.cold, one.image_bytes, one.pull_us, one.wait_us) == (6, 2, 2000, 6 * SECOND, 4 * SECOND)
-    assert one.warm_share == 0.75
-    assert report[Pulls].by_image["i"] == one
+    assert (one.warm_share, report[Pulls].by_image["i"]) == (0.75, one)
     assert sum(step.warm + step.cold for step in report[Pulls].by_step) == 8
     assert report[Failures].reasons == {"Insufficient cpu": (3, 10), "Too many pods": (2, 2), "no reason given": (1, 0)}
     assert report[Failures].tries == 4
@@ -402,3 +375,51 @@ def test_a_report_tells_of_the_last_week_unless_told_otherwise(
     since_us: int | None, until_us: int | None, expected: tuple[int, int]
 ) -> None:
     assert choose_window(Span(4, 90 * 24 * HOUR), since_us, until_us) == expected
+
+
+@given(st.integers(0, 1000))
+def test_whole_seconds_count_exactly(seconds: int) -> None:
+    assert edge_of(seconds * SECOND) == seconds * SECOND
+
+
+def collect(spans: Iterable[int]) -> Spans:
+    found = Spans()
+    for one in spans:
+        found.add(edge_of(one), 1, one)
+    return found
+
+
+@given(st.lists(spans_us, min_size=1), st.sampled_from([0.01, 0.5, 0.9, 0.95, 1.0]))
+def test_a_percentile_is_the_edge_of_the_span_that_sorting_finds(spans: list[int], share: float) -> None:
+    ordered = sorted(spans)
+    # The least one that so many hundredths of all don't exceed, in whole numbers.
+    wanted = next(
+        one for one in ordered if 100 * sum(other <= one for other in ordered) >= round(share * 100) * len(ordered)
+    )
+    assert collect(spans).percentile_us(share) == edge_of(wanted)
+    assert collect(spans).mean_us == sum(spans) / len(spans)
+
+
+def test_nothing_has_no_percentile() -> None:
+    assert (Spans().percentile_us(0.5), Spans().mean_us, Spans().count) == (None, None, 0)
+
+
+some_spans = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)).map(lambda one: Span(one[0], sum(one))))
+
+
+@given(some_spans, st.integers(1, 50))
+def test_a_step_is_covered_when_half_of_its_moments_are(spans: list[Span], step_us: int) -> None:
+    steps = Steps(20, step_us, 7)
+    moments = {moment for span in spans for moment in range(*span)}
+    there = [sum(moment in moments for moment in range(start, start + step_us)) for start in steps.starts()]
+    assert covered(steps, spans) == [2 * number >= step_us for number in there]
+
+
+@given(st.integers(0, 10**15), st.integers(1, 400 * 24 * HOUR), st.integers(2, 300))
+def test_a_cut_covers_the_time_with_no_more_steps_than_wanted(from_us: int, length: int, most: int) -> None:
+    steps = cut(from_us, from_us + length, most)
+    assert steps.from_us <= from_us
+    assert from_us - steps.from_us < steps.step_us
+    assert from_us + length <= steps.to_us < from_us + length + steps.step_us
+    # Whole steps from a round moment may need one more.
+    assert steps.number <= most + 1

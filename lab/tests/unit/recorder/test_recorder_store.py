@@ -16,8 +16,9 @@ from alembic.migration import MigrationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.tests.moments import SECOND
 from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
-from lab.tests.recorded import empty_database, empty_store
+from lab.tests.recorded import bind_record, empty_database, empty_store, phase_record, pod_record, pull_record
 from roost.__main__ import main
 from roost_lab.commands import records, why
 from roost_lab.recorder.answers.pod_story import find_pods
@@ -30,19 +31,15 @@ from roost_lab.recorder.store.records import (
     EVENTS,
     NODES,
     PODS,
-    DecisionKind,
     DecisionRecord,
     NodeRecord,
     Phase,
     PhaseRecord,
     PodRecord,
-    PullRecord,
     Record,
 )
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
-
-SECOND = 1_000_000
 
 
 def rows(store: Store, table: sa.FromClause) -> list[tuple[Any, ...]]:
@@ -78,18 +75,7 @@ def test_the_finer_source_wins_in_any_order(open_store: Callable[[], Store], ord
 
 def test_what_the_model_said_is_kept_when_the_event_came_first(open_store: Callable[[], Store]) -> None:
     store = open_store()
-    event = DecisionRecord(
-        id="u/bind",
-        pod_uid="u",
-        kind=DecisionKind.BIND,
-        node_name="n",
-        node_uid="nu",
-        at_us=5,
-        resolution_us=1,
-        last_us=5,
-        scheduler="s",
-        source="event",
-    )
+    event = bind_record("u", 5, "n")
     store.write([event], {})
     store.write([replace(event, at_us=0, resolution_us=SECOND, source="watch", model="agrees", model_node="n")], {})
     with store.reading() as connection:
@@ -124,16 +110,12 @@ def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Calla
 
 def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(open_store: Callable[[], Store]) -> None:
     store = open_store()
-    pulls = [
-        PullRecord(pod_uid=f"nobody-{at_us}", image="i", node_name="n", at_us=at_us, warm=True) for at_us in (10, 30)
-    ]
+    pulls = [pull_record(f"nobody-{at_us}", at_us) for at_us in (10, 30)]
     store.write([*pulls, *(replace(phase(one.at_us, 1), pod_uid=one.pod_uid) for one in pulls)], {})
     store.forget_before(20)
     assert [row[0] for row in rows(store, schema.pull)] == ["nobody-30"]
     assert [row[0] for row in rows(store, schema.phase)] == ["nobody-30"]
 
-
-# Starts, which are only what other tables say
 
 NODE = NodeRecord(uid="uid-n", name="n", created_us=5)
 
@@ -141,19 +123,8 @@ NODE = NodeRecord(uid="uid-n", name="n", created_us=5)
 def start_records(uid: str) -> list[Record]:
     """What may be told of one pod's start, the same steps by more than one source."""
 
-    def bind(at_us: int, resolution_us: int) -> DecisionRecord:
-        return DecisionRecord(
-            id=f"{uid}/bind",
-            pod_uid=uid,
-            kind=DecisionKind.BIND,
-            node_name="n",
-            node_uid=NODE.uid,
-            at_us=at_us,
-            resolution_us=resolution_us,
-            last_us=at_us,
-            scheduler="s",
-            source="watch" if resolution_us > 1 else "event",
-        )
+    def bind(at_us: int, resolution_us: int, source: str) -> DecisionRecord:
+        return replace(bind_record(uid, at_us, "n"), resolution_us=resolution_us, source=source)
 
     def step(kind: Phase, detail: str, at_us: int) -> PhaseRecord:
         return PhaseRecord(pod_uid=uid, phase=kind, detail=detail, at_us=at_us, resolution_us=SECOND, source="pod")
@@ -162,8 +133,8 @@ def start_records(uid: str) -> list[Record]:
     return [
         pod,
         replace(pod, deleted_us=90, end_reason="deleted"),
-        bind(20, SECOND),
-        bind(21, 1),
+        bind(20, SECOND, "watch"),
+        bind(21, 1, "event"),
         step(Phase.STARTED, "init", 30),
         step(Phase.STARTED, "main", 40),
         step(Phase.STARTED, "main", 70),
@@ -175,11 +146,8 @@ def start_records(uid: str) -> list[Record]:
 def told_starts(store: Store) -> list[tuple[Any, ...]]:
     """The starts as the other tables tell them, looked up one by one."""
     tables = {
-        name: [dict(zip(table.c.keys(), row, strict=True)) for row in rows(store, table)]
-        for name, table in (
-            *((table.name, table) for table in (schema.pod, schema.decision, schema.node)),
-            ("phase", schema.phase),
-        )
+        table.name: [dict(zip(table.c.keys(), row, strict=True)) for row in rows(store, table)]
+        for table in (schema.pod, schema.decision, schema.node, schema.phase)
     }
     found = []
     for pod in tables["pod"]:
@@ -198,15 +166,8 @@ def told_starts(store: Store) -> list[tuple[Any, ...]]:
 def kept_starts(store: Store) -> list[tuple[Any, ...]]:
     start, kind, place = schema.start, schema.start_kind, schema.start_place
     moments = (start.c.created_us, start.c.node_created_us, start.c.bound_us, start.c.started_us, start.c.ready_us)
-    query = sa.select(
-        start.c.pod_uid,
-        kind.c.pod_class,
-        kind.c.scheduler,
-        kind.c.image,
-        place.c.node_name,
-        *moments,
-        start.c.deleted_us,
-    )
+    names = (kind.c.pod_class, kind.c.scheduler, kind.c.image, place.c.node_name)
+    query = sa.select(start.c.pod_uid, *names, *moments, start.c.deleted_us)
     query = query.join(kind, kind.c.id == start.c.kind_id).outerjoin(place, place.c.id == start.c.place_id)
     with store.reading() as connection:
         return sorted((tuple(row) for row in connection.execute(query)), key=repr)
@@ -227,10 +188,8 @@ def test_starts_say_what_the_other_tables_say_however_it_was_told(
 
 def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(open_store: Callable[[], Store]) -> None:
     store = open_store()
-    stays = PodRecord(uid="here", created_us=1, image="other")
-    store.write([NODE, stays, *start_records("a")], {})
-    assert len(rows(store, schema.start_kind)) == 2
-    assert len(rows(store, schema.start_place)) == 1
+    store.write([NODE, PodRecord(uid="here", created_us=1, image="other"), *start_records("a")], {})
+    assert (len(rows(store, schema.start_kind)), len(rows(store, schema.start_place))) == (2, 1)
     store.forget_before(100)
     assert [row[1] for row in rows(store, schema.start)] == ["here"]
     assert [row[3] for row in rows(store, schema.start_kind)] == ["other"]
@@ -353,9 +312,6 @@ def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
     assert {key: str(parameters.get(key)) for key in wanted} == wanted
 
 
-# The story of a small cluster, told with repeats and restarts
-
-
 def story() -> list[tuple[str, str, Object | None]]:
     """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it is gone)."""
 
@@ -430,3 +386,109 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
             assert "on pod_by_name" in text or "using pod_by_name" in text
             condition = text.partition("Index Cond: ")[2]
             assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
+
+
+# What a later version would bring: a column, and a table that is filled from what is there.
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade() -> None:
+    op.add_column("pod", sa.Column("team", sa.String(16), server_default="none", nullable=False))
+    op.create_table("name", sa.Column("name", sa.String(16), primary_key=True))
+    op.execute("INSERT INTO name SELECT name FROM pod")
+"""
+
+
+@pytest.fixture
+def old_store(store: Store) -> Store:
+    """A database of today's schema, with rows in it."""
+    store.write([pod_record("a"), pod_record("b"), bind_record("a", 5, "n"), phase_record("a", Phase.READY, 7)], {})
+    return store
+
+
+@pytest.fixture
+def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Store], None]:
+    """Migrates a database as the later version would."""
+
+    def migrate(store: Store) -> None:
+        folder = tmp_path / "migrations"
+        if not folder.exists():
+            shutil.copytree(database.MIGRATIONS, folder)
+            (folder / "versions" / "0003_teams.py").write_text(LATER, encoding="utf-8")
+            monkeypatch.setattr(database, "MIGRATIONS", folder)
+        store.migrate()
+
+    return migrate
+
+
+def test_a_database_from_before_hubs_answers_gets_their_columns(old_store: Store) -> None:
+    added = ("told_us", "asked_us", "answered_us", "failed_us")
+    with old_store.engine.begin() as connection:
+        connection.execute(sa.text("DROP VIEW v_start"))
+        for name in added:
+            connection.execute(sa.text(f"ALTER TABLE start DROP COLUMN {name}"))
+        connection.execute(sa.text("UPDATE alembic_version SET version_num = '0001'"))
+    old_store.migrate()
+    old_store.write([phase_record("a", Phase.ANSWERED, 9)], {})
+    with old_store.reading() as connection:
+        found = connection.execute(sa.select(schema.start.c.pod_uid, schema.start.c.answered_us)).all()
+    assert sorted(map(tuple, found)) == [("a", 9), ("b", None)]
+
+
+def rows_of(store: Store) -> dict[str, list[str]]:
+    with store.reading() as connection:
+        return {
+            table.name: sorted(map(repr, connection.execute(sa.select(table))))
+            for table in schema.metadata.sorted_tables
+        }
+
+
+def test_an_older_database_keeps_each_row_and_gets_what_is_new(
+    old_store: Store, upgrade: Callable[[Store], None]
+) -> None:
+    before = rows_of(old_store)
+    upgrade(old_store)
+    # A second start changes nothing.
+    upgrade(old_store)
+    assert rows_of(old_store) == before
+    with old_store.reading() as connection:
+        assert set(connection.execute(sa.text("SELECT team FROM pod")).scalars()) == {"none"}
+        assert sorted(connection.execute(sa.text("SELECT name FROM name")).scalars()) == ["a", "b"]
+        assert connection.execute(sa.text("SELECT count(*) FROM v_start")).scalar() == 2
+    old_store.write([pod_record("c")], {})
+    assert len(rows_of(old_store)["pod"]) == 3
+
+
+def test_a_migration_that_fails_leaves_the_database_as_it_was(
+    old_store: Store, upgrade: Callable[[Store], None]
+) -> None:
+    before = rows_of(old_store)
+    with old_store.engine.begin() as connection:
+        # The table is made last, after the column.
+        connection.execute(sa.text("CREATE TABLE name (name integer)"))
+    with pytest.raises(StoreError):
+        upgrade(old_store)
+    assert rows_of(old_store) == before
+    with old_store.reading() as connection:
+        assert "team" not in {column["name"] for column in sa.inspect(connection).get_columns("pod")}
+        assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "0002"
+
+
+def test_accounts_that_read_an_older_database_still_can(server: Postgres, upgrade: Callable[[Store], None]) -> None:
+    store = Store.open(server.create("old_readers"))
+    store.migrate()
+    with store.engine.begin() as connection:
+        connection.execute(sa.text('CREATE ROLE "Reader-1"'))
+        connection.execute(sa.text('GRANT SELECT ON ALL TABLES IN SCHEMA public TO "Reader-1"'))
+    upgrade(store)
+    with store.engine.begin() as connection:
+        connection.execute(sa.text('SET ROLE "Reader-1"'))
+        for name in ("pod", "v_start"):
+            assert connection.execute(sa.text(f"SELECT * FROM {name}")).all() == []  # noqa: S608 - our own names
+        connection.execute(sa.text("RESET ROLE"))
+    store.close()

@@ -8,38 +8,24 @@ from typing import Any
 import pytest
 
 from benchmarks import view_record
-from lab.tests.recorded import (
-    BEGIN,
-    HOUR,
-    MINUTE,
-    SECOND,
-    bind_record,
-    empty_store,
-    fail_record,
-    phase_record,
-    pod_record,
-)
+from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
+from lab.tests.recorded import bind_record, empty_store, fail_record, phase_record, pod_record, pull_record
 from roost_core.placement.labels import attract_label, pulled_label
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import (
     DecisionKind,
-    DecisionRecord,
     GapRecord,
     ImageRecord,
     NodeChangeRecord,
     NodeRecord,
     Phase,
-    PodRecord,
     PreemptionRecord,
-    PullRecord,
     Record,
 )
 from roost_lab.view import moment as view
 from roost_lab.view.moment import ChangeKind, ClusterMoment, NodeState, PodState, as_json
 from roost_lab.view.reading import LIVE_US, read_moment
 from tests.harness.postgres import Postgres
-from tools.recorded_story import Story, end_us
-from tools.recorded_story import records as story_records
 
 NOW = BEGIN + HOUR
 IMAGE = "registry.example.org/image:1"
@@ -72,18 +58,13 @@ def change_record(name: str, field: str, at_us: int, old: str, new: str) -> Node
     )
 
 
-def pull_record(uid: str, at_us: int, **changes: Any) -> PullRecord:
-    base = PullRecord(pod_uid=uid, image=IMAGE, node_name="n", at_us=at_us, warm=False)
-    return replace(base, **changes)
-
-
 def on_node(uid: str, node: str = "n", at_us: int = BEGIN + MINUTE, **changes: Any) -> list[Record]:
     """A pod that was created and bound then."""
     return [pod_record(uid, created_us=at_us, image=IMAGE, **changes), bind_record(uid, at_us, node)]
 
 
-def look(store: Store, records: list[Record], at_us: int | None = NOW, now_us: int = NOW + HOUR) -> ClusterMoment:
-    store.write(records, {"pods": ("1", NOW + HOUR)})
+def look(store: Store, *records: Record, at_us: int | None = NOW, now_us: int = NOW + HOUR) -> ClusterMoment:
+    store.write(list(records), {"pods": ("1", NOW + HOUR)})
     found = read_moment(store, at_us, now_us)
     assert found is not None
     return found
@@ -92,17 +73,15 @@ def look(store: Store, records: list[Record], at_us: int | None = NOW, now_us: i
 def test_nodes_are_the_oldest_first_and_have_the_pods_that_they_had_then(store: Store) -> None:
     moment = look(
         store,
-        [
-            node_record("young", created_us=BEGIN + MINUTE),
-            node_record("old"),
-            node_record("gone", gone_us=NOW - MINUTE),
-            node_record("later", created_us=NOW + MINUTE),
-            *on_node("here", "old"),
-            *on_node("ended", "old", deleted_us=NOW - SECOND),
-            *on_node("later", "old", NOW + SECOND),
-            *on_node("daemon", "old", pod_class=""),
-            *on_node("build", "young", pod_class="build", deleted_us=NOW + SECOND),
-        ],
+        node_record("young", created_us=BEGIN + MINUTE),
+        node_record("old"),
+        node_record("gone", gone_us=NOW - MINUTE),
+        node_record("later", created_us=NOW + MINUTE),
+        *on_node("here", "old"),
+        *on_node("ended", "old", deleted_us=NOW - SECOND),
+        *on_node("later", "old", NOW + SECOND),
+        *on_node("daemon", "old", pod_class=""),
+        *on_node("build", "young", pod_class="build", deleted_us=NOW + SECOND),
     )
     assert [(node.name, [pod.name for pod in node.pods], node.others) for node in moment.nodes] == [
         ("old", ["hub/here"], 1),
@@ -122,7 +101,7 @@ def test_nodes_are_the_oldest_first_and_have_the_pods_that_they_had_then(store: 
     ],
 )
 def test_a_nodes_state(store: Store, changes: dict[str, Any], state: NodeState) -> None:
-    assert look(store, [node_record("n", **changes), *on_node("p")]).nodes[0].state == state
+    assert look(store, node_record("n", **changes), *on_node("p")).nodes[0].state == state
 
 
 def test_a_node_is_as_it_was_before_it_changed(store: Store) -> None:
@@ -135,7 +114,7 @@ def test_a_node_is_as_it_was_before_it_changed(store: Store) -> None:
         change_record("n", f"label:{PULLED}", NOW + MINUTE, "open", "true"),
         *on_node("p"),
     ]
-    then, before, after = (look(store, records, at_us) for at_us in (NOW, NOW - HOUR // 2, NOW + HOUR))
+    then, before, after = (look(store, *records, at_us=at_us) for at_us in (NOW, NOW - HOUR // 2, NOW + HOUR))
     assert [(moment.nodes[0].state, list(moment.nodes[0].attracts)) for moment in (before, then, after)] == [
         (NodeState.READY, ["large"]),
         (NodeState.READY, []),
@@ -161,9 +140,8 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     records += [pod_record("r", image=popular, pod_class="build"), bind_record("r", BEGIN, "runs")]
     records += [phase_record("r", Phase.STARTED, BEGIN)]
     records += [held("has", BEGIN), held("had", BEGIN, gone_us=NOW - SECOND), held("gets", NOW + SECOND)]
-    moment = look(store, records)
-    assert len(moment.chips) == view.MAX_CHIPS
-    assert next(iter(moment.chips.items())) == (popular, 2)
+    moment = look(store, *records)
+    assert (len(moment.chips), next(iter(moment.chips.items()))) == (view.MAX_CHIPS, (popular, 2))
     assert {node.name: (len(node.held), len(node.missing), node.images) for node in moment.nodes} == {
         "has": (1, 5, 2),
         "had": (0, 6, 1),
@@ -178,10 +156,10 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     [
         ([phase_record("p", Phase.STARTED, NOW)], PodState.RUNNING),
         ([phase_record("p", Phase.STARTED, NOW + SECOND)], PodState.STARTING),
-        ([pull_record("p", NOW + SECOND, pull_and_wait_us=2 * SECOND)], PodState.PULLING),
-        ([pull_record("p", NOW + MINUTE, pull_and_wait_us=2 * SECOND)], PodState.STARTING),
-        ([pull_record("p", NOW + SECOND, warm=True)], PodState.STARTING),
-        ([pull_record("p", NOW - SECOND, pull_and_wait_us=2 * SECOND)], PodState.STARTING),
+        ([pull_record("p", NOW + SECOND, IMAGE, 2)], PodState.PULLING),
+        ([pull_record("p", NOW + MINUTE, IMAGE, 2)], PodState.STARTING),
+        ([pull_record("p", NOW + SECOND, IMAGE)], PodState.STARTING),
+        ([pull_record("p", NOW - SECOND, IMAGE, 2)], PodState.STARTING),
         # Its node's images are recorded, and its own is not among them.
         ([ImageRecord(node_uid="uid-n", image="other", first_us=BEGIN, image_bytes=1)], PodState.PULLING),
         ([ImageRecord(node_uid="uid-n", image=IMAGE, first_us=BEGIN, image_bytes=1)], PodState.STARTING),
@@ -189,8 +167,7 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     ],
 )
 def test_a_pod_on_a_node_runs_pulls_or_starts(store: Store, records: list[Record], state: PodState) -> None:
-    moment = look(store, [node_record("n"), *on_node("p"), *records])
-    assert moment.nodes[0].pods[0].state == state
+    assert look(store, node_record("n"), *on_node("p"), *records).nodes[0].pods[0].state == state
 
 
 def test_a_pod_without_a_node_says_why_its_last_attempt_until_then_failed(store: Store) -> None:
@@ -200,7 +177,7 @@ def test_a_pod_without_a_node_says_why_its_last_attempt_until_then_failed(store:
     ]
     gated: list[Record] = [pod_record("gated"), phase_record("gated", Phase.GATED, BEGIN, "example.org/quota")]
     moment = look(
-        store, [pod_record("p", created_us=BEGIN - SECOND), *gated, *failures, pod_record("new", created_us=NOW)]
+        store, pod_record("p", created_us=BEGIN - SECOND), *gated, *failures, pod_record("new", created_us=NOW)
     )
     assert [(pod.name, pod.reason) for pod in moment.pending] == [
         ("hub/p", "attempt 1"),
@@ -216,18 +193,16 @@ def test_the_last_minute_has_placements_moves_and_preemptions(store: Store) -> N
     placeholder = {"pod_class": "placeholder", "name": "placeholder-0"}
     moment = look(
         store,
-        [
-            *on_node("user", "new", NOW - 10 * SECOND),
-            *on_node("before", "new", NOW - MINUTE),
-            *on_node("daemon", "new", NOW - SECOND, pod_class=""),
-            *on_node("first", "old", BEGIN, deleted_us=NOW - 90 * SECOND, **placeholder),
-            removed("first", "evicted", NOW - 2 * MINUTE),
-            *on_node("second", "new", NOW - 20 * SECOND, **placeholder),
-            removed("victim", "preempted", NOW - 30 * SECOND, "user"),
-            # Its successor isn't bound yet.
-            *on_node("third", "old", BEGIN, deleted_us=NOW, pod_class="placeholder"),
-            removed("third", "evicted", NOW - 5 * SECOND),
-        ],
+        *on_node("user", "new", NOW - 10 * SECOND),
+        *on_node("before", "new", NOW - MINUTE),
+        *on_node("daemon", "new", NOW - SECOND, pod_class=""),
+        *on_node("first", "old", BEGIN, deleted_us=NOW - 90 * SECOND, **placeholder),
+        removed("first", "evicted", NOW - 2 * MINUTE),
+        *on_node("second", "new", NOW - 20 * SECOND, **placeholder),
+        removed("victim", "preempted", NOW - 30 * SECOND, "user"),
+        # Its successor isn't bound yet.
+        *on_node("third", "old", BEGIN, deleted_us=NOW, pod_class="placeholder"),
+        removed("third", "evicted", NOW - 5 * SECOND),
     )
     assert [
         (change.kind, change.name, change.from_node, change.to_node, change.by_name) for change in moment.changes
@@ -241,13 +216,13 @@ def test_the_last_minute_has_placements_moves_and_preemptions(store: Store) -> N
 
 def test_a_pod_that_is_evicted_after_its_binding_was_placed_not_moved(store: Store) -> None:
     removal = PreemptionRecord(victim_uid="p", node_name="n", at_us=NOW - SECOND, kind="evicted")
-    moment = look(store, [*on_node("p", "n", NOW - 2 * SECOND), removal])
+    moment = look(store, *on_node("p", "n", NOW - 2 * SECOND), removal)
     assert [change.kind for change in moment.changes] == [ChangeKind.EVICTED, ChangeKind.PLACED]
 
 
 def test_nodes_that_only_bindings_name_are_shown_as_such(store: Store) -> None:
     imported = replace(bind_record("p", BEGIN, "n"), node_uid="")
-    (node,) = look(store, [pod_record("p"), imported]).nodes
+    (node,) = look(store, pod_record("p"), imported).nodes
     assert (node.name, node.state, node.images, node.cpu_millicores) == ("n", NodeState.UNKNOWN, None, (0, None))
 
 
@@ -273,8 +248,8 @@ def test_a_node_says_for_how_many_pods_of_the_last_ten_minutes_the_warm_set_name
 def test_a_moment_within_a_gap_says_so(store: Store) -> None:
     gap = GapRecord(kind="pods", from_us=NOW - MINUTE, to_us=NOW + MINUTE, why="forgotten")
     records: list[Record] = [pod_record("p"), gap]
-    assert look(store, records).notices == ["Changes of pods may be missing at this moment: forgotten."]
-    assert look(store, records, NOW + MINUTE).notices == []
+    assert look(store, *records).notices == ["Changes of pods may be missing at this moment: forgotten."]
+    assert look(store, *records, at_us=NOW + MINUTE).notices == []
 
 
 def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afterwards(store: Store) -> None:
@@ -284,48 +259,17 @@ def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afte
         (end_us - SECOND, end_us + 1),
         (end_us + LIVE_US + SECOND, end_us + 1),
     ):
-        assert look(store, [pod_record("p")], None, now_us).at_us == at_us
+        assert look(store, pod_record("p"), at_us=None, now_us=now_us).at_us == at_us
 
 
 def test_the_json_refers_to_images_by_index_and_names_nodes_in_short(store: Store) -> None:
     long = "gke-cluster-name-default-pool-with-a-long-name-0001"
-    document = as_json(look(store, [node_record(long), *on_node("p", long), *on_node("q", long, pod_class="gpu")]))
+    document = as_json(look(store, node_record(long), *on_node("p", long), *on_node("q", long, pod_class="gpu")))
     (node,) = document["nodes"]
     assert document["images"][node["pods"][0]["image"]] == IMAGE
     assert (node["name"], len(node["short"]) <= view.NODE_LENGTH) == (long, True)
     assert document["counts"] == {"user": 1, "gpu": 1}
     assert DecisionKind.BIND not in json.dumps(document)
-
-
-def test_at_any_time_each_pod_that_exists_is_shown_once_where_it_is(store: Store) -> None:
-    story = Story(days=0.3)
-    told = list(story_records(story))
-    store.write(told, {"pods": ("1", end_us(story))})
-    pods: dict[str, tuple[int, int | None]] = {}
-    for record in told:
-        if isinstance(record, PodRecord):
-            # A pod's end comes as a second record of it.
-            pods[record.uid] = record.created_us, record.deleted_us
-    bound = {
-        record.pod_uid: (record.at_us, record.node_name)
-        for record in told
-        if isinstance(record, DecisionRecord) and record.kind == DecisionKind.BIND
-    }
-    begin_us = min(created_us for created_us, _ in pods.values())
-    seen = 0
-    for at_us in range(begin_us, end_us(story), 17 * MINUTE):
-        found = read_moment(store, at_us, end_us(story))
-        assert found is not None
-        shown = [(pod.uid, node.name) for node in found.nodes for pod in node.pods]
-        expected = {
-            uid: bound[uid][1] if uid in bound and bound[uid][0] <= at_us else None
-            for uid, (created_us, deleted_us) in pods.items()
-            if created_us <= at_us and (deleted_us is None or deleted_us > at_us)
-        }
-        assert sorted(shown) == sorted((uid, node) for uid, node in expected.items() if node is not None)
-        assert {pod.uid for pod in found.pending} == {uid for uid, node in expected.items() if node is None}
-        seen += len(shown)
-    assert seen > 500
 
 
 def test_sqlite_and_postgresql_give_the_same_moments(store: Store, server: Postgres) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from flask.testing import FlaskClient
 
-from lab.tests.recorded import BEGIN, HOUR, empty_store, pod_record, story_records
+from lab.tests.moments import BEGIN, HOUR
+from lab.tests.recorded import empty_store, pod_record, story_records
 from roost.__main__ import main
 from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
@@ -128,23 +129,22 @@ def test_only_reading_is_possible(viewer: FlaskClient) -> None:
     assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/records")} == {405}
 
 
-def test_an_unexpected_error_shows_no_traceback(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (RuntimeError("secret"), 500, "unexpected RuntimeError: see the log of `roost view`"),
+        (StoreError("database roost.db: it is away"), 503, "database roost.db: it is away"),
+    ],
+)
+def test_a_database_that_is_away_is_named_and_what_is_unexpected_shows_no_traceback(
+    viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int, said: str
+) -> None:
     def fail(*_: object) -> None:
-        raise RuntimeError("secret")
+        raise error
 
     monkeypatch.setattr(reading, "read_moment", fail)
     answer = viewer.get("/api/moment")
-    assert answer.status_code == 500
-    assert answer.get_json() == {"error": "unexpected RuntimeError: see the log of `roost view`"}
-
-
-def test_a_database_that_is_away_is_named(viewer: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
-        raise StoreError("database roost.db: it is away")
-
-    monkeypatch.setattr(reading, "read_moment", fail)
-    assert viewer.get("/api/moment").get_json() == {"error": "database roost.db: it is away"}
-    assert viewer.get("/api/moment").status_code == 503
+    assert (answer.status_code, answer.get_json()) == (status, {"error": said})
 
 
 def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import ablation, paper
 from benchmarks.hub_scenarios import DAY, SCENARIOS
 from benchmarks.never_worse import (
     ARMS,
@@ -15,10 +16,10 @@ from benchmarks.never_worse import (
     Run,
     broken_promises,
     hub_values,
-    main,
     replays,
     show,
 )
+from benchmarks.never_worse import main as compare
 
 pytestmark = pytest.mark.slow
 
@@ -27,9 +28,6 @@ CASE = Case("a hub", "karpenter", 4)
 RUN = Run(
     launches=100, given_up=0, timeouts=2, p50=2.0, p95=100.0, p99=200.0, node_hours=10.0, cold=5, waited_for_node=9
 )
-
-
-# The promises themselves
 
 
 def broken(*after: Run, before: Run = RUN) -> list[str]:
@@ -61,9 +59,6 @@ def test_a_quantile_may_be_longer_by_noise_only(p99: float, *, is_broken: bool) 
     assert broken(RUN._replace(p99=p99), RUN, RUN) == []
 
 
-# Hubs
-
-
 def test_there_are_hubs_of_six_kinds_at_least_whose_launches_are_the_same_for_a_seed_and_in_order() -> None:
     assert len({name.partition(":")[0] for name in BY_NAME}) >= 6
     for one in SCENARIOS:
@@ -81,9 +76,6 @@ def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
     binder = hub_values(BY_NAME["small binder"], 25)
     assert binder["jupyterhub"]["scheduling"]["userPlaceholder"] == {"replicas": 25}
     assert "scheduling" not in binder
-
-
-# Replays: what the long form plays for days, for as long as a test may take
 
 
 @pytest.mark.parametrize("autoscaler", AUTOSCALERS)
@@ -117,21 +109,10 @@ def test_a_hub_of_ones_own_is_compared_and_a_broken_promise_is_the_exit_status(
     line += '"provider": "GitHub", "spec": "a/b/{}", "status": "success"}}'
     launches.write_text("\n".join(line.format(one // 60, one % 60, one % 3) for one in range(90)) + "\n")
     values.write_text("singleuser: {memory: {guarantee: 1G}}\n")
-    own = [
-        "--launches",
-        str(launches),
-        "--hub-values",
-        str(values),
-        # With 90 launches a seed's p95 hangs on one of them.
-        "--seeds",
-        "3",
-        "--jobs",
-        "1",
-        "--placeholders",
-        "4",
-    ]
-    own += ["--set", "user_memory_bytes=1Gi", "--set", "node_memory_bytes=6Gi"]
-    assert main(own) == 0
+    # With 90 launches a seed's p95 hangs on one of them.
+    own = ["--launches", str(launches), "--hub-values", str(values), "--seeds", "3", "--jobs", "1"]
+    own += ["--placeholders", "4", "--set", "user_memory_bytes=1Gi", "--set", "node_memory_bytes=6Gi"]
+    assert compare(own) == 0
     told = capsys.readouterr().out
     assert "launches.jsonl" in told
     assert IMPORTED in told
@@ -139,5 +120,53 @@ def test_a_hub_of_ones_own_is_compared_and_a_broken_promise_is_the_exit_status(
     # Without the placeholders that the hub has, users wait longer.
     fewer = tmp_path / "fewer.yaml"
     fewer.write_text("placeholders: []\n")
-    assert main([*own, "--values", str(fewer)]) == 1
+    assert compare([*own, "--values", str(fewer)]) == 1
     assert "4 placeholders, roost, imported: p95 of the wait" in capsys.readouterr().out
+
+
+REPLAY = paper.Run(cold=100, p95=10, p99=20, node_hours=50, registry_tib=1)
+
+
+def test_a_rule_replaces_roosts() -> None:
+    jobs = {name: paper.Job(name, 1, 1, 0.1) for name in ("warm set alone", "first fit", "image-first", "LRScheduler")}
+    cold = {name: paper.play(job).cold for name, job in jobs.items()}
+    assert cold["image-first"] < cold["first fit"]
+    assert len(set(cold.values())) == len(cold)
+
+
+def test_the_short_form_keeps_replays_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    results = tmp_path / "runs.jsonl"
+    arguments = ["--days", "0.02", "--seeds", "2", "--arms", "CH-RLU", "--results", str(results)]
+    assert paper.main(arguments) == 0
+    table = capsys.readouterr().out
+    kept = results.read_text()
+    assert (len(kept.splitlines()), paper.main([*arguments, "--plots", str(tmp_path)])) == (4, 0)
+    assert (capsys.readouterr().out, results.read_text()) == (table, kept)
+    assert len(list(tmp_path.glob("*.svg"))) == 3
+
+
+def test_the_table_tells_changes_against_the_first_arm(tmp_path: Path) -> None:
+    runs = {paper.FIRST: {1: REPLAY, 2: REPLAY}, "CH-RLU": {1: REPLAY._replace(cold=90), 2: REPLAY._replace(cold=80)}}
+    first, other = ([cell.strip() for cell in line.split("|")] for line in paper.show(runs).splitlines()[-2:])
+    assert first[1:3] == [paper.FIRST, "100 (100 to 100)"]
+    assert other[1:3] == ["CH-RLU", "85, -15 % (-20 to -10)"]
+    paper.write_plots(runs, tmp_path)
+    assert "z2jh, packed" in (tmp_path / "paper-p99.svg").read_text()
+
+
+def test_a_part_earns_its_place_by_one_figure() -> None:
+    earned, lost = (ablation.Change(ablation.EARNS + less, 0, 1) for less in (0, -0.01))
+    nothing: dict[str, ablation.Change | None] = dict.fromkeys(("cold", "p95", "p99", "node_hours"))
+    assert not ablation.earns(nothing)
+    for figure in ("cold", "p95", "node_hours"):
+        assert ablation.earns(nothing | {figure: earned})
+        assert not ablation.earns(nothing | {figure: lost, "p99": ablation.Change(1, 1, 1)})
+
+
+def test_the_ablation_compares_each_part_with_the_defaults(capsys: pytest.CaptureFixture[str]) -> None:
+    scope = ["--scenarios", "lecture", "--parts", "no mover", "no placeholders", "--seeds", "1", "--jobs", "1"]
+    assert ablation.main([*scope, "--days", "1"]) == 0
+    (without,) = (line for line in capsys.readouterr().out.splitlines() if "no placeholders" in line)
+    cold, _, _, node_hours = (float(cell.split()[0]) for cell in without.split("|")[4:8])
+    assert cold > 5
+    assert node_hours < -5

@@ -47,16 +47,12 @@ def full(name: str) -> list[Pod]:
     return [user(f"{name}-{number}", on=name) for number in range(4)]
 
 
-def scale_up(nodes: Iterable[Node], pods: Iterable[Pod], waiting: Iterable[Pod], **more: Any) -> int:
-    state = ClusterState(nodes, pods)
-    return requested(state, waiting, TEMPLATE, **more)
-
-
-def requested(
-    state: ClusterState, waiting: Iterable[Pod], template: Node, *, booting: int = 0, max_nodes: int = 10
+def scale_up(
+    nodes: Iterable[Node], pods: Iterable[Pod], waiting: Iterable[Pod], template: Node = TEMPLATE, **more: int
 ) -> int:
     """New nodes of the only group."""
-    allowed = max_nodes - len(state.rows) - booting
+    state, booting = ClusterState(nodes, pods), more.get("booting", 0)
+    allowed = more.get("max_nodes", 10) - len(state.rows) - booting
     return plan_scale_up(state, waiting, template, booting=booting, allowed=allowed)
 
 
@@ -76,15 +72,14 @@ def avoids(component: str) -> dict[str, Any]:
     return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
 
 
-# Scale-up
-
-
 def users(count: int, cpu: str = "1", **more: Any) -> list[Pod]:
     return [user(f"w{cpu}-{number}", cpu=cpu, **more) for number in range(count)]
 
 
 NOMINATED = {"nominatedNodeName": "a"}
-MAKING_ROOM = [*full("a")[:1], user("w", cpu="2", status=NOMINATED)]
+MAKING = user("w", cpu="2", status=NOMINATED)
+SEVERAL = [placeholder(f"s{number}", on="a") for number in range(4)]
+CORDONED_A = [node("a", cordoned=True), node("b")]
 GATED = users(5, affinity=requires("images-pulled.hub"))
 # What is said -> nodes, their pods, those who wait, more, new nodes.
 SCALE_UPS: dict[str, tuple[list[Node], list[Pod], list[Pod], dict[str, int], int]] = {
@@ -100,27 +95,9 @@ SCALE_UPS: dict[str, tuple[list[Node], list[Pod], list[Pod], dict[str, int], int
     "a required label that the template carries": ([], [], [*GATED, *users(1, affinity=requires("purpose"))], {}, 1),
     "preferred terms count for nothing": ([], [], users(1, affinity=prefers("images-pulled.hub")), {}, 1),
     "nor do a placeholder's": ([node("a")], [], [placeholder("w")], {}, 0),
-    "a pod that waits for a pre-emption": (
-        [node("a")],
-        [placeholder(f"s{number}", on="a") for number in range(4)],
-        users(1, status=NOMINATED),
-        {},
-        0,
-    ),
-    "room that is being made for one, and what is left": (
-        [node("a")],
-        MAKING_ROOM,
-        [*MAKING_ROOM[1:], user("w1")],
-        {},
-        0,
-    ),
-    "room that is being made for one pod is not there for another": (
-        [node("a")],
-        MAKING_ROOM,
-        [*MAKING_ROOM[1:], user("w1"), user("w2")],
-        {},
-        1,
-    ),
+    "a pod that waits for a pre-emption": ([node("a")], SEVERAL, users(1, status=NOMINATED), {}, 0),
+    "room made for one, and what is left": ([node("a")], [*full("a")[:1], MAKING], [MAKING, *users(1)], {}, 0),
+    "room made for one isn't there for another": ([node("a")], [*full("a")[:1], MAKING], [MAKING, *users(2)], {}, 1),
     "priority below the cut-off": ([], [], [placeholder("w", priority=-11)], {}, 0),
     "priority at the cut-off": ([], [], [placeholder("w", priority=-10)], {}, 1),
     "pods of daemon sets": ([], [], [daemon("w")], {}, 0),
@@ -128,29 +105,19 @@ SCALE_UPS: dict[str, tuple[list[Node], list[Pod], list[Pod], dict[str, int], int
     "those on their way included": ([node("a")], full("a"), users(40), {"max_nodes": 5, "booting": 3}, 1),
     "none beyond": ([node("a")], full("a"), users(40), {"max_nodes": 1}, 0),
     "a pod larger than any node asks for none": ([], [], [user("w", cpu="5"), user("w2")], {}, 1),
-    "a cordoned node is no room": ([node("a", cordoned=True), node("b")], full("b"), users(1), {}, 1),
-    "but counts among those the group may have": (
-        [node("a", cordoned=True), node("b")],
-        full("b"),
-        users(1),
-        {"max_nodes": 2},
-        0,
-    ),
+    "a cordoned node is no room": (CORDONED_A, full("b"), users(1), {}, 1),
+    "but counts among those the group may have": (CORDONED_A, full("b"), users(1), {"max_nodes": 2}, 0),
 }
 
 
 @pytest.mark.parametrize("case", SCALE_UPS)
 def test_as_many_nodes_are_asked_for_as_the_rules_say(case: str) -> None:
     nodes, pods, waiting, more, expected = SCALE_UPS[case]
-    assert scale_up(nodes, pods, waiting, **more) == expected
+    assert scale_up(nodes, pods, waiting, TEMPLATE, **more) == expected
 
 
 def test_a_startup_taint_of_the_template_keeps_no_pod_off() -> None:
-    template = node("template", taints=[STARTUP])
-    assert requested(ClusterState(), [user("w")], template) == 1
-
-
-# The loop
+    assert scale_up([], [], [user("w")], template=node("template", taints=[STARTUP])) == 1
 
 
 def scaler(world: Assumptions = WORLD) -> ClusterAutoscaler:
@@ -227,45 +194,29 @@ A_AND_B = [node("a"), node("b")]
 ON_B = user("u", on="b")
 HALF = [placeholder("s1", on="a"), placeholder("s2", on="a")]
 HEAVY = pod("s", on="a", requests={"memory": "9Gi"}, metadata=owned("StatefulSet"))
-# What is said -> nodes, their pods, which go.
-SCALE_DOWNS: dict[str, tuple[list[Node], list[Pod], list[str]]] = {
-    "a user holds a node for nothing would make the pod anew": (A_AND_B, [user("v", on="a", cpu="100m"), ON_B], []),
-    "but not one that is safe to evict": (A_AND_B, [user("s", on="a", metadata=safe_to_evict("true")), ON_B], ["a"]),
-    "what is not safe holds, whoever owns it": (
-        A_AND_B,
-        [placeholder("s", on="a", **safe_to_evict("false")), ON_B],
-        [],
-    ),
-    "pods of daemon sets hold no node and make it no less empty": (A_AND_B, [daemon("d", "a"), *full("b")], ["a"]),
-    "a node that is asked for by half stays": (A_AND_B, [*HALF, ON_B], []),
-    "one that is asked for by less goes": (A_AND_B, [*HALF[:1], ON_B], ["a"]),
-    "memory counts as cpu does": (A_AND_B, [HEAVY, ON_B], []),
-    "movable pods hold a node while they fit nowhere else": (A_AND_B, [placeholder("s", on="a"), *full("b")], []),
-    "priority below the cut-off blocks nothing": (
-        A_AND_B,
-        [placeholder("s", on="a", cpu="3", priority=-11), *full("b")],
-        ["a"],
-    ),
-    "two nodes do not go because each could take the other's pods": (
-        A_AND_B,
-        [placeholder("s", on="a"), placeholder("t", on="b")],
-        ["a"],
-    ),
+# What is said -> pods of the nodes a, b (and c, if one is there), which go.
+SCALE_DOWNS: dict[str, tuple[list[Pod], list[str]]] = {
+    "a user holds a node for nothing would make the pod anew": ([user("v", on="a", cpu="100m"), ON_B], []),
+    "but not one that is safe to evict": ([user("s", on="a", metadata=safe_to_evict("true")), ON_B], ["a"]),
+    "what is not safe holds, whoever owns it": ([placeholder("s", on="a", **safe_to_evict("false")), ON_B], []),
+    "pods of daemon sets hold no node and make it no less empty": ([daemon("d", "a"), *full("b")], ["a"]),
+    "a node that is asked for by half stays": ([*HALF, ON_B], []),
+    "one that is asked for by less goes": ([*HALF[:1], ON_B], ["a"]),
+    "memory counts as cpu does": ([HEAVY, ON_B], []),
+    "movable pods hold a node while they fit nowhere else": ([placeholder("s", on="a"), *full("b")], []),
+    "low priority blocks nothing": ([placeholder("s", on="a", cpu="3", priority=-11), *full("b")], ["a"]),
+    "not two that could take each other's pods": ([placeholder("s", on="a"), placeholder("t", on="b")], ["a"]),
     # c has room for one of the two.
-    "pods are not moved to a node that goes as well": (
-        [*A_AND_B, node("c")],
-        [placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]],
-        ["a"],
-    ),
-    "who drains a node takes it away": ([node("a", cordoned=True), node("b")], [], ["b"]),
+    "nor to a node that goes": ([placeholder("s", on="a"), placeholder("t", on="b"), *full("c")[:3]], ["a"]),
 }
 
 
 @pytest.mark.parametrize("case", SCALE_DOWNS)
 def test_those_nodes_go_that_the_rules_say(case: str) -> None:
-    nodes, pods, gone = SCALE_DOWNS[case]
+    pods, gone = SCALE_DOWNS[case]
+    nodes = [node(name) for name in sorted({"a", "b", *(one.node_name for one in pods)})]
     assert [looked.remove for _, looked in play(scaler(), ClusterState(nodes, pods), 10_000)] == [
-        (name,) for name in gone
+        (one,) for one in gone
     ]
 
 
@@ -290,9 +241,12 @@ def test_a_node_that_never_comes_is_given_up_after_a_quarter_of_an_hour_and_the_
     assert again == ScalingDecision(0, (), ("n",), 2700.0)
 
 
-def test_the_least_number_of_nodes_is_kept_without_one_that_is_drained() -> None:
-    state = ClusterState([node("a", cordoned=True), node("b")])
-    assert play(scaler(replace(WORLD, min_nodes=1)), state, 10_000) == []
+@pytest.mark.parametrize(("least", "gone"), [(0, [("b",)]), (1, [])])
+def test_who_drains_a_node_takes_it_away_and_the_least_number_is_kept_without_it(
+    least: int, gone: list[tuple[str]]
+) -> None:
+    told = play(scaler(replace(WORLD, min_nodes=least)), ClusterState(CORDONED_A), 10_000)
+    assert [looked.remove for _, looked in told] == gone
 
 
 def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None:
@@ -303,9 +257,6 @@ def test_too_many_nodes_long_under_their_startup_taint_stop_everything() -> None
     assert scaler().look(ClusterState([*old, node("a")]), waiting, NONE, 1001.0) == ScalingDecision(0, (), (), 1020.0)
     # Three are always allowed, and so are few among many.
     assert scaler().look(ClusterState([*old[:3], node("a")]), waiting, NONE, 1001.0).request > 0
-
-
-# Karpenter
 
 
 def karpenter(world: Assumptions = WORLD) -> Karpenter:
@@ -389,7 +340,6 @@ def test_a_node_under_its_startup_taint_is_not_consolidated() -> None:
 
 A_AND_BIG = [node("a"), node("big", cpu="20")]
 ON_BIG = user("u", on="big", labels={"component": "user"})
-SEVERAL = [placeholder(f"s{number}", on="a") for number in range(4)]
 KEPT = placeholder("s", on="a", annotations={"karpenter.sh/do-not-disrupt": "true"})
 # What is said -> nodes, their pods, which go.
 KARPENTER_DOWNS: dict[str, tuple[list[Node], list[Pod], tuple[str, ...]]] = {
@@ -425,11 +375,7 @@ def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take()
 
 
 def test_karpenter_gives_up_what_never_came() -> None:
-    looked = karpenter().look(ClusterState(), [], {"n": 0.0}, 900.0)
-    assert looked.give_up == ("n",)
-
-
-# Properties
+    assert karpenter().look(ClusterState(), [], {"n": 0.0}, 900.0).give_up == ("n",)
 
 
 @given(

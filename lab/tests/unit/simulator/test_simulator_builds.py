@@ -1,11 +1,13 @@
 """Builds: what they find on a node, how long they take, and what is counted of them."""
 
 from dataclasses import replace
+from math import ceil
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_lab.simulator.engine.bounds import BoundsMeter
 from roost_lab.simulator.engine.builds import NEW_SHARE, BuildWorld
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -24,8 +26,7 @@ def world(assumptions: Assumptions = STEADY, seed: int = 1) -> BuildWorld:
 def test_the_first_build_of_a_repository_finds_nothing_and_the_next_on_that_node_does() -> None:
     builds = world()
     first, second = builds.begin("r", "a", 0.0), builds.begin("r", "a", DAY)
-    assert (first.hit, first.quick) == (False, False)
-    assert (second.hit, second.quick) == (True, True)
+    assert (first.hit, first.quick, second.hit, second.quick) == (False, False, True, True)
 
 
 def test_layers_are_of_one_repository_and_one_node() -> None:
@@ -94,8 +95,7 @@ def test_what_was_seen_goes_into_the_result() -> None:
         builds.begin(repository, node, moment * DAY)
     builds.write(result)
     assert (result.builds, result.build_cache_hits, result.build_seconds.count) == (4, 1, 4)
-    assert result.busiest_builder_share == 0.75
-    assert world().busiest_share == 0.0
+    assert (result.busiest_builder_share, world().busiest_share) == (0.75, 0.0)
 
 
 def test_an_image_needs_one_build_and_no_other_after_it() -> None:
@@ -139,3 +139,42 @@ def test_what_a_build_takes_belongs_to_it_not_to_the_order(order: list[tuple[str
     seconds = {repository: machine.begin(repository, node, 0.0).seconds for repository, node in order}
     other = world()
     assert {repository: other.begin(repository, "z", 0.0).seconds for repository in "rstu"} == seconds
+
+
+def test_each_repositorys_first_build_is_cold() -> None:
+    meter = BoundsMeter(pods_per_node=1, min_nodes=0)
+    for repository in ("r", "r", "s", "r"):
+        meter.built(repository)
+    assert meter.close(0.0)["build_cache_hits"] == 2
+
+
+@given(
+    stays=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.sampled_from("abc")), max_size=40),
+    per_node=st.integers(1, 4),
+    least=st.integers(0, 3),
+)
+def test_the_meter_agrees_with_looking_at_every_second(
+    stays: list[tuple[int, int, str]], per_node: int, least: int
+) -> None:
+    meter = BoundsMeter(per_node, least, begin=0.0)
+    events = [(begin, 1, image) for begin, _, image in stays] + [
+        (begin + length, 0, image) for begin, length, image in stays
+    ]
+    # Who leaves at a moment leaves before who comes at it.
+    for moment, comes, image in sorted(events):
+        (meter.started if comes else meter.ended)(image, float(moment))
+    found = meter.close(100.0)
+    there = [[image for begin, length, image in stays if begin <= second < begin + length] for second in range(100)]
+    assert found["node_hours"] * 3600 == pytest.approx(sum(max(least, ceil(len(one) / per_node)) for one in there))
+    assert found["peak_nodes"] == max(least, *(ceil(len(one) / per_node) for one in there))
+    needed = {image: max(ceil(one.count(image) / per_node) for one in there) for image in {s[2] for s in stays}}
+    assert (found["cold"], found["cold_compulsory"]) == (sum(needed.values()), len(needed))
+
+
+def test_pods_with_sizes_of_their_own_count_by_memory() -> None:
+    meter = BoundsMeter(pods_per_node=2, min_nodes=0, begin=0.0, node_bytes=100)
+    for index in range(4):
+        meter.started(f"image {index}", 0.0, 25)
+    meter.started("image 0", 3600.0, 30)
+    meter.ended("image 0", 7200.0, 30)
+    assert meter.close(7200.0) == {"node_hours": 3.0, "peak_nodes": 2.0, "cold": 4.0, "cold_compulsory": 4.0}

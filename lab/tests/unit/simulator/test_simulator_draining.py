@@ -7,6 +7,7 @@ import pytest
 
 from lab.tests.small_worlds import (
     BEGIN,
+    WatchedHub,
     WatchedWorld,
     attempt,
     comparable,
@@ -18,7 +19,7 @@ from lab.tests.small_worlds import (
 )
 from lab.tests.small_worlds import without_pullers as bare
 from roost_core.objects.node import Node
-from roost_lab.simulator.engine.entities import SimNode
+from roost_lab.simulator.engine.entities import SimNode, SimPod
 from roost_lab.simulator.engine.pods import PLACEHOLDER
 from roost_lab.simulator.engine.results import ONLY_FULL
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
@@ -49,8 +50,7 @@ def test_no_node_is_drained_unless_it_is_asked_for() -> None:
     said = in_order(*((HOUR * hour, "a") for hour in range(100)))
     never, _ = play(said, bare("z2jh"), Assumptions(autoscaler=Autoscaler.NONE, min_nodes=2))
     late, _ = play(said, bare("z2jh"), Assumptions(autoscaler=Autoscaler.NONE, min_nodes=2, node_expire_hours=720))
-    assert comparable(never) == comparable(late)
-    assert never.nodes_created == 2
+    assert (comparable(never), never.nodes_created) == (comparable(late), 2)
 
 
 @pytest.mark.parametrize("autoscaler", list(Autoscaler))
@@ -59,20 +59,12 @@ def test_an_old_node_takes_no_more_users_and_goes_when_its_last_one_has_left(aut
     said = [attempt(0, 0, stays=3 * HOUR), attempt(1, 1.5 * HOUR, stays=HOUR), attempt(2, 4 * HOUR)]
     world = old_at(1.0, nodes=1, max_nodes=3, autoscaler=autoscaler)
     result, seen = play(said, bare("z2jh"), world)
-    assert result.started == 3
-    assert seen.node_of(0) == "node-1"
-    assert seen.node_of(1) == "node-2"
+    assert (result.started, seen.node_of(0), seen.node_of(1)) == (3, "node-1", "node-2")
     gone = {name: moment for moment, name in seen.removed}
     assert gone["node-1"] == pytest.approx(3 * HOUR, abs=60)
     # One replaces the other, and the third comes before the second goes.
     assert gone["node-2"] == pytest.approx(2.5 * HOUR, abs=HOUR / 2)
     assert seen.node_of(2) not in gone or gone[seen.node_of(2)] > 4 * HOUR
-
-
-def test_an_empty_node_that_is_old_goes_at_once() -> None:
-    said = [attempt(0, 0, stays=600), attempt(1, 2 * HOUR)]
-    _, seen = play(said, bare("z2jh"), old_at(1.0, nodes=1, max_nodes=2))
-    assert seen.removed[0] == (HOUR, "node-1")
 
 
 def test_the_least_number_of_nodes_is_kept_and_the_greatest_is_never_passed() -> None:
@@ -140,5 +132,47 @@ def test_an_image_on_an_old_node_is_out_of_reach() -> None:
     # The old node holds it and has room, but no other choice of node would have helped.
     said = [attempt(0, 0, stays=3 * HOUR), attempt(1, 1.5 * HOUR)]
     result, _ = play(said, bare("z2jh"), old_at(1.0, nodes=1, max_nodes=2))
-    assert result.cold == 2
-    assert result.cold_why[ONLY_FULL] == 1
+    assert (result.cold, result.cold_why[ONLY_FULL]) == (2, 1)
+
+
+EVERY = 600.0
+
+
+def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY) -> dict[int, float]:
+    said = [attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays) for number in range(40)]
+    found: dict[int, float] = {}
+
+    class EndingHub(WatchedHub):
+        def _end(self, pod: SimPod) -> None:
+            assert pod.launch is not None
+            found[pod.launch.attempt.number] = self._world.now
+            super()._end(pod)
+
+    class Ending(WatchedWorld):
+        def __init__(self, *given: Any) -> None:
+            super().__init__(*given)
+            self.hub = EndingHub(self)
+
+    # Somebody comes when all others have gone.
+    play([*said, attempt(40, 200_000.0)], bare(name), small(room=40, cull_every_seconds=every), seed, make=Ending)
+    return found
+
+
+def test_all_servers_of_a_replay_end_at_the_looks_of_one_culler() -> None:
+    found = ends(1)
+    assert len(found) == 40
+    phases = {round(moment % EVERY, 3) for moment in found.values()}
+    assert len(phases) == 1
+    assert {round(moment % EVERY, 3) for moment in ends(2).values()} != phases
+    assert {round(moment % EVERY, 3) for moment in ends(1, "kube-default").values()} == phases
+
+
+def test_a_session_is_no_shorter_than_drawn_and_by_less_than_a_round_longer() -> None:
+    with_culler, alone = ends(1), ends(1, every=0.0)
+    assert all(0 <= with_culler[number] - alone[number] < EVERY for number in alone)
+    assert len(set(with_culler.values())) < len(set(alone.values())) == 40
+
+
+def test_lengths_that_a_trace_tells_stay_as_they_are() -> None:
+    assert ends(1, stays=1234.0) == ends(1, stays=1234.0, every=0.0)
+    assert min(ends(1, stays=1234.0).values()) > BEGIN + 1234

@@ -72,14 +72,6 @@ def test_each_hub_has_its_namespace_its_scheduler_and_its_placeholders() -> None
     assert {state.scheduler_name for state in users.values()} <= world.policy.profiles.keys()
 
 
-def test_a_hubs_controllers_fill_its_own_sets_only() -> None:
-    _, world = play(of_hubs(in_order((0, "a"), (1, "b"))), with_placeholders("roost", 2), small(8), make=in_hubs())
-    first, second = world.releases
-    first.sets.scale("hub-roost-placeholder-default", 0)
-    kept = [pod.state.namespace for pod in world.sim_pods.values() if pod.kind == PLACEHOLDER]
-    assert kept == [second.policy.namespace] * 2
-
-
 def test_a_placeholder_of_one_hub_gives_way_to_a_user_of_another_and_comes_back_as_its_own() -> None:
     # Two nodes of two; both hubs' placeholders fill them.
     _, world = play([attempt(0, 10, "a", hub="hub-a")], with_placeholders("roost", 2), small(2), make=in_hubs())

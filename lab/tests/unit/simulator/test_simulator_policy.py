@@ -2,25 +2,34 @@
 
 import json
 import re
+from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from benchmarks import studies
 from lab.tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
+from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
+from roost_core.release.image_gate import GateMode
+from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
 from roost_lab.commands.simulate import SimulateOptions, run
-from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker, image_reference
 from roost_lab.simulator.engine.pool import make_node
+from roost_lab.simulator.setup import policy as policies
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.traces.archive import read_launch
+from roost_lab.traces.synthetic import synthetic_attempts
 from webhook.facts import Facts
 
 
@@ -32,9 +41,6 @@ def by_policy(name: str, **values: Any) -> Policy:
 def a_user(rules: Policy, image: str = "a", *nodes: Node) -> Pod:
     """As the hub posts it; without nodes, while nobody knows one."""
     return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes(nodes)))
-
-
-# Rules without a webhook
 
 
 def test_admission_policies_give_pods_what_needs_no_facts() -> None:
@@ -86,9 +92,6 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
     _, built = play(builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True))
     assert len({one.node for one in built.bindings if one.kind == "build"}) == 1
-
-
-# What fits nowhere, and what values select by
 
 
 ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
@@ -152,8 +155,7 @@ def test_what_fits_nowhere_is_said_before_anything_is_replayed(
 ) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text(yaml.safe_dump({"placeholders": [LARGE]}), encoding="utf-8")
-    options = SimulateOptions(days=0.01, seeds=2, values=(str(file),))
-    assert run(options) == 1
+    assert run(SimulateOptions(days=0.01, seeds=2, values=(str(file),))) == 1
     assert f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node" in capsys.readouterr().err
 
 
@@ -198,3 +200,69 @@ def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
 def test_every_shipped_policy_fits_the_usual_world() -> None:
     for name in policy_files():
         check_policy(policy(name), Assumptions(with_builds=True))
+
+
+NAMES = sorted(studies.policy_files())
+MOST_LAUNCHED = "ipython/ipython-in-depth/master"
+HUBS_IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
+
+
+@cache
+def shipped(name: str) -> Policy:
+    """Each is read once for all tests."""
+    return policies.load_policy(name, studies.values_files(name))
+
+
+def weights(policy: Policy, pod_class: str = "user") -> dict[str, int]:
+    return dict(policy.profile_of(f"hub.binder.{pod_class}").scores)
+
+
+def own_class(policy: Policy, name: str) -> Any:
+    assert policy.webhook is not None
+    return policy.webhook.classes[name]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_policy_can_be_replayed(name: str) -> None:
+    policy = shipped(name)
+    assert bool(policy.make_planners()) is (policy.controllers is not None)
+
+
+def test_z2jh_has_the_weights_of_its_chart() -> None:
+    found = weights(shipped("z2jh"))
+    assert [found[name] for name in (NODE_AFFINITY, INTER_POD_AFFINITY, NODE_RESOURCES_FIT, IMAGE_LOCALITY)] == [
+        14631,
+        1331,
+        121,
+        11,
+    ]
+    assert "NodeResourcesBalancedAllocation" not in found
+    assert not own_class(shipped("z2jh"), "user").join
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("gate-label", GateMode.REQUIRE_LABEL),
+        ("gate-taint", GateMode.STARTUP_TAINT),
+        ("gate-prefer", GateMode.PREFER),
+        ("attract", GateMode.REQUIRE_LABEL),
+    ],
+)
+def test_gates_hold_for_the_images_that_are_launched_most(name: str, mode: GateMode) -> None:
+    policy = shipped(name)
+    assert policy.webhook is not None
+    assert policy.webhook.gate.mode is mode
+    assert own_class(policy, "user").image_gate
+    launched = image_reference(read_launch("GitHub", MOST_LAUNCHED, None).image)
+    assert normalise_reference(launched) in policy.webhook.gate.managed_images
+    assert launched in policy.pullers[0].images.values()
+    assert bool(policy.startup_taints) is (mode is GateMode.STARTUP_TAINT)
+
+
+def test_pullers_bring_the_images_that_made_up_launches_launch_most() -> None:
+    counts = Counter(attempt.image for attempt in synthetic_attempts(1, days=3.0))
+    most_launched = {image_reference(image) for image, _ in counts.most_common(5)}
+    for name in NAMES:
+        pulled = {image for puller in shipped(name).pullers for image in puller.images.values()} - {HUBS_IMAGE}
+        assert pulled == (most_launched if name.startswith(("gate-", "attract")) else set()), name

@@ -113,8 +113,7 @@ def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
     (waiting,) = preempted.pending
     assert waiting.kind == "placeholder"
     assert "nodes are available" in waiting.reason
-    pulling = look(store, MINUTE + 5)
-    states = {pod.name: (pod.state, pod.image) for pod in pulling.nodes[0].pods}
+    states = {pod.name: (pod.state, pod.image) for pod in look(store, MINUTE + 5).nodes[0].pods}
     state, image = states["binder/user-1"]
     assert state == PodState.PULLING
     assert image.startswith("r2d.invalid/owner/b:")

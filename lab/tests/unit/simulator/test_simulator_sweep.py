@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from lab.tests.simulated import TRACE, counted_work, dying_work, failing_work, job, policy, work
+from lab.tests.trace_lines import launch, write
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.run import (
     Job,
@@ -24,7 +25,7 @@ from roost_lab.simulator.sweep.run import (
     run_job,
     run_sweep,
 )
-from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.simulator.sweep.survey import survey, trace_of
 from roost_lab.traces.counts import TraceError
 
 pytestmark = pytest.mark.slow
@@ -49,8 +50,7 @@ def test_each_policy_runs_under_each_seed_and_world_and_seeds_come_one_after_the
 def test_the_key_is_of_what_decides_and_of_nothing_else() -> None:
     assert job("a", digest="x").key == job("b", digest="x").key
     different = [job(digest="x"), job(digest="y"), job(digest="x", seed=2), job(digest="x", pulls="slow")]
-    assert len({one.key for one in different}) == 4
-    assert job(digest="x").key == job(digest="x").key
+    assert (len({one.key for one in different}), job(digest="x").key) == (4, job(digest="x").key)
 
 
 def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
@@ -68,8 +68,7 @@ def test_equal_values_under_two_names_are_replayed_once_and_told_under_both(tmp_
     events: list[ReplayEnd] = []
     found = run_sweep(jobs, in_this_process, work=counted_work, report=events.append)
     assert [one.policy for one in found] == ["a", "b"]
-    assert len(list(tmp_path.iterdir())) == 1
-    assert len(events) == 1
+    assert (len(list(tmp_path.iterdir())), len(events)) == (1, 1)
 
 
 def test_a_process_that_is_ended_ends_the_sweep(tmp_path: Path) -> None:
@@ -147,3 +146,32 @@ if __name__ == "__main__":
         while time.monotonic() < until:
             os.killpg(process.pid, 0)
             time.sleep(0.05)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    popular = [launch(10, "owner/popular/master")] * 6
+    rest = [launch(1500, "owner/popular/master"), launch(1501, "owner/new/master")]
+    return write(tmp_path, *popular, launch(11, "owner/rare/master"), "no json", *rest)
+
+
+def test_one_pass_counts_what_is_used_and_what_is_not(path: Path) -> None:
+    found = survey(trace_of((str(path),)))
+    assert (found.attempts, found.images, found.repositories) == (9, 3, 3)
+    assert (found.counts.lines, found.counts.used, found.counts.skipped_lines) == (10, 9, 1)
+    assert [tally.line for tally in found.counts.skipped.values()] == [8]
+
+
+def test_the_fingerprint_is_of_what_the_files_hold(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(path.read_bytes())
+    one, other = trace_of((str(path),)), trace_of((str(copy),))
+    assert one.fingerprint == other.fingerprint
+    copy.write_text(copy.read_text() + copy.read_text())
+    assert trace_of((str(copy),)).fingerprint != one.fingerprint
+    assert trace_of((str(path), str(copy))).fingerprint != one.fingerprint
+
+
+def test_a_file_that_is_not_there_is_an_error_with_its_name(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match=r"nothing\.jsonl: found No such file"):
+        trace_of((str(tmp_path / "nothing.jsonl"),))
