@@ -11,7 +11,7 @@ from kubespawner import slugs
 
 from lab.tests.history import BEGIN as START
 from lab.tests.history import Events, listed
-from lab.tests.recorded import BEGIN
+from lab.tests.moments import BEGIN
 from roost.cli import run
 from roost_lab.recorder.importing.hub_log import NO_POD, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
