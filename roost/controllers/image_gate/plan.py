@@ -300,10 +300,8 @@ def _notices(shares: Sequence[NodeShare]) -> Iterable[Notice]:
 
 
 def _urgency(change: ChangeNode) -> int:
-    """Rank a change: those that somebody may wait for come first, since the write budget may be short.
-
-    Nodes are closed before one is known to hold a new image: from then on pods require it, and kubelets refuse.
-    """
+    """Rank a change for when the write budget is short: those that somebody may wait for come first."""
+    # Nodes are closed before one is known to hold a new image: from then on pods require it, and kubelets refuse.
     values = change.set_labels.values()
     if OPENED_VALUE in values:
         return 0
