@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from lab.tests.moments import BEGIN, MINUTE
 from lab.tests.objects import BOUND, Object, event_object, node_object, node_reading, pod_object, pod_reading
 from lab.tests.recorded import bind_record
-from roost_core.kube.client import ApiError, Client
+from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.event_stream import EventStream
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.plugins import NEWEST_MINOR
@@ -60,6 +60,7 @@ class Cluster:
         self.read = 0
         # Of the hub's pod; None: it may not be read.
         self.hub_log: list[str] | None = None
+        self.log_queries: list[str] = []
         self.stop = threading.Event()
 
     def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
@@ -72,7 +73,10 @@ class Cluster:
         if path.endswith("/log"):
             if self.hub_log is None:
                 raise ApiError(403, "pods/log is forbidden")
+            self.log_queries.append(str(_query.get("sinceTime")))
             yield from (f"{line}\n".encode() for line in self.hub_log)
+            if len(self.log_queries) == 1:
+                raise ClusterError("broken")
         said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
         while not self.stop.is_set():
             if said:
@@ -175,6 +179,9 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
     with Run(cluster, store, podClasses=classes) as run:
         run.wait_for("10")
         wait_until(lambda: told() == answered and said in caplog.text, 30, "the hub's log to be read")
+        if answered:
+            # It goes on where it broke off.
+            wait_until(lambda: cluster.log_queries == ["None", NEWS.partition(" ")[0]], 30, "it to be read on")
         assert run.recording.verdict().passed
 
 

@@ -60,6 +60,15 @@ def test_microseconds_survive(store: Store) -> None:
     assert start["wait_seconds"] == 0.123457
 
 
+@pytest.mark.parametrize(("told", "bound", "wait"), [(1, 1, 0.1), (SECOND, 1, 0.9), (1, SECOND, 0.9)])
+def test_a_wait_for_a_node_counts_exact_times_from_exact_ones(told: int, bound: int, wait: float, store: Store) -> None:
+    """told, bound: how exact creation and binding are, in µs."""
+    created = replace(phase_record("p", Phase.CREATED, BEGIN + 800_000), resolution_us=told)
+    store.write([pod_record("p"), created, replace(bind_record("p", BEGIN + 900_000, "n"), resolution_us=bound)], {})
+    (start,) = rows(store, "v_start", "created")
+    assert start["wait_seconds"] == wait
+
+
 def test_a_pull_has_its_queue_apart(store: Store) -> None:
     cold = pull_record("p", BEGIN, "i", 2, pull_and_wait_us=5 * SECOND, image_bytes=7)
     warm = pull_record("other", BEGIN + SECOND, "i")
