@@ -10,10 +10,18 @@ from datetime import datetime
 from typing import Any, Final
 
 import pytest
+import sqlalchemy as sa
 
+from roost_lab.pages.dates import US
+from roost_lab.recorder.answers.explanation import explain
+from roost_lab.recorder.answers.pod_story import PodStory, read_story
+from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import Phase
 from tests.harness.api import Object
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
+from tests.harness.hub.hub_pod import hub_pod
 from tests.harness.hub.people import Visit, start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
@@ -46,12 +54,13 @@ VALUES: Final[dict[str, Any]] = {
     "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1Gi"}}}],
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
+    "recorder": {"enabled": True},
 }
 
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[ControlPlane]:
-    with ControlPlane(controllers=CONTROLLERS) as cluster:
+    with ControlPlane(controllers=CONTROLLERS, audit_level="Metadata") as cluster:
         yield cluster
 
 
@@ -83,9 +92,13 @@ def roost(cluster: ControlPlane, pods: UserPods) -> Iterator[Stack]:
 
 
 @pytest.fixture(scope="module")
-def steered(cluster: ControlPlane, roost: Stack) -> Iterator[RealHub]:
-    """A hub with Roost."""
-    with RealHub(cluster, roost.namespace, **SPAWNER) as hub:
+def steered(cluster: ControlPlane, nodes: FakeNodes, roost: Stack) -> Iterator[RealHub]:
+    """A hub with Roost, whose recorder reads the hub's log."""
+    with (
+        RealHub(cluster, roost.namespace, **SPAWNER) as hub,
+        hub_pod(cluster, nodes, roost.namespace, lambda: hub.hub.log_path),
+    ):
+        roost.start_recorder().wait_ready()
         yield hub
 
 
@@ -146,9 +159,29 @@ def test_twelve_starts_of_three_profiles(
     assert schedulers == {"default-scheduler", roost.scheduler_name("user")}
 
 
-def test_thirty_at_once(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+def test_thirty_at_once_and_what_the_recorder_says_of_them(
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
+) -> None:
     visits = judge(pods, lambda hub: start(hub.url, users("bob", 30), ["light", "other"]), plain, steered)
     assert all(visit.answered_at for visit in visits)
+    stories = wait_until(lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1)
+    # Until the answer as the hub counts it: in its log, as its metric's buckets are wide.
+    took = sorted(seconds(story, Phase.ASKED, Phase.ANSWERED) for story in stories)
+    logged = sorted(float(found) for found in re.findall(r"User bob\d+ took ([\d.]+) seconds", steered.hub.log()))
+    for share in (15, 28):
+        assert abs(took[share] - logged[share]) <= 0.5, (took, logged)
+    waits, off = node_waits(cluster, steered.namespace), []
+    for story in stories:
+        least_us, most_us = story.node_wait_us or (0, 0)
+        wait_us = waits[story.pod["name"]] * US
+        # Exact, or a range that says so.
+        assert most_us - least_us in (0, US), explain(story)
+        off.append(max(least_us - wait_us, wait_us - most_us, 0) / US)
+        least_us, most_us = story.answer_wait_us or (0, 0)
+        assert most_us - least_us <= US
+        assert "after its user had asked for it." in explain(story)
+    # 80 ms on two cores with a load of 20; counted from the pods' whole seconds, it would be half a second.
+    assert statistics.median(off) <= 0.25, off
 
 
 def test_named_servers_restarts_and_culls(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
@@ -164,12 +197,14 @@ def test_named_servers_restarts_and_culls(pods: UserPods, plain: RealHub, steere
 
 
 def test_a_server_that_fits_nowhere_ends_in_the_hubs_own_error(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
+    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
 ) -> None:
     (visit,) = judge(pods, lambda hub: start(hub.url, ["max"], ["huge"]), plain, steered)
     assert "Spawn failed" in visit.failure
     assert any("No machine here is large enough" in line for _, line in visit.shown), visit
     wait_until(lambda: not pods_of(cluster, steered), 30, "the pod to go")
+    (story,) = wait_until(lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1)
+    assert "the start failed: its hub gave the start up " in explain(story)
 
 
 def test_a_pod_that_is_deleted_while_its_image_is_pulled(
@@ -184,6 +219,40 @@ def test_a_pod_that_is_deleted_while_its_image_is_pulled(
             return start(hub.url, ["tim"], ["hasty"])
 
     judge(pods, story, plain, steered)
+
+
+def recorded(roost: Stack, name: str) -> list[PodStory]:
+    """What the record has of the pods whose names begin so."""
+    store = Store.open_for_reading(roost.recorder_environment()["ROOST_DATABASE"])
+    with contextlib.closing(store), store.reading() as connection:
+        pod = schema.pod.c
+        chosen = sa.select(schema.pod).where(pod.name.startswith(name), pod.namespace == roost.namespace)
+        return [read_story(store, dict(row)) for row in connection.execute(chosen).mappings()]
+
+
+def answered(roost: Stack, name: str, count: int) -> list[PodStory]:
+    """These pods, once so many have answered."""
+    stories = [story for story in recorded(roost, name) if story.at(Phase.ANSWERED)]
+    return stories if len(stories) == count else []
+
+
+def failed(roost: Stack, name: str) -> list[PodStory]:
+    return [story for story in recorded(roost, name) if story.at(Phase.FAILED)]
+
+
+def seconds(story: PodStory, since: Phase, until: Phase) -> float:
+    return ((story.at(until) or 0) - (story.at(since) or 0)) / US
+
+
+def node_waits(cluster: ControlPlane, namespace: str) -> dict[str, float]:
+    """How long each pod of a namespace waited for its node, by name, as the API server's audit log has it."""
+    done: dict[tuple[str, str], float] = {}
+    for event in cluster.audit_events():
+        about = event.get("objectRef", {})
+        if (about.get("resource"), about.get("namespace"), event["verb"]) == ("pods", namespace, "create"):
+            at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
+            done[about.get("subresource", ""), about["name"]] = at
+    return {name: at - done["", name] for (part, name), at in done.items() if part == "binding"}
 
 
 @contextlib.contextmanager

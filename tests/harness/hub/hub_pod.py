@@ -1,0 +1,66 @@
+"""Give a hub that runs outside of the cluster a pod whose log is the hub's, as the API server serves it.
+
+Owns the pod, its node, and the one answer of a kubelet that the API server asks for.
+"""
+
+import contextlib
+import datetime as dt
+import http.server
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from tests.harness.controlplane import ControlPlane
+from tests.harness.nodes import FakeNodes
+from tests.harness.ports import LOOPBACK
+
+POD = "hub-7d9f"
+
+
+@contextlib.contextmanager
+def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callable[[], Path]) -> Iterator[None]:
+    """log: the file that the hub writes now. Whoever keeps the cluster's pods marks the pod as running."""
+    over = threading.Event()
+
+    class Kubelet(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain")
+            self.end_headers()
+            with log().open("rb") as file, contextlib.suppress(OSError):
+                while not over.is_set():
+                    line = file.readline()
+                    if line:
+                        self.wfile.write(f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z ".encode() + line)
+                        self.wfile.flush()
+                    else:
+                        time.sleep(0.01)
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    server = http.server.ThreadingHTTPServer((LOOPBACK, 0), Kubelet)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(cluster.ca_path, cluster.ca_path.with_suffix(".key"))
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    node = f"{namespace}-hub"
+    nodes.create(node)
+    nodes.cordon(node)
+    kubelet = {"daemonEndpoints": {"kubeletEndpoint": {"Port": server.server_port}}}
+    status = {"status": {"addresses": [{"type": "InternalIP", "address": LOOPBACK}], **kubelet}}
+    cluster.api.patch(f"/api/v1/nodes/{node}/status", status)
+    body = {
+        "metadata": {"name": POD, "labels": {"app": "jupyterhub", "component": "hub"}},
+        "spec": {"nodeName": node, "containers": [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}]},
+    }
+    cluster.create_pod(body, namespace)
+    try:
+        yield
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+        nodes.delete(node)
