@@ -1,4 +1,4 @@
-"""Pods that a class gives requests get them, and no quota of their namespaces stands in the way."""
+"""Pods that a class gives requests get them, and no quota or LimitRange of their namespaces stands in the way."""
 
 from typing import Any, Final
 
@@ -15,7 +15,7 @@ _COUNTED: Final = {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "
 
 def check(install: Install) -> Told:
     given = {name: one for name, one in install.values["podClasses"].items() if one.get("resources") and labels_of(one)}
-    yield "ResourceQuotas of the classes' namespaces"
+    yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, one in given.items() if admits(install) else ():
         quotas = [
             body for body in listed(install, one, "/api/v1", "resourcequotas") if "NotBestEffort" in _scopes(body)
@@ -26,6 +26,12 @@ def check(install: Install) -> Told:
                 "Nothing need be done, they run as without Roost. For nodes to fill up, have their author give them "
                 "requests (BinderHub: KubernetesBuildExecutor.resources) that the quota has room for.",
             )
+        ranges = [body for body in listed(install, one, "/api/v1", "limitranges") if _gives_requests(body)]
+        if ranges:
+            yield warning(
+                f"Pods of class {name} get the requests of {_named('LimitRange', ranges)}, not those of their class.",
+                "Nothing need be done if those are what such pods need.",
+            )
         yield from _try(install, name, one)
     yield from _find_counted_placeholders(install)
 
@@ -33,6 +39,12 @@ def check(install: Install) -> Told:
 def _scopes(quota: Object) -> set[str]:
     selected = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
     return {*(quota["spec"].get("scopes") or ()), *(one["scopeName"] for one in selected)}
+
+
+def _gives_requests(limit_range: Object) -> bool:
+    """Whether containers without requests get some: of a limit, too, comes a request."""
+    keys = ("default", "defaultRequest", "min", "max")
+    return any(one["type"] == "Container" and any(map(one.get, keys)) for one in limit_range["spec"]["limits"])
 
 
 def _named(kind: str, bodies: list[Object]) -> str:

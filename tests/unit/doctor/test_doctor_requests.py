@@ -4,7 +4,7 @@ import pytest
 
 from roost.doctor.checks import requests, run_checks
 from roost_core.kube.client import ApiError
-from tests.unit.doctor.whole_cluster import QUOTAS, Cluster, Object, found
+from tests.unit.doctor.whole_cluster import LIMIT_RANGES, QUOTAS, Cluster, Object, found
 
 ELSEWHERE = "podClasses: {build: {match: {namespaceSelector: {matchLabels: {builds: 'yes'}}}}}\n"
 METADATA = {"name": "guard", "namespace": "jhub"}
@@ -12,6 +12,10 @@ METADATA = {"name": "guard", "namespace": "jhub"}
 
 def quota(*scopes: str, namespace: str = "jhub", **hard: str) -> Object:
     return {"metadata": {"name": "guard", "namespace": namespace}, "spec": {"hard": hard, "scopes": list(scopes)}}
+
+
+def limit_range(kind: str, **limit: Object) -> list[Object]:
+    return [{"metadata": METADATA, "spec": {"limits": [{"type": kind, **limit}]}}]
 
 
 SELECTED = {"metadata": METADATA, "spec": {"scopeSelector": {"matchExpressions": [{"scopeName": "NotBestEffort"}]}}}
@@ -28,6 +32,9 @@ NONE, COUNTS = "class build get no requests: ResourceQuota jhub/guard", "Resourc
         ("", QUOTAS, [quota(pods="20")], [COUNTS]),
         ("", QUOTAS, [quota("NotBestEffort", memory="9Gi")], [NONE, COUNTS]),
         ("placeholders: []", QUOTAS, [quota(pods="20")], []),
+        ("", LIMIT_RANGES, limit_range("Container", max={"cpu": "1"}), ["build get the requests of LimitRange"]),
+        ("", LIMIT_RANGES, limit_range("Container", maxLimitRequestRatio={"cpu": "1"}), []),
+        ("", LIMIT_RANGES, limit_range("Pod", max={"cpu": "1"}), []),
     ],
 )
 def test_quotas_and_limit_ranges_are_named(values: str, path: str, bodies: list[Object], told: list[str]) -> None:
@@ -42,6 +49,7 @@ def test_of_a_class_in_other_namespaces_their_quotas_count() -> None:
     cluster = Cluster(ELSEWHERE)
     cluster.lists["/api/v1/namespaces"] = [{"metadata": {"name": "b", "labels": {"builds": "yes"}}}]
     cluster.lists["/api/v1/resourcequotas"] = [quota("NotBestEffort", namespace=name) for name in ("b", "c")]
+    cluster.lists["/api/v1/limitranges"] = []
     (said,) = cluster.said("requests")
     assert "ResourceQuota b/guard could" in said.evidence
 

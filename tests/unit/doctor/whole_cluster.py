@@ -27,6 +27,7 @@ NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/le
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
 QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
+LIMIT_RANGES: Final = "/api/v1/namespaces/jhub/limitranges"
 NODES: Final = "/api/v1/nodes"
 # The puller brings this image.
 LISTED: Final = "singleuser: {image: {name: a/b, tag: '1'}}"
@@ -71,6 +72,7 @@ class Cluster:
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
             QUOTAS: [],
+            LIMIT_RANGES: [],
             NODE_LEASES: [],
             LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
