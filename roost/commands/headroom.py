@@ -17,7 +17,13 @@ from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.headroom_forecast import forecast_need, learned_replicas, look_ahead, threshold_of
+from roost_core.placement.headroom_forecast import (
+    earlier_minutes,
+    forecast_need,
+    learned_replicas,
+    look_ahead,
+    threshold_of,
+)
 from roost_core.placement.headroom_history import History
 from roost_core.placement.headroom_windows import (
     ReplicaChange,
@@ -106,6 +112,18 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     return f"{text}  node-hours of the last week that only placeholders kept: {hours}, {share}\n"
 
 
+def _explanation(history: History, zone: str, moment: float) -> str:
+    """What the last weeks had from a time on."""
+    minute, ahead = int(moment // 60), history.ahead_minutes
+    weeks = (history.growth(at, ahead) for at, _, alike in earlier_minutes(history, minute, zone) if alike == 0)
+    seen = [each for each in weeks if each is not None][:4]
+    weekday, _, now, _ = local_time(moment, zone).split()
+    if not seen:
+        return f"  no {weekday} before this one was seen at {now}\n"
+    until = local_time(moment + 60 * ahead, zone).split()[2]
+    return f"  on the last {len(seen)} {weekday}, {min(seen)} to {max(seen)} more people came from {now} to {until}\n"
+
+
 def _lines(
     placeholder_set: Mapping[str, Any],
     windows: Sequence[Window],
@@ -189,6 +207,7 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
 @click.option(
     "--launches", metavar="FILE", default="", help="Learn from lines of roost records export instead; - is stdin."
 )
+@click.option("--explain", "explains", is_flag=True, help="Say what learned numbers rest on at the start, in people.")
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
 )
@@ -201,6 +220,7 @@ def command(
     node_memory: str | None,
     config_map: str,
     launches: str,
+    explains: bool,
     prints_config_map: bool,
 ) -> int:
     """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
@@ -236,6 +256,8 @@ def command(
         end = begin + days * DAY_SECONDS
         if placeholder_set["learn"] and history is not None:
             sys.stdout.write(_basis(placeholder_set, history))
+            if explains:
+                sys.stdout.write(_explanation(history, placeholder_set["learn"]["timeZone"], begin))
             changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))

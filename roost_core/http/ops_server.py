@@ -6,17 +6,15 @@ One thread, however many scrape: each thread that wants to run makes the program
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
+from wsgiref.types import StartResponse, WSGIEnvironment
 
 import uvloop
 
 from roost_core.http.server import CLOSE_SECONDS, Server
-
-if TYPE_CHECKING:
-    import socket
-    from wsgiref.types import StartResponse, WSGIEnvironment
 
 TEXT: Final = "text/plain; charset=utf-8"
 # Idle connections are closed soon: there are few slots, and a kubelet's probe must always get one.

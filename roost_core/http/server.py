@@ -17,13 +17,11 @@ import ssl
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIApplication
 
 import httptools
-
-if TYPE_CHECKING:
-    from wsgiref.types import WSGIApplication
 
 log = logging.getLogger(__name__)
 

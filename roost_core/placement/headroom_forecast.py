@@ -74,16 +74,14 @@ def look_ahead(history: History, minute: int, time_zone: str) -> Outlook | None:
     ahead = history.ahead_minutes
     days: list[tuple[float, int, int]] = []
     near: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-    seen = 0
-    for at, recent, alike in _earlier(history, minute, time_zone):
+    for at, recent, alike in earlier_minutes(history, minute, time_zone):
         still, since = history.growth(at, ahead), history.growth(at - WAVE_MINUTES, ahead + WAVE_MINUTES)
-        seen += still is not None
         if still is not None and since is not None:
             days.append((recent * _WAVE_WEIGHTS[alike], still, since))
         for needs, sign in zip(near, (-1, 1), strict=True):
             grown = (history.growth(at + sign * step, ahead) for step in _STEADY_MINUTES)
             needs.extend((each, recent * _STEADY_WEIGHTS[alike]) for each in grown if each is not None)
-    return None if seen < LEAST_DAYS else Outlook(days, *(sorted(needs, reverse=True) for needs in near))
+    return None if len(days) < LEAST_DAYS else Outlook(days, *(sorted(needs, reverse=True) for needs in near))
 
 
 def forecast_need(
@@ -128,7 +126,7 @@ def learned_replicas(period: Period, seats: int | None, least: int, most: int) -
     return max(least, min(most, seats), period.replicas if period.windows else 0)
 
 
-def _earlier(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, int]]:
+def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, int]]:
     """Yield that minute of earlier days, what recency counts, and 0 for the same weekday, 1 for a like day, else 2."""
     offset = utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
     # 1970 began on a Thursday.

@@ -175,6 +175,8 @@ def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: py
     forecast = capsys.readouterr().out
     assert _run("-f", values, "--launches", _trace(tmp_path), *from_monday) == 0
     assert capsys.readouterr().out == forecast
+    assert _run("-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z") == 0
+    assert "  on the last 3 Mon, 40 to 40 more people came from 09:06 to 09:12\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
