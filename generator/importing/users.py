@@ -130,7 +130,7 @@ def _placeholder_size(
     own: Mapping[str, Mapping[str, str]], user: Mapping[str, Mapping[str, str]], whose: str
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the user's size."""
-    comments = ["Placeholders as zero-to-jupyterhub kept them: no more than there."]
+    comments = ["Placeholders as zero-to-jupyterhub kept them. For lectures, learn the number: docs/headroom.md."]
     sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
     if own:
         comments += _raise_to_user(sizes, user.get("requests", {}))
