@@ -1,4 +1,4 @@
-"""Ports that programs on the host network share."""
+"""What the host network shares: ports, and its nodes' names."""
 
 from __future__ import annotations
 
@@ -33,3 +33,6 @@ def check(report: LintReport, _release: Release) -> None:
                     "and where nodes are few one stays Pending."
                 )
                 report.warn((part, key), reason, "Use another port.")
+        if part == "scheduler":
+            reason = "the webhook can't tell if the scheduler that leads has the values' profiles (docs/beliefs.md)."
+            report.warn((part, "hostNetwork"), reason, "Add a profile in one upgrade, use it in the next.")

@@ -70,13 +70,7 @@ def labelled(pods: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
 def pods_of(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
     """All pods of the namespaces that a class selects."""
     required = selector_of(pod_class)
-    if required is None:
-        return install.pods
-    return [
-        pod
-        for pod in install.pods_everywhere
-        if namespace_matches(required, pod["metadata"].get("namespace") or "", install.namespaces)
-    ]
+    return install.pods if required is None else _within(install, required, install.pods_everywhere)
 
 
 def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Object]:  # noqa: ANN401 - a part of values
@@ -84,11 +78,13 @@ def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Ob
     required = selector_of(pod_class)
     if required is None:
         return list(install.client.get(f"{api}/namespaces/{install.release.namespace}/{resource}")["items"])
-    return [
-        body
-        for body in install.client.get(f"{api}/{resource}")["items"]
-        if namespace_matches(required, body["metadata"].get("namespace") or "", install.namespaces)
-    ]
+    return _within(install, required, install.client.get(f"{api}/{resource}")["items"])
+
+
+def _within(install: Install, required: frozenset[Requirement], bodies: Iterable[Object]) -> list[Object]:
+    """The objects in namespaces that are selected."""
+    names = {name for name in install.namespaces if namespace_matches(required, name, install.namespaces)}
+    return [body for body in bodies if body["metadata"].get("namespace") in names]
 
 
 def namespace_of(install: Install, pod_class: Any) -> str:  # noqa: ANN401 - a part of the values
@@ -129,12 +125,6 @@ def annotation_of(body: Object, key: str) -> str:
 def label_items(body: Object) -> dict[str, str]:
     """The labels of an object."""
     return dict(body["metadata"].get("labels") or {})
-
-
-def pod_templates(install: Install) -> list[tuple[str, Object]]:
-    """What the rendered workloads make pods of: (name for people, template)."""
-    kinds = ("Deployment", "DaemonSet", "StatefulSet")
-    return [(name_of(body), body["spec"]["template"]) for kind in kinds for body in install.of_kind(kind)]
 
 
 def mounts_images(install: Install) -> bool:

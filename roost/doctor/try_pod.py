@@ -79,14 +79,27 @@ def try_pod(client: Client, namespace: str, pod: Mapping[str, Any]) -> Trial:
     return Trial(str(revision), str(scheduler), stored)
 
 
+def opted_out(pod: Mapping[str, Any]) -> dict[str, Any]:
+    """The pod as Roost leaves it alone."""
+    annotations = {**pod["metadata"].get("annotations", {}), OPT_OUT_ANNOTATION: "true"}
+    return {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
+
+
+def refusal_of(client: Client, namespace: str, pod: Mapping[str, Any]) -> str:
+    """Why the API server forbids a pod; "" where it doesn't."""
+    try:
+        try_pod(client, namespace, pod)
+    except ApiError as refusal:
+        return str(refusal) if refusal.status == 403 else ""
+    return ""
+
+
 def changes_of(client: Client, namespace: str, pod: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
     """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation that opts out.
 
     Raises ApiError, ClusterError.
     """
-    metadata = pod["metadata"]
-    annotations = {**metadata.get("annotations", {}), OPT_OUT_ANNOTATION: "true"}
-    untouched = try_pod(client, namespace, {**pod, "metadata": {**metadata, "annotations": annotations}}).stored
+    untouched = try_pod(client, namespace, opted_out(pod)).stored
     operations: list[dict[str, Any]] = jsonpatch.make_patch(_admitted(untouched), _admitted(trial.stored)).patch
     return operations
 
@@ -102,13 +115,7 @@ def try_template(client: Client, namespace: str, template: Mapping[str, Any]) ->
     """Have the API server admit a pod of a workload's template. Raises ApiError, ClusterError."""
     spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
     # Pods that a controller makes have its restartPolicy; before an install its account isn't there.
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": f"roost-doctor-{secrets.token_hex(4)}", "annotations": {OPT_OUT_ANNOTATION: "true"}},
-        "spec": {"restartPolicy": "Always", **spec},
-    }
-    client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", pod)
+    try_pod(client, namespace, opted_out(make_pod({"spec": {"restartPolicy": "Always", **spec}})))
 
 
 def try_until_placed(

@@ -68,5 +68,7 @@ STARTING: Final = Belief("a node that isn't Ready is starting", 120.0, "it isn't
 DEVICES: Final = Belief("a Ready node may yet report its devices", 300.0, "it isn't opened")
 MOVED: Final = Belief("where an evicted placeholder would go", math.inf, "the set pauses")
 BOOKED: Final = Belief("what is booked", math.inf, "it stays")
+LEARNED: Final = Belief("how many people come, as learned", math.inf, "the values' number")
+POPULAR: Final = Belief("which images are popular", math.inf, "it comes to no more nodes")
 
-CONTROLLERS: Final = (SNAPSHOT, LEADS, COMING, WAITS, LIST_LAGS, STARTING, DEVICES, MOVED, BOOKED)
+CONTROLLERS: Final = (SNAPSHOT, LEADS, COMING, WAITS, LIST_LAGS, STARTING, DEVICES, MOVED, BOOKED, LEARNED, POPULAR)

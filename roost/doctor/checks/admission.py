@@ -5,7 +5,7 @@ from typing import Final
 
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import TRIED, admits, labels_of, name_of, namespace_of, path_of
-from roost.doctor.try_pod import make_pod, try_pod
+from roost.doctor.try_pod import make_pod, opted_out, refusal_of, try_pod
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
@@ -13,6 +13,12 @@ _UNREACHED: Final = (
     "If the checks programs and webhook find nothing, the API server doesn't reach it: a firewall (GKE private "
     "clusters: open the port webhook.port){network}. The class's match and namespaceSelector may also leave "
     "out this namespace."
+)
+
+# The webhook sees quotas, and adds no such term then; what the cluster's limitedResources ask for it can't see.
+_FORBIDDEN: Final = (
+    "If it names CrossNamespacePodAffinity: set sharedPools.namespaceSelector: null, or give the namespace a "
+    "ResourceQuota of that scope. Otherwise set to null what it names of the class."
 )
 
 _NETWORK: Final = ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
@@ -36,12 +42,15 @@ def check(install: Install) -> Told:
                 "Label the hubs' namespaces as it asks (docs/many-hubs.md).",
             )
             continue
+        pod = make_pod({"metadata": {"labels": labels_of(one)}})
         try:
-            trial = try_pod(install.client, namespace, make_pod({"metadata": {"labels": labels_of(one)}}))
+            trial = try_pod(install.client, namespace, pod)
         except ApiError as refusal:
-            if refusal.status == 403:
+            is_forbidden = refusal.status == 403
+            if is_forbidden and refusal_of(install.client, namespace, opted_out(pod)):
                 raise
-            yield error(f"A pod of class {name} is refused: {refusal}", unreached)
+            how = "refused, and admitted without Roost" if is_forbidden else "refused"
+            yield error(f"A pod of class {name} is {how}: {refusal}", _FORBIDDEN if is_forbidden else unreached)
             continue
         if not trial.revision:
             what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"

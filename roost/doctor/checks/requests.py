@@ -4,9 +4,7 @@ from typing import Any, Final
 
 from roost.doctor.contract import Install, Object, Told, error, warning
 from roost.doctor.evidence import admits, labels_of, listed, namespace_of, some
-from roost.doctor.try_pod import make_pod, try_pod
-from roost_core.kube.client import ApiError
-from roost_core.placement.labels import OPT_OUT_ANNOTATION
+from roost.doctor.try_pod import make_pod, opted_out, refusal_of
 
 # Quotas with such a scope don't count placeholders, or say which they count.
 _NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
@@ -59,20 +57,12 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
     pod = make_pod({"metadata": {"labels": labels_of(pod_class)}})
     for container in pod["spec"]["containers"]:
         container["resources"] = {}
-    without = {**pod, "metadata": {**pod["metadata"], "annotations": {OPT_OUT_ANNOTATION: "true"}}}
-    if not _refusal(install, namespace, without) and (refusal := _refusal(install, namespace, pod)):
+    told = [refusal_of(install.client, namespace, one) for one in (pod, opted_out(pod))]
+    if told[0] and not told[1]:
         yield error(
-            f"A pod of class {name} without requests is refused, and admitted without Roost: {refusal}",
+            f"A pod of class {name} without requests is refused, and admitted without Roost: {told[0]}",
             f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it: see its log.",
         )
-
-
-def _refusal(install: Install, namespace: str, pod: Object) -> str:
-    try:
-        try_pod(install.client, namespace, pod)
-    except ApiError as refusal:
-        return str(refusal) if refusal.status == 403 else ""
-    return ""
 
 
 def _find_counted_placeholders(install: Install) -> Told:

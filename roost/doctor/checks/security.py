@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.doctor.contract import Install, Told, error
-from roost.doctor.evidence import pod_templates
+from roost.doctor.evidence import name_of
 from roost.doctor.try_pod import try_template
 from roost_core.kube.client import ApiError
 
@@ -18,13 +18,13 @@ _REFUSALS: Final = {
 
 
 def check(install: Install) -> Told:
-    templates = pod_templates(install)
-    yield f"dry-run pods of {len(templates)} workloads"
-    for name, template in templates:
+    workloads = [body for kind in ("Deployment", "DaemonSet", "StatefulSet") for body in install.of_kind(kind)]
+    yield f"dry-run pods of {len(workloads)} workloads"
+    for workload in workloads:
         try:
-            try_template(install.client, install.release.namespace, template)
+            try_template(install.client, install.release.namespace, workload["spec"]["template"])
         except ApiError as refusal:
             reason = next((reason for reason in _REFUSALS if reason in str(refusal)), None)
             if reason is None:
                 raise
-            yield error(f"Pods of {name} are refused: {refusal}", _REFUSALS[reason])
+            yield error(f"Pods of {name_of(workload)} are refused: {refusal}", _REFUSALS[reason])

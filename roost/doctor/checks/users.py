@@ -19,7 +19,6 @@ def check(install: Install) -> Told:
             "Older than the install: nothing to do. Else the API server didn't reach the webhook then: its metric "
             "apiserver_admission_webhook_fail_open_count tells how often.",
         )
-
     yield from _find_other_schedulers(install, users)
 
 

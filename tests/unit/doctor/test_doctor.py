@@ -243,9 +243,18 @@ def test_a_refused_pod_says_why_one_that_nobody_may_make_is_unknown_and_one_left
     assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
     cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
     assert all("context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission"))
-    cluster.admitted = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
+    cluster.admitted = cluster.refusal = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
     ((severity, evidence, _),) = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
     assert (severity, "403" in evidence) == ("unknown", True)
+
+
+def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> None:
+    cluster = Cluster("sharedPools: {namespaceSelector: {}}")
+    cluster.admitted = ApiError(403, "403: insufficient quota to match these scopes: [{CrossNamespacePodAffinity}]")
+    user, build = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
+    assert user.severity == build.severity == "error"
+    assert "class user is refused, and admitted without Roost: 403: insufficient" in user.evidence
+    assert "sharedPools.namespaceSelector: null" in user.fix
 
 
 def test_rights_that_lack_are_named_by_resource() -> None:

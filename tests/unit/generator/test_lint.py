@@ -131,6 +131,7 @@ webhook: {replicas: 0} => nothing answers
   => controllers.metricsPort: webhook.metricsPort is 8080 too, and both are on the host network
 {controllers: {hostNetwork: true}, recorder: {enabled: true, hostNetwork: true}}
   => recorder.metricsPort: controllers.metricsPort is 8080 too
+corePods: {hostNetwork: true} => scheduler.hostNetwork: the webhook can't tell if the scheduler that leads has
 webhook: {pdb: {maxUnavailable: 0}} => can be drained
 recorder: {enabled: true, database: {persistence: {enabled: false}}}
   => recorder.database.persistence.enabled: false without an existingSecret: the history is lost
