@@ -1,8 +1,10 @@
 """What each request gets, and what no connection may exceed; nothing that is sent or done becomes a 5xx."""
 
 import asyncio
+import contextlib
 import logging
 import re
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -321,6 +323,23 @@ def test_bytes_held_are_bounded_and_the_one_that_dawdles_most_is_cut() -> None:
         assert wire.is_closing()
         assert wire.written == b""
         assert desk.server.held_bytes == 0
+
+
+def test_addresses_with_an_unfinished_request_each_starve_no_probe() -> None:
+    """Over real sockets, on the port for probes: the oldest unfinished request gives way."""
+    bound = bind("127.0.0.1", 0)
+    bound.listen()
+    ops = OpsServer(bound, metrics_text=lambda: b"", readiness=lambda: (True, "ok"))
+    ops.start()
+    with contextlib.ExitStack() as exits:
+        exits.callback(ops.stop)
+        for number in range(1, 25):
+            source = (f"127.0.1.{number}", 0)
+            dawdler = exits.enter_context(socket.create_connection(("127.0.0.1", ops.port), 5, source))
+            dawdler.sendall(b"GET /livez HTT")
+            with socket.create_connection(("127.0.0.1", ops.port), 5) as probe:
+                probe.sendall(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")
+                assert probe.recv(100).startswith(b"HTTP/1.1 200"), f"{number} addresses"
 
 
 def test_a_loop_that_turned_lately_is_alive_and_one_that_did_not_is_not() -> None:
