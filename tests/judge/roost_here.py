@@ -131,7 +131,6 @@ class RoostHere:
         self.now = 0.0
         # What is added to the controllers' wall clock.
         self.clock_off = 0.0
-        self.controllers_run = True
         # The Leases' bodies by name; and the status with which every read of one is refused, 0: none is.
         self.leases: dict[str, Object] = {}
         self.refuses_leases = 0
@@ -148,7 +147,12 @@ class RoostHere:
         self._reviewer = Reviewer(
             lambda: self._watches.settings, lambda: self._facts, lambda: self.now, lambda *_: None
         )
-        for planner in release.planners:
+        self.take_over()
+
+    def take_over(self) -> None:
+        """Controllers that know nothing of before begin to plan."""
+        self.controllers_run = True
+        for planner in self.release.planners:
             planner.forget()
         self._plan_at = -math.inf
 

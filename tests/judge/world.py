@@ -18,6 +18,7 @@ from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, untolerated
+from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 from roost_core.scheduler.cycle import schedule
@@ -38,6 +39,7 @@ from tests.judge.cases import (
     ZONE,
     Arrival,
     Case,
+    Fault,
     Pool,
     Trouble,
     build_pod,
@@ -210,6 +212,9 @@ class World:
             self.at(arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival))
         for index, at in enumerate(case.builds):
             self.at(at, partial(self._create, build_pod(f"build-{index}"), BUILD))
+        if case.fault is Fault.KILLED:
+            killed = Trouble(case.fault_at_seconds, "controllers-killed")
+            self.at(killed.at_seconds, partial(self._strike, killed))
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
 
@@ -222,6 +227,8 @@ class World:
             return
         if trouble.what == "controllers-killed":
             roost.controllers_run = False
+            if self.case.has_standby:
+                self.at(self.now + LEASE_SECONDS, roost.take_over)
         elif trouble.what == "clock":
             roost.clock_off = float(trouble.target)
         elif trouble.what == "scheduler-dies-unseen":
@@ -371,7 +378,8 @@ class World:
                 self._preempt(pod, decision.nomination)
 
     def _count_waits(self) -> None:
-        if self._roost is None:
+        # What is closed stays closed while no controllers lead: promise 8's own exception.
+        if self._roost is None or not self._roost.controllers_run:
             return
         for key, pod in self.pods.items():
             if not pod.node_name and not self.fates[key].is_own and self._has_room_as_sent(pod):
