@@ -76,7 +76,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
         click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
     for node, behind in sorted(counts.clocks.items()):
         how = f"{abs(behind) / 1e6:.0f} s {'behind' if behind > 0 else 'ahead'}"
-        click.echo(f"{node}: its clock was {how}; its Events have the API server's time here", err=True)
+        click.echo(f"{node}: its clock was {how}; what it dated has the API server's time here", err=True)
     for line in describe_waits(store):
         click.echo(line)
     if not counts.used and not code:

@@ -94,10 +94,6 @@ def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Consol
     return replace(trace, hubs=surveyed.hubs), surveyed
 
 
-def _spread(options: SimulateOptions) -> Spread:
-    return DaskCluster(options.dask) if options.dask else LocalProcesses(options.jobs or usual_workers())
-
-
 def _check(jobs: Sequence[Job]) -> None:
     """Reject pods that fit no node: before the first replay, and once for all seeds."""
     for policy, assumptions in {
@@ -118,8 +114,9 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
     task = bar.add_task("", total=len({job.key for job in jobs}) + len(files))
+    spread: Spread = DaskCluster(options.dask) if options.dask else LocalProcesses(options.jobs or usual_workers())
     with bar:
-        results = run_sweep(jobs, _spread(options), report=lambda _end: bar.advance(task))
+        results = run_sweep(jobs, spread, report=lambda _end: bar.advance(task))
         # The first world and seed: recorded where this runs, also when the others are far away.
         for file, job in zip(files, jobs, strict=False):
             _record(file, job)

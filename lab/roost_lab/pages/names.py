@@ -31,14 +31,10 @@ def shorten(names: Iterable[str], length: int) -> dict[str, str]:
     whole = list(dict.fromkeys(names))
     texts = whole
     for strip in (_last_parts, _without_common_ends, _without_long_digests, _without_common_beginnings):
-        if _fit(texts, length):
+        if all(len(text) <= length for text in texts):
             break
         texts = strip(texts)
     return dict(zip(whole, _told_apart(texts, length), strict=True))
-
-
-def _fit(texts: Sequence[str], length: int) -> bool:
-    return all(len(text) <= length for text in texts)
 
 
 def _last_parts(texts: Sequence[str]) -> list[str]:

@@ -76,9 +76,14 @@ def read_course(store: Store, span: Span) -> Course:
         "slow": sorted(slow[:MOST_SLOW]),
         "count": spans.count,
         "cold_count": cold.total(),
-        "p95_us": p95_us if p95_us < 10 * US else round(p95_us / US) * US,
+        "p95_us": as_shown(p95_us),
         "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
     }
+
+
+def as_shown(p95_us: float) -> int:
+    """From ten seconds on, whole ones are enough."""
+    return round(p95_us) if p95_us < 10 * US else round(p95_us / US) * US
 
 
 def _starts(span: Span) -> sa.Executable:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from roost_lab.pages.dates import MAX_US
+from roost_lab.recorder.importing.clocks import Clocks, pod_corrected
 from roost_lab.recorder.importing.objects import KEY_SOURCES, Unusable, class_of, class_of_name, records_of
 from roost_lab.recorder.recording.pod_records import end_reason, phase_record, pod_record, steps_of
 from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step, micros, read_pod
@@ -32,7 +33,7 @@ _LEVELS: Final = ("None", "Metadata", "Request", "RequestResponse")
 SOURCE: Final = "audit"
 
 
-def audit_records(entry: JSONObject) -> tuple[int, list[Record]]:
+def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     """When it was done (µs), and the records, of an entry. Raises Unusable."""
     about = _object(entry.get("objectRef"))
     verb, subresource = str(entry.get("verb") or ""), str(about.get("subresource") or "")
@@ -48,7 +49,7 @@ def audit_records(entry: JSONObject) -> tuple[int, list[Record]]:
     if at_us is None or not 0 < at_us <= MAX_US:
         raise Unusable("an audit log entry without a time")
     request, response = _object(entry.get("requestObject")), _object(entry.get("responseObject"))
-    pod = _read(response) if response.get("kind") == "Pod" else None
+    pod = _read(response, clocks) if response.get("kind") == "Pod" else None
     uid = _uid_of(about, request, pod)
     if subresource == "binding" and verb == "create":
         return at_us, _binding(request, pod, uid, at_us)
@@ -61,7 +62,7 @@ def audit_records(entry: JSONObject) -> tuple[int, list[Record]]:
     if pod is not None:
         return at_us, records_of(pod)
     if subresource == "status":
-        return at_us, _status(request, about, _known(uid))
+        return at_us, _status(entry, _known(uid), at_us, clocks)
     level = entry.get("level") if entry.get("level") in _LEVELS else "unknown"
     raise Unusable(f"an audit log entry without its pod's object (level {level})")
 
@@ -70,9 +71,9 @@ def _object(value: object) -> JSONObject:
     return value if isinstance(value, dict) else {}
 
 
-def _read(item: JSONObject) -> PodReading | None:
+def _read(item: JSONObject, clocks: Clocks) -> PodReading | None:
     pod = read_pod(item, KEY_SOURCES, {})
-    return pod if pod is not None and pod.state.uid and 0 < pod.created_us <= MAX_US else None
+    return pod_corrected(pod, clocks) if pod and pod.state.uid and 0 < pod.created_us <= MAX_US else None
 
 
 def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> str:
@@ -135,16 +136,18 @@ def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, ui
     return [end, gone]
 
 
-def _status(patch: JSONObject, about: JSONObject, uid: str) -> list[Record]:
+def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Record]:
     """Phases in a kubelet's or scheduler's change of a status, without the pod's object."""
+    about, by = _object(entry["objectRef"]), str(_object(entry.get("user")).get("username") or "")
     name, namespace = str(about.get("name") or ""), str(about.get("namespace") or "")
     item: JSONObject = {
         "metadata": {"uid": uid, "name": name, "namespace": namespace},
-        "spec": {"containers": []},
-        "status": patch.get("status"),
+        "spec": {"containers": [], "nodeName": by.removeprefix("system:node:")},
+        "status": _object(entry.get("requestObject")).get("status"),
     }
     pod = read_pod(item, (), {})
     if pod is None:
         raise Unusable("malformed audit log entries")
-    steps = ((phase, detail, step) for (phase, detail), step in steps_of(pod).items() if phase is not Phase.CREATED)
-    return [phase_record(uid, phase, step, SOURCE, detail) for phase, detail, step in steps]
+    steps = steps_of(pod_corrected(replace(pod, created_us=at_us), clocks))
+    del steps[Phase.CREATED, ""]
+    return [phase_record(uid, phase, step, SOURCE, detail) for (phase, detail), step in steps.items()]

@@ -1,4 +1,4 @@
-"""Find nodes whose clocks are wrong, by their kubelets' Events, and give these Events the API server's time. Pure.
+"""Find nodes whose clocks are wrong, by their kubelets' Events, and give what they date the API server's time. Pure.
 
 A kubelet dates its Event by the node's clock, and the API server the object (metadata.creationTimestamp) by its own,
 when the Event comes, never before it happened. So the least difference in an hour is the clock's, to a second or two.
@@ -12,45 +12,55 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from roost_lab.pages.dates import MAX_US
-from roost_lab.recorder.recording.clocks import HOUR_US, behind_us
-from roost_lab.recorder.recording.reading import micros
+from roost_lab.recorder.recording.clocks import HOUR_US, behind_us, pod_in_server_time
+from roost_lab.recorder.recording.reading import PodReading, micros
 
 JSONObject = dict[str, Any]
 _FIRST: Final = ("firstTimestamp", "deprecatedFirstTimestamp")
 _TIMES: Final = (*_FIRST, "lastTimestamp", "deprecatedLastTimestamp")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
+# Where no Event tells of the clock in a pod's hour, the nearest hour does.
+_HOURS_AWAY: Final = sorted(range(-24, 25), key=abs)
+
 # A node, and the hour.
 _Clock = tuple[str, int]
+# How far clocks are behind the API server's, in µs; negative: ahead.
+Clocks = dict[_Clock, int]
 
 
-def clocks_behind(events: Iterable[JSONObject]) -> dict[_Clock, int]:
-    """How far clocks are behind the API server's, by node and hour, in µs; negative: ahead. Right ones are left out."""
+def clocks_behind(events: Iterable[JSONObject]) -> Clocks:
+    """The clocks that these Events tell of, right ones too."""
     seen: dict[_Clock, list[int]] = defaultdict(list)
     for event in events:
-        clock, own_us = _clock_of(event), _first_us(event)
+        clock = _clock_of(event)
+        own_us = next((at for key in _FIRST if (at := micros(event.get(key))) is not None), None)
         if clock is not None and own_us is not None:
             created_us = micros(event["metadata"]["creationTimestamp"]) or 0
             seen[clock].append(created_us - own_us)
-    return {clock: behind for clock, found in seen.items() if (behind := behind_us(found))}
+    return {clock: behind_us(found) for clock, found in seen.items()}
 
 
-def corrected(event: JSONObject, behind: dict[_Clock, int]) -> tuple[JSONObject, str]:
-    """The Event in the API server's time, and the node whose clock was wrong; as it is, and "", where none was."""
+def corrected(event: JSONObject, clocks: Clocks) -> JSONObject:
+    """The Event in the API server's time."""
     clock = _clock_of(event)
-    if clock is None or clock not in behind:
-        return event, ""
-    shift = timedelta(microseconds=behind[clock])
+    behind = clocks.get(clock, 0) if clock is not None else 0
+    if not behind:
+        return event
+    shift = timedelta(microseconds=behind)
     moved = {
         key: (_EPOCH + timedelta(microseconds=at) + shift).isoformat().replace("+00:00", "Z")
         for key in _TIMES
-        if (at := micros(event.get(key))) is not None and 0 < at + behind[clock] <= MAX_US
+        if (at := micros(event.get(key))) is not None and 0 < at + behind <= MAX_US
     }
-    return {**event, **moved}, clock[0]
+    return {**event, **moved}
 
 
-def _first_us(event: JSONObject) -> int | None:
-    return next((at for key in _FIRST if (at := micros(event.get(key))) is not None), None)
+def pod_corrected(pod: PodReading, clocks: Clocks) -> PodReading:
+    """The pod with what its kubelet dates in the API server's time."""
+    node, hour = pod.state.node_name, pod.created_us // HOUR_US
+    known = (clocks[node, hour + away] for away in _HOURS_AWAY if (node, hour + away) in clocks)
+    return pod_in_server_time(pod, next(known, 0))
 
 
 def _clock_of(event: JSONObject) -> _Clock | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roost_lab.recorder.importing.audit import audit_records
-from roost_lab.recorder.importing.clocks import clocks_behind, corrected
+from roost_lab.recorder.importing.clocks import Clocks, clocks_behind
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.hub_log import news_records
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
@@ -24,7 +24,7 @@ HUB_NEWS: Final = "starts in hubs' logs"
 BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
-_READERS: Final = {EVENTS: event_records, PODS: pod_records, AUDIT: audit_records}
+_READ: Final = {EVENTS: event_records, PODS: pod_records, AUDIT: audit_records}
 _INTEGER: Final = 2**31 - 1
 _BIG_INTEGER: Final = 2**63 - 1
 
@@ -39,8 +39,9 @@ class ImportedHistory:
     pods: dict[str, str] = field(default_factory=dict)
     # (time in µs, record, where it stands): not stored yet.
     _waiting: list[tuple[int, Record, str]] = field(default_factory=list)
-    # Events and where they stand, until the clocks of their nodes are known.
-    _events: list[tuple[JSONObject, str]] = field(default_factory=list)
+    # What nodes' clocks date, and where it stands, until these are known: pods before Events, as they know more.
+    _dated: list[tuple[str, JSONObject, str]] = field(default_factory=list)
+    _clocks: Clocks = field(default_factory=dict)
     # Hubs' news and where they stand, until all pods are known.
     _news: list[tuple[HubNews, str]] = field(default_factory=list)
 
@@ -55,31 +56,31 @@ class ImportedHistory:
                     for kind, item in find_objects(value):
                         if kind == NOTHING:
                             self.counts.skip(item, place)
-                        elif kind == EVENTS:
-                            self._events.append((item, place))
                         else:
-                            self._take(kind, item, place)
-                    if len(self._events) >= BATCH:
-                        self._take_events()
+                            self._dated.append((kind, item, place))
+                    if len(self._dated) >= BATCH:
+                        self._take_dated()
         finally:
-            self._take_events()
+            self._take_dated()
             self._store()
             for news, place in self._news:
                 self._take(HUB_NEWS, news, place)
             self._store()
 
-    def _take_events(self) -> None:
-        behind = clocks_behind(item for item, _ in self._events)
-        for event, place in self._events:
-            item, node = corrected(event, behind)
-            if node:
-                self.counts.clocks[node] = max(behind[of] for of in behind if of[0] == node)
-            self._take(EVENTS, item, place)
-        self._events.clear()
+    def _take_dated(self) -> None:
+        self._clocks |= clocks_behind(item for kind, item, _ in self._dated if kind == EVENTS)
+        for (node, _), behind in self._clocks.items():
+            if behind:
+                self.counts.clocks[node] = max(behind, self.counts.clocks.get(node, behind))
+        for kind, item, place in sorted(self._dated, key=lambda one: one[0] == EVENTS):
+            self._take(kind, item, place)
+        self._dated.clear()
 
     def _take(self, kind: str, item: Any, place: str) -> None:  # noqa: ANN401 - JSON, or HubNews
         try:
-            at_us, records = _READERS[kind](item) if kind != HUB_NEWS else (0, news_records(self.store, item))
+            at_us, records = (
+                _READ[kind](item, self._clocks) if kind != HUB_NEWS else (0, news_records(self.store, item))
+            )
         except Unusable as error:
             self.counts.skip(str(error), place)
             return

@@ -17,6 +17,7 @@ from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS, hub_of
 from roost_core.release.classes import SYSTEM_NAMESPACE
 from roost_core.release.pod_classes import KeySource
 from roost_lab.pages.dates import MAX_US
+from roost_lab.recorder.importing.clocks import Clocks, corrected, pod_corrected
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import phase_record
 from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, read_event, read_pod
@@ -69,8 +70,9 @@ def class_of_name(name: str, namespace: str) -> str:
     return next((pod_class for pattern, pod_class in _CLASS_OF_NAME if pattern.match(name)), "")
 
 
-def event_records(item: JSONObject) -> tuple[int, list[Record]]:
+def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     """When it happened (µs), and the records, of an Event of core/v1 or events.k8s.io/v1. Raises Unusable."""
+    item = corrected(item, clocks)
     about = item.get("regarding") or item.get("involvedObject") or {}
     event = read_event(item if "regarding" in item else _as_new_event(item))
     when = event.when
@@ -141,14 +143,14 @@ def _end_reason(event: EventReading) -> str:
     return "evicted" if event.reason in _EVICTED and event.note.startswith(_EVICTED[event.reason]) else ""
 
 
-def pod_records(item: JSONObject) -> tuple[int, list[Record]]:
+def pod_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
     """When it was created (µs), and the records, of a pod as `kubectl get pods` lists it. Raises Unusable."""
     pod = read_pod(item, KEY_SOURCES, {})
     if pod is None:
         raise Unusable("a malformed pod")
     if not pod.state.uid or not 0 < pod.created_us <= MAX_US:
         raise Unusable("a pod without a uid or a time of creation")
-    return pod.created_us, records_of(pod)
+    return pod.created_us, records_of(pod_corrected(pod, clocks))
 
 
 def records_of(pod: PodReading) -> list[Record]:

@@ -134,12 +134,10 @@ def _as_it_is(held: Any) -> Any:  # noqa: ANN401 - JSON
 # The key and type that tell a wrapper, the first that fits, and what is within.
 _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] = (
     # A watch event of the API, or of `kubectl get --output-watch-events`.
-    ("object", (dict,), _as_it_is),
-    ("event", (dict,), _as_it_is),
+    *((key, (dict,), _as_it_is) for key in ("object", "event")),
     ("data", (dict,), _loki_data),
     ("streams", (list,), _loki_lines),
-    ("events", (list,), _as_it_is),
-    ("logEvents", (list,), _as_it_is),
+    *((key, (list,), _as_it_is) for key in ("events", "logEvents")),
     ("results", (list,), _insights_messages),
     ("jsonPayload", (dict,), _as_it_is),
     # Elasticsearch and OpenSearch: an answer of the search API, and a line of elasticdump.
@@ -149,9 +147,7 @@ _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] =
     ("result", (dict,), _as_it_is),
     ("_raw", (str,), _as_it_is),
     # OpenTelemetry's k8sobjects, as its file exporter writes it; `Body` in stores of others.
-    ("resourceLogs", (list,), _as_it_is),
-    ("scopeLogs", (list,), _as_it_is),
-    ("logRecords", (list,), _as_it_is),
+    *((key, (list,), _as_it_is) for key in ("resourceLogs", "scopeLogs", "logRecords")),
     *((key, (dict, str), _otlp_value) for key in ("body", "Body")),
     ("structured", (dict,), _as_it_is),
     *((key, (str, dict), _as_it_is) for key in ("log", "message", "line", "msg", "textPayload", "@message")),

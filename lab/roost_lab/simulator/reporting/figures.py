@@ -131,7 +131,8 @@ def over_time(summary: Summary) -> Figure | None:
             for policy in policies
             if rows[policy]
         ]
-    return Figure("over_time", "By the hour, medians over seeds.", _marks(summary, policies), data, layout)
+    marks = tuple(Mark(_colour(summary, policy), policy, "point") for policy in policies)
+    return Figure("over_time", "By the hour, medians over seeds.", marks, data, layout)
 
 
 # Parts
@@ -157,19 +158,15 @@ def _value_axis(measure: Measure, highest: float) -> JSONObject:
     return axis
 
 
-def _hover(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
-    return f"{policy}\n{_amount_line(summary, policy, measure, value, world)}"
-
-
-def _amount_line(summary: Summary, policy: str, measure: Measure, value: Value, world: int = 0) -> str:
+def _hover(summary: Summary, policy: str, measure: Measure, value: Value) -> str:
     bound = "" if value.bound is None else f"\nbound {show_amount(value.bound, measure.unit)}"
-    amount = _with_change(show_value(value, measure.unit), _change(summary, measure, policy, world))
-    return f"{measure.title}: {amount}{bound}"
+    amount = _with_change(show_value(value, measure.unit), _change(summary, measure, policy))
+    return f"{policy}\n{measure.title}: {amount}{bound}"
 
 
-def _change(summary: Summary, measure: Measure, policy: str, world: int = 0) -> FigureChange | None:
+def _change(summary: Summary, measure: Measure, policy: str) -> FigureChange | None:
     """Against the first policy; None for itself."""
-    return summary.change(measure.key, policy, world) if policy != summary.policies[0] else None
+    return summary.change(measure.key, policy) if policy != summary.policies[0] else None
 
 
 def _with_change(amount: str, change: FigureChange | None) -> str:
@@ -186,7 +183,3 @@ def _colour(summary: Summary, policy: str) -> str:
 
 def _dash(summary: Summary, policy: str) -> str:
     return _DASHES[_place(summary, policy) // (MOST_LINES // 2) % len(_DASHES)]
-
-
-def _marks(summary: Summary, policies: Sequence[str]) -> tuple[Mark, ...]:
-    return tuple(Mark(_colour(summary, policy), policy, "point") for policy in policies)

@@ -1,16 +1,18 @@
-"""Make a sweep's page: its head with a few numbers, and its sections of plots and tables."""
+"""Make a sweep's page: its head with a sentence, and its sections of plots and tables."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from roost_lab.pages.html_page import Part, Tile, render
+from roost_lab.pages.dates import US
+from roost_lab.pages.html_page import Part, render
 from roost_lab.simulator.reporting import figures as draw
 from roost_lab.simulator.reporting import tables as lay_out
-from roost_lab.simulator.reporting.amounts import show_amount, show_cell, show_change
+from roost_lab.simulator.reporting.amounts import show_cell
 from roost_lab.simulator.reporting.context import ReportContext, notices
-from roost_lab.simulator.sweep.measures import MEASURES, Measure
+from roost_lab.simulator.sweep.measures import MEASURES
 from roost_lab.simulator.sweep.summary import Summary
+from roost_lab.view.course import Course, as_shown, tell_course, tell_difference
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."
@@ -58,38 +60,48 @@ def make_page(summary: Summary, context: ReportContext) -> str:
     """The whole page."""
     return render(
         title=TITLE,
+        sentence=_tell(summary),
         about=_about(summary, context),
         footer=f"Replayed by Roost {context.version}. A replay is not a promise; its assumptions are listed above.",
         notices=_notices(summary, context),
-        tiles=_tiles(summary),
+        tiles=[],
         parts=parts(summary, context),
         show=show_cell,
         more_css=draw.CSS,
     )
 
 
+def _tell(summary: Summary) -> str:
+    """The first policy and Roost's, or the next, in a sentence."""
+    first, *others = summary.policies
+    if not others:
+        return tell_course(_course(summary, first))
+    other = "roost" if "roost" in others else others[0]
+    told = tell_difference([first, other], [_course(summary, first), _course(summary, other)])
+    return told if len(others) == 1 else f"{first} and {other}: {told}"
+
+
+def _course(summary: Summary, policy: str) -> Course:
+    keys = {"count": "started", "cold_count": "cold", "p95_us": "wait_p95", "node_hours": "node_hours"}
+    amounts = {name: value.median if (value := summary.value(key, policy)) else 0 for name, key in keys.items()}
+    rounded = {name: round(amounts[name]) for name in ("count", "cold_count")}
+    return {**amounts, **rounded, "p95_us": as_shown(amounts["p95_us"] * US)}
+
+
 def _about(summary: Summary, context: ReportContext) -> str:
     seeds = ", ".join(map(str, summary.seeds))
     world = summary.worlds[0]
-    run = summary.runs[0, summary.policies[0]][0]
+    first = summary.policies[0]
+    run = summary.runs[0, first][0]
+    compared = (
+        f" Changes are against {first}, seed by seed; their median is shown." if len(summary.policies) > 1 else ""
+    )
     return (
         f"{context.trace}: {run.attempts:,} attempts to launch, replayed under "
         f"{_number(len(summary.policies), 'policy')} with seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; "
         f"assumptions: {world.name}. All policies meet the same launches, session lengths, image sizes and "
-        f"boot times in each seed. Every figure is the median over seeds; whiskers are their range.{_compared(summary)}"
+        f"boot times in each seed. Every figure is the median over seeds; whiskers are their range.{compared}"
     )
-
-
-def _compared(summary: Summary) -> str:
-    if len(summary.policies) == 1:
-        return ""
-    return f" Changes are against {summary.policies[0]}, seed by seed; their median is shown."
-
-
-def _least_of(summary: Summary, measure: Measure, policy: str) -> str:
-    first = summary.policies[0]
-    change = show_change(summary.change(measure.key, policy)) if policy != first else ""
-    return f"{policy}, {change} against {first}" if change else policy
 
 
 def _number(number: int, what: str) -> str:
@@ -101,18 +113,3 @@ def _notices(summary: Summary, context: ReportContext) -> list[str]:
     if len(summary.policies) > draw.MOST_LINES:
         texts.append(f"Plots with lines show the first {draw.MOST_LINES} policies; bars and tables have all.")
     return texts
-
-
-def _tiles(summary: Summary) -> list[Tile]:
-    tiles = []
-    for measure in MEASURES:
-        if not measure.is_headline:
-            continue
-        values = [(summary.value(measure.key, policy), policy) for policy in summary.policies]
-        known = [(value.median, policy) for value, policy in values if value is not None]
-        if known and any(amount for amount, _ in known):
-            amount, policy = min(known)
-            tiles.append(
-                Tile(f"Least: {measure.title}", show_amount(amount, measure.unit), _least_of(summary, measure, policy))
-            )
-    return tiles

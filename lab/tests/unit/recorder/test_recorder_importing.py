@@ -340,19 +340,34 @@ def test_every_form_gives_the_same_three_starts(tmp_path: Path, form: str) -> No
     assert took == [SECOND, 136 * SECOND, 13 * SECOND]
 
 
+def by_a_wrong_clock(item: Any, seconds: int) -> Any:
+    """What kubelets date is so many seconds later: their Events, and pods' status but for the scheduler's condition."""
+    if isinstance(item, list):
+        return [by_a_wrong_clock(one, seconds) for one in item]
+    if not isinstance(item, dict) or item.get("type") == "PodScheduled" or item.get("source") == {}:
+        return item
+    dated = {"firstTimestamp", "lastTimestamp", "startTime", "lastTransitionTime", "startedAt"} & item.keys()
+    later = {key: datetime.fromisoformat(item[key]) + timedelta(seconds=seconds) for key in dated if item[key]}
+    return {key: seconds_text(later[key]) if key in later else by_a_wrong_clock(item[key], seconds) for key in item}
+
+
 @pytest.mark.parametrize(("seconds", "told"), [(-30, {"node-1": 30_000_000}), (45, {"node-1": -45_000_000}), (1, {})])
-def test_a_node_with_a_wrong_clock_costs_no_figure(tmp_path: Path, seconds: int, told: dict[str, int]) -> None:
-    """Kubelets date their Events by the node's clock, the API server the objects by its own."""
-    events = morning(2).items
-    moved = json.loads(json.dumps(events))
-    for event in (event for event in moved if event["source"]):
-        for key in ("firstTimestamp", "lastTimestamp"):
-            event[key] = seconds_text(datetime.fromisoformat(event[key]) + timedelta(seconds=seconds))
+@pytest.mark.parametrize("from_audit", [False, True])
+def test_a_node_with_a_wrong_clock_costs_no_figure(
+    tmp_path: Path, seconds: int, told: dict[str, int], from_audit: bool
+) -> None:
+    """Kubelets date their Events and pods' status by the node's clock, the API server the objects by its own."""
+    # The second pod is older than any Event that tells of the clock.
+    items = [user_pod(f"jupyter-user-{hours}", BEGIN - timedelta(hours=hours)) for hours in (0, 3)]
+    if from_audit:
+        items = [json.loads(line) for line in (SAMPLES / AUDIT).read_text().splitlines()]
+        items = [one | {"user": {"username": "system:node:node-1"}} for one in items]
+    items += json.loads((SAMPLES / "kubectl-list.json").read_text())["items"]
     found = []
-    for name, items in (("right", events), ("wrong", moved)):
+    for name, some in (("right", items), ("wrong", by_a_wrong_clock(items, seconds))):
         (tmp_path / name).mkdir()
         store = empty_store(tmp_path / name)
-        found.append((import_texts(store, tmp_path, listed(items)).counts.clocks, contents(store)))
+        found.append((import_texts(store, tmp_path, as_lines(some)).counts.clocks, contents(store)))
     assert found[0][0] == {}
     assert (found[1][0], found[0][1] == found[1][1]) == (told, bool(told))
 
