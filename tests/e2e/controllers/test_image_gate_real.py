@@ -255,7 +255,7 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
     registry.push_program(_path(image), size_bytes=PULL_BYTES)
     placeholders = {
         "name": "default",
-        "replicas": 18,
+        "replicas": 20,
         "resources": {"requests": REQUESTS},
         "nodeSelector": {"pool": "user"},
     }
@@ -269,7 +269,7 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
             found = cluster.api.list(f"/api/v1/namespaces/{hub}/pods", labelSelector="component=user-placeholder")
             return sum(pod["spec"].get("nodeName") == node for pod in found)
 
-        wait_until(lambda: placeholders_on("node-1") == 9, 60, "nine placeholders on the old node")
+        wait_until(lambda: placeholders_on("node-1") == 10, 60, "ten placeholders on the old node")
         # It stands still until the users are there, however long a busy machine takes for that.
         registry.bytes_per_second = 0
         with (
@@ -277,7 +277,7 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
             Observer(cluster, hub, "node-2", image) as seen,
         ):
             wait_until(
-                lambda: placeholders_on("node-2") == 9, 60, "nine placeholders on the new node, so that all is full"
+                lambda: placeholders_on("node-2") == 10, 60, "ten placeholders on the new node, so that all is full"
             )
             priority = next(
                 one["metadata"]["name"]
