@@ -16,6 +16,7 @@ from generator.importing.source import Charts, HubSection, Kind, Path, child
 from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 _EXECUTOR: Final = ("config", "KubernetesBuildExecutor")
+_NO_LABELS: Final = {"component": None, "app": None}
 # Traits that moved: name today, name under BinderHub before.
 _OLD_NAMES: Final[Mapping[str, str]] = {
     "sticky_builds": "sticky_builds",
@@ -49,17 +50,9 @@ def map_builds(draft: Draft, charts: Charts) -> None:
 
 def _map_service(draft: Draft, service: HubSection) -> None:
     """binderhub-service labels its builders otherwise than BinderHub's chart, so both default labels must go."""
-    draft.put(
-        "podClasses.build.home.builders.labels",
-        {
-            "component": None,
-            "app": None,
-            "app.kubernetes.io/name": "binderhub-service",
-            "app.kubernetes.io/component": "docker-api",
-        },
-        service.path,
-        "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart.",
-    )
+    labels = {"app.kubernetes.io/name": "binderhub-service", "app.kubernetes.io/component": "docker-api"}
+    why = "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart."
+    draft.put("podClasses.build.home.builders.labels", {**_NO_LABELS, **labels}, service.path, why)
     for key in ("nodeSelector", "tolerations", "affinity"):
         if child(service.data, "dockerApi", key):
             draft.reject(service, ("dockerApi", key), _BUILDERS)
@@ -70,26 +63,17 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         if binder.mapping(f"{kind}.resources"):
             draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
     builder = binder.text("imageBuilderType")
-    if builder is None and (
-        binder.switch("dind.enabled", default=False) or binder.switch("pink.enabled", default=False)
-    ):
+    if builder is None and any(binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink")):
         builder = "dind"
     if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
         # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
         return
     if builder in (None, "host", "local"):
-        draft.put(
-            "podClasses.build.home.builders.labels",
-            {"component": None, "app": None},
-            (*binder.path, "imageBuilderType"),
-            "imageBuilderType host (the default): builds use the Docker of their node, so any node can be a home.",
-        )
+        why = "imageBuilderType host (the default): builds use the Docker of their node, so any node can be a home."
+        draft.put("podClasses.build.home.builders.labels", _NO_LABELS, (*binder.path, "imageBuilderType"), why)
     elif builder not in ("dind", "pink"):
-        draft.reject(
-            binder,
-            ("imageBuilderType",),
-            "expected host, dind or pink; podClasses.build.home.builders must find its pods",
-        )
+        reason = "expected host, dind or pink; podClasses.build.home.builders must find its pods"
+        draft.reject(binder, ("imageBuilderType",), reason)
 
 
 def _map_executor(draft: Draft, section: HubSection) -> None:
@@ -107,12 +91,8 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
         )
     namespace, key = _trait(section, "namespace", "string")
     if namespace:
-        draft.put(
-            "podClasses.build.match.namespaceSelector",
-            {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}},
-            (*section.path, *key),
-            "Where build pods are made.",
-        )
+        selector, at = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}, (*section.path, *key)
+        draft.put("podClasses.build.match.namespaceSelector", selector, at, "Where build pods are made.")
     resources = section.mapping(".".join((*_EXECUTOR, "resources")))
     at = (*_EXECUTOR, "resources")
     requests = kubernetes_resources(draft, section, at, resources).get("requests", {})

@@ -72,12 +72,10 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         hub.read.add(at)
         return
     name = object_name(hub, draft.release, "user-scheduler", in_namespace=False)
-    draft.put(
-        "replaceSchedulers",
-        [name],
-        source,
-        f"The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to be {draft.release}.",
+    why = (
+        f"The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to be {draft.release}."
     )
+    draft.put("replaceSchedulers", [name], source, why)
     draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
     draft.replaced["scheduler"] = draft.switch_off[-1]
     for key, target in (("replicas", "replicas"), ("logLevel", "logLevel")):
@@ -122,11 +120,8 @@ def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     if policy:
         draft.reject(hub, (*at, "pullPolicy"), "image.pullPolicy holds for every image that Roost runs")
     if tag:
-        draft.reject(
-            hub,
-            (*at, "tag"),
-            "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would pin one",
-        )
+        reason = "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would pin one"
+        draft.reject(hub, (*at, "tag"), reason)
     map_pull_secrets(draft, hub, "scheduling.userScheduler.image.pullSecrets")
 
 
@@ -140,15 +135,10 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     if merged == _CHART_PLUGINS and settings == _CHART_PLUGIN_CONFIG:
         return
     is_silent = settings and all(child(one, "name") != "PodTopologySpread" for one in settings)
-    draft.put(
-        "scheduler.profiles.user",
-        {"plugins": merged, "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])]},
-        (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
-        "The hub's own plugins, unchanged; default spreading, which works against packing, is off."
-        if is_silent
-        else "The hub's own plugins, unchanged.",
-        "Without this, users get the strategy `pack`.",
-    )
+    said = "; default spreading, which works against packing, is off" if is_silent else ""
+    why = f"The hub's own plugins, unchanged{said}.", "Without this, users get the strategy `pack`."
+    profile = {"plugins": merged, "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])]}
+    draft.put("scheduler.profiles.user", profile, (*hub.path, *at, "plugins" if plugins else "pluginConfig"), *why)
 
 
 def _map_core_pods(draft: Draft, hub: HubSection) -> None:

@@ -28,7 +28,12 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
             # The spawner's own setting takes the place of the chart's.
             image, source, misread = {"name": reference, "tag": None}, keys, False
-    if image["name"] and not misread:
+    if image["name"] and source == ("singleuser", "image") and "tag" not in mapping(child(hub.data, *source)):
+        draft.notes.append(
+            f"{hub.show((*source, 'tag'))} is not in this file, and pods run the chart's own tag: no image is brought "
+            "for it. Name the tag, or import what Helm made of all: helm get values RELEASE --all."
+        )
+    elif image["name"] and not misread:
         # In one piece: half a reference would name another image.
         named = {key: value for key, value in image.items() if value}
         draft.put("singleuser.image", named, (*hub.path, *source))
@@ -48,13 +53,8 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
     if isinstance(profiles, list):
         usual = next((one for one in profiles if child(one, "default") is True), profiles[0] if profiles else None)
         kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
-        draft.put(
-            "singleuser.profileList",
-            list(kept.values()),
-            (*hub.path, "singleuser", "profileList"),
-            "Of the profiles, what says which images go to which nodes.",
-            positions=tuple(kept),
-        )
+        at, why = (*hub.path, "singleuser", "profileList"), "Of the profiles, what says which images go to which nodes."
+        draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, hub, profiles)
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")

@@ -12,7 +12,7 @@ from generator.checks.contract import mapping
 from generator.faults import Fault
 from generator.faults import Path as SourcePath
 from generator.importing.printing import print_yaml, printable
-from generator.importing.source import HubSection, Path, child, kind_of, show_key
+from generator.importing.source import UNKNOWN, HubSection, Path, child, kind_of, show_key
 from generator.importing.summary import HubSummary, Seen, summary_of
 from generator.values.sources import Places
 
@@ -66,6 +66,9 @@ class ImportResult:
 
     def tell(self, values: Mapping[str, object], seen: Seen | None = None) -> None:
         """Say what whole values do for the hub, once more if made pods were tried with them."""
+        if seen is not None and any(UNKNOWN in reason for reason in seen.unplaced):
+            # What was read says where it is set.
+            seen = seen._replace(unplaced=self.places_users_once)
         self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
         self.tried = seen.lines if seen is not None else []
         if unplaced := self.places_users_once if seen is None else seen.unplaced:

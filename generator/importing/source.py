@@ -13,6 +13,8 @@ from typing import Final, Literal
 from generator.checks.contract import at, mapping
 
 child = at
+# What only the hub's Python knows.
+UNKNOWN: Final = "set-in-python"
 Path = tuple[str, ...]
 Kind = Literal["boolean", "integer", "number", "string", "mapping", "list", "any"]
 

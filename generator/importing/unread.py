@@ -29,10 +29,9 @@ _PLACES: Final = re.compile(
 )
 
 # In Python code, `image` and `namespace` alone mean too many things.
-_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*Spawner\.image)\b")
-
+_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b")
+_CLASS: Final = "spawner_class"
 _AT_RUN_TIME: Final = "set in the hub at run time, where Roost can't read it"
-
 _ROOST_KEYS_OF_TRAITS: Final = {
     "component_label": "podClasses.user.match.labels.component",
     "enable_user_namespaces": "podClasses.user.match.namespaceSelector: {}",
@@ -48,26 +47,18 @@ _ROOST_KEYS_OF_TRAITS: Final = {
 }
 
 _NO_COUNTERPART: Final = "Roost has no such setting"
-
 POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
-
 _OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
-
 _HOOK: Final = "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
-
-_PULLER: Final = "Roost's puller is hardened already, and its pause is placeholder.image"
 
 # What has no place in Roost's values, and why. A longer path wins; the first also names any key unknown to us below it.
 _UNMAPPED: Final[Mapping[Path, str]] = {
     ("scheduling",): _NO_COUNTERPART,
-    ("scheduling", "userScheduler", "containerSecurityContext"): _OWN_DEPLOYMENT,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
     ("scheduling", "userScheduler", "revisionHistoryLimit"): _OWN_DEPLOYMENT,
     ("scheduling", "userScheduler", "serviceAccount"): _OWN_DEPLOYMENT,
-    ("scheduling", "userPlaceholder", "containerSecurityContext"): "Roost's placeholders are hardened already",
     ("scheduling", "userPlaceholder", "extraPodSpec"): _NO_COUNTERPART,
-    ("prePuller", "containerSecurityContext"): _PULLER,
-    ("prePuller", "pause"): _PULLER,
+    ("prePuller", "pause"): "Roost's is placeholder.image",
     ("prePuller", "hook", "nodeSelector"): _HOOK,
     ("prePuller", "hook", "tolerations"): _HOOK,
     ("prePuller", "hook", "resources"): _HOOK,
@@ -77,24 +68,10 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
     ("singleuser", "schedulerStrategy"): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
 }
 
-_HARDENED: Final[Mapping[Path, object]] = {
-    ("runAsNonRoot",): True,
-    ("runAsUser",): 65534,
-    ("runAsGroup",): 65534,
-    ("allowPrivilegeEscalation",): False,
-    ("capabilities", "drop"): ["ALL"],
-    ("seccompProfile", "type"): "RuntimeDefault",
-}
-
 # The chart's own values of keys above: `helm get values --all` prints them, and they ask for nothing.
 CHART_DEFAULTS: Final[Mapping[Path, object]] = {
     ("scheduling", "userScheduler", "serviceAccount", "create"): True,
     ("scheduling", "userScheduler", "logLevel"): 4,
-    **{
-        ("scheduling", component, "containerSecurityContext", *key): value
-        for component in ("userScheduler", "userPlaceholder")
-        for key, value in _HARDENED.items()
-    },
 }
 
 
@@ -116,33 +93,33 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
                 reason = f"{_AT_RUN_TIME}; set {key} too if it is the same for all users" if key else _AT_RUN_TIME
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)
-    _note_spawner_class(draft, hub)
+    _note_spawner_class(draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS)
     extra = hub.get("hub.extraConfig", "any")
     entries = dict(extra) if isinstance(extra, Mapping) else {"": extra} if isinstance(extra, str) and extra else {}
     for name, code in entries.items():
+        at = ("hub", "extraConfig", name) if name else ("hub", "extraConfig")
+        for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code) if isinstance(code, str) else ():
+            _note_spawner_class(draft, hub, spawner, *at[1:])
         found = set(_SPAWNER_WORDS.findall(code)) if isinstance(code, str) else set()
         words = sorted(word for word in found if word.rpartition(".")[2] not in followed)
         if words:
-            at = ("hub", "extraConfig", name) if name else ("hub", "extraConfig")
-            draft.reject(
-                hub,
-                at,
-                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess what it does",
+            reason = (
+                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess what it does"
             )
+            draft.reject(hub, at, reason)
     if entries:
         draft.notes.append(
             f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; only plain assignments of "
-            "a namespace, labels or a scheduler were read of it."
+            "an image, a namespace, labels or a scheduler were read of it."
         )
 
 
-def _note_spawner_class(draft: Draft, hub: HubSection) -> None:
-    name = hub.text("hub.config.JupyterHub.spawner_class")
+def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:
     if name and not name.lower().startswith("kubespawner"):
         reason = (
-            "a spawner class of the hub's own: its pods are placed if they have the labels of podClasses.user.match"
+            f"a spawner class of the hub's own, {name}: its pods are placed if podClasses.user.match has their labels"
         )
-        draft.reject(hub, ("hub", "config", "JupyterHub", "spawner_class"), reason)
+        draft.reject(hub, ("hub", *below), reason)
 
 
 def note_unread(draft: Draft, hub: HubSection) -> None:
@@ -150,7 +127,8 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
     groups: dict[Path, str] = {}
     for top in dict.fromkeys(path[:1] if path[0] == "scheduling" else path for path in _UNMAPPED):
         for leaf, value in hub.unread(top):
-            if CHART_DEFAULTS.get(leaf) == value:
+            # Roost's containers are hardened by themselves.
+            if CHART_DEFAULTS.get(leaf) == value or "containerSecurityContext" in leaf:
                 continue
             known = max((path for path in _UNMAPPED if leaf[: len(path)] == path), key=len)
             groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED[known])

@@ -83,7 +83,7 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
     is_guarded = guard["image"] and at(single, "cloudMetadata", "blockWithIptables") is not False
     preferred = [{"weight": 100, "preference": PURPOSE_TERM}] if purpose == "prefer" else []
     return {
-        "image": _reference(single.get("image")),
+        "image": _reference(at(hub.data, "singleuser", "image")),
         "node_selector": single.get("nodeSelector"),
         "tolerations": listing(user_pods.get("tolerations")) + listing(single.get("extraTolerations")),
         "node_affinity_required": [PURPOSE_TERM] * (purpose == "require") + listing(extra.get("required")),
@@ -98,8 +98,9 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
 
 
 def _reference(image: object) -> str:
+    """ "" where the tag is the chart's own; one that is deleted is none."""
     name, tag = at(image, "name"), at(image, "tag")
-    return f"{name}:{tag}" if name and tag else text(name)
+    return f"{name}:{tag}" if name and tag else text(name) if "tag" in mapping(image) else ""
 
 
 def _pod_of(traits: Traits) -> dict[str, Any]:

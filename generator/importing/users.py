@@ -41,12 +41,8 @@ def map_user_terms(draft: Draft, hub: HubSection) -> None:
                     f"{hub.show('singleuser.extraNodeAffinity.preferred')}: a term of weight {weight} is as strong "
                     "as Roost's own (100): among nodes that differ in it, it can decide alone."
                 )
-    draft.put(
-        "podClasses.placeholder.preferredNodeTerms",
-        preferred,
-        (*hub.path, *at),
-        "What the hub's users prefer, so that placeholders are kept where users go.",
-    )
+    why = "What the hub's users prefer, so that placeholders are kept where users go."
+    draft.put("podClasses.placeholder.preferredNodeTerms", preferred, (*hub.path, *at), why)
 
 
 def match_purpose(hub: HubSection, pods: str) -> str | None:

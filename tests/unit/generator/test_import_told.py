@@ -10,6 +10,7 @@ from generator.importing.importer import import_layers
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
 from generator.importing.user_pods import user_pods
+from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.managed_images import managed_images
 from tests.recorded_data import HUBS
@@ -18,6 +19,8 @@ from tests.unit.generator.imported_hubs import imported, merged, value
 DIGEST = "0123456789abcdef" * 4
 PULLER = "prePuller.continuous.enabled"
 SCHEDULER = "scheduling.userScheduler.enabled"
+PYTHON = "that hub.extraConfig.a sets in Python (line 1)"
+NAMESPACE = f"namespaceSelector selects the namespace {PYTHON}"
 
 
 def imported_file(name: str) -> ImportResult:
@@ -207,6 +210,16 @@ def test_the_class_follows_users_labels(hub: str, component: str) -> None:
             "namespaceSelector",
         ),
         ("hub: {config: {KubeSpawner: {namespace: 'A b'}}}", "namespaceSelector follows the hub's"),
+        (_extra("c.KubeSpawner.namespace = 'ab'\\nc.KubeSpawner.namespace = os.environ['N']"), NAMESPACE),
+        (_extra("if x:\\n  c.KubeSpawner.namespace = 'ab'"), NAMESPACE),
+        (_extra("def hook(spawner):\\n  if x:\\n    setattr(spawner, 'namespace', 'ab')"), NAMESPACE),
+        (_extra("c.KubeSpawner.enable_user_namespaces = x"), NAMESPACE),
+        (_extra("c.KubeSpawner.component_label = f()"), f"is the component_label {PYTHON}"),
+        (_extra("def hook(spawner):\\n  spawner.extra_pod_config['schedulerName'] = 'mine'"), "has mine"),
+        (_extra("def hook(spawner):\\n  spawner.extra_pod_config.update({'schedulerName': 'mine'})"), "has mine"),
+        (_extra("c.KubeSpawner.extra_pod_config = {'schedulerName': 'mine', 'nodeName': f()}"), "has mine"),
+        (_extra("c.KubeSpawner.extra_pod_config |= dict(**own)"), f"has the scheduler {PYTHON}"),
+        (_extra("def hook(spawner):\\n  spawner.extra_pod_config.update(own)"), f"has the scheduler {PYTHON}"),
     ],
 )
 def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: str, until: str) -> None:
@@ -215,6 +228,25 @@ def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: 
     assert until in result.report().splitlines()[0]
     assert not any(SCHEDULER in line for line in result.switch_off)
     assert any(line.startswith(f"{SCHEDULER}: ") for line in result.keep)
+    assert PYTHON not in until or "podClasses" not in result.values
+    try_import(result)
+    assert PYTHON not in until or until in result.report().splitlines()[0]
+    code = "def hook(spawner):\\n  namespace = scheduler_name = f()\\n  spawner.extra_pod_config['dnsPolicy'] = f()"
+    assert not imported(_extra(f"{code}\\nc.Other.namespace = f()")).places_users_once
+
+
+@pytest.mark.parametrize("code", ["c.KubeSpawner.profile_list = f", "def hook(spawner):\\n  spawner.image = choose()"])
+def test_an_image_that_python_chooses_is_not_promised(code: str) -> None:
+    result = imported(f"{_extra(code)}\nsingleuser: {{image: {{name: a/b, tag: '1'}}, profileList: [{{slug: a}}]}}")
+    try_import(result)
+    assert result.tried == ["users: Roost's scheduler, image not brought"]
+    assert (named(result), "bring" in "".join(result.summary.will)) == ([(1, "hub.extraConfig.a")], False)
+
+
+def test_a_tag_that_is_the_charts_own_is_not_guessed() -> None:
+    result = imported("singleuser: {image: {name: r.example.org/lab}}")
+    assert (images(result), [line.partition(":")[0] for line in result.keep]) == (set(), [PULLER])
+    assert any(note.startswith("singleuser.image.tag is not in this file") for note in result.notes)
 
 
 def test_what_python_does_under_a_condition_is_not_guessed() -> None:
@@ -232,6 +264,12 @@ def test_of_extra_pod_config_what_is_about_placement_is_named(config: str, named
 def test_a_spawner_of_its_own_is_named() -> None:
     result = imported("hub: {config: {JupyterHub: {spawner_class: mine.Spawner}}}")
     assert (1, "hub.config.JupyterHub.spawner_class") in named(result)
+    for code, is_named in (
+        ("Custom", True),
+        ("'dockerspawner.DockerSpawner'", True),
+        ("'kubespawner.KubeSpawner'", False),
+    ):
+        assert bool(named(imported(_extra(f"c.JupyterHub.spawner_class = {code}")))) == is_named
 
 
 @pytest.mark.parametrize("moves", ["{name: a/b, tag: prod}", "{name: a/b, tag: '1', pullPolicy: Always}"])
