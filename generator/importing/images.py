@@ -37,7 +37,7 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         # In one piece: half a reference would name another image.
         named = {key: value for key, value in image.items() if value}
         draft.put("singleuser.image", named, (*hub.path, *source))
-        always = hub.text("singleuser.image.pullPolicy") == "Always"
+        always = "Always" in (hub.text("singleuser.image.pullPolicy"), traits.get("image_pull_policy", ("",))[0])
         if always or moving([":".join(named.values())]):
             why = "pullPolicy: Always" if always else "a tag that moves"
             draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
@@ -56,6 +56,13 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         at, why = (*hub.path, "singleuser", "profileList"), "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, hub, profiles)
+        said = [(text(one.get("image")), one.get("image_pull_policy")) for each in profiles for one in overrides(each)]
+        moved = [image for image, policy in said if is_reference(image) and (policy == "Always" or moving([image]))]
+        if moved:
+            more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+            draft.notes.append(
+                f"{hub.show(at[-2:])}: {moved[0]}{more}: a tag that moves, or is always pulled; {STALE}. {FIX}"
+            )
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
     draft.put("singleuser.nodeSelector", *node_selector(hub))
