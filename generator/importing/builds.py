@@ -111,9 +111,8 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
     draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods request there.")
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
-        draft.reject(
-            section, key, "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null"
-        )
+        reason = "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null"
+        draft.reject(section, key, reason)
     for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
         if section.get(".".join(at), "mapping"):
             draft.reject(section, at, _STAYS)
@@ -152,6 +151,5 @@ def _note_dask(draft: Draft, parent: HubSection) -> None:
                 reason = f"change it before you switch the scheduler {value} off, or these pods stay Pending"
                 draft.reject(parent, (*at, key), reason)
             elif value:
-                draft.reject(
-                    parent, (*at, key), "Dask's pods keep it; a class of their own in podClasses would place them"
-                )
+                reason = "Dask's pods keep it; a class of their own in podClasses would place them"
+                draft.reject(parent, (*at, key), reason)
