@@ -22,6 +22,7 @@ from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.booking_sources import MOST_OF_HUB, ConfigMapReader, ReadingTime, keep_config_map
 from roost.controllers.runtime.watching import PodReader
 from roost_core.placement import labels
+from roost_core.placement.kubelet_pulls import PULLED, PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import IMAGE, NAMESPACE, RELEASE
 from tests.popular_builders import WALL, node_state
@@ -125,11 +126,26 @@ BOOKINGS = st.one_of(
 )
 
 
+# Kubelets tell of any pod's pulls, in its own words; people may label their namespaces, but not as a hub's.
+PULLS = st.lists(
+    st.builds(
+        PullEvent, st.sampled_from(["p0", "user-0"]), st.sampled_from(["uid-evil-p0", "uid-stranger-p0"]),
+        st.sampled_from([*NODES, "nowhere"]), st.sampled_from(HOSTILE_IMAGES), st.just(PULLED),
+        st.sampled_from(['Successfully pulled image "x:1" in 9000h0m1s (9000h0m1s including waiting).', ""]),
+        st.sampled_from([0.0, WALL, 1e18]),
+    ), max_size=3,
+)  # fmt: skip
+TOLD = st.dictionaries(st.sampled_from(["hubs", "kubernetes.io/metadata.name"]), st.sampled_from(["no", "YES", "good"]))
+
+
 def moved_to(pods: Iterable[Object], namespace: str) -> list[Object]:
     return [{**pod, "metadata": {**pod["metadata"], "namespace": namespace}} for pod in pods]
 
 
-def plans(pods: Sequence[Object], books: Object | None = None, namespace: str = "evil") -> list[Action]:
+def plans(
+    pods: Sequence[Object], books: Object | None = None, namespace: str = "evil", *,
+    pulls: Sequence[PullEvent] = (), told: Object | None = None,
+) -> list[Action]:  # fmt: skip
     """What all controllers would do, in their first plans and half a minute later."""
     read = Reader()
     release = ReleaseDocument(read, DOCUMENT, None, 37)
@@ -146,7 +162,8 @@ def plans(pods: Sequence[Object], books: Object | None = None, namespace: str = 
         NAMESPACE,
         nodes={name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9}) for name in NODES},
         pods=known,
-        namespaces=HUBS,
+        namespaces={**HUBS, namespace: {**HUBS[namespace], **(told or {})}},
+        pull_events=dict(zip("abc", pulls, strict=False)),
         stateful_sets={SET: StatefulSetState(SET, "uid", 2)},
         bookings={source.hub: source for source in bounded(sources)},
     )
@@ -158,13 +175,24 @@ def is_about(action: Action, namespace: str) -> bool:
     return isinstance(action, Notice) and action.namespace == namespace
 
 
+# Two users of one image: it would be brought to all nodes, were they a hub's.
+NOT_A_HUBS = [
+    pod_of("evil", name, image="evil/image:1", metadata={"labels": OF_OTHERS[0]["metadata"]["labels"]},
+           spec={"nodeName": "a"}, status=STATUSES[0])
+    for name in ("x", "y")
+]  # fmt: skip
+
+
 @settings(max_examples=60)
-@given(hostile_pods(), BOOKINGS)
-@example([], booking(500, 50, 0))
-def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(pods: list[Object], books: Object | None) -> None:
+@given(hostile_pods(), BOOKINGS, PULLS, TOLD)
+@example([], booking(500, 50, 0), [], {})
+@example(NOT_A_HUBS, None, [], {"hubs": "YES"})
+def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
+    pods: list[Object], books: Object | None, pulls: list[PullEvent], told: Object
+) -> None:
     before = plans([])
-    assert plans(moved_to(pods, "stranger"), books, "stranger") == before
-    after = [action for action in plans(pods, books) if not is_about(action, "evil")]
+    assert plans(moved_to(pods, "stranger"), books, "stranger", pulls=pulls, told=told) == before
+    after = [action for action in plans(pods, books, pulls=pulls, told=told) if not is_about(action, "evil")]
     new = [action for action in after if action not in before]
     # A hub's people may book, and its users' images may become popular.
     for action in new:
