@@ -38,7 +38,7 @@ def check(report: LintReport, release: Release) -> None:
     _lint_popular(report)
     alerts = mapping(at(report.values, "monitoring", "prometheusRule"))
     if alerts.get("enabled") is True and "://" not in str(alerts.get("runbooks")):
-        reason = "not an address: nobody can follow the runbook_url of an alert."
+        reason = "not an address: alerts have no runbook_url."
         fix = "Set it to where your admins read docs/alerts.md, https://…"
         report.hint(("monitoring", "prometheusRule", "runbooks"), reason, fix)
 

@@ -197,13 +197,9 @@ def collection_of(body: Object) -> str:
 def plural(kind: str) -> str:
     """The resource of a kind that Roost renders: networkpolicies of NetworkPolicy."""
     name = kind.lower()
-    if name.endswith("y"):
-        return f"{name[:-1]}ies"
-    return f"{name}es" if name.endswith("s") else f"{name}s"
+    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
 
 
 def name_of(body: Object) -> str:
     """A rendered object for people: Deployment hub/roost-webhook."""
-    metadata = body["metadata"]
-    place = f"{metadata['namespace']}/" if metadata.get("namespace") else ""
-    return f"{body['kind']} {place}{metadata['name']}"
+    return f"{body['kind']} {'/'.join(filter(None, (body['metadata'].get('namespace'), body['metadata']['name'])))}"

@@ -66,14 +66,10 @@ def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
 
 
 def show_waits(waits: list[Wait], pods: int, now: float) -> str:
-    """The waits as text, a paragraph for each cause: users' first, the newest first, placeholders last."""
-    groups: dict[tuple[str, str], list[Wait]] = {}
-    for wait in sorted(waits, key=lambda wait: -wait.since):
-        groups.setdefault((wait.kind, re.sub(r"\d+", "#", wait.cause)), []).append(wait)
-    order = ["user", "build", "other", "placeholder"]
+    """The waits as text, a paragraph for each cause."""
     lines = [f"Waiting: {len(waits)} of {count(pods, 'pod')}."]
-    for (kind, _), group in sorted(groups.items(), key=lambda item: order.index(item[0][0])):
-        newest, oldest = group[0], group[-1]
+    for group in by_cause(waits):
+        kind, newest, oldest = group[0].kind, group[0], group[-1]
         nodes, names = sorted({wait.node for wait in group} - {""}), some([wait.pod for wait in group])
         lines += [
             "",
@@ -83,9 +79,23 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
         if said := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
             lines.append(f"    autoscaler: {said}")
         advice = "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
-        advice = advice or next((text for words, text in _TO_DO.items() if re.search(words, newest.cause)), "")
-        lines.append(f"    Do: {advice or f'kubectl describe pod {newest.pod}'}")
+        lines.append(f"    Do: {advice or what_to_do(newest)}")
     return "\n".join(lines)
+
+
+def by_cause(waits: list[Wait]) -> list[list[Wait]]:
+    """The waits of each kind and cause, the newest first: users' first, placeholders' last."""
+    groups: dict[tuple[str, str], list[Wait]] = {}
+    for wait in sorted(waits, key=lambda wait: -wait.since):
+        groups.setdefault((wait.kind, re.sub(r"\d+", "#", wait.cause)), []).append(wait)
+    order = ["user", "build", "other", "placeholder"]
+    return [group for (kind, _), group in sorted(groups.items(), key=lambda item: order.index(item[0][0]))]
+
+
+def what_to_do(wait: Wait) -> str:
+    """Where to look, by a wait's cause."""
+    advice = (text for words, text in _TO_DO.items() if re.search(words, wait.cause))
+    return next(advice, f"kubectl describe pod {wait.pod}")
 
 
 def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | None] | None:  # noqa: ANN401 - JSON

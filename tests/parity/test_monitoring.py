@@ -118,7 +118,7 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
     assert sorted(sections) == sorted(rule["alert"] for rule in rules_of(groups))
     for rule in rules_of(groups):
         # GitHub, MkDocs and Sphinx make the same anchor of a heading of letters.
-        assert rule["annotations"]["runbook_url"] == f"docs/alerts.md#{rule['alert'].lower()}"
+        assert rule["annotations"].keys() == {"summary"}, "docs/alerts.md is no address"
 
 
 def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_alert(groups: list[Object]) -> None:

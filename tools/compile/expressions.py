@@ -356,8 +356,12 @@ class ExpressionCompiler:
                 raise self.fault(f"filter '{node.name}' is not in the subset")
 
     def _comparison(self, node: nodes.Compare) -> Expression:
+        if [one.op for one in node.ops] == ["in"] and isinstance(node.expr, nodes.Const):
+            whole = self.expression(node.ops[0].expr)
+            self._need_string(whole, "in")
+            return Expression(f"(contains {self.expression(node.expr).go} {whole.go})", self.plain("boolean"))
         if len(node.ops) != 1 or node.ops[0].op not in ("eq", "ne"):
-            raise self.fault("a comparison other than one == or !=")
+            raise self.fault("a comparison other than one ==, != or constant in string")
         other = node.ops[0].expr
         is_key = isinstance(other, nodes.Getattr) and isinstance(other.node, nodes.Name) and other.node.name == "keys"
         if not is_key and not (isinstance(other, nodes.Const) and isinstance(other.value, str)):

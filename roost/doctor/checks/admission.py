@@ -20,7 +20,6 @@ _FORBIDDEN: Final = (
     "If it names CrossNamespacePodAffinity: set sharedPools.namespaceSelector: null, or give the namespace a "
     "ResourceQuota of that scope. Otherwise set to null what it names of the class."
 )
-
 _NETWORK: Final = ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
 
 

@@ -8,7 +8,6 @@ from roost.doctor.evidence import AUTOSCALER_CUTOFF, annotation_of, autoscaler_w
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
-
 _SPARE: Final = "karpenter.sh/do-not-disrupt"
 
 

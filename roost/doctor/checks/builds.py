@@ -18,12 +18,8 @@ def check(install: Install) -> Told:
             "chosen among all nodes, whether they have build caches or not.",
             "Set podClasses.build.home.builders.labels to the builder pods' labels: binderhub-service has others.",
         )
-    homeless = [
-        pod["metadata"]["name"]
-        for pod in builds
-        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not annotation_of(pod, HOME_TARGET_ANNOTATION)
-    ]
-    if homeless:
+    placed = [pod for pod in builds if annotation_of(pod, POLICY_REVISION_ANNOTATION)]
+    if homeless := [pod["metadata"]["name"] for pod in placed if not annotation_of(pod, HOME_TARGET_ANNOTATION)]:
         yield warning(
             f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
             "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",

@@ -19,12 +19,8 @@ def check(install: Install) -> Told:
         *install.client.get("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases")["items"],
         *install.client.get(own)["items"],
     ]
-    wrong = []
-    for lease in leases:
-        skew = _skew_seconds(lease)
-        if skew is not None and abs(skew) > _SKEW_SECONDS:
-            wrong.append(f"{lease['metadata']['name']} ({skew:+.0f} s)")
-    if wrong:
+    skews = [(lease["metadata"]["name"], _skew_seconds(lease) or 0.0) for lease in leases]
+    if wrong := [f"{name} ({skew:+.0f} s)" for name, skew in skews if abs(skew) > _SKEW_SECONDS]:
         yield warning(
             f"{count(len(wrong), 'clock')} more than {_SKEW_SECONDS:.0f} s away from the API server's: "
             f"{some(wrong)}. Leases then seem stale that aren't, and the gate stays open.",

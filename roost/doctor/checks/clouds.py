@@ -92,6 +92,4 @@ def _find_aks(install: Install) -> Told:
 
 def _admits_now(install: Install) -> bool:
     """Whether the release is there: then the check admission tells what a firewall does."""
-    return any(
-        install.client.find(path_of(body)) is not None for body in install.of_kind("MutatingWebhookConfiguration")
-    )
+    return any(install.client.find(path_of(body)) for body in install.of_kind("MutatingWebhookConfiguration"))

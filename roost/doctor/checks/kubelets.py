@@ -138,8 +138,7 @@ def _sample(nodes: Sequence[Node]) -> list[Node]:
     first: dict[tuple[str, ...], Node] = {}
     for node in fullest:
         first.setdefault((*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version), node)
-    names = {node.name for node in first.values()}
-    return [*first.values(), *(node for node in fullest if node.name not in names)][:_ASKED]
+    return [*first.values(), *(node for node in fullest if node not in first.values())][:_ASKED]
 
 
 def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:

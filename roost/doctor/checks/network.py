@@ -30,17 +30,11 @@ def check(install: Install) -> Told:
 
 
 def _lets_all_reach(policy: Object, port: int) -> bool:
-    for rule in policy["spec"].get("ingress") or []:
-        ports = rule.get("ports")
-        in_range = not ports or any(
-            one.get("port") is None
-            or (
-                type(one["port"]) is int
-                and one["port"] <= port <= one.get("endPort", one["port"])
-                and one.get("protocol", "TCP") == "TCP"
-            )
-            for one in ports
-        )
-        if in_range and not rule.get("from"):
-            return True
-    return False
+    open_to_all = [rule for rule in policy["spec"].get("ingress") or [] if not rule.get("from")]
+    return any(_has_port(one, port) for rule in open_to_all for one in rule.get("ports") or [{}])
+
+
+def _has_port(given: Object, port: int) -> bool:
+    least = given.get("port")
+    in_range = type(least) is int and least <= port <= given.get("endPort", least)
+    return least is None or (in_range and given.get("protocol", "TCP") == "TCP")

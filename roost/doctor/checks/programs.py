@@ -49,11 +49,12 @@ def check(install: Install) -> Told:
         )
 
     for body in others:
-        if stuck := _stuck_pods(labelled(install.pods, body["spec"]["selector"]["matchLabels"])):
+        # Placeholders wait for room at each peak: it makes an autoscaler act.
+        if stuck := _stuck_pods(labelled(install.pods, body["spec"]["selector"]["matchLabels"]), unplaced=False):
             yield warning(
                 f"{name_of(body)}: pods don't start: {some(stuck)}.",
                 "An image that can't be pulled: copy it to a registry that nodes reach, with pull secrets if it "
-                "asks for any (imagePullSecrets, singleuser.image.pullSecrets).",
+                "asks for any (imagePullSecrets, singleuser.image.pullSecrets). Else: kubectl logs --previous.",
             )
 
 
@@ -69,7 +70,7 @@ def _held_up(deployment: Object) -> str:
     return ""
 
 
-def _stuck_pods(pods: list[Object]) -> list[str]:
+def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
     """Why containers of pods don't run, each pod once."""
     found = []
     for pod in pods:
@@ -77,7 +78,7 @@ def _stuck_pods(pods: list[Object]) -> list[str]:
         found += [
             f"{pod['metadata']['name']} {condition.get('reason')} ({condition.get('message')})"
             for condition in status.get("conditions") or []
-            if condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+            if unplaced and condition.get("type") == "PodScheduled" and condition.get("status") == "False"
         ]
         for container in (*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])):
             waiting = (container.get("state") or {}).get("waiting") or {}

@@ -1,15 +1,18 @@
 """Nodes match what users, placeholders and builds require, by the values and by the pods that are there."""
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 from typing import Any, Final
 
-from roost.doctor.contract import Finding, Install, Object, Told, error
+from roost.doctor.contract import Finding, Install, Object, Told, error, warning
 from roost.doctor.evidence import autoscaler_words, count, pods_in_class, some
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
 from roost_core.placement.managed_images import puller_groups
 
 _TOLD: Final = 6
+# users and usres, not user and core: a pool beside others may have no nodes now.
+_ALIKE: Final = 0.75
 # Taints that go by themselves, or that other checks tell of.
 _PASSING: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "startup-taint.")
 
@@ -32,15 +35,14 @@ def check(install: Install) -> Told:
 def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Finding | None:
     """Why no node admits such pods; None where that passes. may_come: nodes that match may come by themselves."""
     matching = [node for node in nodes if node_matches(rules, node.name, node.labels)]
-    taints = {
-        taint.key
-        for node in matching
-        if not node.unschedulable and (taint := untolerated(node.taints, rules.tolerations))
-    }
+    uncordoned = [node for node in matching if not node.unschedulable]
+    taints = {taint.key for node in uncordoned if (taint := untolerated(node.taints, rules.tolerations))}
     if not matching:
         where = "correct the pool's labels, or the node selector here and in the hub's values."
-        evidence = f"No node matches what {who} require: {_text(rules)}; no autoscaler is seen."
-        return None if may_come else error(evidence, f"kubectl get nodes --show-labels; {where}")
+        near = _misspelt(rules, nodes)
+        evidence = f"No node matches what {who} require: {_text(rules)}; {near or 'no autoscaler is seen'}."
+        said = (warning if may_come else error)(evidence, f"kubectl get nodes --show-labels; {where}")
+        return said if near or not may_come else None
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why, fix = "they are cordoned.", "kubectl uncordon, once whoever drains them is done."
@@ -48,6 +50,16 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
         why = f"nothing tolerates the taint {some(sorted(taints))}."
         fix = "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
     return error(f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix)
+
+
+def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
+    """Which labels of nodes are nearly those required; "": none is, and a pool may only be empty."""
+    near = []
+    for key, value in rules.node_selector:
+        seen = {node.labels[key] for node in nodes if key in node.labels}
+        if value not in seen:
+            near += [f"{key}={one}" for one in get_close_matches(value, sorted(seen), cutoff=_ALIKE)]
+    return f"nodes have {some(near)}" if near else ""
 
 
 def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
@@ -78,9 +90,8 @@ def _rules_of(pod: Object) -> NodeRules:
 def _has_autoscaler(install: Install) -> bool:
     """Whether something may bring nodes that aren't there yet; managed clusters show it by its ConfigMap only."""
     paths = ("/apis/karpenter.sh/v1/nodepools", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
-    return any(map(autoscaler_words, install.deployments)) or any(
-        install.client.find(path) is not None for path in paths
-    )
+    is_seen = any(install.client.find(path) is not None for path in paths)
+    return is_seen or any(map(autoscaler_words, install.deployments))
 
 
 def _text(rules: NodeRules) -> str:

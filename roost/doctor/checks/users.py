@@ -8,12 +8,9 @@ from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNO
 def check(install: Install) -> Told:
     users = users_of(install) if admits(install) else []
     yield f"{len(users)} users' pods in {install.release.namespace}"
-    missed = [
-        pod["metadata"]["name"]
-        for pod in users
-        if not {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION} & (pod["metadata"].get("annotations") or {}).keys()
-    ]
-    if missed:
+    marks = {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION}
+    bare = [pod["metadata"] for pod in users if not marks & (pod["metadata"].get("annotations") or {}).keys()]
+    if missed := [metadata["name"] for metadata in bare]:
         yield warning(
             f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
             "Older than the install: nothing to do. Else the API server didn't reach the webhook then: its metric "

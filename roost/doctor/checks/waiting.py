@@ -1,23 +1,29 @@
-"""Each pod that waits was looked at by the scheduler that it names."""
+"""Each pod that waits was looked at by the scheduler that it names, and no user waits for long."""
 
+import re
 from typing import Final
 
-from roost.doctor.contract import Install, Object, Told, error
-from roost.doctor.evidence import age_seconds, config_map_of, read_profiles, replaced, some
+from roost.doctor.contract import Install, Object, Told, error, warning
+from roost.doctor.evidence import age_seconds, config_map_of, count, listed, read_profiles, replaced, some, users_of
+from roost.doctor.now import by_cause, find_waits, what_to_do
+from roost_core.placement.labels import USER_CLASS
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
 _PATIENCE_SECONDS: Final = 60.0
+_IGNORED: Final = re.compile(r"scheduler (.*) has not looked at it")
+# What takes its time while nothing is wrong, or of which only Events tell more.
+_NO_FAULT: Final = re.compile("pulling|its containers are being made|.* runs before the rest")
 
 
 def check(install: Install) -> Told:
     own = f"{install.release.name}.{install.release.namespace}."
     rendered = config_map_of(install, install.component("scheduler"))
     known = read_profiles(rendered).keys() if rendered is not None else ()
-    yield f"pods without a node in {install.release.namespace}"
+    yield f"pods without a node in {install.release.namespace}, and users' pods"
     waiting: dict[str, list[str]] = {}
-    for pod in install.pods:
-        if _is_ignored(pod):
-            waiting.setdefault(str(pod["spec"].get("schedulerName", "")), []).append(pod["metadata"]["name"])
+    for wait in find_waits(_old(install.pods), []):
+        if ignored := _IGNORED.fullmatch(wait.cause):
+            waiting.setdefault(ignored[1], []).append(wait.pod)
     for scheduler, names in sorted(waiting.items()):
         if scheduler in known:
             fix = "Does it lead, and run with that profile (checks leaders and profiles)?"
@@ -33,15 +39,21 @@ def check(install: Install) -> Told:
             f"longer: {some(names)}.",
             fix,
         )
+    yield from _find_waiting_users(install)
 
 
-def _is_ignored(pod: Object) -> bool:
-    """Whether no scheduler has said anything of a pod for long; a scheduling gate is said something of, too."""
-    status = pod.get("status") or {}
-    return (
-        status.get("phase") == "Pending"
-        and not (pod.get("spec") or {}).get("nodeName")
-        and not pod["metadata"].get("deletionTimestamp")
-        and not any(one.get("type") == "PodScheduled" for one in status.get("conditions") or [])
-        and (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS
-    )
+def _find_waiting_users(install: Install) -> Told:
+    """Users for whom a scheduler finds no node, or whose containers don't start."""
+    users = _old(users_of(install))
+    waits = find_waits(users, [])
+    if any(_NO_FAULT.match(wait.cause) for wait in waits):
+        waits = find_waits(users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events"))
+    waits = [one for one in waits if not (_NO_FAULT.match(one.cause) or _IGNORED.fullmatch(one.cause))]
+    for group in by_cause(waits):
+        nodes, names = some(sorted({one.node for one in group} - {""})), some([one.pod for one in group])
+        told = f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}): {group[0].cause}."
+        yield warning(told, what_to_do(group[0]))
+
+
+def _old(pods: list[Object]) -> list[Object]:
+    return [pod for pod in pods if (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS]

@@ -28,7 +28,7 @@ def check(install: Install) -> Told:
         for service in {
             entry["clientConfig"]["service"]["name"] for entry in entries if entry["clientConfig"].get("service")
         }:
-            if not _ready_addresses(install, service):
+            if not _has_ready_address(install, service):
                 yield error(
                     f"Service {install.release.namespace}/{service} has no ready pod, so no pod is placed.",
                     "kubectl logs of the webhook's pods; /readyz says what a replica waits for "
@@ -54,13 +54,8 @@ def _find_expired(name: str, entries: list[Object]) -> Told:
         )
 
 
-def _ready_addresses(install: Install, service: str) -> list[str]:
+def _has_ready_address(install: Install, service: str) -> bool:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{install.release.namespace}/endpointslices"
     slices = install.client.get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})["items"]
-    return [
-        address
-        for one in slices
-        for endpoint in one.get("endpoints") or []
-        if (endpoint.get("conditions") or {}).get("ready", True)
-        for address in endpoint["addresses"]
-    ]
+    endpoints = [endpoint for one in slices for endpoint in one.get("endpoints") or []]
+    return any(one["addresses"] and (one.get("conditions") or {}).get("ready", True) for one in endpoints)

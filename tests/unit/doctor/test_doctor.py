@@ -134,9 +134,13 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
         status = {"containerStatuses": [{"image": "far:1", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
         metadata = {"name": f"p-{kind}", "labels": body["spec"]["template"]["metadata"]["labels"]}
         cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": status})
+        # Those that wait for room do what they are for.
+        full = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+        cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": full})
     findings = cluster.said("programs")
     assert [finding.severity for finding in findings] == ["warning", "warning"]
     assert all("ErrImagePull (far:1)" in finding.evidence for finding in findings)
+    assert not any("Unschedulable" in finding.evidence for finding in findings)
 
 
 @pytest.mark.parametrize("spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}])

@@ -1,5 +1,6 @@
 """What `roost doctor` says of the scheduler, of pods that no scheduler looks at, and of nodes that users may use."""
 
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -97,6 +98,35 @@ def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str
     cluster.tells("waiting", "error", "longer: ada.", fix=fix)
 
 
+def held(reason: str, phase: str = "Pending") -> Object:
+    return {"phase": phase, "containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "event", "told"),
+    [
+        ({"conditions": [{"type": "PodScheduled", "status": "False", "message": "Too many pods"}]}, "", "Too many"),
+        (held("ImagePullBackOff"), "", "on a (ada, bob): ImagePullBackOff"),
+        (held("CrashLoopBackOff", "Running"), "", "CrashLoopBackOff"),
+        (held("ContainerCreating"), "FailedMount", "FailedMount: x"),
+        (held("ContainerCreating"), "Pulling", ""),
+        (held("ContainerCreating"), "", ""),
+    ],
+)
+def test_users_who_wait_for_long_are_told_by_cause(status: Object, event: str, told: str) -> None:
+    spec = {} if "conditions" in status else {"nodeName": "a"}
+    cluster = Cluster()
+    users = [pod(name, PLACED, spec=spec, status=status) for name in ("ada", "bob", "new")]
+    for user, age in zip(users, (900, 950, 5), strict=True):
+        user["metadata"] |= {"uid": "u", "creationTimestamp": ago(age)}
+    cluster.lists[PODS] = users
+    said = {"involvedObject": {"uid": "u"}, "reason": event, "message": "x", "type": "Warning"}
+    cluster.lists[PODS.replace("/pods", "/events")] = [said] if event else []
+    findings = cluster.said("waiting")
+    assert [one.severity for one in findings] == ["warning"] * bool(told)
+    assert all("2 user pods waiting" in one.evidence and told in one.evidence for one in findings)
+
+
 TERM = "{matchExpressions: [{key: p, operator: In, values: [u]}]}"
 REQUIRED = "singleuser: {nodeSelector: {hub.jupyter.org/node-purpose: user}}\nplaceholders: []\n"
 POOLS = "singleuser: {profileList: [{display_name: GPU, kubespawner_override: {node_selector: {pool: gpu}}}]}\n"
@@ -167,3 +197,8 @@ def test_a_pool_without_nodes_is_fine_where_an_autoscaler_may_bring_them(way: st
     else:
         cluster.objects["/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"] = {}
     assert found(run_checks(cluster.install, INSTALLED), "reach") == []
+    cluster.lists[NODES] = [node("a"), labelled("b", {"hub.jupyter.org/node-purpose": "core"})]
+    assert found(run_checks(replace(cluster.install), INSTALLED), "reach") == []
+    cluster.lists[NODES][1]["metadata"]["labels"] = {"hub.jupyter.org/node-purpose": "users"}
+    ((severity, said, _),) = found(run_checks(replace(cluster.install), INSTALLED), "reach")
+    assert (severity, "; nodes have hub.jupyter.org/node-purpose=users." in said) == ("warning", True)

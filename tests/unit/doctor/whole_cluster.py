@@ -67,6 +67,7 @@ class Cluster:
         self.lists: dict[str, list[Object]] = {
             NODES: [],
             PODS: [],
+            PODS.replace("/pods", "/events"): [],
             ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
             "/apis/scheduling.k8s.io/v1/priorityclasses": [],
             "/api/v1/pods": [],
