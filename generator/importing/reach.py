@@ -127,7 +127,10 @@ def _statements(node: ast.AST, where: str = "", *, is_sure: bool = True) -> Iter
             yield line, where, is_sure
             is_hook = isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef)
             inner = "hook" if is_hook else "class" if isinstance(line, ast.ClassDef) else where
-            yield from _statements(line, inner, is_sure=is_sure and (inner != where or is_hook))
+            is_scope = is_hook or inner != where
+            yield from _statements(line, inner, is_sure=is_sure and is_scope)
+            # Users for whom a hook has returned get nothing of what follows.
+            is_sure = is_sure and (is_scope or not any(isinstance(one, ast.Return) for one in ast.walk(line)))
 
 
 def _set_by(line: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, bool]]:

@@ -21,13 +21,11 @@ SPAWNER_TRAITS: Final = (
     "|pod_affinity_required|pod_anti_affinity_preferred|pod_anti_affinity_required|priority_class_name|profile_list"
     "|scheduler_name|tolerations|user_namespace_template"
 )
-
 # Of extra_pod_config, what decides where a pod runs; KubeSpawner takes either spelling.
 _PLACES: Final = re.compile(
     "affinity|node_affinity|nodeName|node_name|nodeSelector|node_selector|priorityClassName|priority_class_name"
     "|schedulerName|scheduler_name|tolerations|topologySpreadConstraints|topology_spread_constraints"
 )
-
 # In Python code, `image` and `namespace` alone mean too many things.
 _SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b")
 _CLASS: Final = "spawner_class"
@@ -45,7 +43,6 @@ _ROOST_KEYS_OF_TRAITS: Final = {
     "mem_guarantee": "singleuser.memory.guarantee and placeholders[].resources",
     "scheduler_name": "replaceSchedulers",
 }
-
 _NO_COUNTERPART: Final = "Roost has no such setting"
 POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
 _OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"

@@ -213,6 +213,7 @@ def test_the_class_follows_users_labels(hub: str, component: str) -> None:
         (_extra("c.KubeSpawner.namespace = 'ab'\\nc.KubeSpawner.namespace = os.environ['N']"), NAMESPACE),
         (_extra("if x:\\n  c.KubeSpawner.namespace = 'ab'"), NAMESPACE),
         (_extra("def hook(spawner):\\n  if x:\\n    setattr(spawner, 'namespace', 'ab')"), NAMESPACE),
+        (_extra("def hook(spawner):\\n  if x:\\n    return\\n  spawner.namespace = 'ab'"), NAMESPACE),
         (_extra("c.KubeSpawner.enable_user_namespaces = x"), NAMESPACE),
         (_extra("c.KubeSpawner.component_label = f()"), f"is the component_label {PYTHON}"),
         (_extra("def hook(spawner):\\n  spawner.extra_pod_config['schedulerName'] = 'mine'"), "has mine"),
