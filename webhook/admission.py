@@ -96,8 +96,7 @@ def decide(
     pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply only these rules of
     the class; None: all. Raises MalformedObjectError when a part of the pod that has to change is malformed.
     """
-    pod_class = rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
-    if pod_class is None:
+    if (pod_class := rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)) is None:
         return Decision(ReviewResult.UNMATCHED)
     name = pod_class.name
     reason = reason_to_skip(pod)
@@ -111,8 +110,7 @@ def decide(
     case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     if gets_requests_only:
         by_default = [verdict for verdict in requests.RULE.apply(case) if isinstance(verdict, RequestByDefault)]
-        operations = patch_for(pod, by_default)
-        if not operations:
+        if not (operations := patch_for(pod, by_default)):
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
         return Decision(ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Set
+from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
@@ -76,13 +77,8 @@ class Homes:
 
     def updated(self, changes: Mapping[str, PlacedPod | None]) -> Self:
         """A copy with `changes` (None: gone or finished)."""
-        pods = {**self.pods}
-        for key, pod in changes.items():
-            if pod is None:
-                pods.pop(key, None)
-            else:
-                pods[key] = pod
-        return type(self)(pods)
+        merged = {**self.pods, **changes}
+        return type(self)({key: pod for key, pod in merged.items() if pod is not None})
 
 
 # An image, a node, and whether the image came there or is no longer remembered.
@@ -98,7 +94,7 @@ class WarmFacts:
     number of images pulled since then says how likely that is.
     """
 
-    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "pods")
+    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "_unproven", "pods")
 
     # By `pod_key`.
     pods: Mapping[str, PlacedPod]
@@ -117,6 +113,8 @@ class WarmFacts:
         # By node: how many have come to it so far.
         self._brought: Mapping[str, int] = {}
         self._holders: Mapping[str, frozenset[str]] = {}
+        # Node and image, where nothing but starting pods says that it is there: none has run, nor was it reported.
+        self._unproven: Mapping[tuple[str, str], None] = {}
         if pods:
             self._change(pods, dict)
 
@@ -149,6 +147,10 @@ class WarmFacts:
         """Whether a node is known to have an image; `reference` is normalised."""
         return node in self._holders.get(reference, ())
 
+    def proves(self, node: str, reference: str) -> bool:
+        """Whether a pod that ran there, or the node's report, says that a node has an image."""
+        return self.holds(node, reference) and (node, reference) not in self._unproven
+
     def images_since(self, node: str, reference: str) -> int:
         """How many images have come to a node since a pod with this one was bound or ended there.
 
@@ -159,7 +161,7 @@ class WarmFacts:
 
     def updated(self, changes: Mapping[str, PlacedPod | None]) -> Self:
         """A copy with `changes` (None: gone or finished). Cheaper with many changes at once."""
-        new = self._copy()
+        new = copy(self)
         new._change(changes, dict)
         return new
 
@@ -169,10 +171,9 @@ class WarmFacts:
 
     def without_nodes(self, names: Iterable[str]) -> Self:
         """The facts without the images of these nodes: one that comes back under its name may be a new machine."""
-        gone = self._images.keys() & set(names)
-        if not gone:
+        if not (gone := self._images.keys() & set(names)):
             return self
-        new = self._copy()
+        new = copy(self)
         moved = [(image, node, False) for node in gone for image in self._images[node]]
         new._remember(dict.fromkeys(gone, ({}, 0)), moved, dict)
         return new
@@ -189,6 +190,7 @@ class WarmFacts:
         needed: dict[str, set[str]] = {
             node: set() for node, (before, now) in reports.items() if before and now.image_count < before.image_count
         }
+        unproven = self._unproven
         for pod in self.pods.values() if needed else ():
             if pod.node in needed:
                 needed[pod.node].update(pod.images)
@@ -196,9 +198,9 @@ class WarmFacts:
             if before and before.images == now.images and node not in needed:
                 continue
             known = self._images.get(node, _NO_IMAGES)
-            names = now.image_names
-            if not names:
+            if not (names := now.image_names):
                 continue
+            unproven = {(on, image): None for on, image in unproven if on != node or image not in names}
             reported = frozenset(before.image_names) if before else frozenset[str]()
             new = [image for image in names if image not in reported and image not in known]
             gone: list[str] = []
@@ -217,11 +219,12 @@ class WarmFacts:
             _drop(gone, images, node, moved)
             _drop(_surplus(images), images, node, moved)
             found[node] = images, brought
-        if not found:
+        if not found and len(unproven) == len(self._unproven):
             return self
-        copy = self._copy()
-        copy._remember(found, moved, dict)
-        return copy
+        changed = copy(self)
+        changed._unproven = unproven
+        changed._remember(found, moved, dict)
+        return changed
 
     @property
     def nodes_with_images(self) -> Set[str]:
@@ -230,19 +233,21 @@ class WarmFacts:
 
     def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
-        pods, loads = to_change(self.pods), to_change(self._loads)
+        pods, loads, unproven = to_change(self.pods), to_change(self._loads), to_change(self._unproven)
         pulling, pulls, in_use = to_change(self._pulling), to_change(self._pulls), to_change(self._in_use)
+        given_up: set[tuple[str, str]] = set()
         seen: dict[str, dict[str, None]] = {}
         failed: dict[str, list[str]] = {}
         for key, pod in changes.items():
             before = pods.pop(key, None)
-            was_pulling = key in pulling
-            if was_pulling:
+            if was_pulling := key in pulling:
                 bump(pulls, pulling.pop(key), -1)
             if before is not None:
                 bump(loads, before.node, -1)
                 for image in before.images:
                     bump(in_use, image, -1)
+                if before.is_starting and (pod is None or pod.node != before.node):
+                    given_up |= {(before.node, image) for image in before.images}
                 if pod is None and before.images:
                     # As kubelets count: used until now. But the node may be a new machine under the old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)
@@ -258,13 +263,20 @@ class WarmFacts:
                 if pod.node and pod.images:
                     known = self._images.get(pod.node, _NO_IMAGES)
                     on_node = seen.setdefault(pod.node, {})
-                    if pod.is_starting and (
-                        was_pulling or any(image not in known and image not in on_node for image in pod.images)
-                    ):
+                    missing = [image for image in pod.images if image not in known and image not in on_node]
+                    if pod.is_starting and (was_pulling or missing):
                         pulling[key] = pod.node
                         bump(pulls, pod.node, 1)
+                        unproven.update(dict.fromkeys((pod.node, image) for image in missing))
+                    for image in () if pod.is_starting else pod.images:
+                        unproven.pop((pod.node, image), None)
                     on_node.update(dict.fromkeys(pod.images))
-        self.pods, self._loads, self._pulling, self._pulls, self._in_use = pods, loads, pulling, pulls, in_use
+        for node, image in given_up & unproven.keys():
+            # It may never have come.
+            del unproven[node, image]
+            failed.setdefault(node, []).append(image)
+        self.pods, self._loads, self._unproven = pods, loads, unproven
+        self._pulling, self._pulls, self._in_use = pulling, pulls, in_use
         moved: list[_Move] = []
         found = {node: self._use(node, images, moved, to_change) for node, images in seen.items()}
         for node, images in failed.items():
@@ -311,8 +323,7 @@ class WarmFacts:
         # By image, at once: thousands of nodes may report the same ones.
         changed: dict[str, set[str]] = {}
         for image, node, came in moved:
-            names = changed.get(image)
-            if names is None:
+            if (names := changed.get(image)) is None:
                 names = changed[image] = set(holders.get(image, ()))
             if came:
                 names.add(node)
@@ -324,13 +335,6 @@ class WarmFacts:
             else:
                 holders.pop(image, None)
         self._holders = holders
-
-    def _copy(self) -> Self:
-        new = type(self).__new__(type(self))
-        new.pods, new._loads = self.pods, self._loads
-        new._images, new._holders, new._brought = self._images, self._holders, self._brought
-        new._pulling, new._pulls, new._in_use = self._pulling, self._pulls, self._in_use
-        return new
 
 
 def _surplus(images: Mapping[str, int]) -> list[str]:
@@ -402,8 +406,7 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     if phase in _FINISHED:
         return None
     spec = _object(pod, "spec")
-    bound = spec.get("nodeName")
-    if not bound:
+    if not (bound := spec.get("nodeName")):
         annotations = _object(_object(pod, "metadata"), "annotations")
         target = str(annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or "")
         # Pods may write anything: no node is called so.

@@ -151,8 +151,7 @@ class Ledger:
 
     def _drop(self, key: str) -> bool:
         self._seen.pop(key, None)
-        entry = self._decisions.pop(key, None)
-        if entry is None:
+        if (entry := self._decisions.pop(key, None)) is None:
             return False
         pod = entry[1]
         self._totals[pod.pod_class] -= 1

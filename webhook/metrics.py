@@ -99,8 +99,7 @@ class WebhookMetrics:
         """One review: its class, its result, how long it took, and why a pod got less than its class has."""
         pod_class = decision.pod_class or NO_CLASS
         key = (pod_class, decision.result)
-        child = self._review_children.get(key)
-        if child is None:
+        if (child := self._review_children.get(key)) is None:
             child = self._review_children[key] = self._reviews.labels(*key)
         child.inc()
         self._durations.observe(seconds)

@@ -222,8 +222,7 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
 
 
 def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Operation]) -> None:
-    metadata = pod.body.get("metadata")
-    if metadata is None:
+    if (metadata := pod.body.get("metadata")) is None:
         operations.append(_add("/metadata", {"annotations": wanted}))
     elif metadata.get("annotations") is None:
         operations.append(_add("/metadata/annotations", wanted))
@@ -258,8 +257,7 @@ _Branch = tuple[JSONObject, "Sequence[Operation]"]
 
 def _patch_affinity(pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]) -> None:
     if pod.spec.get("affinity") is None:
-        affinity = {name: whole for name, (whole, _) in branches.items() if whole}
-        if affinity:
+        if affinity := {name: whole for name, (whole, _) in branches.items() if whole}:
             operations.append(_add(_AFFINITY, affinity))
         return
     for name, (whole, parts) in branches.items():
@@ -274,8 +272,7 @@ def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONOb
     operations: list[Operation] = []
     whole: JSONObject = {}
     if required:
-        terms = pod.required_node_terms
-        if terms is None:
+        if (terms := pod.required_node_terms) is None:
             whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
             operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
         else:
@@ -284,8 +281,7 @@ def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONOb
     if drop_sticky and remaining:
         operations += _removals(remaining, is_binderhub_sticky_term, path)
         remaining = [term for term in remaining if not is_binderhub_sticky_term(term)]
-    added = _new(wanted, remaining, "preference", node_rule)
-    if added:
+    if added := _new(wanted, remaining, "preference", node_rule):
         whole[PREFERRED] = added
         _append(pod.node_affinity, path, added, operations)
     return whole, operations
@@ -304,11 +300,9 @@ def _require_in_every_term(
     for index, term in enumerate(terms):
         if is_empty_term(term):
             continue
-        missing = [expression for expression in required if not _holds(term, expression)]
-        if not missing:
+        if not (missing := [expression for expression in required if not _holds(term, expression)]):
             continue
-        expressions = term.get("matchExpressions")
-        if expressions is None:
+        if (expressions := term.get("matchExpressions")) is None:
             operations.append(_add(f"{path}/{index}/matchExpressions", missing))
         elif type(expressions) is not list:
             raise MalformedObjectError("a node selector term.matchExpressions is not a list")
@@ -326,8 +320,7 @@ def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations
 def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
     if not wanted and not drop_spread:
         return {}, ()
-    present = pod.preferred_pod_terms.get(name)
-    if present is None:
+    if (present := pod.preferred_pod_terms.get(name)) is None:
         return ({PREFERRED: _new(wanted, (), "podAffinityTerm", pod_rule)} if wanted else {}), ()
     path = f"{_AFFINITY}/{name}"
     operations: list[Operation] = []
@@ -335,8 +328,7 @@ def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spr
     if drop_spread:
         operations += _removals(remaining, is_binderhub_spread_term, path)
         remaining = [term for term in remaining if not is_binderhub_spread_term(term)]
-    added = _new(wanted, remaining, "podAffinityTerm", pod_rule)
-    if added:
+    if added := _new(wanted, remaining, "podAffinityTerm", pod_rule):
         _append(pod.affinity[name], path, added, operations)
     return {}, operations
 
@@ -359,6 +351,5 @@ def _patch_requests(pod: PodBody, requests: Mapping[str, object], operations: li
         limits = child_object(resources, "limits", "spec.containers[].resources") or {}
         # What has a limit and no request is requested at its limit: Kubernetes' own default, and a request above a
         # limit would make the pod invalid.
-        missing = {name: amount for name, amount in requests.items() if name not in limits}
-        if missing:
+        if missing := {name: amount for name, amount in requests.items() if name not in limits}:
             operations.append(_add(f"{path}/requests", missing))

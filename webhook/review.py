@@ -75,8 +75,7 @@ def uid_of_oversized(body: bytes) -> str | None:
         and body.count(b'"') <= 2 * MAX_JSON_TEXTS
     ):
         return None
-    head = _HEAD.match(body)
-    if head is None:
+    if (head := _HEAD.match(body)) is None:
         raise MalformedReviewError(f"more than {MOST[Bound.BODY]}", 413)
     return head[1].decode("ascii")
 
@@ -169,8 +168,7 @@ class Reviewer:
         started = self._now()
         is_dry_run = False
         try:
-            oversized = uid_of_oversized(body)
-            if oversized is not None:
+            if (oversized := uid_of_oversized(body)) is not None:
                 decision = Decision(ReviewResult.BEYOND_BOUNDS, reason=Bound.BODY)
                 answer = _allow(oversized, decision)
             else:

@@ -25,7 +25,7 @@ from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody, read_pod_body
 from roost_core.objects.selectors import Requirement, read_label_selector
-from roost_core.placement.beliefs import EARLIER, FAILED_PULL, WATCHED_SECONDS
+from roost_core.placement.beliefs import EARLIER, FAILED_PULL, WAITED_SECONDS, WATCHED_SECONDS
 from roost_core.placement.labels import (
     OPT_OUT_ANNOTATION,
     OWN_COMPONENT_LABEL,
@@ -126,8 +126,7 @@ class FactsKeeper:
 
     def verdict(self) -> ReadyVerdict:
         """Ready once everything readable has been listed; new rules that need other watches don't change that."""
-        watches = self._watches
-        if watches is None:
+        if (watches := self._watches) is None:
             return ReadyVerdict(passed=False, detail="no policy yet, so nothing is watched")
         waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
         faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
@@ -292,6 +291,8 @@ class _Watches:
         self._failed_pulls: dict[tuple[str, str], float] = {}
         # What can't be pulled now, by key of the pod that says so.
         self._failing: dict[str, set[tuple[str, str]]] = {}
+        # Starting pods by key, and since when they have been bound.
+        self._starting: dict[str, tuple[float, PlacedPod]] = {}
         # What the current refresh has read from the watches.
         self._taken: list[tuple[WatchCache[Any], Mapping[str, Any]]] = []
         # uid and class of unplaced pods, by key.
@@ -342,9 +343,8 @@ class _Watches:
     def claimable(self) -> frozenset[str]:
         """As in `Facts`; none where it can't be known, so that the gate requires too little rather than too much."""
         classes = self._device_classes
-        return (
-            frozenset() if classes is None or not _is_known(classes) else frozenset().union(*classes.objects().values())
-        )
+        known = classes.objects().values() if classes is not None and _is_known(classes) else ()
+        return frozenset[str]().union(*known)
 
     @property
     def quotas(self) -> Mapping[str, frozenset[str]] | None:
@@ -460,6 +460,8 @@ class _Watches:
         hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
         nodes = self._known_nodes if hears_of_nodes else None
         self._warm = self._images.follow(self._warm, nodes, with_reports=self.knows_nodes)
+        came = {key for key in self._failed_pulls if any(warm.proves(*key) for warm in self._warm.values())}
+        self._failed_pulls = {key: at for key, at in self._failed_pulls.items() if key not in came}
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, PlacedPod | None] = {}
@@ -467,10 +469,11 @@ class _Watches:
         for name, cache in self._pods.items():
             has_home = Reads.HOMES in self._rulebook.reads(name)
             changes = self._take(cache)
-            if changes and name in self._warm:
-                warm = {key: pod.placed if pod is not None else None for key, pod in changes.items()}
-                self._warm = {**self._warm, name: self._warm[name].updated(warm)}
-            self._note_pulls({key: pod and pod.placed for key, pod in changes.items()})
+            placed = {key: pod and pod.placed for key, pod in changes.items()}
+            warm = self._warm.get(name)
+            self._note_pulls(placed, warm or WarmFacts())
+            if changes and warm is not None:
+                self._warm = {**self._warm, name: warm.updated(placed)}
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -494,14 +497,23 @@ class _Watches:
             show(self._metrics.waiting, {name: counts[name] for name in self.settings.classes})
         return list(homes)
 
-    def _note_pulls(self, changes: Mapping[str, PlacedPod | None]) -> None:
-        """Remember which images nodes can't pull, and couldn't lately, until one of their containers starts."""
+    def _note_pulls(self, changes: Mapping[str, PlacedPod | None], warm: WarmFacts) -> None:
+        """Remember which images nodes can't pull, and couldn't lately, until one of their containers starts.
+
+        warm: what was known before these changes. A pull that hangs raises no error: its pods go, and never started.
+        """
         failed = dict(self._failed_pulls)
         now = self._clock()
         for key, pod in changes.items():
             failed.update(dict.fromkeys(self._failing.pop(key, ()), now))
             if pod is not None and pod.failing:
                 self._failing[key] = {(pod.node, image) for image in pod.failing}
+            since, before = self._starting.pop(key, (now, None))
+            is_same = before and pod and pod.node == before.node
+            if before and not is_same and now - since >= WAITED_SECONDS:
+                failed |= {(before.node, image): now for image in before.images if not warm.proves(before.node, image)}
+            if pod and pod.is_starting:
+                self._starting[key] = (since if is_same else now, pod)
         if failed or self._failing:
             running = [pod for pod in changes.values() if pod is not None and not pod.is_starting]
             started = {(pod.node, image) for pod in running for image in pod.images}

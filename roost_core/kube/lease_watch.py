@@ -91,6 +91,7 @@ class LeaseWatch:
         except Exception:  # the thread must outlive whatever others may have written into the Lease
             log.exception("lease not understood kind=%s", self.kind)
             fault = "not understood"
+            self._observer.fail(self._clock(), is_refused=True)
         if fault != self.fault:
             level = logging.WARNING if fault else logging.INFO
             log.log(level, "lease kind=%s: %s", self.kind, fault or "can be read again")

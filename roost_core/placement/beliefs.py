@@ -30,6 +30,8 @@ _STALE_SECONDS: Final = float(STALE_DURATIONS * LEASE_SECONDS)
 
 NODES: Final = Belief("which nodes there are, their labels and size", WATCHED_SECONDS, "nodes-unknown")
 HELD: Final = Belief("a node holds an image", math.inf, "the node counts as one that pulls")
+# A node that holds a pod's images starts it in some seconds: whoever gives up sooner says nothing of the pull.
+WAITED_SECONDS: Final = 20.0
 FAILED_PULL: Final = Belief("a node can't pull an image", 300.0, "the node may be preferred again")
 LABELS_KEPT: Final = Belief("node labels are kept true", _STALE_SECONDS, "controllers-stale")
 SCHEDULER_WORKS: Final = Belief("Roost's scheduler works", _STALE_SECONDS, "stale")

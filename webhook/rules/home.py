@@ -64,8 +64,7 @@ def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str
     nodes = facts.nodes
     if home.builder_labels:
         builders = facts.builder_nodes.get(pod_class.name, frozenset())
-        ring = [name for name in builders if nodes is None or nodes.is_usable(name)]
-        if ring:
+        if ring := [name for name in builders if nodes is None or nodes.is_usable(name)]:
             return ring, False
     return [] if nodes is None else [node.name for node in nodes.values() if node.is_usable], bool(home.builder_labels)
 

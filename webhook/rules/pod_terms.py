@@ -45,8 +45,7 @@ def _why_more_than_ties(case: Case) -> str:
     """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark; "": it can't."""
     if not is_bound_by_roost(case):
         return "another scheduler binds the pod, by other weights"
-    nodes = case.facts.nodes
-    if nodes is None:
+    if (nodes := case.facts.nodes) is None:
         return "nodes can't be read, so some may be Karpenter's"
     if nodes.of_karpenter:
         return "Karpenter, which has nodes here, takes a preference for a requirement"

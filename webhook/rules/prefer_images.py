@@ -41,8 +41,7 @@ def pulled_labels(case: Case) -> Sequence[str]:
 
 def failing_nodes(case: Case) -> list[str]:
     """Names of nodes that couldn't pull one of the pod's images lately."""
-    failed = case.facts.failed_pulls.items()
-    if not failed:
+    if not (failed := case.facts.failed_pulls.items()):
         return []
     images = {normalise_reference(reference) for reference in case.pod.images}
     found = {node for (node, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}

@@ -50,8 +50,7 @@ def may_preempt(case: Case) -> bool:
 
 def _why_none(case: Case) -> str:
     """Why the pod gets no requests; "" if it does."""
-    quotas = case.facts.quotas
-    if quotas is None:
+    if (quotas := case.facts.quotas) is None:
         return _UNKNOWN
     limited = quotas.get(case.pod.namespace, frozenset())
     if NOT_BEST_EFFORT in limited or (EPHEMERAL_STORAGE in case.pod_class.resources and limited & STORAGE):

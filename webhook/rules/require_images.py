@@ -52,8 +52,7 @@ def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str
     if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
         # A label may say "pulling" although no pull is running.
         return [], "controllers-stale"
-    nodes = case.facts.nodes
-    if nodes is None:
+    if (nodes := case.facts.nodes) is None:
         return [], "nodes-unknown"
     if may_preempt(case):
         return [], "may-preempt"

@@ -56,8 +56,7 @@ class WarmChoice(NamedTuple):
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
     """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's class joins."""
-    choice = choose_warm_nodes(case)
-    if choice is None:
+    if (choice := choose_warm_nodes(case)) is None:
         return
     if failing := failing_nodes(case)[:MAX_NODES]:
         # Those that are preferred may be full, and a node that isn't ready yet is none of them: `join` would decide.
