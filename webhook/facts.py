@@ -246,8 +246,9 @@ class WarmFacts:
                 bump(loads, before.node, -1)
                 for image in before.images:
                     bump(in_use, image, -1)
-                if before.is_starting and (pod is None or pod.node != before.node):
-                    given_up |= {(before.node, image) for image in before.images}
+                if before.is_starting:
+                    still = pod.images if pod is not None and pod.node == before.node else ()
+                    given_up |= {(before.node, image) for image in before.images if image not in still}
                 if pod is None and before.images:
                     # As kubelets count: used until now. But the node may be a new machine under the old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -167,6 +168,8 @@ class Case:
     limit_ranges: tuple[Object, ...] = ()
     # Image and node; "": on all nodes.
     failing_pulls: frozenset[tuple[str, str]] = frozenset()
+    # Image, node and seconds of pulls that take long there, or for ever, and raise no error.
+    slow_pulls: frozenset[tuple[str, str, float]] = frozenset()
     # Zone of a pod's volume, by the pod's key; and the keys of those whose volume is bound with them.
     volumes: tuple[tuple[str, str], ...] = ()
     unbound_volumes: frozenset[str] = frozenset()
@@ -182,6 +185,11 @@ class Case:
     def pull_fails(self, node: str, image: str) -> bool:
         """Whether no pull of the image succeeds on the node."""
         return not self.failing_pulls.isdisjoint({(image, node), (image, "")})
+
+    def pull_takes(self, node: str, image: str) -> float:
+        """Seconds of a pull that doesn't fail."""
+        slow = (seconds for at_image, at, seconds in self.slow_pulls if (at_image, at) == (image, node))
+        return max(slow, default=self.pull_seconds)
 
     def profile(self, name: str) -> Profile:
         return next(one for one in self.profiles if one.name == name)
@@ -384,6 +392,7 @@ def draw(seed: int) -> Case:
         builds=tuple(chance.uniform(0.0, 10.0) for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)),
         quotas=_quotas(chance),
         limit_ranges=_limit_ranges(chance),
+        slow_pulls=_slow(chance, profiles, nodes),
         **more,
     )
 
@@ -496,6 +505,14 @@ def _failing(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) 
         return frozenset()
     image = chance.choice(profiles).image
     return frozenset({(image, node) for node in nodes if chance.random() < 0.4})
+
+
+def _slow(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) -> frozenset[tuple[str, str, float]]:
+    """Pulls that take longer on a node than on others, or never end there."""
+    if chance.random() > 0.3:
+        return frozenset()
+    image = chance.choice(profiles).image
+    return frozenset((image, node, chance.choice([60.0, 130.0, inf])) for node in nodes if chance.random() < 0.4)
 
 
 def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:

@@ -75,6 +75,7 @@ def on_hub(case: Case, text: str) -> Case:
         profiles=tuple(replace(one, image=named.get(one.image, one.image)) for one in case.profiles),
         pools=tuple(replace(one, holds=tuple(named.get(held, held) for held in one.holds)) for one in case.pools),
         failing_pulls=frozenset((named.get(one, one), node) for one, node in case.failing_pulls),
+        slow_pulls=frozenset((named.get(one, one), node, seconds) for one, node, seconds in case.slow_pulls),
     )
 
 

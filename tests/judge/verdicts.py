@@ -76,8 +76,8 @@ def _compare(
         is_drift = not any(fate.is_deleted_by_roost for fate in gone)
         yield Victim(kind, "deleted", f"{len(gone)} for {whom}; {deleted} without", is_drift)
     tries, tried = (sum(fate.respawns for fate in one) for one in (before, after))
+    lured = sum(fate.lured for fate in after)
     if tried > tries:
-        lured = sum(fate.lured for fate in after)
         yield Victim(kind, "re-spawned", f"{tried} times; {tries} without; {lured} lured", not lured)
     kept = max((fate.kept_waiting for fate in after), default=0.0)
     for step, allowed in (("bound", late), ("running", late + case.pull_seconds)):
@@ -93,7 +93,7 @@ def _compare(
         is_drift = kept <= late or pre_empts_anyway or kind == BUILD
         if len(reached) < len(moments):
             why = f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
-            yield Victim(kind, "stranded", why, is_drift)
+            yield Victim(kind, "stranded", why, is_drift and not (step == "running" and lured))
             return
         if later:
             yield Victim(kind, "late", f"{step} at {', '.join(later)}; kept waiting for {kept:.0f} s", is_drift)

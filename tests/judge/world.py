@@ -18,7 +18,7 @@ from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint, untolerated
-from roost_core.placement.beliefs import LEASE_SECONDS
+from roost_core.placement.beliefs import LEASE_SECONDS, WAITED_SECONDS
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 from roost_core.scheduler.cycle import schedule
@@ -99,7 +99,8 @@ class Fate:
     kept_waiting: float = 0.0
     # Where it was bound against its own rules.
     misplaced: str = ""
-    # How often it was bound where a pull was known to fail, though it had room, as it was sent, where none fails.
+    # How often it was bound where a pull was known to fail, or a start was given up, though it had room, as it was
+    # sent, where none fails.
     lured: int = 0
     respawns: int = 0
     node: str = ""
@@ -136,8 +137,9 @@ class World:
         self._had_room: dict[str, tuple[int, bool]] = {}
         self._held: dict[str, set[str]] = {}
         self._pulls: dict[tuple[str, str], str] = {}
-        # Since when another than Roost's own pods saw a pull fail, by node and image.
+        # Since when another than Roost's own pods saw a pull fail, or was given up as it waited, by node and image.
         self._failed: dict[tuple[str, str], float] = {}
+        self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
         self._sets = {body["metadata"]["name"]: body for body in release.of_kind("StatefulSet")} if release else {}
         self._daemons = release.of_kind("DaemonSet") if release else []
@@ -296,6 +298,10 @@ class World:
             return
         self._say(f"{key} is given up on {fate.node} and comes again")
         fate.respawns += 1
+        if self.now - self._bound_at[key] > WAITED_SECONDS + 1.0:
+            for image in self.pods[key].spec.images:
+                if image not in self._held[self.pods[key].node_name]:
+                    self._failed.setdefault((self.pods[key].node_name, image), self.now)
         self._remove(key)
         self._create(body, kind)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, kind, tries + 1))
@@ -399,7 +405,8 @@ class World:
     def _question(self, pod: Pod, node: str) -> None:
         """Note what speaks against a node by the pod as it was sent: its own rules, and pulls known to fail there."""
         created = pod.created - EPOCH
-        failing = [image for image in pod.spec.images if self._failed.get((node, image), created) < created]
+        images = [image for image in pod.spec.images if self._fails(node, image)]
+        failing = [image for image in images if self._failed.get((node, image), created) < created]
         if pod.scheduler_name == DEFAULT_SCHEDULER and self._release and self._release.profiles:
             # Roost's scheduler is away, and the cluster's weighs older users' terms otherwise.
             failing = []
@@ -466,6 +473,7 @@ class World:
     def _bound(self, key: str, node: str) -> None:
         self._say(f"{key} is bound to {node}")
         self._binds += 1
+        self._bound_at[key] = self.now
         fate = self.fates[key]
         fate.bound, fate.node = self.now if fate.bound is None else fate.bound, node
         if key in self.case.unbound_volumes:
@@ -513,12 +521,13 @@ class World:
         self._set_pod(key, self.bodies[key])
 
     def _fails(self, node: str, image: str) -> bool:
-        return image not in self._held[node] and self.case.pull_fails(node, image)
+        takes_too_long = self.case.pull_takes(node, image) > START_TIMEOUT
+        return image not in self._held[node] and (self.case.pull_fails(node, image) or takes_too_long)
 
     def _pull(self, node: str, image: str) -> None:
         if (node, image) not in self._pulls:
             self._pulls[node, image] = ""
-            seconds = FAULT_SECONDS if self.case.pull_fails(node, image) else self.case.pull_seconds
+            seconds = FAULT_SECONDS if self.case.pull_fails(node, image) else self.case.pull_takes(node, image)
             self.at(self.now + seconds, lambda: self._pulled(node, image))
 
     def _pulled(self, node: str, image: str) -> None:

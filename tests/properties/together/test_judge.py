@@ -1,5 +1,6 @@
 """Nobody fares worse with Roost: drawn cases in the scheduler's model; and the judge notices when a mend is undone."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import wraps
@@ -12,7 +13,7 @@ from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate import plan as gate
 from roost.controllers.image_gate import waiting
 from roost_core.placement.lease_state import LeaseObserver
-from tests.judge.cases import BASE, Case, Other, Pool, Profile, Trouble, burst, draw
+from tests.judge.cases import BASE, OTHER, Case, Other, Pool, Profile, Trouble, burst, draw
 from tests.judge.roost_here import on_hub
 from tests.judge.verdicts import try_case
 from webhook import watch
@@ -70,8 +71,27 @@ CLOCK = replace(
 )
 
 
+# No puller brings the image, and on the oldest node its pull never ends, nor fails.
+HANGS = Case(
+    name="hangs",
+    pools=(Pool(name="users", cpu="8", at_first=2),),
+    profiles=(Profile(name="plain"), Profile(name="binder", image=OTHER, cpu=0.5, is_listed=False)),
+    arrivals=burst("binder", 5, during=225.0),
+    slow_pulls=frozenset({(OTHER, "users-0", math.inf)}),
+)
+
+
+FAILS = replace(
+    HANGS,
+    name="fails",
+    arrivals=burst("binder", 5, during=30.0),
+    slow_pulls=frozenset(),
+    failing_pulls=frozenset({(OTHER, "users-0")}),
+)
+
+
 def test_the_written_cases_have_no_victim() -> None:
-    assert list(verdicts([FULL, LONG_GRACE, CLOCK])) == []
+    assert list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS])) == []
 
 
 def waits_by_the_clusters_clock(pods: Any, before: Any, now: Moment, at_most: float) -> dict[str, float]:
@@ -111,9 +131,8 @@ UNDONE = {
     ),
     "spread": Undone(((require_images, "_is_spread", lambda _case: False),), "misplaced", map(draw, range(40, 80))),
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
-    "failed-pulls": Undone(
-        (changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", map(draw, range(90, 91))
-    ),
+    "failed-pulls": Undone((changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]),
+    "given-up": Undone(((watch, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
     "failing-nodes-last": Undone(((warm, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))),
     "opened-before-failing": Undone(
         (

@@ -209,6 +209,13 @@ def test_a_lease_that_cannot_be_read_is_believed_for_two_durations_and_told(erro
     assert told == ["changed", *["lease/hub-roost-scheduler"] * 16, "changed"]
 
 
+def test_a_look_that_fails_unexpectedly_is_believed_no_longer() -> None:
+    watched = watch(FakeServer(lease(2), KeyError("unexpected")), [])
+    for _ in range(17):
+        watched.look()
+    assert (watched.state, watched.fault) == (LeaseState.STALE, "not understood")
+
+
 def test_whatever_stands_in_the_lease_the_thread_lives() -> None:
     watched = watch(FakeServer({"spec": "odd"}, {"spec": {"holderIdentity": 1, "renewTime": []}}, lease(4)), [])
     states = []

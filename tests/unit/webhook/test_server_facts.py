@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.placement.beliefs import WAITED_SECONDS
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
@@ -389,6 +390,24 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: F
     assert (warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (1, 1, 1)
     assert warm.holds("a", IMAGE)
     assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
+
+
+@pytest.mark.parametrize(("seconds", "fails"), [(WAITED_SECONDS - 1, False), (WAITED_SECONDS, True)])
+def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds_that_the_pull_fails(
+    seconds: float, fails: bool, server: FakeServer, kept: Kept
+) -> None:
+    starting, running = user("one", "a", "team/x"), user("two", "a", "team/y")
+    starting["spec"]["containers"] += running["spec"]["containers"]
+    starting["status"]["phase"] = "Pending"
+    server.objects[NODES, ""], server.objects[USERS] = [node("a")], [starting, running]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
+    kept.wait_for_holders("a")
+    kept.seconds, server.objects[USERS] = seconds, [running]
+    kept.wait_for_holders()
+    assert set(kept.keeper.facts.failed_pulls) == ({("a", IMAGE)} if fails else set())
+    server.objects[NODES, ""] = [node("a", IMAGE)]
+    kept.wait_for_holders("a")
+    assert kept.keeper.facts.failed_pulls == {}
 
 
 def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeServer, kept: Kept) -> None:

@@ -281,6 +281,17 @@ def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
     assert (gone.holders("x"), gone.holders("y")) == ({"n2"}, frozenset())
 
 
+@pytest.mark.parametrize("evidence", ["", "ran", "reported"])
+def test_a_pod_that_never_started_leaves_no_image_unless_another_ran_or_the_node_reports_it(evidence: str) -> None:
+    facts = WarmFacts({"ns/a": on("n1", (IMAGE,), True)})
+    if evidence == "ran":
+        facts = facts.updated({"ns/b": on("n1", (IMAGE,))}).updated({"ns/b": None})
+    elif evidence == "reported":
+        facts = facts.with_reports({"n1": (None, reported(IMAGE))})
+    assert facts.holds("n1", IMAGE)
+    assert facts.updated({"ns/a": None}).holds("n1", IMAGE) is bool(evidence)
+
+
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
     names = ["team/x:1", "quay.io/team/x@sha256:1a"]
     body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
