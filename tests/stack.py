@@ -252,8 +252,7 @@ class Stack(Started):
         self.manifests = [manifest for manifest in everything if manifest["kind"] != "Deployment"]
         self.bring(values)
         kept = {_identity(manifest) for manifest in self.manifests}
-        gone = [manifest for manifest in before if _identity(manifest) not in kept]
-        if gone:
+        if gone := [manifest for manifest in before if _identity(manifest) not in kept]:
             self.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone))
         for component in ("webhook", "controllers", "recorder"):
             self._mount(component)

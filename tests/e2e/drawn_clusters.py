@@ -147,11 +147,9 @@ class Drawing:
             spec["runtimeClassName"] = RUNTIME_CLASS
         if self.hinders(0.3):
             spec["nodeSelector"] = self.one([{"purpose": self.one(PURPOSES)}, {ZONE: self.one(ZONES)}, {"gen": "5"}])
-        tolerations = [self._toleration() for _ in range(self.one([0, 0, 1, 2, 3]))]
-        if tolerations:
+        if tolerations := [self._toleration() for _ in range(self.one([0, 0, 1, 2, 3]))]:
             spec["tolerations"] = tolerations
-        affinity = self._affinity()
-        if affinity:
+        if affinity := self._affinity():
             spec["affinity"] = affinity
         if self.happens(0.25):
             spec["topologySpreadConstraints"] = self._spread()

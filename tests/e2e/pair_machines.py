@@ -280,8 +280,7 @@ class ClusterAutoscaler:
         waiting.sort(key=lambda pod: -pod.priority)
         helpless = [pod for pod in waiting if not pod.nominated_node and not room.place(pod)]
         for group in self._groups:
-            asked = self._asked(group, templates[group.pool.name], helpless)
-            if asked:
+            if asked := self._asked(group, templates[group.pool.name], helpless):
                 return group.pool.name, asked
         return None
 

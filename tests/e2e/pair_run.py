@@ -283,8 +283,7 @@ class Side:
             if user.created is not None and name not in there and user.deleted is None:
                 user.deleted = record.last_change = now
         for pod in pods:
-            seen = record.users.get(pod["metadata"]["name"])
-            if seen is None:
+            if (seen := record.users.get(pod["metadata"]["name"])) is None:
                 continue
             if seen.bound is None and pod["spec"].get("nodeName"):
                 seen.bound, seen.node, record.last_change = now, pod["spec"]["nodeName"], now

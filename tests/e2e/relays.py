@@ -74,8 +74,7 @@ class Relay:
 
     def _connect(self, client: socket.socket) -> None:
         with client:
-            port = self.target()
-            if port is None:
+            if (port := self.target()) is None:
                 return
             with contextlib.suppress(OSError), socket.create_connection((LOOPBACK, port)) as server:
                 for one in (client, server):

@@ -200,8 +200,7 @@ class World:
         return body, self._next_start()
 
     def _create_bound(self, body: Object, started: str) -> None:
-        created = self._create(body)
-        if created is not None:
+        if (created := self._create(body)) is not None:
             self._start_pod(created, started)
             if "finalizers" in body["metadata"]:
                 self._api.delete(_path(created), gracePeriodSeconds=0)
@@ -290,8 +289,7 @@ class World:
         self._state.set_node(read_node(body))
 
     def _remove_pod(self, log: Log) -> None:
-        candidates = sorted(key for key, pod in self._bound.items() if not pod.leaving)
-        if not candidates:
+        if not (candidates := sorted(key for key, pod in self._bound.items() if not pod.leaving)):
             return
         key = self._drawing.one(candidates)
         log.forget()
@@ -356,8 +354,7 @@ class World:
         body = self._draw_pod()
         self._heed_late_victims()
         log.forget()
-        created = self._create(body)
-        if created is None:
+        if (created := self._create(body)) is None:
             return
         pod = read_pod(created, specs=self._specs)
         profile = self._profiles[pod.scheduler_name]
@@ -383,8 +380,7 @@ class World:
             node = end.fields["node"]
         else:
             tally.unschedulable += 1
-            found = self._follow_preemption(pod, created, decision, log)
-            if found is None:
+            if (found := self._follow_preemption(pod, created, decision, log)) is None:
                 self._count_attempts(pod, decision, log)
                 return
             node = found
@@ -444,8 +440,7 @@ class World:
 
     def _follow_preemption(self, pod: Pod, created: Object, decision: SchedulingDecision, log: Log) -> str | None:
         """Compare node and victims; the node to which the pod is bound in the end, None when it is given up."""
-        targets = log.all(TARGET, pod=pod.key)
-        if not targets:
+        if not (targets := log.all(TARGET, pod=pod.key)):
             if decision.nomination is not None:
                 self._differ(pod, f"pre-emption: kube-scheduler none, model {_told(decision)}")
             self._give_up(created, log)
@@ -504,8 +499,7 @@ class World:
 
 def _messages_of(decision: SchedulingDecision) -> list[str]:
     """What kube-scheduler may say: it takes any of the nodes that are just as good to pre-empt on."""
-    nomination = decision.nomination
-    if nomination is None:
+    if (nomination := decision.nomination) is None:
         return [decision.message]
     # Just as good is also: as many victims.
     names = [f"on node {node}," for node in (nomination.node, *nomination.equals)]
@@ -513,8 +507,7 @@ def _messages_of(decision: SchedulingDecision) -> list[str]:
 
 
 def _told(decision: SchedulingDecision) -> str:
-    nomination = decision.nomination
-    if nomination is None:
+    if (nomination := decision.nomination) is None:
         return f"none: {decision.message}"
     return f"{nomination.node} {[one.key for one in nomination.victims]}, just as good {nomination.equals}"
 

@@ -66,8 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """0 done, 1 it didn't work, 2 wrong usage."""
     parser = make_parser()
     arguments = parser.parse_args(argv)
-    unknown = [name for name in getattr(arguments, "names", ()) if name not in KNOWN]
-    if unknown:
+    if unknown := [name for name in getattr(arguments, "names", ()) if name not in KNOWN]:
         parser.error(f"found program {unknown[0]!r}, expected one of {', '.join(KNOWN)}")
     try:
         return int(arguments.run(arguments))

@@ -153,8 +153,7 @@ class Api:
             connection.close()
 
     def _connection(self) -> http.client.HTTPSConnection:
-        connection = getattr(self._local, "connection", None)
-        if connection is None:
+        if (connection := getattr(self._local, "connection", None)) is None:
             connection = self._local.connection = self._new_connection(REQUEST_TIMEOUT_SECONDS)
         return cast("http.client.HTTPSConnection", connection)
 
@@ -208,8 +207,7 @@ class Watch:
 
     def close(self) -> None:
         self._is_closed = True
-        sock = self._connection.sock
-        if sock is not None:
+        if (sock := self._connection.sock) is not None:
             with contextlib.suppress(OSError):
                 # Not the TLS socket's own method, which isn't made for a second thread.
                 socket.socket.shutdown(sock, socket.SHUT_RDWR)

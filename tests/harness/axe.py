@@ -35,8 +35,7 @@ def axe_script() -> str:
 
 
 def _fetch(file: Path) -> None:
-    npm = shutil.which("npm")
-    if npm is None:
+    if (npm := shutil.which("npm")) is None:
         say_missing = pytest.fail if os.environ.get("CI") else pytest.skip
         say_missing("no npm, which fetches axe-core: apt-get install npm")
     file.parent.mkdir(parents=True, exist_ok=True)

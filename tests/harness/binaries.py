@@ -326,8 +326,7 @@ def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path
         raise BuildError(f"{program.module}: no module folder, in {mod_file.parent}: {' '.join(asked)}\n{said.stderr}")
     scratch.mkdir()
     for pattern in program.module_files:
-        found = list(Path(module_folder).glob(pattern))
-        if not found:
+        if not (found := list(Path(module_folder).glob(pattern))):
             raise BuildError(f"{module_folder}: no file {pattern}. Correct `module_files` of {program.name}.")
         for path in found:
             shutil.copyfile(path, scratch / path.name)

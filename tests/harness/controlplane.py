@@ -94,8 +94,7 @@ class ControlPlane:
     def stop(self, *, keep_logs: bool = False) -> None:
         """Stop everything and remove the folder; keep it, and say where, when asked or when `keep_logs` is set."""
         self._stack.close()
-        kept = self.run.close(keep=keep_logs or self.keep_logs)
-        if kept is not None:
+        if (kept := self.run.close(keep=keep_logs or self.keep_logs)) is not None:
             say(f"control plane's logs kept in {kept}")
 
     def __enter__(self) -> Self:

@@ -219,8 +219,7 @@ class PodNetwork(Started):
 
 def require_pod_network() -> None:
     """Raise HarnessUnavailableError, with the reason and the fix, where pods can't have a network."""
-    missing = [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]
-    if missing:
+    if missing := [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]:
         raise HarnessUnavailableError(f"no {', '.join(missing)} on PATH. As root: apt-get install iproute2 util-linux")
     tried = ["unshare", "--net", "ip", "link", "add", BRIDGE, "type", "bridge"]
     done = subprocess.run(tried, capture_output=True, text=True, check=False)

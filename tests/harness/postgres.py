@@ -103,8 +103,7 @@ class Postgres(Started):
             return done.fetchall() if done.description else []
 
     def _initialise(self) -> None:
-        owner = _owner()
-        if owner is not None:
+        if (owner := _owner()) is not None:
             shutil.chown(self._folder, *owner)
         password_path = self._folder / "password"
         with os.fdopen(os.open(password_path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
@@ -132,8 +131,7 @@ class Postgres(Started):
 
     @staticmethod
     def _as_user(program: Path) -> list[str]:
-        owner = _owner()
-        if owner is None:
+        if (owner := _owner()) is None:
             return [str(program)]
         user, group = owner
         # The kernel forgets "die with your parent" when the user changes. SIGQUIT is PostgreSQL's immediate shutdown.
@@ -144,8 +142,7 @@ class Postgres(Started):
 def find_programs() -> Path:
     """The folder of initdb, postgres and pg_ctl: Debian's newest, or the one in the PATH."""
     folders = sorted(DEBIAN.glob("*/bin"), key=lambda path: float(path.parent.name))
-    found = shutil.which("initdb")
-    if found is not None:
+    if (found := shutil.which("initdb")) is not None:
         folders.append(Path(found).resolve().parent)
     for folder in reversed(folders):
         if (folder / "postgres").exists():

@@ -408,8 +408,7 @@ disabled_plugins = ["io.containerd.nri.v1.nri"]
     def _end(self) -> None:
         if self._init is not None:
             self._init.kill()
-            pid = self._init_pid
-            if pid is not None:
+            if (pid := self._init_pid) is not None:
                 # Process 1 of the node dies with `unshare`, and isn't dead before everybody else in there is.
                 wait_until(lambda: not is_alive(pid), END_SECONDS, f"all processes of {self.name} to end")
             self._init = self._init_pid = None

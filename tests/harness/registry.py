@@ -152,8 +152,7 @@ class RealRegistry(Started):
     def _pull(self, request: http.server.BaseHTTPRequestHandler) -> None:
         # Nodes add a query that names the registry which they were asked for.
         path = urlsplit(request.path).path
-        found = _PATH.fullmatch(path)
-        if found is None:
+        if (found := _PATH.fullmatch(path)) is None:
             status = HTTPStatus.OK if path == "/v2/" else HTTPStatus.NOT_FOUND
             return _answer(request, status, b"{}")
         media_type, contents = "application/octet-stream", self._blobs.get(found["reference"])

@@ -29,8 +29,7 @@ def wait_until(
     """
     deadline = time.monotonic() + timeout_seconds
     while True:
-        found = predicate()
-        if found:
+        if found := predicate():
             return found
         if time.monotonic() >= deadline:
             wanted = what or getattr(predicate, "__name__", "a state")

@@ -160,8 +160,7 @@ class RoostHere:
     # What the watches are sent
 
     def tell_node(self, name: str, node: Node | None) -> None:
-        nodes = self._watches._nodes
-        if nodes is not None:
+        if (nodes := self._watches._nodes) is not None:
             nodes._set(name, node)
         self._is_dirty = True
         self._plan_at = -math.inf

@@ -224,8 +224,7 @@ class World:
         self._say(f"{trouble.what} {trouble.target}")
         if trouble.what == "cordon" and trouble.target in self.nodes:
             self._set_node(replace(self.nodes[trouble.target], unschedulable=True))
-        roost = self._roost
-        if roost is None:
+        if (roost := self._roost) is None:
             return
         if trouble.what == "controllers-killed":
             roost.controllers_run = False
@@ -299,9 +298,8 @@ class World:
         self._say(f"{key} is given up on {fate.node} and comes again")
         fate.respawns += 1
         if self.now - self._bound_at[key] > WAITED_SECONDS + 1.0:
-            for image in self.pods[key].spec.images:
-                if image not in self._held[self.pods[key].node_name]:
-                    self._failed.setdefault((self.pods[key].node_name, image), self.now)
+            for image in set(self.pods[key].spec.images) - self._held[fate.node]:
+                self._failed.setdefault((fate.node, image), self.now)
         self._remove(key)
         self._create(body, kind)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, kind, tries + 1))
@@ -350,8 +348,7 @@ class World:
             self._roost.tell_pod(key, body, pod.labels)
 
     def _remove(self, key: str) -> None:
-        pod = self.pods.pop(key, None)
-        if pod is None:
+        if (pod := self.pods.pop(key, None)) is None:
             return
         self._version += 1
         del self.bodies[key]
@@ -426,8 +423,7 @@ class World:
 
     def _as_scheduled(self, pod: Pod) -> Pod:
         """With its volume's zone, which is as binding as a required term."""
-        zone = self._zones.get(pod.key)
-        if not zone:
+        if not (zone := self._zones.get(pod.key)):
             return pod
         here = Requirement(ZONE, "In", frozenset({zone}))
         terms = pod.spec.required_node_terms

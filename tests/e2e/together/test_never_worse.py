@@ -31,8 +31,7 @@ Twins = tuple[ControlPlane, ControlPlane]
 
 
 def seeds() -> list[int]:
-    named = os.environ.get("ROOST_PAIR_SEEDS", "")
-    if named:
+    if named := os.environ.get("ROOST_PAIR_SEEDS", ""):
         return [int(seed) for seed in named.split(",")]
     return list(range(int(os.environ.get("ROOST_PAIR_DRAWS", DEFAULT_DRAWS))))
 

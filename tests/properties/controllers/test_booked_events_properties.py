@@ -79,8 +79,7 @@ def test_recurrences_are_dateutils_in_local_time(data: st.DataObject, first: dat
     found = []
     moment = after
     for _ in range(6):
-        start = first_start_after(event, moment)
-        if start is None:
+        if (start := first_start_after(event, moment)) is None:
             break
         found.append(start)
         moment = start

@@ -30,8 +30,7 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "Pacific/Apia"]
 def test_a_higher_threshold_never_needs_more(
     history: History, ahead: int, came: int | None, thresholds: tuple[float, float], zone: str
 ) -> None:
-    outlook = look_ahead(history, history.end + ahead, zone)
-    if outlook is not None:
+    if (outlook := look_ahead(history, history.end + ahead, zone)) is not None:
         low, high = (forecast_need(outlook, came, each, 0.9) for each in sorted(thresholds))
         assert 0 <= high.likely <= low.likely
         assert 0 <= low.worth <= 2 * MOST_USERS

@@ -207,8 +207,7 @@ def test_when_the_victims_are_gone_the_pod_fits_and_all_were_less_important(seed
     # A multiple of the moods' number: the crowded one.
     cluster = Cluster(seed // 3 * 3 + 2)
     state, profile, comes = cluster.state(), cluster.profile(), cluster.pod()
-    nomination = schedule(comes, state, profile).nomination
-    if nomination is None:
+    if (nomination := schedule(comes, state, profile).nomination) is None:
         return
     assert nomination.victims
     assert all(one.priority < comes.priority for one in nomination.victims)

@@ -148,8 +148,7 @@ def test_decisions_count_at_their_node_until_the_watch_shows_them(decisions: lis
     waiting: dict[str, tuple[float, str]] = {}
     for index, (gap, node, lag) in enumerate(decisions):
         now += gap
-        shown = {key: PlacedPod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}
-        if shown:
+        if shown := {key: PlacedPod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}:
             homes = homes.updated(shown)
             waiting = {key: entry for key, entry in waiting.items() if key not in shown}
         # Whatever came was shown at its time, though it is told of only now.
