@@ -517,7 +517,7 @@ class World:
         self._set_pod(key, self.bodies[key])
 
     def _fails(self, node: str, image: str) -> bool:
-        takes_too_long = self.case.pull_takes(node, image) > START_TIMEOUT
+        takes_too_long = self.case.pull_takes(node, image) > max(START_TIMEOUT, self.case.pull_seconds)
         return image not in self._held[node] and (self.case.pull_fails(node, image) or takes_too_long)
 
     def _pull(self, node: str, image: str) -> None:
