@@ -510,8 +510,10 @@ class _Watches:
                 self._failing[key] = {(pod.node, image) for image in pod.failing}
             since, before = self._starting.pop(key, (now, None))
             is_same = before and pod and pod.node == before.node
-            if before and not is_same and now - since >= WAITED_SECONDS:
-                failed |= {(before.node, image): now for image in before.images if not warm.proves(before.node, image)}
+            if before and not is_same and not before.failing and now - since >= WAITED_SECONDS:
+                # The first is its main container's; all pods may share the others.
+                own = [image for image in before.images[:1] if not warm.proves(before.node, image)]
+                failed |= {(before.node, image): now for image in own}
             if pod and pod.is_starting:
                 self._starting[key] = (since if is_same else now, pod)
         if failed or self._failing:

@@ -398,6 +398,8 @@ def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds
 ) -> None:
     starting, running = user("one", "a", "team/x"), user("two", "a", "team/y")
     starting["spec"]["containers"] += running["spec"]["containers"]
+    # All pods may have this one.
+    starting["spec"]["initContainers"] = [{"name": "init", "image": "team/shared"}]
     starting["status"]["phase"] = "Pending"
     server.objects[NODES, ""], server.objects[USERS] = [node("a")], [starting, running]
     kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
