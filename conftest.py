@@ -1,45 +1,12 @@
 """What every test may ask for: those of Roost (tests) and of its laboratory (lab/tests)."""
 
-from __future__ import annotations
-
 import os
-from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, settings
 
-if TYPE_CHECKING:
-    import pytest
-
-pytest_plugins = ["tests.harness.fixtures"]
+pytest_plugins = ["tests.harness.fixtures", "tests.long_files"]
 
 # Derandomised: a run's verdict depends on the code alone. ROOST_HYPOTHESIS_PROFILE=search looks for new examples.
 settings.register_profile("steady", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("search", max_examples=2000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("ROOST_HYPOTHESIS_PROFILE", "steady"))
-
-# Files that take minutes. The longest start first, so that all processes end at about the same time; before those that
-# need more programs than the control plane's, which a first run is still building.
-LONG_FILES = (
-    "controllers/test_controllers_faults.py",
-    "recorder/test_recorder.py",
-    "controllers/test_image_gate.py",
-    "together/test_never_worse.py",
-    "together/test_rights.py",
-    "controllers/test_placeholder_mover.py",
-    "install/test_install.py",
-    "install/test_commands_in_the_cluster.py",
-    "controllers/test_image_gate_real.py",
-    "controllers/test_popular_images.py",
-    "harness/test_harness.py",
-    "scheduler/test_scheduler_model.py",
-    "controllers/test_headroom.py",
-    "simulator/test_simulator_hour_warm.py",
-    "webhook/test_webhook_server.py",
-    "parity/test_accepted.py",
-)
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first; the order within a file, and of the others, stays."""
-    ranks = {name: rank for rank, name in enumerate(LONG_FILES)}
-    items.sort(key=lambda item: ranks.get("/".join(item.path.parts[-2:]), len(ranks)))

@@ -71,7 +71,7 @@ def _count(number: int, noun: str) -> str:
     type=click.Choice(FORMATS),
     default=FORMATS[0],
     show_default=True,
-    help="github: annotations at the lines of a pull request. gitlab: a Code Quality report.",
+    help="github: annotations at the lines of a pull request.",
 )
 @click.option(
     "--pod", metavar="FILE", help="Also print this pod, in YAML or JSON, as it would be admitted. - is stdin."
@@ -82,15 +82,13 @@ def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None)
     \b
     roost validate -f values.yaml --kube-version v1.37.2
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
-    roost validate -f values.yaml --strict --format gitlab > gl-code-quality-report.json
+    roost validate -f values.yaml --strict --format github
     """
     # The pod alone is on stdout.
     talk = sys.stdout if pod is None else sys.stderr
     faults, unread = _find(options)
     ordered = sort_faults(faults)
     talk.write(show_faults(ordered, form))
-    if form == "gitlab":
-        sys.stderr.write(show_faults(ordered, "text"))  # the document goes into a file, this into the job's log
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
     said = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if errors or warnings else "no faults"

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -126,16 +125,6 @@ def test_validate_says_faults_as_forges_read_them(
     assert lines[0].startswith("::error title=webhook.replicas::--set webhook.replicas=9 %25: ")
     assert lines[1].startswith('::error file=values.yaml,line=1,title=["a%2Cb"]::../values.yaml:1: ')
     assert lines[2].startswith("::warning file=values.yaml,line=2,title=imageGate.mode::")
-    code_quality = roost(*arguments, "gitlab")
-    reported = json.loads(code_quality.out)
-    assert [fault["severity"] for fault in reported] == ["major", "major", "minor"]
-    assert reported[2]["location"] == {"path": "values.yaml", "lines": {"begin": 2}}
-    assert "../values.yaml:2: warning: imageGate.mode: " in code_quality.err
-    # A fault that moves is the same one, and no two are.
-    values.write_text(f"#\n{values.read_text()}")
-    moved = json.loads(roost(*arguments, "gitlab").out)
-    prints = [fault["fingerprint"] for fault in reported]
-    assert ([fault["fingerprint"] for fault in moved], len(set(prints))) == (prints, 3)
 
 
 def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _Run, values: Path) -> None:
