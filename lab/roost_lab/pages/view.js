@@ -394,7 +394,7 @@ function catalogue() {
 function showLegend() {
   const states = shown(), images = catalogue();
   const marks = kindsOf(states).map((kind) => legendItem(`pod ${KINDS.includes(kind) ? kind : ""}`, "", kind));
-  marks.push(legendItem("pod pulling", "", "pulling its image"), legendItem("pod starting", "", "starting"));
+  marks.push(legendItem("pod pulling", "", "pulling its image"), legendItem("pod starting", "", "starting, or not answering yet"));
   marks.push(legendItem("pod fresh", "", "placed in the last minute"));
   if (story.courses.length) marks.unshift(legendItem("waits", "", "people waiting"), legendItem("colds", "", "cold starts"));
   for (const [kind, about] of [["placed", "placed"], ["moved", "moved there"], ["pre-empted", "pre-empted for that pod"]]) {

@@ -36,7 +36,7 @@ PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "Err
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
 _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
-_UNSEEN: Final = "Live from the API server, without a record: only this moment is known"
+_UNSEEN: Final = "Live from the API server, without a record: only this moment is known; waits end when containers run"
 
 
 def find_classes(client: Client, path: str | None = None) -> Classes:
@@ -219,5 +219,5 @@ def why_of(moment: ClusterMoment, uid: str) -> str | None:
                 awaited = f" {pod.awaits or pod.image}" if pod.state in (PodState.PULLING, PodState.FAILING) else ""
                 seconds = (moment.at_us - pod.created_us) // US
                 text = f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s ago.\n"
-                return f"{text}What it waited for, and why it is there, a record tells: `roost record`, `roost why`.\n"
+                return f"{text}Waits, its answer and why it is there, a record tells: `roost record`, `roost why`.\n"
     return None

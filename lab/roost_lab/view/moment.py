@@ -54,6 +54,8 @@ class PodState(StrEnum):
     FAILING = "failing"
     # On its node, with its image, and its containers don't run yet.
     STARTING = "starting"
+    # Its containers run; its hub's log says that its server answered, or that the start failed, only later.
+    LOADING = "loading"
 
 
 class NodeState(StrEnum):
@@ -83,7 +85,7 @@ class Rows:
 
     at_us: int
     # Pods that existed: uid, namespace, name, pod_class, image, cpu_millicores, memory_bytes, created_us, warm_target,
-    # bound_us, started_us, node_name, node_uid (of its binding; None where there was none).
+    # bound_us, started_us, ended_us, node_name, node_uid (of its binding; None where there was none).
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
@@ -221,10 +223,7 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         chips,
         [
             PodBox(
-                pod["uid"],
-                _full_name(pod),
-                _kind(pod["pod_class"]),
-                pod["created_us"],
+                *(pod["uid"], _full_name(pod), _kind(pod["pod_class"]), pod["created_us"]),
                 reason=reasons.get(pod["uid"], "")[:MAX_REASON],
             )
             for pod in pending[:MAX_PENDING]
@@ -310,7 +309,7 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
             for pod in here
             if pod["pod_class"]
         ]
-        has = {box.image for box in boxes if box.state is PodState.RUNNING}
+        has = {box.image for box in boxes if box.state in (PodState.RUNNING, PodState.LOADING)}
         has |= {image for image in chips if normalise_reference(image) in (images or ())}
         has |= {image for image in chips if gates.get(_label_name(image)) == HELD}
         lacks = {box.awaits or box.image for box in boxes if box.state in (PodState.PULLING, PodState.FAILING)}
@@ -340,7 +339,7 @@ def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | No
     if "state" in pod:
         return PodState(pod["state"])
     if _has_started(pod, at_us):
-        return PodState.RUNNING
+        return PodState.LOADING if at_us < (pod.get("ended_us") or 0) else PodState.RUNNING
     is_pulled = False
     for row in pulls:
         if row["at_us"] <= at_us:
@@ -394,11 +393,8 @@ def _changes(rows: Rows) -> Iterator[PodChange]:
     for row in rows.bindings:
         if not row["pod_class"]:
             continue
-        before = max(
-            (other for other in evicted if _is_successor(row, other)),
-            key=lambda other: int(other["at_us"]),
-            default=None,
-        )
+        earlier = (other for other in evicted if _is_successor(row, other))
+        before = max(earlier, key=lambda other: int(other["at_us"]), default=None)
         if before is not None:
             moved.add(before["uid"])
         yield PodChange(
@@ -448,6 +444,7 @@ def tell_moment(moment: ClusterMoment) -> str:
         "for an image": states[PodState.PULLING],
         "for an image that can't be pulled": states[PodState.FAILING],
         "for their containers": states[PodState.STARTING],
+        "for an answer": states[PodState.LOADING],
     }
     users, number = pending + states.total(), sum(waits.values())
     if not number:

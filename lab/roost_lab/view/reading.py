@@ -121,7 +121,8 @@ def _in_parts(
 def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
     """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of the record."""
     start, place = schema.start.c, schema.start_place.c
-    columns = (start.pod_uid, start.bound_us, start.started_us, place.node_name, place.node_uid)
+    ended_us = sa.func.coalesce(start.answered_us, start.failed_us).label("ended_us")
+    columns = (start.pod_uid, start.bound_us, start.started_us, ended_us, place.node_name, place.node_uid)
     tables = schema.start.outerjoin(schema.start_place, place.id == start.place_id)
     # Apart, so that each is looked up in the index of ends.
     starts = {

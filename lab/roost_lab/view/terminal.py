@@ -213,6 +213,7 @@ def _legend() -> Text:
     text = Text()
     for kind, letter, colour in MARKS:
         text.append(f"{letter} {kind}  ", style=colour)
+    text.append("waits end when containers run")
     return text
 
 

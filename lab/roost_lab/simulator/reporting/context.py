@@ -23,7 +23,7 @@ class ReportContext(NamedTuple):
 
 def notices(summary: Summary, context: ReportContext) -> list[str]:
     """Warnings about the figures, a sentence or two each."""
-    texts = []
+    texts = ["Waits end when containers run: how long servers then take to answer is not simulated."]
     for place, world in enumerate(summary.worlds):
         disk_bytes = world.assumptions.node_disk_bytes
         fullest = {

@@ -23,7 +23,7 @@ from roost_lab.recorder.store.records import (
     Record,
 )
 from roost_lab.view import moment as view
-from roost_lab.view.moment import ChangeKind, ClusterMoment, NodeState, PodState, as_json
+from roost_lab.view.moment import ChangeKind, ClusterMoment, NodeState, PodState, as_json, tell_moment
 from roost_lab.view.reading import LIVE_US, read_moment
 from tests.harness.postgres import Postgres
 
@@ -155,6 +155,9 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     ("records", "state"),
     [
         ([phase_record("p", Phase.STARTED, NOW)], PodState.RUNNING),
+        ([phase_record("p", Phase.STARTED, NOW), phase_record("p", Phase.ANSWERED, NOW)], PodState.RUNNING),
+        ([phase_record("p", Phase.STARTED, NOW), phase_record("p", Phase.ANSWERED, NOW + 1)], PodState.LOADING),
+        ([phase_record("p", Phase.STARTED, NOW), phase_record("p", Phase.ABANDONED, NOW + 1)], PodState.LOADING),
         ([phase_record("p", Phase.STARTED, NOW + SECOND)], PodState.STARTING),
         ([pull_record("p", NOW + SECOND, IMAGE, 2)], PodState.PULLING),
         ([pull_record("p", NOW + MINUTE, IMAGE, 2)], PodState.STARTING),
@@ -167,7 +170,9 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     ],
 )
 def test_a_pod_on_a_node_runs_pulls_or_starts(store: Store, records: list[Record], state: PodState) -> None:
-    assert look(store, node_record("n"), *on_node("p"), *records).nodes[0].pods[0].state == state
+    moment = look(store, node_record("n"), *on_node("p"), *records)
+    assert moment.nodes[0].pods[0].state == state
+    assert ("1 for an answer" in tell_moment(moment)) == (state is PodState.LOADING)
 
 
 def test_a_pod_without_a_node_says_why_its_last_attempt_until_then_failed(store: Store) -> None:
