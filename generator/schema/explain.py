@@ -24,7 +24,7 @@ _TYPE_NAMES: Final = {
     "number": "a number",
 }
 _SET_IT: Final = "Set it: entries of a list have no defaults."
-_SET_IT_TOO: Final = "Set it too: --set replaces the list, and what the default's entries hold is gone."
+_SET_IT_TOO: Final = "Set it too: --set-json replaces the list, and what the default's entries hold is gone."
 _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
 # Naming more keys than this helps nobody.
 _MOST_NAMED: Final = 14

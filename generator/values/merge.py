@@ -1,6 +1,7 @@
-"""Put values together to the letter as Helm does: chart defaults, then -f files, then --set-json, --set, --set-string.
+"""Put values together as Helm does: chart defaults, then -f files, then --set-json, then --set.
 
-Maps merge deeply, lists replace, `null` deletes a key of the defaults; nulls in the defaults themselves vanish.
+Maps merge deeply, lists replace, `null` deletes a key of the defaults; nulls in the defaults themselves vanish. Each
+--set sets one key; of Helm's ways to say it, what is accepted here means the same there.
 Source: Helm 4's `pkg/cli/values`, `pkg/strvals` and `pkg/chart/common/util/coalesce.go`.
 """
 
@@ -8,26 +9,24 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import re
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
-from generator.faults import Path, UsageError
+from generator.faults import UsageError
 from generator.values.sources import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
 
-# Helm's bounds on `--set a[INDEX]` and on `--set a.b.c…`.
-MAX_INDEX: Final = 65536
+# Helm's bound on `--set a.b.c…`.
 MAX_NESTED_NAMES: Final = 30
 
 Values = dict[str, object]
 
 
 class Settings(NamedTuple):
-    """Values from the command line, each as it was typed, in the order in which Helm applies them."""
+    """KEY=JSON and KEY=VALUE from the command line, as they were typed."""
 
     json_values: Sequence[str] = ()
     values: Sequence[str] = ()
-    string_values: Sequence[str] = ()
 
 
 NO_SETTINGS: Final = Settings()
@@ -50,14 +49,11 @@ def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Se
         given = merge_maps(given, file.values)
         sources.append(file.source)
     given = _copy_map(given)
-    for flag, texts in zip(_READERS, settings, strict=True):
+    for flag, texts in zip(("--set-json", "--set"), settings, strict=True):
         for text in texts:
-            # By itself it tells which keys it touches.
-            alone: Values = {}
-            with suppress(UsageError):
-                alone = _apply(flag, text, {})
-            sources.append(ValueSource(f"{flag} {text}", alone, new_lists(alone, given)))
-            given = _apply(flag, text, given)
+            setting = _Setting(flag, text)
+            sources.append(ValueSource(f"{flag} {text}", setting.put({})))
+            given = setting.put(given)
     return Merged(coalesce(given, defaults.values), Places(sources), defaults.values)
 
 
@@ -109,32 +105,71 @@ def _copy_map(value: Mapping[str, object]) -> Values:
 
 # --- --set ------------------------------------------------------------------------------------------------------------
 
-
-def _apply(flag: str, text: str, values: Values) -> Values:
-    if flag == "--set-json" and text.strip().startswith("{"):
-        parser = _SetParser(text.strip(), flag)
-        whole = parser.json_value()
-        if parser.rest() or not isinstance(whole, dict):
-            parser.fail("is not a single JSON object")
-        return merge_maps(values, whole)
-    _SetParser(text, flag).run(values)
-    return values
+_NAME: Final = r"(?:\\.|[^\\.,=[])+"
+_SETTING: Final = re.compile(rf"({_NAME}(?:\.{_NAME})*)=(.*)", re.DOTALL)
+# Helm ends it at a comma, and reads what begins with a brace as a list.
+_PLAIN: Final = re.compile(r"(?!\{)(?:\\.|[^\\,])*", re.DOTALL)
 
 
-def new_lists(values: object, before: object, path: Path = ()) -> set[Path]:
-    """Paths of the lists in `values` that no file gave before: such a list replaces the defaults' whole."""
-    paths: set[Path] = set()
-    if isinstance(values, list):
-        if not isinstance(before, list):
-            paths.add(path)
-    elif isinstance(values, dict):
-        for key, value in values.items():
-            below = before.get(key) if isinstance(before, dict) else None
-            paths |= new_lists(value, below, (*path, key))
-    return paths
+class _Setting:
+    """One KEY=VALUE from the command line. Raises UsageError."""
+
+    def __init__(self, flag: str, text: str) -> None:
+        self._flag, self._text = flag, text
+        if control := CONTROL.search(text):
+            self._fail(f"found the control character U+{ord(control[0]):04X}, expected text")
+        whole = _SETTING.fullmatch(text)
+        if whole is None or (flag == "--set" and not _PLAIN.fullmatch(whole[2])):
+            self._fail(
+                "found no single key and its value, expected for example --set scheduler.replicas=2. "
+                "A list: --set-json 'imagePullSecrets=[\"one\"]'; a comma or a dot that belongs to a text: \\, and \\."
+            )
+        self._names = [_unescaped(name) for name in re.findall(_NAME, whole[1])]
+        if len(self._names) > MAX_NESTED_NAMES:
+            self._fail(f"found {len(self._names)} nested names, expected at most {MAX_NESTED_NAMES}")
+        self._value = _typed(_unescaped(whole[2])) if flag == "--set" else self._json(whole[2])
+
+    def put(self, values: Mapping[str, object], depth: int = 0) -> Values:
+        """A copy of the values with this one."""
+        name = self._names[depth]
+        if depth == len(self._names) - 1:
+            return {**values, name: _copy(self._value)}
+        inner = values.get(name, {})
+        if not isinstance(inner, dict):
+            self._fail(f"{name!r} is not a map")
+        return {**values, name: self.put(inner, depth + 1)}
+
+    def _fail(self, why: str) -> NoReturn:
+        raise UsageError(f"{self._flag} {self._text!r}: {why}")
+
+    def _json(self, text: str) -> object:
+        try:
+            return self._as_float64(_DECODER.decode(text), 0)
+        except (json.JSONDecodeError, RecursionError):
+            self._fail("the value is not valid JSON")
+        except ValueError as error:
+            self._fail(str(error))
+
+    def _as_float64(self, value: object, depth: int) -> object:
+        """Numbers as Go's encoding/json reads them."""
+        if depth > MAX_DEPTH:
+            self._fail(f"more than {MAX_DEPTH} levels")
+        if isinstance(value, dict):
+            return {key: self._as_float64(item, depth + 1) for key, item in value.items()}
+        if isinstance(value, list):
+            return [self._as_float64(item, depth + 1) for item in value]
+        if isinstance(value, str) and CONTROL.search(value):
+            self._fail("a text holds a control character")
+        if isinstance(value, float) and not math.isfinite(value):
+            self._fail("a number is too large")
+        return normalise_float(value) if isinstance(value, float) else value
 
 
-def typed_value(text: str) -> object:
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text, flags=re.DOTALL)
+
+
+def _typed(text: str) -> object:
     """Read a `--set` value: true, false, null, an integer that fits int64 and doesn't start with 0, else text."""
     folded = text.lower()
     if folded in {"true", "false", "null"}:
@@ -147,177 +182,6 @@ def typed_value(text: str) -> object:
         if -(2**63) <= number < 2**63:
             return number
     return text
-
-
-# What reads a value of each flag, in the order in which Helm applies them; None: it is JSON.
-_READERS: Final[Mapping[str, Callable[[str], object] | None]] = {
-    "--set-json": None,
-    "--set": typed_value,
-    "--set-string": str,
-}
-
-
-class _SetParser:
-    """Helm's `strvals` language: a.b=c, a[0].b=c, a={x,y}, backslash escapes, several settings by comma."""
-
-    def __init__(self, text: str, flag: str) -> None:
-        self._text = text
-        self._flag = flag
-        self._read_text = _READERS[flag]
-        self._at = 0
-        control = CONTROL.search(text)
-        if control is not None:
-            self.fail(f"holds the control character U+{ord(control[0]):04X}")
-
-    def fail(self, why: str) -> NoReturn:
-        example = {"--set-json": "webhook.extraEnv=[]", "--set-string": "image.tag=1.0"}.get(
-            self._flag, "scheduler.replicas=2"
-        )
-        raise UsageError(f"{self._flag} {self._text!r}: {why}. Write for example {self._flag} {example}")
-
-    def run(self, values: Values) -> None:
-        while self._at < len(self._text):
-            self._key(values, 0)
-
-    def rest(self) -> str:
-        return self._text[self._at :].strip()
-
-    def _until(self, stops: str) -> tuple[str, str]:
-        """Read up to one of `stops`, which is consumed ("" at the end); a backslash takes the next character."""
-        taken: list[str] = []
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            self._at += 1
-            if char in stops:
-                return "".join(taken), char
-            if char == "\\":
-                if self._at == len(self._text):
-                    break
-                char = self._text[self._at]
-                self._at += 1
-            taken.append(char)
-        return "".join(taken), ""
-
-    def _key(self, values: Values, nested: int) -> None:
-        name, stop = self._until("=[,.")
-        if stop == "":
-            if name:
-                self.fail(f"key {name!r} has no value")
-            return
-        if stop == ",":
-            self.fail(f"key {name!r} has no value")
-        if stop == "=":
-            _set(values, name, self._value())
-        elif stop == "[":
-            index = self._index()
-            before = values.get(name, [])
-            if not isinstance(before, list):
-                self.fail(f"{name!r} is not a list")
-            _set(values, name, self._item(before, index, nested))
-        else:
-            if nested + 1 > MAX_NESTED_NAMES:
-                self.fail(f"more than {MAX_NESTED_NAMES} nested names")
-            inner = values.get(name, {})
-            if not isinstance(inner, dict):
-                self.fail(f"{name!r} is not a map")
-            at_end = self._at == len(self._text)
-            self._key(inner, nested + 1)
-            if not inner and not at_end:
-                self.fail(f"map {name!r} has no value")
-            if inner:
-                _set(values, name, inner)
-
-    def _index(self) -> int:
-        text, stop = self._until("]")
-        digits = text[1:] if text[:1] in {"+", "-"} else text
-        if not stop or not (digits.isascii() and digits.isdigit()) or len(digits) > 9:
-            self.fail(f"{text!r} is not a list index")
-        index = int(text)
-        if not 0 <= index <= MAX_INDEX:
-            self.fail(f"index {index} is not between 0 and {MAX_INDEX}")
-        return index
-
-    def _item(self, items: list[object], index: int, nested: int) -> list[object]:
-        extra, stop = self._until("[.=")
-        if extra or not stop:
-            self.fail(f"unexpected {extra!r} after an index")
-        held = items[index] if index < len(items) else None
-        value: object
-        if stop == "=":
-            value = self._value()
-        elif stop == "[":
-            if held is not None and not isinstance(held, list):
-                self.fail(f"item {index} is not a list")
-            value = self._item(list(held or []), self._index(), nested)
-        else:
-            inner = held if isinstance(held, dict) else {}
-            self._key(inner, nested)
-            value = inner
-        grown = [*items, *[None] * (index + 1 - len(items))]
-        grown[index] = value
-        return grown
-
-    def _value(self) -> object:
-        if self._read_text is None:
-            return self.json_value()
-        if self._text[self._at : self._at + 1] != "{":
-            text, _ = self._until(",")
-            return self._read_text(text)
-        self._at += 1
-        items: list[object] = []
-        while True:
-            text, stop = self._until(",}")
-            if not stop:
-                self.fail("a list must end with }")
-            items.append(self._read_text(text))
-            if stop == "}":
-                break
-        if self._text[self._at : self._at + 1] == ",":
-            self._at += 1
-        return items
-
-    def json_value(self) -> object:
-        if self._skip_to_comma():
-            return None
-        try:
-            value, self._at = _DECODER.raw_decode(self._text, self._at)
-        except (json.JSONDecodeError, RecursionError):
-            self.fail("the value is not valid JSON")
-        except ValueError as error:
-            self.fail(str(error))
-        self._skip_to_comma()
-        return self._as_float64(value, 0)
-
-    def _as_float64(self, value: object, depth: int) -> object:
-        """Numbers as Go's encoding/json reads them."""
-        if depth > MAX_DEPTH:
-            self.fail(f"more than {MAX_DEPTH} levels")
-        if isinstance(value, dict):
-            return {key: self._as_float64(item, depth + 1) for key, item in value.items()}
-        if isinstance(value, list):
-            return [self._as_float64(item, depth + 1) for item in value]
-        if isinstance(value, str) and CONTROL.search(value):
-            self.fail("a text holds a control character")
-        if isinstance(value, float) and not math.isfinite(value):
-            self.fail("a number is too large")
-        return normalise_float(value) if isinstance(value, float) else value
-
-    def _skip_to_comma(self) -> bool:
-        """Skip blanks; True (and past it) at a comma or the end."""
-        while self._at < len(self._text):
-            char = self._text[self._at]
-            if not char.isspace():
-                if char == ",":
-                    self._at += 1
-                    return True
-                return False
-            self._at += 1
-        return True
-
-
-def _set(values: Values, name: str, value: object) -> None:
-    if name:
-        values[name] = value
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from generator.faults import Fault, Path, Severity, show_path
@@ -32,14 +32,13 @@ class Source:
 
 
 class ValueSource(Source):
-    """Values from the command line: they have a name (`--set`) but no lines. `new_lists`: those that hide earlier."""
+    """Values from the command line: they have a name (`--set`) but no lines."""
 
-    __slots__ = ("_new_lists", "_values")
+    __slots__ = ("_values",)
 
-    def __init__(self, name: str, values: object, new_lists: Collection[Path] = ()) -> None:
+    def __init__(self, name: str, values: object) -> None:
         super().__init__(name)
         self._values = values
-        self._new_lists = new_lists
 
     def find(self, path: Path) -> tuple[int, int, bool]:
         """See `Source.find`."""
@@ -47,10 +46,8 @@ class ValueSource(Source):
         for depth, step in enumerate(path):
             if isinstance(value, dict) and step in value:
                 value = value[step]
-            elif isinstance(value, list) and isinstance(step, int) and step < len(value) and value[step] is not None:
-                # Often not `in_list`: `--set a[0].b=1` changes one item of the list that a file gave.
-                in_list = in_list or path[:depth] in self._new_lists
-                value = value[step]
+            elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+                value, in_list = value[step], True
             else:
                 return depth, 0, in_list
         return len(path), 0, in_list

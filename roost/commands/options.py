@@ -47,23 +47,19 @@ def values_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that select the values; `command` gets one `options`."""
 
     @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win. - is stdin.")
-    @click.option(
-        "--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1, a={x,y}."
-    )
-    @click.option("--set-string", "strings", metavar="KEY=VALUE", multiple=True, help="Like --set, always text.")
-    @click.option("--set-json", "jsons", metavar="KEY=JSON", multiple=True, help="Like --set, the value is JSON.")
+    @click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
+    @click.option("--set-json", "jsons", metavar="KEY=JSON", multiple=True, help="Like --set; for lists and maps.")
     @release_options
     @wraps(command)
     def with_values(
         *,
         files: tuple[str, ...],
         values: tuple[str, ...],
-        strings: tuple[str, ...],
         jsons: tuple[str, ...],
         release: Release,
         **rest: Any,  # noqa: ANN401 - click's
     ) -> int:
-        return command(options=RenderOptions(files, Settings(jsons, values, strings), release), **rest)
+        return command(options=RenderOptions(files, Settings(jsons, values), release), **rest)
 
     return with_values
 

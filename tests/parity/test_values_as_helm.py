@@ -133,45 +133,42 @@ def test_two_values_files_are_merged_as_helm_merges_them(
 
 SETTINGS = r"""
 a=1 a=01 a=0 a=-5 a=+5 a=1.5 a=1e3 a=true a=TRUE a=null a=Null a= a=yes a="x" a='x' a=x\,y a\.b=1 a.b.c=1 a=b=c
-a={x,y} a={} a={1,true,null,01} a={x,y},b=2 list[0]=9 list[3]=9 list[0].x=null list[1].new=1 fresh[2]=x fresh[0][1]=y
-fresh[1].a.b=1 map.a=null map.b=null map=null map.b.c=null number=null text.b=1 number[0]=1 map[0]=1 list.x=1 a,b=1
-a a. a.=1 .a=1 =1 a[x]=1 a[-1]=1 a[0]x=1 a={x a[65537]=1 a=1, a=1,,b=2 a[0].b=1,a[1].b=2 a=99999999999999999999
-a=9223372036854775807 a=-9223372036854775808 a=9223372036854775808 a=1_000 a\[0]=1 a=x\ nothing.x=1 nothing=1
-a[2].b=1 a[1]={x,y} a.b[0].c={p} list[0]=null map.list[0]=null a=\
+map.a=null map.b=null map=null map.b.c=null number=null text.b=1 list.x=1 a.b\.c\,d\\.e=\.\\ nothing.x=1 nothing=1
+a a[x]=1 a[-1]=1 a={x a[65537]=1 a,b=1 a=99999999999999999999 a=9223372036854775807 a=1_000
+a=-9223372036854775808 a=9223372036854775808 a\[0]=1
 """
-
-
-@pytest.mark.parametrize("flag", ["--set", "--set-string"])
-@pytest.mark.parametrize("setting", SETTINGS.split())
-def test_set_means_what_helm_makes_of_it(setting: str, flag: str, helm: Path, echo_chart: Path) -> None:
-    options = Settings(values=[setting]) if flag == "--set" else Settings(string_values=[setting])
-    assert outcome(lambda: by_roost(echo_chart, (), options)) == outcome(
-        lambda: by_helm(helm, echo_chart, flag, setting)
-    )
-
-
 JSON_SETTINGS = """
 a={"b": [1, 2.5, null]}
-a=[1,2],b=3
-a=
 a=null
-list[0]=7
-list[1].y=[1]
 map={"a": null}
-{"map": {"a": 3}, "number": null}
-{"a": 1} x
+map.b.c=[{"x,y": "]"}]
 a=nope
 a=NaN
-a="x" , b=1
 a=1e400
-a=[1] b=2
 """
+# Helm reads more of it than one key: there is a plainer way to say it.
+REFUSED = [("--set", one) for one in ["a={x,y}", "list[0]=9", "a=1,b=2", "a=1,", "=1", ".a=1", "a.", "a=\\"]] + [
+    ("--set-json", one) for one in ("list[0]=7", "a=[1],b=3", "a=[1] b=2", '{"map": {"a": 3}}', "a=")
+]
 
 
-@pytest.mark.parametrize("setting", JSON_SETTINGS.strip().splitlines())
-def test_set_json_means_what_helm_makes_of_it(setting: str, helm: Path, echo_chart: Path) -> None:
-    ours = outcome(lambda: by_roost(echo_chart, (), Settings(json_values=[setting])))
-    assert ours == outcome(lambda: by_helm(helm, echo_chart, "--set-json", setting))
+def read_by_roost(flag: str, setting: str, chart: Path) -> Any:
+    options = Settings(values=[setting]) if flag == "--set" else Settings(json_values=[setting])
+    return outcome(lambda: by_roost(chart, (), options))
+
+
+@pytest.mark.parametrize(
+    ("flag", "setting"),
+    [("--set", one) for one in SETTINGS.split()] + [("--set-json", one) for one in JSON_SETTINGS.strip().splitlines()],
+)
+def test_what_a_flag_sets_is_what_helm_makes_of_it(flag: str, setting: str, helm: Path, echo_chart: Path) -> None:
+    theirs = outcome(lambda: by_helm(helm, echo_chart, flag, setting))
+    assert read_by_roost(flag, setting, echo_chart) == theirs
+
+
+@pytest.mark.parametrize(("flag", "setting"), REFUSED)
+def test_a_flag_sets_one_key(flag: str, setting: str, echo_chart: Path) -> None:
+    assert read_by_roost(flag, setting, echo_chart) == "refused"
 
 
 def outcome(read: Any) -> Any:
@@ -210,6 +207,6 @@ def test_any_two_documents_are_read_and_merged_as_helm_does(
 def test_merging_leaves_the_arguments_alone() -> None:
     defaults = LoadedFile({"map": {"a": 1}}, Source("defaults"))
     file = LoadedFile({"map": {"b": [1]}}, Source("file"))
-    merged = merge_values(defaults, [file], Settings(values=["map.a=2,map.b[0]=3"]))
-    assert merged.values == {"map": {"a": 2, "b": [3]}}
+    merged = merge_values(defaults, [file], Settings(['map.c={"d": 4}'], ["map.a=2"]))
+    assert merged.values == {"map": {"a": 2, "b": [1], "c": {"d": 4}}}
     assert (defaults.values, file.values) == ({"map": {"a": 1}}, {"map": {"b": [1]}})

@@ -20,7 +20,7 @@ from roost_lab.traces.counts import TraceError
     help='Like "2026-11-24T09:00 120 people image quay.io/me/course:1"; also zone NAME (else UTC) and set NAME.',
 )
 @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
-@click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set: a.b=c, a[0].b=1.")
+@click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
 @click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches beside the event's. Default: made up.")
 @click.option(
     "--launches",

@@ -264,19 +264,14 @@ def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(valu
 
 
 def test_a_setting_on_a_list_of_the_defaults_is_the_one_at_fault() -> None:
-    (fault,) = find_faults(merge_values(DEFAULTS, [], Settings(values=["placeholders[0].replicas=3"])))
-    assert str(fault).startswith("--set placeholders[0].replicas=3: placeholders[0].name: found nothing")
-    assert "--set replaces the list" in fault.fix
-
-
-def test_a_setting_on_a_list_that_a_file_gave_leaves_the_files_faults_with_the_file() -> None:
-    file = load(b"placeholders:\n- replicas: 1\n", "prod.yaml")
-    (fault,) = find_faults(merge_values(DEFAULTS, [file], Settings(values=["placeholders[0].replicas=3"])))
-    assert (fault.file, fault.key) == ("prod.yaml", "placeholders[0].name")
+    setting = 'placeholders=[{"replicas": 3}]'
+    (fault,) = find_faults(merge_values(DEFAULTS, [], Settings([setting])))
+    assert str(fault).startswith(f"--set-json {setting}: placeholders[0].name: found nothing")
+    assert "--set-json replaces the list" in fault.fix
 
 
 def test_a_key_twice_in_json_is_refused() -> None:
-    for text in ('webhook={"replicas": 1, "replicas": 2}', '{"a": {"b": 1, "b": 2}}'):
+    for text in ('webhook={"replicas": 1, "replicas": 2}', 'a={"b": [{"c": 1, "c": 2}]}'):
         with pytest.raises(UsageError, match="is given twice"):
             merge_values(DEFAULTS, [], Settings(json_values=[text]))
 

@@ -126,9 +126,13 @@ def test_a_trace_is_moved_to_the_events_day(tmp_path: Path, capsys: pytest.Captu
     [
         (["--assume", "nodes=4"], "roost rehearse: --assume: nodes: found an unknown assumption"),
         (["--trace", "none.jsonl"], "none.jsonl: found No such file or directory"),
-        (["--set", "placeholders[0].resources.requests.memory=900G"], "placeholders[0]: found pods that fit no node"),
+        (["-f", "HUGE"], "placeholders[0]: found pods that fit no node"),
     ],
 )
-def test_faults_are_said_in_a_line(more: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faults_are_said_in_a_line(
+    more: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("HUGE").write_text("placeholders: [{name: default, replicas: 1, resources: {requests: {memory: 900G}}}]")
     assert run([*EVENT, *more]) == 1
     assert said in capsys.readouterr().err
