@@ -21,7 +21,6 @@ from roost_lab.simulator.engine.results import (
     START,
     THRESHOLDS,
     TOTAL,
-    HourRow,
     RunResult,
 )
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -30,8 +29,6 @@ from roost_lab.simulator.sweep.run import Job
 from roost_lab.simulator.sweep.survey import Trace
 from roost_lab.traces.chance import Chance
 
-BEGIN = 1_558_483_200
-HOURS = 48
 TRACE = Trace(("/nowhere/launches.jsonl.gz",), 0.0, "a trace")
 
 
@@ -61,7 +58,6 @@ def result(
     scale: float = 1.0,
     setting: Mapping[str, Any] | None = None,
     launches: int = 2000,
-    hours: int = HOURS,
 ) -> RunResult:
     """A replay of `launches` starts, `scale` times as slow and cold as the others; a little different by seed."""
     chance = Chance(seed)
@@ -106,19 +102,6 @@ def result(
         placeholder_preemptions=int(120 * scale),
         registry_bytes=cold * 600_000_000,
         bounds={"node_hours": 1059.0, "cold": launches * 0.03, "cold_compulsory": launches * 0.023},
-        hours=[
-            HourRow(
-                BEGIN + 3600 * hour,
-                launches=launches // hours,
-                cold=int(cold / hours * (1 + hour % 5 / 5)),
-                refused=2,
-                users=200 + 10 * (hour % 24),
-                placeholders=25,
-                nodes=4 + hour % 24 / 6 / scale,
-                wait_seconds=launches / hours * 9 * scale,
-            )
-            for hour in range(hours)
-        ],
         cpu_seconds=1.0,
     )
 

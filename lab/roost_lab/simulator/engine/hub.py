@@ -35,14 +35,11 @@ class Hub:
         of_repository = release.of_repository[repository] if repository else 0
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
-            self._world.measures.count("refused", self._world.now)
             return
         if assumed.quota_total and release.running >= assumed.quota_total:
             result.refused_by_total += 1
-            self._world.measures.count("refused", self._world.now)
             return
         result.admitted += 1
-        self._world.measures.count("launches", self._world.now)
         release.of_repository[repository] += 1
         release.running += 1
         self.starting += 1
@@ -94,7 +91,6 @@ class Hub:
         if launch is None:
             return
         result.timeouts += 1
-        self._world.measures.count("timeouts", self._world.now)
         self._end_try(pod, launch)
 
     def _end_try(self, pod: SimPod, launch: Launch) -> None:
@@ -175,7 +171,7 @@ class Hub:
         pod.ready_at = self._world.now
         self._world.tell_pod(pod)
         self.starting -= 1
-        self._world.measures.started(waits, self._world.now)
+        self._world.measures.started(waits)
         waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
         self._world.measures.on_wait(launch.attempt.number, waited, True)
         of_hub.started += 1

@@ -19,20 +19,13 @@ NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with
 
 @dataclass(frozen=True, slots=True)
 class HourRow:
-    """One hour of the replay, for plots over time."""
+    """One hour of the replay: means by time."""
 
     # Seconds since 1970 of its beginning.
     begin: int
-    launches: int = 0
-    cold: int = 0
-    refused: int = 0
-    timeouts: int = 0
-    # Means over the hour, by time.
     users: float = 0.0
     placeholders: float = 0.0
     nodes: float = 0.0
-    # Sum of all waits of starts in it, seconds.
-    wait_seconds: float = 0.0
 
 
 @dataclass(slots=True)

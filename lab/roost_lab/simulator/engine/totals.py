@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import PARTS, THRESHOLDS, TOTAL, HourRow, RunResult
@@ -26,8 +26,6 @@ class Measures:
         self._sums = [0.0, 0.0, 0.0]
         self._hour: int | None = None
         self._began = 0.0
-        # Field of HourRow -> what was counted in this hour.
-        self._counts: dict[str, Any] = {}
         self._closed_at: float | None = None
         # Called once a wait is over: the attempt's number, seconds, and whether its server is up.
         self.on_wait: Callable[[int, float, bool], None] = lambda _number, _seconds, _is_up: None
@@ -39,12 +37,7 @@ class Measures:
         if which == NODES:
             self.result.peak_nodes = max(self.result.peak_nodes, self._levels[NODES])
 
-    def count(self, what: str, now: float, by: float = 1) -> None:
-        """Add to a field of the hour's row."""
-        self._pass(now)
-        self._counts[what] = self._counts.get(what, 0) + by
-
-    def started(self, parts: Mapping[str, float], now: float) -> None:
+    def started(self, parts: Mapping[str, float]) -> None:
         """A user's server came up after these waits in seconds."""
         total = 0.0
         waits = self.result.waits
@@ -54,7 +47,6 @@ class Measures:
         waits[TOTAL].add(total)
         self.over(total)
         self.result.started += 1
-        self.count("wait_seconds", now, total)
 
     def over(self, seconds: float) -> None:
         """Count a wait against the thresholds."""
@@ -97,14 +89,7 @@ class Measures:
         sums = self._sums
         span = max(1e-9, end - max(self._hour, self._began))
         self.result.hours.append(
-            HourRow(
-                begin=self._hour,
-                users=sums[0] / span,
-                placeholders=sums[1] / span,
-                nodes=sums[2] / span,
-                **self._counts,
-            )
+            HourRow(begin=self._hour, users=sums[0] / span, placeholders=sums[1] / span, nodes=sums[2] / span)
         )
         self.result.node_hours += sums[2] / HOUR
-        self._counts = {}
         self._sums = [0.0, 0.0, 0.0]

@@ -287,7 +287,6 @@ class World:
         result = self.measures.result
         result.cold += 1
         self.release_of(launch.attempt).result.cold += 1
-        self.measures.count("cold", self.now)
         holders = self.kubelets.holders.get(image)
         if not holders:
             why = NOWHERE

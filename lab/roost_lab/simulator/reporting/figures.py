@@ -1,6 +1,6 @@
 """Draw a sweep as figures, in the looks of roost_lab/pages/drawing.py. Pure.
 
-Each policy has a colour and a dash of its own throughout the page.
+Each policy has a colour of its own throughout the page.
 """
 
 from __future__ import annotations
@@ -8,31 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import (
-    AXIS,
-    BETWEEN,
-    LINE,
-    SMALL,
-    Figure,
-    JSONObject,
-    Mark,
-    Stack,
-    note,
-    plot_layout,
-    time_text,
-    time_ticks,
-)
+from roost_lab.pages.drawing import Figure, JSONObject, Mark, Stack
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.reporting.amounts import show_amount, show_change, show_value
-from roost_lab.simulator.sweep.measures import HOUR_MEASURES, Measure
+from roost_lab.simulator.sweep.measures import Measure
 from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
 
-HOUR: Final = 3600
-# Policies that plots with lines show: more lines can't be told apart.
-MOST_LINES: Final = 12
-_DASHES: Final = ("solid", "dash", "dot")
-# Colours of policies.
+# Colours of policies, which begin anew after the last.
+_COLOURS: Final = 12
 CSS: Final = """
 :root {
   --p0: var(--blue); --p1: var(--orange); --p2: var(--green); --p3: var(--purple); --p4: var(--red); --p5: var(--grey);
@@ -42,9 +25,6 @@ CSS: Final = """
   --bound: var(--ink);
 }
 """
-
-
-# Side by side
 
 
 def headline(summary: Summary, measure: Measure) -> Figure | None:
@@ -91,53 +71,6 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     return stack.figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis)
 
 
-# Over time
-
-
-def over_time(summary: Summary) -> Figure | None:
-    """One plot for each figure, one line for each policy."""
-    policies = summary.policies[:MOST_LINES]
-    rows = {policy: summary.over_time(policy) for policy in policies}
-    every_row = [row for policy in policies for row in rows[policy]]
-    if not every_row:
-        return None
-    shown = [
-        measure for measure in HOUR_MEASURES if measure.plot and any(amounts[measure.key] for _, amounts in every_row)
-    ]
-    inner = len(shown) * (SMALL + LINE + BETWEEN)
-    layout = plot_layout(inner + AXIS)
-    begin_us = min(begin for begin, _ in every_row) * US
-    end_us = (max(begin for begin, _ in every_row) + HOUR) * US
-    layout["xaxis"] = {"range": [time_text(begin_us), time_text(end_us)], "showgrid": False}
-    layout["xaxis"] |= time_ticks(begin_us, end_us)
-    layout["annotations"] = []
-    data: list[JSONObject] = []
-    for index, measure in enumerate(shown):
-        axis = "y" if index == 0 else f"y{index + 1}"
-        top = 1 - (index * (SMALL + LINE + BETWEEN) + LINE) / inner
-        layout[f"yaxis{axis[1:]}"] = {"domain": [max(0, top - SMALL / inner), top], "nticks": 3}
-        layout["annotations"].append(note(measure.plot, 0, top, xanchor="left"))
-        data += [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "x": [time_text((begin + HOUR // 2) * US) for begin, _ in rows[policy]],
-                "y": [round(amounts[measure.key], 3) for _, amounts in rows[policy]],
-                "yaxis": axis,
-                "line": {"color": _colour(summary, policy), "width": 1.5, "dash": _dash(summary, policy)},
-                "name": policy,
-                "hover": "{name}\n{x} UTC\n{y}",
-            }
-            for policy in policies
-            if rows[policy]
-        ]
-    marks = tuple(Mark(_colour(summary, policy), policy, "point") for policy in policies)
-    return Figure("over_time", "By the hour, medians over seeds.", marks, data, layout)
-
-
-# Parts
-
-
 def _range(values: Sequence[Value]) -> JSONObject:
     return {
         "array": [value.greatest - value.median for value in values],
@@ -173,13 +106,5 @@ def _with_change(amount: str, change: FigureChange | None) -> str:
     return f"{amount}, {show_change(change)}" if change is not None else amount
 
 
-def _place(summary: Summary, policy: str) -> int:
-    return list(summary.policies).index(policy)
-
-
 def _colour(summary: Summary, policy: str) -> str:
-    return f"--p{_place(summary, policy) % MOST_LINES}"
-
-
-def _dash(summary: Summary, policy: str) -> str:
-    return _DASHES[_place(summary, policy) // (MOST_LINES // 2) % len(_DASHES)]
+    return f"--p{list(summary.policies).index(policy) % _COLOURS}"

@@ -34,7 +34,6 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             _NOTHING,
             beside=True,
         ),
-        Part("over-time", "Over time", "", [draw.over_time(summary)], [lay_out.over_time(summary)], _NOTHING),
         *(
             Part("hubs", "By hub", "", [], [table], "Hubs share the nodes; each has a release of its own.")
             for table in lay_out.hubs(summary)
@@ -63,7 +62,7 @@ def make_page(summary: Summary, context: ReportContext) -> str:
         sentence=_tell(summary),
         about=_about(summary, context),
         footer=f"Replayed by Roost {context.version}. A replay is not a promise; its assumptions are listed above.",
-        notices=_notices(summary, context),
+        notices=notices(summary, context),
         tiles=[],
         parts=parts(summary, context),
         show=show_cell,
@@ -106,10 +105,3 @@ def _about(summary: Summary, context: ReportContext) -> str:
 
 def _number(number: int, what: str) -> str:
     return f"{number} {what if number == 1 else what.removesuffix('y') + 'ies'}"
-
-
-def _notices(summary: Summary, context: ReportContext) -> list[str]:
-    texts = notices(summary, context)
-    if len(summary.policies) > draw.MOST_LINES:
-        texts.append(f"Plots with lines show the first {draw.MOST_LINES} policies; bars and tables have all.")
-    return texts

@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.table import Cell, Column, Table, Unit
 from roost_lab.simulator.engine.bounds import BOUNDS
 from roost_lab.simulator.reporting.amounts import show_bound, show_change, show_value
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.setup.checks import list_assumptions
-from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES
+from roost_lab.simulator.sweep.measures import BY_KEY
 from roost_lab.simulator.sweep.summary import Summary
 
 # Measures that are shown for each world of the sweep.
@@ -52,21 +51,6 @@ def policies(context: ReportContext) -> Table:
     columns = (_POLICY, Column("about", "what it is", Unit.TEXT))
     rows: list[tuple[Cell, ...]] = list(context.policies.items())
     return Table("policies", "Policies", columns, rows)
-
-
-def over_time(summary: Summary) -> Table:
-    """HOUR_MEASURES by the hour."""
-    columns = (
-        _POLICY,
-        Column("from", "from (UTC)", Unit.TIME),
-        *(Column(measure.key, measure.title, measure.unit) for measure in HOUR_MEASURES),
-    )
-    rows: list[tuple[Cell, ...]] = [
-        (policy, begin * US, *amounts.values())
-        for policy in summary.policies
-        for begin, amounts in summary.over_time(policy)
-    ]
-    return Table("over_time", "Over time, medians over seeds", columns, rows)
 
 
 def hubs(summary: Summary) -> list[Table]:

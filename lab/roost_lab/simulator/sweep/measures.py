@@ -20,7 +20,6 @@ from roost_lab.simulator.engine.results import (
     QUEUE,
     START,
     TOTAL,
-    HourRow,
     RunResult,
 )
 
@@ -133,29 +132,3 @@ MEASURES: Final = (
     ),
 )
 BY_KEY: Final = {measure.key: measure for measure in MEASURES}
-
-
-class HourMeasure(NamedTuple):
-    """One figure over time: the median over seeds, and the mean of the hours that a row spans."""
-
-    key: str
-    title: str
-    unit: Unit
-    read: Callable[[HourRow], float]
-    # Title of its plot; "": not plotted.
-    plot: str = ""
-    # Given: the sum over all hours and seeds is divided by the sum of this.
-    per: Callable[[HourRow], float] | None = None
-
-
-HOUR_MEASURES: Final = (
-    HourMeasure("launches", "launches an hour", Unit.MEAN, lambda h: h.launches),
-    HourMeasure("cold", "cold", Unit.MEAN, lambda h: h.cold, "Cold starts an hour"),
-    HourMeasure("refused", "refused", Unit.MEAN, lambda h: h.refused),
-    HourMeasure(
-        "wait_seconds", "mean wait", Unit.SECONDS, lambda h: h.wait_seconds, "Mean wait, s", lambda h: h.launches
-    ),
-    HourMeasure("users", "users", Unit.MEAN, lambda h: h.users, "Users with a server"),
-    HourMeasure("placeholders", "placeholders", Unit.MEAN, lambda h: h.placeholders),
-    HourMeasure("nodes", "nodes", Unit.MEAN, lambda h: h.nodes, "Nodes"),
-)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
-from roost_lab.simulator.engine.results import HourRow, RunResult
+from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.checks import show_assumption
-from roost_lab.simulator.sweep.measures import BY_KEY, HOUR_MEASURES, MEASURES, HourMeasure, Measure
-
-# Rows of a table over time at most; beyond that, a row spans several hours.
-MOST_STEPS: Final = 400
+from roost_lab.simulator.sweep.measures import BY_KEY, MEASURES, Measure
 
 
 class Value(NamedTuple):
@@ -96,20 +93,6 @@ class Summary:
             )
         ]
 
-    def over_time(self, policy: str) -> list[tuple[int, dict[str, float]]]:
-        """(seconds since 1970, key of HOUR_MEASURES -> amount), in steps of one or more hours."""
-        by_hour: dict[int, list[HourRow]] = {}
-        for run in self.runs[0, policy]:
-            for row in run.hours:
-                by_hour.setdefault(row.begin, []).append(row)
-        begins = sorted(by_hour)
-        stride = -(-len(begins) // MOST_STEPS) or 1
-        rows = []
-        for index in range(0, len(begins), stride):
-            hours = [by_hour[begin] for begin in begins[index : index + stride]]
-            rows.append((begins[index], {measure.key: _hourly(measure, hours) for measure in HOUR_MEASURES}))
-        return rows
-
     def varied(self) -> dict[str, list[int]]:
         """Assumption that differs from the first world's -> places in worlds, the first among them."""
         first = self.worlds[0].assumptions
@@ -136,12 +119,3 @@ def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> S
         for policy in policies
     }
     return Summary(worlds, policies, seeds, runs)
-
-
-def _hourly(measure: HourMeasure, hours: Sequence[Sequence[HourRow]]) -> float:
-    """hours: of each hour the rows of all seeds."""
-    read, per = measure.read, measure.per
-    if per is None:
-        return sum(median(map(read, rows)) for rows in hours) / len(hours)
-    divisor = sum(per(row) for rows in hours for row in rows)
-    return sum(read(row) for rows in hours for row in rows) / divisor if divisor else 0.0

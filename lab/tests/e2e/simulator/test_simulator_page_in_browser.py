@@ -34,9 +34,9 @@ WORLDS = [
 ]
 
 
-def make(folder: Path, scales: Mapping[str, float], *, hours: int = 72) -> Path:
+def make(folder: Path, scales: Mapping[str, float]) -> Path:
     results = [
-        result(name, seed, scale=scale * (1 + place / 5), setting=world.setting, launches=300, hours=hours)
+        result(name, seed, scale=scale * (1 + place / 5), setting=world.setting, launches=300)
         for place, world in enumerate(WORLDS)
         for seed in (1, 2)
         for name, scale in scales.items()
@@ -61,17 +61,17 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
     attack = "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
     names = [attack, *(f"{'very-' * 12}long-{number}" for number in range(8)), *map(str, range(5))]
     scales = {name: 0.01 + number**2 / 3 for number, name in enumerate(names)}
-    return make(tmp_path_factory.mktemp("many"), scales, hours=3)
+    return make(tmp_path_factory.mktemp("many"), scales)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")])
 def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
-    seen.check(driver, example, width, scheme, plots=5 + 1)
+    seen.check(driver, example, width, scheme, plots=5)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     assert axe.serious_findings(driver) == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
 def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, many: Path, width: int, scheme: str) -> None:
-    seen.check(driver, many, width, scheme, plots=5 + 1)
+    seen.check(driver, many, width, scheme, plots=5)
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
