@@ -1,4 +1,4 @@
-"""Where the recorded data of the tests is: real pods, real admission reviews, real launches.
+"""Where the data of the tests is: tables of cases, real pods, real admission reviews, real launches.
 
 tests/data/README.md says where each comes from.
 """
@@ -15,3 +15,5 @@ REVIEWS: Final = DATA / "admission-reviews"
 LAUNCHES: Final = DATA / "launches" / "mybinder-launches-2019-05-22_2019-05-31.jsonl.gz"
 # Values of hubs, and objects that hold them, one fault of a real report each.
 HUBS: Final = DATA / "hubs"
+# Values, and what is said of them or made of them.
+VALUES: Final = DATA / "values"

@@ -9,7 +9,7 @@ from generator.render.manifests import render
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import KUBECONFIG, RELEASE
 from tests.unit.generator.linted import laid
-from tests.unit.generator.test_lint_scheduler import ERRORS, OWN_PLUGIN, UNFIT, WARNINGS
+from tests.unit.generator.test_lint_scheduler import OWN_PLUGIN, profiles
 
 # kube-scheduler starts with these, and then does something else than is written.
 SILENT = ("0 means 1", "still score", "each resource once", "it takes no arguments")
@@ -40,7 +40,7 @@ def is_one_of(reasons: tuple[str, ...], reason: str) -> bool:
     return any(one in reason for one in reasons)
 
 
-@pytest.mark.parametrize(("text", "reason"), [*ERRORS, *UNFIT])
+@pytest.mark.parametrize(("text", "reason"), [*profiles("scheduler-refused"), *profiles("scheduler-unfit")])
 def test_kube_scheduler_refuses_what_the_lint_refuses(
     text: str, reason: str, kube_scheduler: Path, tmp_path: Path
 ) -> None:
@@ -48,7 +48,7 @@ def test_kube_scheduler_refuses_what_the_lint_refuses(
         assert accepts(kube_scheduler, text, tmp_path) == is_one_of(SILENT, reason)
 
 
-@pytest.mark.parametrize(("text", "reason"), WARNINGS)
+@pytest.mark.parametrize(("text", "reason"), profiles("scheduler-warned"))
 def test_kube_scheduler_takes_what_the_lint_only_warns_of(
     text: str, reason: str, kube_scheduler: Path, tmp_path: Path
 ) -> None:

@@ -1,5 +1,7 @@
 """Lint values laid over the defaults."""
 
+import re
+
 import pytest
 
 from generator.checks import lint
@@ -10,12 +12,14 @@ from generator.schema.check import find_faults
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
+from tests.recorded_data import VALUES
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 
 
-def table(text: str) -> list[tuple[str, str]]:
-    """Rows of `values => reason`; an indented line goes on with the row above it."""
+def table(name: str) -> list[tuple[str, str]]:
+    """Rows of `values => reason` of a file in tests/data/values; an indented line goes on with the row above it."""
+    text = re.sub("^#.*\n", "", (VALUES / f"{name}.txt").read_text(), flags=re.MULTILINE)
     rows = text.strip().replace("\n  ", " ").split("\n")
     return [(values, reason) for values, _, reason in (row.partition(" => ") for row in rows)]
 

@@ -20,57 +20,6 @@ from tests.unit.generator.linted import table
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 SCHEMA = json.loads((chart_folder() / "values.schema.json").read_text())
 
-ACCEPTED = """
-podClasses: {dask: {match: {labels: {app: dask}}, profile: user}}
-podClasses: {user: null}
-podClasses: {build: {home: null}}
-podClasses: {user: {warm: null}, build: {warm: {}}}
-podClasses: {user: {warm: {podsPerNode: 0, spare: -5, nodes: 30}}}
-podClasses: {user: {match: {namespaceSelector: {}}}}
-placeholders: []
-placeholders: [{name: a, replicas: 5.0}]
-global: {anything: [goes, {here: null}]}
-webhook: {pdb: {maxUnavailable: 50%}, resources: {limits: null}}
-scheduler: {resources: {requests: {cpu: 1, memory: 0.5Gi, ephemeral-storage: 1e9}}}
-singleuser: {memory: {guarantee: 1G}, cpu: {guarantee: 0.5}}
-singleuser: {profileList: [{display_name: x, kubespawner_override: {image: a:b}}]}
-scheduler: {profiles: {user: {strategy: null, plugins: {score: {}}, pluginConfig: []}}}
-commonLabels: {a.b/c: ''}
-""".strip().splitlines()
-REFUSED = """
-podClasses: {Dask: {match: {labels: {app: dask}}}}
-podClasses: {a.b: {match: {labels: {app: dask}}}}
-podClasses: {dask: {}}
-podClasses: {dask: {match: {labels: {}}}}
-podClasses: {user: {join: {user: 0}}}
-podClasses: {user: {resources: {nvidia.com/gpu: 1}}}
-podClasses: {build: {home: {weights: []}}}
-podClasses: {user: {warm: true}}
-podClasses: {user: {warm: {nodes: 31}}}
-podClasses: {user: {warm: {seats: 3}}}
-podClasses: {user: {profile: "user\\n"}}
-podClasses: {build: {home: {key: [{annotation: a, label: b}]}}}
-placeholders: [{name: a}]
-placeholders: [{replicas: 1}]
-placeholders: [{name: a_b, replicas: 1}]
-placeholders: {name: a}
-scheduler: {profiles: {user: {strategy: packed}}}
-scheduler: {percentageOfNodesToScore: 0}
-scheduler: {leaderElection: {leaseDuration: 15}}
-scheduler: {resources: {requests: {cpu: 1 core}}}
-webhook: {timeoutSeconds: 31}
-webhook: {url: http://x}
-webhook: {replicas: true}
-webhook: {replicas: 1.5}
-image: {tag: 1.10}
-commonLabels: {a: 1}
-commonLabels: {'a b': x}
-commonLabels: {a: yes}
-enabled: 'true'
-imageGate: null
-singleuser: {profileList: ["not a map"]}
-""".strip().splitlines()
-
 
 def merged(text: str = "", *sets: str) -> Merged:
     return merge_values(DEFAULTS, [load(text.encode(), "prod.yaml")], Settings(values=sets))
@@ -102,43 +51,13 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
     assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []
 
 
-SAID = table(
-    r"""
-placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: In}]}]}]
-  => values: found nothing, expected at least one value for In
-placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: NotIn, values: []}]}]}]
-  => values: found 0 entries, expected at least 1
-placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: [{key: a, operator: Gt, values: [x]}]}]}]
-  => values[0]: found "x", expected one integer in quotes
-placeholders: [{name: a, replicas: 0, requiredNodeTerms: [{matchExpressions: []}]}]
-  => a term without any matches nothing
-sharedPools: {namespaceSelector: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}
-  => sharedPools.namespaceSelector.matchExpressions[0].values: found 1 entries
-webhook: {tolerations: [{operator: Equal, value: a}]} => Exists where key is empty
-webhook: {tolerations: [{operator: Exists, key: a, value: b}]} => nothing for operator Exists
-webhook: {tolerations: [{operator: Exists, tolerationSeconds: 3}]} => NoExecute where tolerationSeconds is set
-placeholders: [{name: a, replicas: 0, learn: {quantile: 2, min: 0, max: 9, timeZone: UTC}}]
-  => learn.quantile: found 2, expected a number above 0 and below 1.
-events: {booked: [{name: "", people: 5, start: 0 8 * * 1, timeZone: UTC}]}
-  => name: found "", expected a name of 1 to 100 letters.
-events: {booked: [{name: a, people: 5, start: nope, timeZone: UTC}]}
-  => start: found "nope", expected a time. Write a cron expression
-webhook: {replica: 3} => prod.yaml:1: webhook.replica: found an unknown key, expected a key of chart/values.yaml. \
-Did you mean replicas?
-imageGate: {mode: off} => write "off"
-scheduler: {leaderElection: null}
-  => prod.yaml:1: scheduler.leaderElection: found nothing, expected a map. Set it; null removes the default.
-placeholders: [{name: x, replicas: five}] => prod.yaml:1: placeholders[0].replicas: found "five", \
-expected an integer from 0 to 100000. Write a number without quotes.
-""".replace("\\\n", "")
-)
 TERMS = ", ".join(["{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"] * 101)
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        *SAID,
+        *table("schema-said"),
         (
             f"podClasses: {{user: {{preferredNodeTerms: [{TERMS}]}}}}",
             "podClasses.user.preferredNodeTerms: found 101 entries, expected at most 100",
@@ -199,13 +118,13 @@ def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown:
     )
 
 
-@pytest.mark.parametrize("text", ACCEPTED)
-def test_what_an_operator_may_write_is_accepted(text: str) -> None:
+@pytest.mark.parametrize(("text", "_reason"), table("schema-accepted"))
+def test_what_an_operator_may_write_is_accepted(text: str, _reason: str) -> None:
     assert faults(text) == []
 
 
-@pytest.mark.parametrize("text", REFUSED)
-def test_what_can_not_be_meant_is_refused(text: str) -> None:
+@pytest.mark.parametrize(("text", "_reason"), table("schema-refused"))
+def test_what_can_not_be_meant_is_refused(text: str, _reason: str) -> None:
     assert faults(text) != []
 
 

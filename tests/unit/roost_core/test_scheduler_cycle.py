@@ -217,24 +217,7 @@ def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
     assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
 
 
-UNKNOWN = table("""
-profiles: [{}, {}] => schedulerName
-profiles: [{schedulerName: a}, {schedulerName: a}] => twice
-profiles: [{plugins: {score: {enabled: [{name: Own}]}}}] => Own
-profiles: [{plugins: {score: {enabled: [{name: NodeName}]}}}] => NodeName
-profiles: [{plugins: {preScore: {disabled: [{name: InterPodAffinity}]}}}] => preScore
-profiles: [{plugins: {preFilter: {disabled: [{name: "*"}]}}}] => preFilter
-profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {}}}]}] => scoringStrategy.type
-profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: RequestedToCapacityRatio}}}]}]
-  => no shape
-profiles: [{pluginConfig: [{name: A}, {name: A}]}] => twice
-profiles: [a] => expected an object
-profiles: [{plugins: [score]}] => shape
-extenders: [{filterVerb: f}] => extenders
-""")
-
-
-@pytest.mark.parametrize(("body", "word"), UNKNOWN)
+@pytest.mark.parametrize(("body", "word"), table("profiles-unknown"))
 def test_what_the_model_can_not_run_is_named(body: str, word: str) -> None:
     with pytest.raises(ProfileError, match=word):
         read_profiles(yaml.safe_load(body), NEWEST_MINOR)
