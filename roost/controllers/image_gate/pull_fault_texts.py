@@ -80,7 +80,7 @@ _SENTENCES: Final = {
     Cause.DISK: "the node's disk is full; free some space, or use larger disks",
     Cause.NAME: "it is not a valid image name; fix it in the values",
     Cause.NEVER: "its pull policy is Never; change it to IfNotPresent",
-    Cause.RENAMED: "name that one in the values, or exempt Roost's puller from what renames images",
+    Cause.RENAMED: "name that one in the values, or exempt Roost's puller from what renames images and restart it",
     Cause.OTHER: "the runtime's message is in the status of the puller's pod",
 }
 _MEANWHILE: Final = {

@@ -181,6 +181,64 @@ def test_a_pull_that_fails_is_told_and_counted_holds_up_no_other_image_and_is_ov
         wait_for_labels(cluster, hub, "node-1", {server, bad, last}, 150)
 
 
+@pytest.mark.parametrize("method", ["imageVolume", "noop"])
+def test_an_image_that_admission_renames_is_told_and_shuts_nobody_out_until_it_comes_under_its_own_name(
+    method: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
+) -> None:
+    """As Kyverno's policies do that send pulls through a proxy."""
+    (image,) = images_of(hub, f"server-renamed-{method.lower()}")
+    renamed = image.replace("quay.io", "proxy.example.org")
+    registry.push_program(_path(image))
+    where = "containers/0/image" if method == "noop" else "volumes/0/image/reference"
+    metadata = {"name": f"{hub}-renames"}
+    mutation = {"expression": f'[JSONPatch{{op: "replace", path: "/spec/{where}", value: "{renamed}"}}]'}
+    policy = {
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": metadata,
+        "spec": {
+            "matchConstraints": {
+                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": hub}},
+                "objectSelector": {"matchLabels": {"app.kubernetes.io/component": "puller"}},
+                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
+                                   "resources": ["pods"]}],
+            },
+            "mutations": [{"patchType": "JSONPatch", "jsonPatch": mutation}], "reinvocationPolicy": "Never",
+        },
+    }  # fmt: skip
+    binding = {**policy, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": metadata["name"]}}
+    folder = f"/api/v1/namespaces/{hub}"
+    with Stack(cluster, hub, {"placeholders": []}, controllers=True) as stack:
+        for body in (policy, binding):
+            cluster.api.create(body)
+        try:
+            container = {"name": "c", "image": image}
+            volume = {"name": "v", "image": {"reference": image}}
+            labels = {"app.kubernetes.io/component": "puller"}
+            spec = {"containers": [container], "volumes": [volume], "automountServiceAccountToken": False}
+            probe = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "probe", "labels": labels}, "spec": spec}
+            wait_until(lambda: renamed in str(cluster.api.create(probe, hub, dryRun="All")["spec"]), 30, "the policy")
+            stack.apply(values_for(image, prePuller={"method": method}))
+            stack.restart_controllers()
+            found = wait_until(
+                lambda: cluster.api.list(f"{folder}/events", fieldSelector="reason=CannotPullImage"),
+                90,
+                "an Event",
+                explain=lambda: cluster.kubectl("get", "pods,events", "-n", hub),
+            )
+            told = f"Image {image} can't be pulled to node node-1: admission changed the puller's image to {renamed}: "
+            assert {event["message"].startswith(told) for event in found} == {True}, found
+            wait_for_labels(cluster, hub, "node-1", set(), 10)
+            stack.create_pod(_user("ada", image, ""))
+            cluster.wait_for_pod_phase("ada", hub, "Running", 60)
+        finally:
+            kinds = "mutatingadmissionpolicybindings,mutatingadmissionpolicies"
+            cluster.kubectl("delete", kinds, metadata["name"])
+        path = f"{folder}/pods"
+        wait_until(lambda: renamed not in str(cluster.api.create(probe, hub, dryRun="All")["spec"]), 30, "no policy")
+        for pod in cluster.api.list(path, labelSelector="app.kubernetes.io/component=puller"):
+            cluster.api.delete(f"{path}/{pod['metadata']['name']}")
+        wait_for_labels(cluster, hub, "node-1", {image}, 90)
+
+
 def _write_secret(cluster: ControlPlane, hub: str, data: Mapping[str, Any]) -> None:
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "registry", "namespace": hub}}
     cluster.api.apply({**secret, "type": "kubernetes.io/dockerconfigjson", "data": dict(data)})
