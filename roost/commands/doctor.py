@@ -63,7 +63,11 @@ def _as_json(outcomes: list[CheckOutcome]) -> str:
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
     """What users feel first, then other faults, then what is well; the last line says what follows."""
     found = [(one.check, finding) for one in outcomes for finding in one.findings]
-    felt = {pair for pair in found if pair[0] in FELT and pair[1].severity != "unknown" and not before}
+    felt = {
+        (check, finding)
+        for check, finding in found
+        if check in FELT and FELT[check] in finding.evidence and finding.severity != "unknown" and not before
+    }
     found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
     lines = [
         line

@@ -38,8 +38,12 @@ BEFORE: Final = _checks(
     )
 )
 
-# What these find, users feel: they wait, start cold, or are refused.
-FELT: Final = frozenset({"waiting", "reach", "requests", "puller", "nodes"})
+# What these find, with these words, users feel: they wait, start cold, or are refused.
+FELT: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("waiting", "reach", "requests", "puller", "nodes"), ""),
+    "admission": " is refused",
+    "programs": "DaemonSet ",
+}
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

@@ -10,8 +10,8 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
-    "If the checks programs and webhook find nothing, the API server doesn't reach it: a firewall (GKE private "
-    "clusters: open the port webhook.port){network}. The class's match and namespaceSelector may also leave "
+    "Mend what the checks programs and webhook find. If nothing, the API server doesn't reach it: a firewall (GKE "
+    "private clusters: open the port webhook.port){network}. The class's match and namespaceSelector may also leave "
     "out this namespace."
 )
 

@@ -5,7 +5,7 @@ import re
 from roost.doctor.contract import Finding, Install, Object, Told, error, warning
 from roost.doctor.evidence import LINE_LENGTH, labelled, log_lines, name_of, path_of, some, unreadable_log
 from roost_core.kube.client import ApiError
-from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
+from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, image_in_message
 
 
 def check(install: Install) -> Told:
@@ -24,10 +24,10 @@ def check(install: Install) -> Told:
                 "Install the values again, or write the number into them.",
             )
         held_up = _held_up(found)
-        if not held_up and ready >= replicas:
-            continue
         pods = labelled(install.pods, found["spec"]["selector"]["matchLabels"])
-        stuck, said = _stuck_pods(pods), ""
+        stuck, said = _stuck_pods(pods, unplaced=bool(held_up) or ready < replicas), ""
+        if not held_up and not stuck and ready >= replicas:
+            continue
         for pod, container in _crashed(pods):
             try:
                 said = f" Its last words: {_last_words(install, pod, container)}"
@@ -35,18 +35,19 @@ def check(install: Install) -> Told:
             except ApiError as refusal:
                 yield unreadable_log(pod, refusal)
         which = (f": {some(stuck)}" if stuck else "") + f".{said}"
-        look = f"kubectl --namespace {install.release.namespace} describe pod and logs of"
-        if ready >= replicas:
-            evidence = f"{name_of(body)}: {held_up}, so older pods serve by older values{which}"
-            yield error(evidence, f"{look} its newest pods.")
-            continue
-        yield Finding(
-            "error" if ready == 0 else "warning",
-            f"{name_of(body)}: {ready} of {replicas} pods are ready{which}",
-            "Mend what it said: `roost validate` names what it, or this minor's kube-scheduler, refuses in the values."
-            if said
-            else f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {look} these pods.",
-        )
+        fix = f"kubectl --namespace {install.release.namespace} describe pod and logs of these pods"
+        if said:
+            fix = "Mend what it said: `roost validate` names what the program refuses in the values."
+        elif stuck:
+            fix = f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {fix}."
+        else:
+            fix = f"{fix}; /readyz says what a program waits for."
+        if ready < replicas:
+            evidence = f"{name_of(body)}: {ready} of {replicas} pods are ready{which}"
+            yield Finding("error" if ready == 0 else "warning", evidence, fix)
+        else:
+            why = held_up or "its newest pods don't start"
+            yield error(f"{name_of(body)}: {why}, so older pods serve by older values{which}", fix)
 
     for body in others:
         # Placeholders wait for room at each peak: it makes an autoscaler act.
@@ -83,7 +84,8 @@ def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
         for container in (*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])):
             waiting = (container.get("state") or {}).get("waiting") or {}
             if waiting.get("reason") in PULL_FAULTS | AFTER_PULL_FAULTS:
-                found.append(f"{pod['metadata']['name']} {waiting['reason']} ({container['image']})")
+                image = image_in_message(str(waiting.get("message"))) or container["image"]
+                found.append(f"{pod['metadata']['name']} {waiting['reason']} ({image})")
                 break
     return found
 

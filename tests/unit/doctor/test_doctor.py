@@ -101,6 +101,8 @@ def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None
         deployment["status"]["readyReplicas"] = ready
         evidence = f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)."
         cluster.tells("programs", severity, evidence, fix="docs/install-helm.md#the-image")
+    cluster.lists[PODS] = []
+    cluster.tells("programs", "warning", "1 of 2 pods are ready.", fix="/readyz says what a program waits for")
 
 
 def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_ready() -> None:
@@ -117,6 +119,12 @@ def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_read
     deployment["metadata"]["generation"] = 2
     ((_, evidence, _),) = cluster.said("programs")
     assert "isn't rolled out yet (observedGeneration)" in evidence
+    # Before a deadline has passed, the newest pods tell.
+    deployment["status"]["observedGeneration"] = 2
+    assert cluster.said("programs") == []
+    waiting = {"image": "roost:no", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+    cluster.lists[PODS][0]["status"] = {"containerStatuses": [waiting]}
+    cluster.tells("programs", "error", "its newest pods don't start, so older pods serve", "(roost:no)")
 
 
 @pytest.mark.parametrize(("replicas", "severity"), [(0, "error"), (1, "warning")])
@@ -131,7 +139,9 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
     cluster = Cluster("prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}")
     for kind in ("DaemonSet", "StatefulSet"):
         (body,) = cluster.install.of_kind(kind)
-        status = {"containerStatuses": [{"image": "far:1", "state": {"waiting": {"reason": "ErrImagePull"}}}]}
+        # What a volume's image can't be pulled for stands at the container that mounts it.
+        waiting = {"reason": "ErrImagePull", "message": 'failed to pull and unpack image "far:1": not found'}
+        status = {"containerStatuses": [{"image": "pause:1", "state": {"waiting": waiting}}]}
         metadata = {"name": f"p-{kind}", "labels": body["spec"]["template"]["metadata"]["labels"]}
         cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": status})
         # Those that wait for room do what they are for.

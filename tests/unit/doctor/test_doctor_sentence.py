@@ -1,6 +1,7 @@
 """`roost doctor` ends in a sentence: whether users are affected, and what to do first."""
 
 from pkgutil import iter_modules
+from typing import Any
 
 import pytest
 
@@ -10,8 +11,8 @@ from roost.doctor.checks import BEFORE, FELT, INSTALLED
 from roost.doctor.contract import CheckOutcome, Finding, Severity
 
 
-def outcome(check: str, severity: Severity) -> CheckOutcome:
-    return CheckOutcome(check, "", (Finding(severity, "seen", f"Mend {check}."),))
+def outcome(check: str, severity: Severity, evidence: str = "seen") -> CheckOutcome:
+    return CheckOutcome(check, "", (Finding(severity, evidence, f"Mend {check}."),))
 
 
 @pytest.mark.parametrize(
@@ -25,9 +26,20 @@ def outcome(check: str, severity: Severity) -> CheckOutcome:
         ),
         ([("leaders", "error"), ("puller", "warning")], "Users are affected. First: puller: Mend puller."),
         ([("puller", "unknown")], "Users aren't affected. First: puller: Mend puller."),
+        # A webhook that is away: whether the API server creates pods without it.
+        ([("admission", "error")], "Users start, but not as the values say. First: admission: Mend admission."),
+        (
+            [("leaders", "error"), ("admission", "error", "A pod of class user is refused: POST")],
+            "Users are affected. First: admission: Mend admission.",
+        ),
+        (
+            [("programs", "warning", "DaemonSet hub/roost-puller: pods don't start: p-1 ErrImagePull (a/b:1).")],
+            "Users are affected. First: programs: Mend programs.",
+        ),
+        ([("programs", "warning", "StatefulSet")], "Users aren't affected. First: programs: Mend programs."),
     ],
 )
-def test_the_last_line_says_whether_users_feel_it(found: list[tuple[str, Severity]], said: str) -> None:
+def test_the_last_line_says_whether_users_feel_it(found: list[Any], said: str) -> None:
     assert _as_text([outcome(*one) for one in found], before=False).splitlines()[-1] == said
 
 
@@ -62,6 +74,6 @@ def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, s
 
 
 def test_what_users_feel_is_found_by_checks_that_there_are_and_each_file_is_in_a_table() -> None:
-    assert INSTALLED.keys() >= FELT
+    assert INSTALLED.keys() >= FELT.keys()
     used = {check.__module__.rpartition(".")[2] for table in (INSTALLED, BEFORE) for check in table.values()}
     assert used == {module.name for module in iter_modules(checks.__path__)}
