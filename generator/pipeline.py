@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
+from typing import Any, Final
 
 from generator.checks import find_hints, lint
 from generator.faults import Fault, Path, ValuesError, show_path, sort_faults
@@ -10,6 +12,16 @@ from generator.render.manifests import Manifest
 from generator.schema.check import find_faults, find_faults_by_path
 from generator.values.merge import Merged
 from generator.values.release import Release
+
+_EXPRESSION: Final = {"key": "stand-in", "operator": "Exists"}
+_EDGES: Final = {"name": "stand-in", "timeZone": "UTC", "start": "0 0 * * *"}
+# What may stand for a value that doesn't match the schema where there is no default: one of each kind.
+_STAND_INS: Final[tuple[object, ...]] = (
+    *("stand-in", 1, 0.5, ["stand-in"], {}, "UTC", "0 0 * * *", _EXPRESSION),
+    *({"matchExpressions": [_EXPRESSION]}, {"weight": 1, "preference": {"matchExpressions": [_EXPRESSION]}}),
+    *({"name": "stand-in"}, {"name": "stand-in", "replicas": 1}, {**_EDGES, "replicas": 1, "end": "0 1 * * *"}),
+    {**_EDGES, "people": 1},
+)
 
 
 def judge(merged: Merged, release: Release) -> list[Fault]:
@@ -51,51 +63,50 @@ def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]
 def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
     """The schema's faults, and the lint's for all values that match the schema."""
     faults = find_faults_by_path(merged)
-    fitting, mended = _mend(merged, faults)
-    keys = [show_path(path) for path in mended]
-    said = [fault for fault in lint(fitting, release) if not any(_touch(fault.key, key) for key in keys)]
+    fitting, mended = _mend(merged, faults, _STAND_INS)
+    said = lint(fitting, release)
+    if faults:
+        # What is said of values that stand in for others is nobody's fault, nor what depends on which do.
+        whatever = {*lint(_mend(merged, faults, _STAND_INS[::-1])[0], release)}
+        keys = [show_path(path) for path in mended]
+        made = tuple(f"{key}{end}" for key in keys for end in ".[")
+        said = [one for one in said if one in whatever and one.key not in keys and not one.key.startswith(made)]
     return [*faults.values(), *said]
 
 
-def _mend(merged: Merged, faults: dict[Path, Fault]) -> tuple[Merged, set[Path]]:
-    """Values that match the schema, with defaults in place of those that didn't, and the paths of these."""
+def _mend(merged: Merged, faults: dict[Path, Fault], stand_ins: Sequence[object]) -> tuple[Merged, set[Path]]:
+    """Values that match the schema, with others in place of those that didn't, and the paths of these."""
     fitting = merged._replace(values=copy.deepcopy(merged.values))
-    mended: set[Path] = set()
+    tried: dict[Path, int] = {}
     while faults:
-        # Of two faults in one list, the second is mended with the first.
-        earlier = frozenset(mended)
+        places = set()
         for path in faults:
             place = path
-            # A place that is still faulty is replaced one level up; lists as a whole, to keep indexes valid.
-            while place and (place in earlier or isinstance(place[-1], int)):
+            # Where nothing fits, what is around it is replaced.
+            while place and tried.setdefault(place, 0) > len(stand_ins):
                 place = place[:-1]
-            if not place:
-                # Nothing helps: lint the defaults.
-                return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*mended, *faults}
-            mended |= {place, path}
-            _put_default(fitting, place)
+            places.add(place)
+        if () in places:
+            # Nothing helps: lint the defaults.
+            return merged._replace(values=copy.deepcopy(dict(merged.defaults))), {*tried}
+        # A deep one first: what is around it may be replaced, too.
+        for place in sorted(places, key=len, reverse=True):
+            _put(fitting, place, stand_ins[tried[place] - 1 :][:1] if tried[place] else ())
+            tried[place] += 1
         faults = find_faults_by_path(fitting)
-    return fitting, mended
+    return fitting, {*tried}
 
 
-def _put_default(fitting: Merged, path: Path) -> None:
-    holder: object = fitting.values
-    default: object = fitting.defaults
+def _put(fitting: Merged, path: Path, stand_in: Sequence[object]) -> None:
+    """Put a stand-in at a path; where none is given the default, or nothing."""
+    holder: Any = fitting.values
+    default: Any = fitting.defaults
     for step in path[:-1]:
-        if isinstance(holder, list) and isinstance(step, int) and step < len(holder):
-            holder = holder[step]
-        else:
-            holder = holder.get(step) if isinstance(holder, dict) else None
+        holder = holder[step]
         default = default.get(step) if isinstance(default, dict) else None
-    if not isinstance(holder, dict):
-        return
-    if isinstance(default, dict) and path[-1] in default:
-        holder[path[-1]] = copy.deepcopy(default[path[-1]])
-    else:
+    if isinstance(default, dict) and path[-1] in default and not stand_in:
+        stand_in = [default[path[-1]]]
+    if stand_in:
+        holder[path[-1]] = copy.deepcopy(stand_in[0])
+    elif isinstance(holder, dict):
         holder.pop(path[-1], None)
-
-
-def _touch(one: str, other: str) -> bool:
-    """Whether one key is the other, or above it."""
-    shorter, longer = sorted((one, other), key=len)
-    return longer == shorter or longer.startswith((f"{shorter}.", f"{shorter}["))
