@@ -5,21 +5,26 @@ import sys
 import click
 from rich.console import Console
 
-from roost.commands.options import cluster_options
+from generator.pipeline import check
+from generator.values.files import read_values
+from roost.commands.options import RenderOptions, cluster_options, values_options
 from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_core.release.reader import SettingsError
+from roost_core.release.classes import Classes
+from roost_core.release.pod_classes import read_pod_classes
+from roost_core.release.reader import Reader, SettingsError
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
 
-def run(settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
+def run(options: RenderOptions, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw until Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
+    classes = _classes_of(options) if options.files or any(options.settings) else None
     try:
         client = connect_as_user(kubeconfig, context)
-        reason = watch(LiveCluster(client, find_classes(client, settings)), Console(), once=once)
+        reason = watch(LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once)
     except SettingsError as error:
         reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
     except ClusterError as error:
@@ -29,16 +34,26 @@ def run(settings: str | None, kubeconfig: str | None, context: str | None, once:
     return 1 if reason else 0
 
 
+def _classes_of(options: RenderOptions) -> Classes:
+    merged = read_values(options.files, options.settings)
+    check(merged, options.release)
+    return Classes(options.release.namespace, read_pod_classes(Reader(), merged.values["podClasses"]))
+
+
 @click.command("top")
+@values_options
 @click.option("--settings", metavar="FILE", help="The release's release.json. Default: as found in the cluster.")
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
-def command(*, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
+def command(
+    *, options: RenderOptions, settings: str | None, kubeconfig: str | None, context: str | None, once: bool
+) -> int:
     """Draw nodes, who waits and why, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
-    It needs no recorder. Pods have the classes of the release that is installed there, or those of the default values.
+    It needs no recorder. Pods have the classes of the values given, else of the release that is installed there.
 
     \b
     roost top --kubeconfig ~/.kube/config
+    roost top -f values.yaml -n hub
     """
-    return run(settings, kubeconfig, context, once)
+    return run(options, settings, kubeconfig, context, once)

@@ -54,8 +54,10 @@ def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Fin
 
 def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
     """Which labels of nodes are nearly those required; "": none is, and a pool may only be empty."""
+    terms = [one for term in rules.required_node_terms or () for one in term.expressions if one.operator == "In"]
+    wanted = [*rules.node_selector, *((one.key, value) for one in terms for value in sorted(one.values))]
     near = []
-    for key, value in rules.node_selector:
+    for key, value in dict.fromkeys(wanted):
         seen = {node.labels[key] for node in nodes if key in node.labels}
         if value not in seen:
             near += [f"{key}={one}" for one in get_close_matches(value, sorted(seen), cutoff=_ALIKE)]

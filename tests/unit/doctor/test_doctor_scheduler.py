@@ -199,6 +199,28 @@ def test_a_pool_without_nodes_is_fine_where_an_autoscaler_may_bring_them(way: st
     assert found(run_checks(cluster.install, INSTALLED), "reach") == []
     cluster.lists[NODES] = [node("a"), labelled("b", {"hub.jupyter.org/node-purpose": "core"})]
     assert found(run_checks(replace(cluster.install), INSTALLED), "reach") == []
-    cluster.lists[NODES][1]["metadata"]["labels"] = {"hub.jupyter.org/node-purpose": "users"}
-    ((severity, said, _),) = found(run_checks(replace(cluster.install), INSTALLED), "reach")
-    assert (severity, "; nodes have hub.jupyter.org/node-purpose=users." in said) == ("warning", True)
+
+
+PURPOSE = "hub.jupyter.org/node-purpose"
+IN_USER = "{matchExpressions: [{key: hub.jupyter.org/node-purpose, operator: In, values: [user]}]}"
+TERM = f"singleuser: {{extraNodeAffinity: {{required: [{IN_USER}]}}}}\nplaceholders: []\n"
+
+
+@pytest.mark.parametrize(
+    ("values", "near"),
+    [
+        (REQUIRED, {PURPOSE: "users"}),
+        (TERM, {PURPOSE: "users"}),
+        (POOLS.replace("pool: gpu", "pool: gpu-large"), {"pool": "gpu-larg"}),
+        (POOLS.replace("node_selector: {pool: gpu}", f"node_affinity_required: [{IN_USER}]"), {PURPOSE: "usr"}),
+    ],
+    ids=["selector", "term", "profile", "profile's term"],
+)
+def test_labels_of_nodes_that_are_nearly_those_required_are_named(values: str, near: dict[str, str]) -> None:
+    cluster = Cluster(values)
+    # A pool without nodes is fine where an autoscaler may bring them; one that is misspelt never comes.
+    cluster.lists["/apis/karpenter.sh/v1/nodepools"] = []
+    cluster.lists[NODES] = [labelled("a", near)]
+    said = [each for severity, each, _ in found(run_checks(cluster.install, INSTALLED), "reach")]
+    ((key, value),) = near.items()
+    assert [f"; nodes have {key}={value}." in each for each in said] == [True]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
@@ -16,6 +17,7 @@ from rich.console import Console
 from lab.tests.objects import CREATED, Object, node_object, node_reading, pod_object
 from roost_core.kube.client import ApiError
 from roost_core.release.reader import SettingsError
+from roost_lab.commands import top
 from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
@@ -303,7 +305,9 @@ class Cluster(NamedTuple):
         return {"items": [{"metadata": {"namespace": f"ns-{n}"}, "data": {"release.json": one}} for n, one in found]}
 
 
-def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones(tmp_path: Path) -> None:
+def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     listed = {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
 
     def class_of(labels: Mapping[str, str], *documents: str, status: int = 200) -> str | None:
@@ -323,6 +327,16 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     path.write_text(faulty[2])
     with pytest.raises(SettingsError, match="podClasses: found 1"):
         find_classes(anywhere, str(path))
+
+    values = tmp_path / "values.yaml"
+    values.write_text("podClasses: {pupil: {match: {labels: {a: b}}, profile: user}}")
+    drawn: list[Any] = []
+    monkeypatch.setattr(top, "connect_as_user", lambda *_: None)
+    monkeypatch.setattr(top, "LiveCluster", lambda _, classes: classes)
+    monkeypatch.setattr(top, "watch", lambda classes, *_, **__: drawn.append(classes))
+    given = ["-f", str(values), "-n", "jhub", "--once"]
+    assert CliRunner().invoke(top.command, given, standalone_mode=False).return_value == 0
+    assert [drawn[0].classify({"a": "b"}, name, {}) is not None for name in ("jhub", "other")] == [True, False]
 
 
 class GrowingCluster:
