@@ -46,9 +46,10 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
     map_user_terms(draft, hub)
-    sizes = map_users(draft, charts)
-    map_placeholders(draft, hub, sizes)
-    map_images(draft, charts, traits_of(hub))
+    sizes, traits = map_users(draft, charts), traits_of(hub)
+    profiles = traits.get("profile_list", (hub.get("singleuser.profileList", "any"), ()))[0]
+    map_placeholders(draft, hub, sizes, profiles)
+    map_images(draft, charts, traits)
     draft.places_users_once, followed = map_reach(draft, hub)
     note_run_time(draft, hub, followed)
     note_unread(draft, hub)

@@ -14,6 +14,7 @@ from generator.faults import ValuesError
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml
 from generator.importing.profile_pools import UNKNOWN_IMAGE, device_of, pool_sets
+from generator.importing.reach import traits_of
 from generator.importing.result import ImportResult
 from generator.importing.source import Path, child
 from generator.importing.user_pods import user_pods
@@ -83,13 +84,14 @@ def propose(
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
-    return proposals + _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")))
+    listed = (child(result.hub.data, "singleuser", "profileList"), ())
+    profiles = traits_of(result.hub).get("profile_list", listed)[0]
+    return proposals + _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")), profiles)
 
 
-def _pools(result: ImportResult, now: Values, sets: Sequence[object]) -> list[Proposal]:
+def _pools(result: ImportResult, now: Values, sets: Sequence[object], profiles: object) -> list[Proposal]:
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
     names = [name for one in sets if isinstance(name := at(one, "name"), str)]
-    profiles = child(result.hub.data, "singleuser", "profileList") if result.hub is not None else None
     found = [(entry, why) for entry, why in pool_sets(profiles, now, names) if _is_valid(result, [*sets, entry])]
     if not found:
         return []

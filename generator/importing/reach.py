@@ -9,12 +9,15 @@ Source: KubeSpawner 7, traits; zero-to-jupyterhub 4.4, jupyterhub_config.py.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+import builtins
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from generator.checks.contract import mapping
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, HubSection, Path, child
+from generator.importing.unread import python_of
 
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
@@ -26,6 +29,23 @@ _PLACING = {
     **dict.fromkeys(("scheduler_name", "extra_pod_config"), "replaceSchedulers has the scheduler"),
     **dict.fromkeys(("image", "profile_list", "enable_user_namespaces"), ""),
 }
+# A trait whose name isn't written out, and what may set one.
+ANY: Final = "*"
+_ANY_TRAIT: Final = ["c", "Spawner", ANY]
+_SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
+_HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook"}
+_OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
+    ("scheduler_name",): "scheduler_name",
+    ("metadata", "namespace"): "namespace",
+    ("metadata", "labels", "component"): "component_label",
+    ("metadata", ANY): ANY,
+    ("spec", ANY): ANY,
+}
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_NOT_READ: Final = ast.Name("not_read")
+# A statement, its owners, whether it runs for all; names, what is set there, whether that is a part.
+_Line = tuple[ast.AST, frozenset[str], bool]
+_Setting = tuple[list[str], ast.expr, bool]
 # What isn't known either, then.
 _WITH_IT = {"profile_list": ("image", UNKNOWN_IMAGE), "enable_user_namespaces": ("namespace", UNKNOWN)}
 
@@ -44,6 +64,12 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
         draft.put("podClasses.user.match.labels.component", component, (*hub.path, *keys))
         followed.add("component_label")
     until = [*_follow_namespace(draft, hub, traits, followed), *_other_scheduler(draft, traits)]
+    if ANY in traits:
+        line, keys = traits[ANY]
+        until.append(
+            "podClasses.user.match and replaceSchedulers fit what "
+            f"{hub.show(keys)} does in Python (line {draft.places.of((*hub.path, *keys))[1]}: {line})"
+        )
     for trait, (value, keys) in traits.items():
         if _PLACING.get(trait) and UNKNOWN in (value, child(value, "schedulerName")):
             line = draft.places.of((*hub.path, *keys))[1]
@@ -85,86 +111,168 @@ def traits_of(hub: HubSection) -> _Traits:
     for name, traits in mapping(child(hub.data, "hub", "config")).items():
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             found |= {key: (value, ("hub", "config", name, key)) for key, value in traits.items() if value}
-    extra = child(hub.data, "hub", "extraConfig")
-    codes = extra if isinstance(extra, Mapping) else {"": extra}
-    for name, code in sorted(codes.items(), key=lambda item: str(item[0])):
-        keys = ("hub", "extraConfig", *([name] if name else []))
-        for trait, known, is_part in _assigned(code):
+    # What hooks may name: all code runs in one module.
+    known = {*dir(builtins), "c", "functools", "partial"}
+    for keys, code in python_of(hub):
+        for trait, set_to, is_part in _assigned(code, known):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}
-            found[trait] = {**before, **known} if isinstance(known, dict) else known, keys
+            found[trait] = {**before, **set_to} if isinstance(set_to, dict) else set_to, keys
     return found
 
 
-def _assigned(code: object) -> Iterator[tuple[str, object, bool]]:
-    """Traits that Python sets: of the class, or in a hook; to what; and whether that is a part of the trait's value."""
+def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
+    """Traits that Python sets: of the class, or in a hook; to what; and whether that is a part of the trait's value.
+
+    ANY is one whose name isn't written out; its value is the statement. known: names of what was read; more are added.
+    """
     try:
-        tree = ast.parse(code) if isinstance(code, str) else ast.Module([], [])
+        tree = ast.parse(code)
         classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
         # Hooks run when all else has been said.
-        for line, where, is_sure in sorted(_statements(tree), key=lambda one: one[1] == "hook"):
-            for target, value, is_part in _set_by(line):
-                *owner, trait = ast.unparse(target).split(".")
-                if not where:
-                    # c.KubeSpawner.namespace
-                    is_read = len(owner) == 2 and (owner[1].endswith("Spawner") or owner[1] in classes)
-                else:
-                    # spawner.namespace, pod.spec.scheduler_name; in a class of the hub's own: namespace
-                    is_own = owner in (["spawner"], ["self"]) or (where == "class" and not owner)
-                    is_read = trait in _PLACING if is_own else bool(owner) and trait == "scheduler_name"
-                known = _known(trait, value, is_sure=is_sure)
-                if is_read and (trait in _PLACING or known != UNKNOWN):
-                    yield trait, known, is_part
-                    if known == UNKNOWN and trait in _WITH_IT:
+        for line, around, is_sure in sorted(_statements(tree), key=lambda one: "spawner" in one[1]):
+            parts, owners = [*_parts(line)], around | _arguments(line)
+            names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
+            is_read = names <= known | owners
+            if isinstance(line, _SCOPES):
+                known.add(line.name)
+            elif is_read:
+                known |= {one.id for one in parts if isinstance(one, ast.Name)}
+            is_plain = is_sure and not any(isinstance(one, ast.IfExp | ast.BoolOp | ast.comprehension) for one in parts)
+            handed = any(_hands_on(part, owners - {"self"}, known) for part in parts)
+            for steps, value, is_part in [*_set_by(line, parts), *([(_ANY_TRAIT, _NOT_READ, False)] if handed else [])]:
+                trait, *below = _trait_of(steps, owners, classes)
+                if trait == ANY or (trait in _HOOKS and not is_read):
+                    yield ANY, ast.unparse(line).splitlines()[0], False
+                    continue
+                # A part of it, by its first key.
+                whole = ast.Dict([ast.Constant(below[0])], [value]) if below else value
+                said = _known(trait, whole, is_sure=is_plain and len(below) < 2)
+                if trait in _PLACING or (said != UNKNOWN and steps[0] == "c"):
+                    yield trait, said, is_part or bool(below)
+                    if said == UNKNOWN and trait in _WITH_IT:
                         yield *_WITH_IT[trait], False
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return
+        yield ANY, "no valid Python", False
 
 
-def _statements(node: ast.AST, where: str = "", *, is_sure: bool = True) -> Iterator[tuple[ast.AST, str, bool]]:
-    """Those below a node; whether in a "class" or a "hook"; and whether none of them stands under a condition."""
+def _arguments(line: ast.AST) -> frozenset[str]:
+    return frozenset(one.arg for one in _parts(line) if isinstance(one, ast.arg))
+
+
+def _statements(node: ast.AST, owners: frozenset[str] = frozenset(), *, is_sure: bool = True) -> Iterator[_Line]:
+    """Those below a node, in hooks with the names of their arguments, in classes with ""; and whether each runs."""
     for line in ast.iter_child_nodes(node):
         if isinstance(line, ast.stmt | ast.excepthandler | ast.match_case):
-            yield line, where, is_sure
-            is_hook = isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef)
-            inner = "hook" if is_hook else "class" if isinstance(line, ast.ClassDef) else where
-            is_scope = is_hook or inner != where
+            yield line, owners, is_sure
+            is_scope = isinstance(line, _SCOPES)
+            inner = owners - {""} | {"spawner", "self"} | _arguments(line) if is_scope else owners
+            inner = frozenset({""}) if isinstance(line, ast.ClassDef) else inner
             yield from _statements(line, inner, is_sure=is_sure and is_scope)
             # Users for whom a hook has returned get nothing of what follows.
             is_sure = is_sure and (is_scope or not any(isinstance(one, ast.Return) for one in ast.walk(line)))
 
 
-def _set_by(line: ast.AST) -> Iterator[tuple[ast.expr, ast.expr, bool]]:
+def _parts(line: ast.AST) -> Iterator[ast.AST]:
+    """The expressions of a statement, without those of statements in it."""
+    for part in ast.iter_child_nodes(line):
+        if not isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
+            yield part
+            yield from _parts(part)
+
+
+def _hands_on(part: ast.AST, owners: frozenset[str], known: set[str]) -> bool:
+    """Whether it calls what nobody has read with a spawner or a pod."""
+    if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id not in known):
+        return False
+    return any(isinstance(one, ast.Name) and one.id in owners for one in part.args)
+
+
+def _set_by(line: ast.AST, parts: Sequence[ast.AST]) -> Iterator[_Setting]:
     """What a statement sets, to what, and whether that is a part of it: `[key] = `, `|=` and `update` add to it."""
     if isinstance(line, ast.Assign):
         for target in line.targets:
-            if isinstance(target, ast.Subscript):
-                yield target.value, ast.Dict([target.slice], [line.value]), True
-            else:
-                yield target, line.value, False
-    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
-        yield line.target, line.value, isinstance(line, ast.AugAssign)
-    elif isinstance(line, ast.Expr) and isinstance(call := line.value, ast.Call):
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "update":
-            yield call.func.value, call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords), True
-        elif ast.unparse(call.func) == "setattr" and len(call.args) == 3 and isinstance(call.args[1], ast.Constant):
-            yield ast.Attribute(call.args[0], str(call.args[1].value)), call.args[2], False
+            several = target.elts if isinstance(target, ast.Tuple) else []
+            yield from ((_steps(one), _NOT_READ, False) for one in several)
+            yield from _each(_steps(target), line.value, is_part=False)
+    elif isinstance(line, ast.AnnAssign | ast.AugAssign):
+        yield from _each(_steps(line.target), line.value or _NOT_READ, is_part=isinstance(line, ast.AugAssign))
+    elif isinstance(line, ast.FunctionDef):
+        yield [line.name], _NOT_READ, False
+    # What is used, but for a key or a trait of it.
+    read: set[ast.AST] = {one.value for one in parts if isinstance(one, ast.Attribute | ast.Subscript)}
+    for call in (part for part in parts if isinstance(part, ast.Call)):
+        owner = [call.func.value] if isinstance(call.func, ast.Attribute) else []
+        name, arguments = _steps(call.func)[-1], [*owner, *call.args]
+        if name == "update" and owner:
+            given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
+            yield from _each(_steps(owner[0]), given, is_part=True)
+        elif name in ("setattr", "set_trait") and len(arguments) == 3:
+            yield _steps(ast.Subscript(arguments[0], arguments[1])), arguments[2], False
+            read |= {call.func, arguments[0]}
+        elif name == "setup_ui":
+            # Of jupyterhub_fancy_profiles: the form of profiles.
+            read |= {*call.args}
+    for part in parts:
+        if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Load) and part not in read:
+            first, *others = _steps(part)
+            is_spawner = first == "c" and (not others or (len(others) == 1 and others[0].endswith("Spawner")))
+            if is_spawner or first in _SETS_ANY:
+                yield _ANY_TRAIT, _NOT_READ, False
 
 
-def _known(trait: str, value: ast.expr | None, *, is_sure: bool) -> object:
+def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[_Setting]:
+    """Of a mapping of traits or labels, or of one of classes, each entry."""
+    items = _items(value)
+    if steps[-2:] != ["metadata", "labels"] and not (steps[0] == "c" and len(steps) < 3):
+        yield steps, value, is_part
+    elif items is not None:
+        for key, item in items:
+            yield from _each([*steps, key], item, is_part=False)
+    elif len(steps) == 2:
+        yield [*steps, ANY], value, False
+
+
+def _steps(target: ast.expr) -> list[str]:
+    """The names of which `c.KubeSpawner["namespace"]` is made; ANY for one that isn't written out."""
+    if isinstance(target, ast.Attribute):
+        return [*_steps(target.value), *([] if target.attr == "__dict__" else [target.attr])]
+    return [*_steps(target.value), _key(target.slice)] if isinstance(target, ast.Subscript) else [ast.unparse(target)]
+
+
+def _key(key: ast.expr | None) -> str:
+    return str(key.value) if isinstance(key, ast.Constant) else ANY
+
+
+def _items(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
+    """The entries of a dictionary that is written out, as `{"key": value}` or `dict(key=value)`."""
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
+        return [(one.arg or ANY, one.value) for one in value.keywords]
+    return [*zip(map(_key, value.keys), value.values, strict=True)] if isinstance(value, ast.Dict) else None
+
+
+def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]) -> list[str]:
+    """The trait that is set, and the keys below it; [""] for none. owners: of a hook, what may be spawner or pod."""
+    if steps[0] == "c":
+        return steps[2:] if len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes) else [""]
+    if len(steps) == 1:
+        return steps if "" in owners else [""]
+    ends = {**_OF_PODS, ("image",): "image"} if "containers" in steps else _OF_PODS
+    trait = next((trait for end, trait in ends.items() if tuple(steps[-len(end) :]) == end), "")
+    return [trait] if trait else steps[1:] if steps[0] in owners else [""]
+
+
+def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
     """A value that is written out; of extra_pod_config each entry, and the scheduler's name where one may hold it."""
     if trait != "extra_pod_config":
         try:
-            if is_sure and value is not None:
+            if is_sure:
                 return ast.literal_eval(value)
         except (ValueError, TypeError, SyntaxError):
             pass
         return UNKNOWN_IMAGE if trait == "image" else UNKNOWN
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "dict" and not value.args:
-        value = ast.Dict([ast.Constant(one.arg) for one in value.keywords], [one.value for one in value.keywords])
     found: dict[str, object] = {}
-    for key, item in zip(value.keys, value.values, strict=True) if isinstance(value, ast.Dict) else [(None, None)]:
-        name = key.value if isinstance(key, ast.Constant) else None
-        known = _known("", item, is_sure=is_sure and name is not None)
-        if known != UNKNOWN or name in (None, "schedulerName", "scheduler_name"):
-            found[str(name or "schedulerName")] = known
+    for name, item in _items(value) or [(ANY, _NOT_READ)]:
+        known = _known("", item, is_sure=is_sure and name != ANY)
+        if known != UNKNOWN or name in (ANY, "schedulerName", "scheduler_name"):
+            found["schedulerName" if name == ANY else name] = known
     return found

@@ -9,9 +9,9 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from generator.checks.contract import mapping
+from generator.checks.contract import mapping, text
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, Path, kind_of
+from generator.importing.source import HubSection, Path, child, kind_of
 
 # Traits of KubeSpawner that decide where a pod runs or how much it requests.
 SPAWNER_TRAITS: Final = (
@@ -91,24 +91,34 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
                 reason = f"{_AT_RUN_TIME}; set {key} too if it is the same for all users" if key else _AT_RUN_TIME
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)
     _note_spawner_class(draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS)
-    extra = hub.get("hub.extraConfig", "any")
-    entries = dict(extra) if isinstance(extra, Mapping) else {"": extra} if isinstance(extra, str) and extra else {}
-    for name, code in entries.items():
-        at = ("hub", "extraConfig", name) if name else ("hub", "extraConfig")
-        for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code) if isinstance(code, str) else ():
+    codes = python_of(hub)
+    for at, code in codes:
+        for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
             _note_spawner_class(draft, hub, spawner, *at[1:])
-        found = set(_SPAWNER_WORDS.findall(code)) if isinstance(code, str) else set()
-        words = sorted(word for word in found if word.rpartition(".")[2] not in followed)
+        words = sorted(word for word in {*_SPAWNER_WORDS.findall(code)} if word.rpartition(".")[2] not in followed)
         if words:
             reason = (
                 f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess what it does"
             )
             draft.reject(hub, at, reason)
-    if entries:
+    if codes:
         draft.notes.append(
             f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; only plain assignments of "
             "an image, a namespace, labels or a scheduler were read of it."
         )
+
+
+def python_of(hub: HubSection) -> list[tuple[Path, str]]:
+    """The hub's own Python with its keys, in the order in which it runs."""
+    config, files = hub.get("hub.extraConfig", "any"), mapping(child(hub.data, "hub", "extraFiles"))
+    found: list[tuple[Path, object]] = [
+        (("hub", "extraFiles", name, "stringData"), child(file, "stringData"))
+        for name, file in sorted(files.items())
+        if "jupyterhub_config.d/" in text(child(file, "mountPath"))
+    ]
+    entries = config if isinstance(config, Mapping) else {}
+    found += [(("hub", "extraConfig", name), code) for name, code in sorted(entries.items())]
+    return [(at, code) for at, code in (*found, (("hub", "extraConfig"), config)) if isinstance(code, str) and code]
 
 
 def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:

@@ -22,9 +22,9 @@ from generator.importing.profile_pools import (
     own_sizes,
     size_traits,
 )
-from generator.importing.reach import traits_of
+from generator.importing.reach import ANY, traits_of
 from generator.importing.result import ImportResult
-from generator.importing.source import HubSection
+from generator.importing.source import UNKNOWN, HubSection
 from generator.importing.users import PURPOSE_TERM
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
@@ -51,6 +51,9 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
         **_chart_traits(result.hub, is_binder=result.is_binder),
     }
     usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
+    usual |= {"namespace": UNKNOWN} if ANY in usual else {}
+    # Only the hub's Python knows where their users go.
+    usual |= {"node_selector": {UNKNOWN: ""}} if usual.get("profile_list") == UNKNOWN else {}
     taken: set[str] = set()
     kinds: list[Kind] = []
     profiles = list(named_profiles(usual.get("profile_list")))

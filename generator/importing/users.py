@@ -88,7 +88,7 @@ def hub_size(value: object, quantity: str) -> object:
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
 
 
-def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits) -> None:
+def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits, profiles: object) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits. sizes: of a user."""
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
@@ -101,7 +101,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits) -> None:
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
     traits = {**sizes, **_map_placeholder_nodes(draft, hub)}
-    titles, typical = default_kind(traits, hub.get("singleuser.profileList", "any"))
+    titles, typical = default_kind(traits, profiles)
     usual, room = room_of(traits), room_of(typical)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")

@@ -15,6 +15,7 @@ import jsonpatch
 import yaml
 
 from generator.importing.result import ImportResult
+from generator.importing.source import UNKNOWN
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen, count_of
 from generator.importing.user_pods import UserPod, user_pods
 from generator.render.manifests import render
@@ -182,6 +183,8 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
         says.append(
             f"{count_of(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
         )
+    if UNKNOWN in dict(asked.spec.node_selector):
+        says[1:] = ["their profiles are set in Python: image and nodes aren't known here"]
     return ", ".join(says), frozenset(seen), () if PLACE in seen or not world.profiles else reasons
 
 
