@@ -51,7 +51,9 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         profiles = by_key(profiles)
         draft.notes.append(f"{hub.show('singleuser.profileList')}: its profiles were read in the order of their keys.")
     if isinstance(profiles, list):
-        usual = next((one for one in profiles if child(one, "default") is True), profiles[0] if profiles else None)
+        # Of users whose profiles the spawner's own setting lists, none is the usual one.
+        listed = [] if "profile_list" in traits else profiles
+        usual = next((one for one in listed if child(one, "default") is True), listed[0] if listed else None)
         kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
         at, why = (*hub.path, "singleuser", "profileList"), "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))

@@ -184,6 +184,7 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
             f"{count_of(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
         )
     if UNKNOWN in dict(asked.spec.node_selector):
+        seen &= {PLACE}
         says[1:] = ["their profiles are set in Python: image and nodes aren't known here"]
     return ", ".join(says), frozenset(seen), () if PLACE in seen or not world.profiles else reasons
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
@@ -161,13 +162,67 @@ def _extra(code: str) -> str:
     return f'hub: {{extraConfig: {{a: "{code}"}}}}'
 
 
+SETS_NAMESPACE = (
+    "def hook(spawner):\\n  spawner.namespace = 'lab'",
+    "class Own(KubeSpawner):\\n  pass\\nc.Own.namespace = 'lab'",
+    "setattr(c.KubeSpawner, 'namespace', 'lab')",
+    "c.KubeSpawner.pre_spawn_hook = lambda one: setattr(one, 'namespace', 'lab')",
+    "def hook(one):\\n  one.set_trait('namespace', 'lab')\\nc.KubeSpawner.pre_spawn_hook = functools.partial(hook)",
+    "c['KubeSpawner']['namespace'] = 'lab'",
+    "c.update({'KubeSpawner': dict(namespace='lab')})",
+    "def hook(spawner, pod):\\n  pod.metadata.namespace = 'lab'\\n  return pod",
+    "class Own(KubeSpawner):\\n  namespace = 'lab'",
+)
+CONFIG_FILE = """
+hub: {extraFiles: {a: {mountPath: /usr/local/etc/jupyterhub/jupyterhub_config.d/a.py,
+  stringData: "c.KubeSpawner.namespace = 'lab'"}}}
+"""
+# What may set anything, with the statement that is named.
+SETS_ANY = (
+    ("for k, v in more.items():\\n  setattr(c.KubeSpawner, k, v)", "setattr(c.KubeSpawner, k, v)"),
+    ("def hook(spawner):\\n  setattr(spawner, *pair)", "setattr(spawner, *pair)"),
+    ("c.KubeSpawner.modify_pod_hook = lambda spawner, pod: move(pod)", "c.KubeSpawner.modify_pod_hook = lambda"),
+    ("from more import move\\nc.KubeSpawner.pre_spawn_hook = move", "c.KubeSpawner.pre_spawn_hook = move"),
+    ("from more import move\\nhook = partial(move, 1)\\nc.KubeSpawner.pre_spawn_hook = hook", "pre_spawn_hook = hook"),
+    ("def hook(spawner):\\n  move(spawner)", "move(spawner)"),
+    ("c.KubeSpawner.update(more)", "c.KubeSpawner.update(more)"),
+    ("configure(c)", "configure(c)"),
+    ("k = c.KubeSpawner\\nk.namespace = 'lab'", "k = c.KubeSpawner"),
+    ("load_subconfig('more.py')", "load_subconfig('more.py')"),
+    ("c.KubeSpawner.namespace = (", "no valid Python"),
+)
+SETS_NOTHING = (
+    "c = get_config()\\nc.Spawner.default_url = '/lab'\\nfor k in ('a', 'b'):\\n  setattr(c.JupyterHub, k, True)",
+    "def hook(spawner):\\n  spawner.environment['A'] = str(spawner)\\nc.KubeSpawner.pre_spawn_hook = hook",
+    "from jupyterhub_fancy_profiles import setup_ui\\nsetup_ui(c)",
+    "def make(a):\\n  def hook(spawner):\\n    print(a)\\n  return hook\\nc.KubeSpawner.pre_spawn_hook = make(1)",
+    "def hook(spawner, pod):\\n  pod.metadata.labels.update(more)\\n  for one in (len, str):\\n    one(pod)",
+)
+
+
+def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
+    for code, statement in SETS_ANY:
+        result = imported(f"singleuser: {{image: {{name: lab, tag: '1'}}}}\n{_extra(code)}")
+        for _ in range(2):
+            first = result.report().splitlines()[0]
+            assert first.startswith("Roost places no users until podClasses.user.match and replaceSchedulers fit")
+            assert "hub.extraConfig.a does in Python (line 2: " in first
+            assert statement in first
+            assert not any(SCHEDULER in line for line in result.switch_off)
+            try_import(result)
+    for code in SETS_NOTHING:
+        result = imported(_extra(code))
+        try_import(result)
+        assert (result.places_users_once, "podClasses" in result.values) == ([], False), code
+
+
 @pytest.mark.parametrize(
     ("hub", "match"),
     [
         ("hub: {config: {KubeSpawner: {namespace: lab}}}", {"kubernetes.io/metadata.name": "lab"}),
         ("hub: {extraConfig: {a: \"c.KubeSpawner.namespace = 'lab'\"}}", {"kubernetes.io/metadata.name": "lab"}),
-        (_extra("def hook(spawner):\\n  spawner.namespace = 'lab'"), {"kubernetes.io/metadata.name": "lab"}),
-        (_extra("class Own(KubeSpawner):\\n  pass\\nc.Own.namespace = 'lab'"), {"kubernetes.io/metadata.name": "lab"}),
+        *((_extra(code), {"kubernetes.io/metadata.name": "lab"}) for code in SETS_NAMESPACE),
+        (CONFIG_FILE, {"kubernetes.io/metadata.name": "lab"}),
         (
             "hub: {config: {MySpawner: {enable_user_namespaces: true, user_namespace_labels: {hub: lab}}}}",
             {"hub": "lab"},
@@ -235,11 +290,24 @@ def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: 
     assert not imported(_extra(f"{code}\\nc.Other.namespace = f()")).places_users_once
 
 
-@pytest.mark.parametrize("code", ["c.KubeSpawner.profile_list = f", "def hook(spawner):\\n  spawner.image = choose()"])
-def test_an_image_that_python_chooses_is_not_promised(code: str) -> None:
-    result = imported(f"{_extra(code)}\nsingleuser: {{image: {{name: a/b, tag: '1'}}, profileList: [{{slug: a}}]}}")
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("c.KubeSpawner.profile_list = f", "their profiles are set in Python: image and nodes aren't known here"),
+        ("def hook(spawner):\\n  spawner.image = choose()", "image not brought, 3 placeholders fit"),
+    ],
+)
+def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> None:
+    gpu = "{slug: gpu, kubespawner_override: {image: 'g:1', node_selector: {pool: gpu}, cpu_guarantee: 9}}"
+    room = "scheduling: {userPlaceholder: {enabled: true, replicas: 3}}"
+    hub = f"{_extra(code)}\nsingleuser: {{image: {{name: a/b, tag: '1'}}, profileList: [{gpu}]}}\n{room}"
+    result = imported(hub.replace(f"[{gpu}]", "[{slug: a}]") if "image" in code else hub)
     try_import(result)
-    assert result.tried == ["users: Roost's scheduler, image not brought"]
+    assert result.tried == [f"users: Roost's scheduler, {told}"]
+    # Nor what was seen of profiles that a function replaces.
+    assert ("keep 3 placeholders" in "".join(result.summary.will)) == ("placeholders" in told)
+    assert [at(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
+    assert not any("profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub"))
     assert (named(result), "bring" in "".join(result.summary.will)) == ([(1, "hub.extraConfig.a")], False)
 
 
@@ -253,7 +321,6 @@ def test_what_python_does_under_a_condition_is_not_guessed() -> None:
     code = "if x:\\n  c.KubeSpawner.namespace = 'lab'\\nc.KubeSpawner.component_label = f()\\nc.Other.namespace = 'x'"
     code += "\\ndef hook(spawner):\\n  if x:\\n    spawner.namespace = 'lab'"
     assert "podClasses" not in imported(f'hub: {{extraConfig: {{a: "{code}"}}}}').values
-    assert "podClasses" not in imported("hub: {extraConfig: {a: 'this is ( no Python'}}").values
 
 
 @pytest.mark.parametrize(("config", "named_keys"), [("{restartPolicy: Never}", 0), ("{nodeSelector: {a: b}}", 1)])
