@@ -67,6 +67,11 @@ def describe(value: object, longest: int = _LONGEST_VALUE) -> str:
     return one_line(text if len(text) <= longest else f"{text[:longest]}…")
 
 
+def count_of(number: int, what: str) -> str:
+    """As words: 1 image, 2 images."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def show_path(path: Path) -> str:
     """Write a path as an operator would: `placeholders[0].labels["a.b/c"]`."""
     text = ""

@@ -28,6 +28,7 @@ _KEPT: Final[Mapping[str, str]] = {
     "priority_class_name": "the pods keep it; who may pre-empt others isn't held back for an image, and placeholders "
     "make room only for priorities above theirs",
 }
+_CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 _Lost = tuple[Path, object, str]
 _MAPPINGS: Final = ("node_selector", "extra_resource_limits", "extra_resource_guarantees")
 _VALUES: Final = ("a Kubernetes quantity", "text in quotes: a label's value")
@@ -78,7 +79,7 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
                 yield (key,), value, f"expected {'a number of CPUs' if key.startswith('cpu') else MEMORY}"
         elif key in _LINTS:
             yield from _lost_entries(key, value)
-        elif (trait := _snake(key)) != key and re.fullmatch(SPAWNER_TRAITS, trait):
+        elif (trait := _CAMEL.sub(r"_\1", key).lower()) != key and re.fullmatch(SPAWNER_TRAITS, trait):
             yield (key,), value, f"KubeSpawner has no trait of this name and ignores it; {trait} is one"
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
@@ -91,7 +92,3 @@ def _lost_entries(key: str, value: object) -> Iterator[_Lost]:
     for at, entry in enumerate(value):
         if wrong := _LINTS[key](entry):
             yield (key, at), entry, f"{wrong}; the API server would refuse such a pod"
-
-
-def _snake(key: str) -> str:
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", key).lower()

@@ -92,16 +92,16 @@ def propose(
 def _pools(result: ImportResult, now: Values, sets: Sequence[object], profiles: object) -> list[Proposal]:
     """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
     names = [name for one in sets if isinstance(name := at(one, "name"), str)]
-    found = [(entry, why) for entry, why in pool_sets(profiles, now, names) if _is_valid(result, [*sets, entry])]
+    # A profile may name labels that nodes can't have.
+    found = [
+        (entry, why)
+        for entry, why in pool_sets(profiles, now, names)
+        if "error" not in {one.severity for one in faults_of({**result.values, "placeholders": [*sets, entry]})}
+    ]
     if not found:
         return []
     values = {"placeholders": [*sets, *(entry for entry, _ in found)]}
     return [Proposal(_POOLS, values, tuple(why for _, why in found))]
-
-
-def _is_valid(result: ImportResult, sets: Sequence[object]) -> bool:
-    """Whether the imported values are valid with these sets: a profile may name labels that nodes can't have."""
-    return all(fault.severity != "error" for fault in faults_of({**result.values, "placeholders": list(sets)}))
 
 
 def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:

@@ -138,8 +138,11 @@ def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
             elif is_read:
                 known |= {one.id for one in parts if isinstance(one, ast.Name)}
             is_plain = is_sure and not any(isinstance(one, ast.IfExp | ast.BoolOp | ast.comprehension) for one in parts)
-            handed = any(_hands_on(part, owners - {"self"}, known) for part in parts)
-            for steps, value, is_part in [*_set_by(line, parts), *([(_ANY_TRAIT, _NOT_READ, False)] if handed else [])]:
+            # What nobody has read gets a spawner or a pod.
+            called = [one for one in parts if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
+            given = {ast.unparse(one) for call in called if ast.unparse(call.func) not in known for one in call.args}
+            handed = [(_ANY_TRAIT, _NOT_READ, False)] if given & (owners - {"self"}) else []
+            for steps, value, is_part in [*_set_by(line, parts), *handed]:
                 trait, *below = _trait_of(steps, owners, classes)
                 if trait == ANY or (trait in _HOOKS and not is_read):
                     yield ANY, ast.unparse(line).splitlines()[0], False
@@ -178,13 +181,6 @@ def _parts(line: ast.AST) -> Iterator[ast.AST]:
         if not isinstance(part, ast.stmt | ast.excepthandler | ast.match_case):
             yield part
             yield from _parts(part)
-
-
-def _hands_on(part: ast.AST, owners: frozenset[str], known: set[str]) -> bool:
-    """Whether it calls what nobody has read with a spawner or a pod."""
-    if not (isinstance(part, ast.Call) and isinstance(part.func, ast.Name) and part.func.id not in known):
-        return False
-    return any(isinstance(one, ast.Name) and one.id in owners for one in part.args)
 
 
 def _set_by(line: ast.AST, parts: Sequence[ast.AST]) -> Iterator[_Setting]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, number, text
+from generator.faults import count_of
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 
@@ -146,8 +147,3 @@ def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
         will.append("send builds of a repository to one node, where its layers are")
     else:
         wont.append("give builds a home node")
-
-
-def count_of(number_: int, what: str) -> str:
-    """As words: 1 image, 2 images."""
-    return f"{number_} {what}{'' if number_ == 1 else 's'}"

@@ -14,9 +14,10 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import yaml
 
+from generator.faults import count_of
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN
-from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen, count_of
+from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
 from generator.importing.user_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults

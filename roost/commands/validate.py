@@ -6,7 +6,7 @@ from typing import Any
 import click
 import yaml
 
-from generator.faults import Fault, UsageError, sort_faults
+from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.pipeline import report
 from generator.schema.check import find_faults
 from generator.values.files import read_values, read_what_loads
@@ -58,10 +58,6 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     return "".join([*said, yaml.safe_dump(admitted, sort_keys=False)])
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 @click.command("validate")
 @values_options
 @click.option("--strict", is_flag=True, help="Exit with 1 on warnings, too.")
@@ -91,7 +87,7 @@ def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None)
     talk.write(show_faults(ordered, form))
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
-    said = f"{_count(errors, 'error')}, {_count(warnings, 'warning')}" if errors or warnings else "no faults"
+    said = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}" if errors or warnings else "no faults"
     sys.stderr.write(f"{said}\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import yaml
 
+from generator.faults import count_of
 from roost.doctor.contract import Finding, Install, Object, unknown
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node
@@ -15,6 +16,7 @@ from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.classes import namespace_matches
 
+count = count_of
 # Names told of many objects.
 SHOWN: Final = 3
 # The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
@@ -110,11 +112,6 @@ def labels_of(pod_class: Any) -> dict[str, str]:  # noqa: ANN401 - a part of the
 def admits(install: Install) -> bool:
     """Whether the release changes pods at admission."""
     return bool(install.of_kind("MutatingWebhookConfiguration") or install.of_kind("MutatingAdmissionPolicy"))
-
-
-def count(number: int, noun: str) -> str:
-    """A number of things: 1 clock, 2 clocks."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def annotation_of(body: Object, key: str) -> str:

@@ -136,7 +136,8 @@ def observe(
         None if base == UNSEEN else view.level - base,
         threshold_of(learned.history, learn.quantile),
         learn.quantile,
-        _strictness(learned.history.cost_share, learn.cost_percent),
+        # Over the limit of cost, a seat must be likelier than usual to be worth a node.
+        max(1.0, (100 * learned.history.cost_share / limit) ** _STEEP) if (limit := learn.cost_percent) else inf,
     )
     if is_new and forecast is not None:
         learned = replace(learned, unjudged=(*learned.unjudged, (minute, forecast.likely)))
@@ -174,11 +175,6 @@ def seconds_until_change(learned: Learned, now: Moment) -> float:
     """Seconds until `learned_number` may differ although nothing is told: the next minute, or sooner in a wave."""
     seconds = MINUTE_SECONDS - now.wall % MINUTE_SECONDS
     return min(seconds, FOLLOW_SECONDS) if learned.forecast is not None and learned.forecast.likely else seconds
-
-
-def _strictness(share: float, limit_percent: int) -> float:
-    """How much likelier than usual a seat must be to be worth a node: more over the limit of cost."""
-    return max(1.0, (100 * share / limit_percent) ** _STEEP) if limit_percent else inf
 
 
 def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: View) -> Learned:

@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 from roost.controllers.contract.snapshot import Snapshot
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import PULL_FAULTS
 
@@ -89,7 +88,8 @@ def follow_pulls(
         # Within a second, pods are in the order in which they were seen.
         next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
         for place, pod in enumerate(sorted(new, key=lambda each: each.created), next_place):
-            held = images_on[pod.node_name] | _held_by(snapshot.nodes.get(pod.node_name))
+            body = snapshot.nodes.get(pod.node_name)
+            held = images_on[pod.node_name] | {normalise_reference(name) for name in (body.images if body else ())}
             lacking = tuple(image for image in _images_of(pod) if image not in held)
             since = _began(pod, snapshot, now) if takes_over else now
             bound[pod.uid] = BoundPod(pod.key, pod.node_name, since, lacking, place if lacking else None)
@@ -169,7 +169,3 @@ def _images_in_use(pods: Iterable[Pod], nodes: set[str]) -> dict[str, set[str]]:
         elif pod.node_name in nodes and pod.phase == "Pending":
             images[pod.node_name].update(_pulled(pod))
     return images
-
-
-def _held_by(node: Node | None) -> set[str]:
-    return set() if node is None else {normalise_reference(name) for name in node.images}

@@ -40,7 +40,8 @@ class PullSettings(NamedTuple):
 
 
 def check(install: Install) -> Told:
-    if not _uses_images(install):
+    uses = install.of_kind("DaemonSet") or install.values["popularImages"]["enabled"] or _has_warm_set(install)
+    if not (install.values["enabled"] and uses):
         yield "nothing that depends on kubelets' images is used"
         return
     nodes = _sample([node for node in install.nodes if node.ready])
@@ -119,13 +120,6 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
             "many images, the disk fills up, and the kubelet then evicts pods, users' too.",
             "Set imageGCHighThresholdPercent: 85, unless something else deletes images there.",
         )
-
-
-def _uses_images(install: Install) -> bool:
-    return bool(
-        install.values["enabled"]
-        and (install.of_kind("DaemonSet") or install.values["popularImages"]["enabled"] or _has_warm_set(install))
-    )
 
 
 def _has_warm_set(install: Install) -> bool:
