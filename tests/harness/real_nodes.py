@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from string import Template
 from typing import Any, Self
 
 import yaml
@@ -34,6 +35,7 @@ from tests.harness.waiting import wait_until
 READY_SECONDS = 120.0  # a bound for an overloaded machine; an idle one takes ten
 END_SECONDS = 30.0
 INIT = Path(__file__).with_name("node_init.py")
+CONTAINERD = Path(__file__).with_name("containerd.toml")
 SOCKET = "/run/containerd/containerd.sock"
 # Not from the test's registry: a node comes up whatever that was told to do.
 SANDBOX_IMAGE = "sandbox.test/pause:1"
@@ -251,53 +253,15 @@ class RealNode:
         network = {"cniVersion": "1.0.0", "name": "test", "plugins": [{"type": plugin.name}]}
         (self.folder / "cni" / "10-test.conflist").write_text(json.dumps(network))
         (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
-        (self.folder / "containerd.toml").write_text(self._containerd_config())
+        config = Template(CONTAINERD.read_text())
+        filled = config.substitute(folder=self.folder, socket=SOCKET, sandbox=SANDBOX_IMAGE)
+        (self.folder / "containerd.toml").write_text(filled)
         (self.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         pause = make_image(files={"/in-pod": self._programs["in-pod"]}, entrypoint=["/in-pod", "pause"])
         write_archive(pause, SANDBOX_IMAGE, self.folder / "sandbox.tar")
 
     def _own_folder(self, path: str) -> Path:
         return self.folder / "own" / path.strip("/")
-
-    def _containerd_config(self) -> str:
-        # A TOML string is a JSON string.
-        text = {name: json.dumps(str(self.folder / name)) for name in ("containerd", "bin", "cni", "certs.d", "opt")}
-        return f"""
-version = 3
-root = {text["containerd"]}
-state = "/run/containerd"
-disabled_plugins = ["io.containerd.nri.v1.nri"]
-
-[grpc]
-  address = "{SOCKET}"
-
-[plugins.'io.containerd.cri.v1.images'.pinned_images]
-  sandbox = "{SANDBOX_IMAGE}"
-
-[plugins.'io.containerd.cri.v1.images'.registry]
-  config_path = {text["certs.d"]}
-
-[plugins.'io.containerd.cri.v1.runtime']
-  # Where CAP_SYS_RESOURCE is missing, no process may get a better score than its parent's.
-  restrict_oom_score_adj = true
-
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc]
-  runtime_type = "io.containerd.runc.v2"
-
-[plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.runc.options]
-  BinaryName = {json.dumps(str(self.folder / "bin" / "runc"))}
-
-[plugins.'io.containerd.cri.v1.runtime'.cni]
-  bin_dirs = [{text["bin"]}]
-  conf_dir = {text["cni"]}
-  use_internal_loopback = true
-
-[plugins.'io.containerd.internal.v1.opt']
-  path = {text["opt"]}
-
-[plugins.'io.containerd.metadata.v1.bolt']
-  no_sync = true  # the data dies with the test
-"""
 
     def _kubelet_config(self) -> Object:
         return {

@@ -14,48 +14,6 @@ from selenium.webdriver import Chrome
 
 from tools import browser
 
-# Every piece of text that can be seen, with its box: SVG texts whole, others line by line.
-TEXTS = """
-const found = [];
-const put = (text, box, kind, plot) => {
-  if (box.width > 0 && box.height > 0) {
-    found.push({text: text.trim().slice(0, 60), left: box.left, right: box.right, top: box.top + scrollY,
-                bottom: box.bottom + scrollY, kind, plot});
-  }
-};
-for (const text of document.querySelectorAll(".plot svg text")) {
-  const style = getComputedStyle(text);
-  if (text.textContent.trim() && style.visibility !== "hidden" && style.display !== "none" && style.opacity !== "0") {
-    put(text.textContent, text.getBoundingClientRect(), "plot", text.closest(".plot").dataset.figure);
-  }
-}
-const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-while (walker.nextNode()) {
-  const node = walker.currentNode, parent = node.parentElement;
-  const hidden = "script, style, svg, noscript, details:not([open]) > :not(summary)";
-  if (!node.data.trim() || parent.closest(hidden)) continue;
-  const scroller = parent.closest(".scroll"), limits = scroller && scroller.getBoundingClientRect();
-  const range = document.createRange();
-  range.selectNodeContents(node);
-  for (const box of range.getClientRects()) {
-    if (limits && (box.bottom > limits.bottom || box.right > limits.right)) continue;
-    put(node.data, box, "page", "");
-  }
-}
-return found;
-"""
-# Of each plot: its width, and how many marks (bars, points, lines) of some size are drawn in it.
-PLOTS = """
-return [...document.querySelectorAll("[data-figure]")].map((plot) => ({
-  key: plot.dataset.figure,
-  width: plot.querySelector("svg.drawn")?.getBoundingClientRect().width ?? 0,
-  marks: [...plot.querySelectorAll(".marks path")].filter((mark) => {
-    const box = mark.getBoundingClientRect();
-    return box.width > 0 || box.height > 0;
-  }).length,
-}));
-"""
-
 # What a font does to a page: letters a fifth wider than DejaVu's, which is wide itself; lines as high as Noto Sans'.
 FONTS: Final = {
     "wide": "* { letter-spacing: 0.12em !important; }",
@@ -63,22 +21,12 @@ FONTS: Final = {
     'local("Liberation Sans"), local("Roboto"), local("Arial"); '
     "ascent-override: 107%; descent-override: 30%; } * { font-family: tall !important; }",
 }
-# Marks a plot at its corners, and the last colour of its legend, with colours that nothing else has.
-_MARK = """
-document.querySelectorAll("figure").forEach((figure, index) => {
-  const plot = figure.querySelector(".plot");
-  plot.style.position = "relative";
-  [["left", "top"], ["right", "bottom"]].forEach((sides, corner) => {
-    const mark = plot.appendChild(document.createElement("b"));
-    mark.style.cssText = `position: absolute; width: 2px; height: 2px; background: rgb(${index}, ${corner}, 201);`
-      + sides.map((side) => `${side}: 0`).join(";");
-  });
-  figure.querySelector(".legend li:last-child i")?.style.setProperty("--mark", `rgb(${index}, 2, 201)`);
-});
-return [...document.querySelectorAll("figure")].map((figure) => [figure.querySelector(".plot").dataset.figure,
-                                                                !!figure.querySelector(".legend")]);
-"""
 A4_POINTS: Final = (595, 842)
+
+
+def run_script(driver: Chrome, name: str) -> Any:
+    """What a script of `scripts/` returns in the open page."""
+    return driver.execute_script((Path(__file__).parent / "scripts" / f"{name}.js").read_text())
 
 
 def print_a4(driver: Chrome) -> bytes:
@@ -114,8 +62,8 @@ def _colours(objects: Mapping[int, bytes], body: bytes, seen: set[int]) -> set[t
 def check_paper(driver: Chrome, page: Path, width: int, scheme: str) -> None:
     """What is printed: each plot whole on one page with its legend, light colours; afterwards the page is as it was."""
     browser.show_report(driver, page, width, 900, scheme)
-    before = driver.execute_script(PLOTS)
-    figures = driver.execute_script(_MARK)
+    before = run_script(driver, "plots")
+    figures = run_script(driver, "mark")
     pages = printed_colours(print_a4(driver))
     assert len(pages) > 2
     for index, (key, has_legend) in enumerate(figures):
@@ -126,7 +74,7 @@ def check_paper(driver: Chrome, page: Path, width: int, scheme: str) -> None:
     inks = {"light": (29, 35, 41), "dark": (230, 233, 236)}
     assert all(inks["light"] in colours and inks["dark"] not in colours for colours in pages)
     browser.wait_drawn(driver, scheme)
-    assert driver.execute_script(PLOTS) == before
+    assert run_script(driver, "plots") == before
     assert browser.console(driver) == []
 
 
@@ -176,14 +124,14 @@ def check(driver: Chrome, page: Path, width: int, scheme: str, *, plots: int) ->
     requests(driver)
     browser.show_report(driver, page, width, 900, scheme)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    texts = driver.execute_script(TEXTS)
+    texts = run_script(driver, "texts")
     assert len(texts) > 100
     overlaps = overlapping(texts)
     assert not overlaps, overlaps
     outside = [one["text"] for one in texts if one["left"] < 0 or one["right"] > width]
     assert not outside, outside
     assert driver.execute_script("return document.documentElement.scrollWidth") <= width
-    drawn = driver.execute_script(PLOTS)
+    drawn = run_script(driver, "plots")
     assert len(drawn) == plots, [plot["key"] for plot in drawn]
     assert [plot["key"] for plot in drawn if not plot["marks"]] == []
     assert all(width / 5 < plot["width"] <= width for plot in drawn), drawn

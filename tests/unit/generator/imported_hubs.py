@@ -17,8 +17,14 @@ from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile
+from tests.recorded_data import VALUES
 
 PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+
+
+def hub(name: str) -> str:
+    """Values of a made-up hub."""
+    return (VALUES / f"hub-{name}.yaml").read_text()
 
 
 @cache
@@ -67,28 +73,3 @@ def fault_of(text: str | bytes) -> str:
     with pytest.raises(ValuesError) as caught:
         import_layers([("hub.yaml", text)])
     return str(caught.value)
-
-
-PLAIN = """
-    hub:
-      config:
-        Authenticator: {admin_users: [ada]}
-    proxy:
-      service: {type: ClusterIP}
-    scheduling:
-      podPriority:
-        enabled: true
-      userPlaceholder:
-        replicas: 4
-      userPods:
-        nodeAffinity: {matchNodePurpose: require}
-    singleuser:
-      image: {name: quay.io/lab/notebook, tag: "2026.08"}
-      cpu: {guarantee: 0.25, limit: 2}
-      memory: {guarantee: 1G, limit: 2G}
-      nodeSelector: {pool: students}
-      extraTolerations:
-        - {key: course, operator: Exists}
-      storage: {capacity: 5Gi}
-    cull: {every: 300}
-"""

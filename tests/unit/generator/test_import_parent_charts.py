@@ -4,28 +4,11 @@ import pytest
 
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
-from tests.unit.generator.imported_hubs import fault_of, imported, placeholder, unmapped, value
-
-BASEHUB = """
-    basehub:
-      nodePlaceholder: {enabled: true, replicas: 3}
-      binderhub-service:
-        enabled: true
-        dockerApi: {nodeSelector: {type: r5.xlarge}}
-        config: {KubernetesBuildExecutor: {sticky_builds: true}}
-      jupyterhub:
-        custom: {homepage: {title: Lab}}
-        scheduling:
-          userScheduler: {enabled: true, replicas: 1}
-          corePods: {nodeAffinity: {matchNodePurpose: require}}
-          userPods: {nodeAffinity: {matchNodePurpose: require}}
-        singleuser: {memory: {guarantee: 256M}}
-        prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
-"""
+from tests.unit.generator.imported_hubs import fault_of, hub, imported, placeholder, unmapped, value
 
 
 def test_a_hub_under_a_parent_chart_is_found_and_its_keys_are_named_in_full() -> None:
-    result = imported(BASEHUB, "staging")
+    result = imported(hub("basehub"), "staging")
     assert result.values["replaceSchedulers"] == ["staging-user-scheduler"]
     assert placeholder(result)["resources"] == {"requests": {"memory": "256Mi"}}
     assert result.switch_off == [

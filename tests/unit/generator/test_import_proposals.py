@@ -15,7 +15,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.__main__ import main
-from tests.unit.generator.imported_hubs import defaults
+from tests.unit.generator.imported_hubs import defaults, hub
 
 OFF = """
 scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
@@ -94,34 +94,8 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
     assert shown == [one.values for one in proposed(OFF)]
 
 
-POOLS = """
-singleuser:
-  memory: {guarantee: 2G, limit: 4G}
-  nodeSelector: {zone: a}
-  profileList:
-    - {display_name: Small, slug: small, kubespawner_override: {image: "a/b:2", mem_guarantee: 1G}}
-    - display_name: Large memory
-      kubespawner_override: {mem_guarantee: 28G, mem_limit: 30G, cpu_guarantee: 3.5, node_selector: {pool: highmem}}
-    - display_name: Larger memory
-      kubespawner_override: {mem_guarantee: 60G, node_selector: {pool: highmem}}
-    - display_name: GPU
-      slug: gpu
-      kubespawner_override:
-        extra_resource_limits: {nvidia.com/gpu: "1"}
-        tolerations: [{key: nvidia.com/gpu, operator: Exists}]
-      profile_options:
-        kind:
-          choices:
-            t4: {kubespawner_override: {node_selector: {kind: t4}}}
-            a100: {default: true, kubespawner_override: {node_selector: {kind: a100}, mem_limit: null}}
-        image:
-          choices: {x: {kubespawner_override: {image: "x:1"}}, y: {kubespawner_override: {image: "y:1"}}}
-scheduling: {userPlaceholder: {replicas: 2}}
-"""
-
-
 def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> None:
-    (found,) = proposed(POOLS + "prePuller: {continuous: {enabled: true}}")
+    (found,) = proposed(hub("pools") + "prePuller: {continuous: {enabled: true}}")
     default, large, *gpus = values_of([found], "placeholders")[0]
     assert (default["name"], default["replicas"]) == ("default", 2)
     assert large == {
@@ -180,7 +154,7 @@ def test_sets_of_pools_have_names_of_their_own() -> None:
 
 
 def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:
-    (found,) = proposed(POOLS)
+    (found,) = proposed(hub("pools"))
     printed = print_proposals([found])
     assert "\n# # large-memory: as large as a user of Large memory" in printed
     text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in printed.splitlines()).split("1. Keep")[1]

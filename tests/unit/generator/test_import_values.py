@@ -5,7 +5,7 @@ import yaml
 
 from generator.importing.result import ImportResult
 from generator.importing.source import child
-from tests.unit.generator.imported_hubs import PLAIN, PURPOSE_USER, defaults, imported, placeholder, unmapped, value
+from tests.unit.generator.imported_hubs import PURPOSE_USER, defaults, hub, imported, placeholder, unmapped, value
 from tests.unit.generator.linted import table
 
 REQUIRED = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -31,7 +31,7 @@ def test_what_a_hub_says_is_kept_or_named(hub: str, expected: str) -> None:
 
 
 def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_its_users_where_they_may_go() -> None:
-    result = imported(PLAIN)
+    result = imported(hub("plain"))
     kept = ("image.name", "image.tag", "memory.guarantee")
     assert [value(result, f"singleuser.{key}") for key in kept] == ["quay.io/lab/notebook", "2026.08", "1G"]
     assert result.switch_off == [
@@ -115,28 +115,8 @@ def test_tolerations_of_scheduler_and_puller_stand_beside_the_charts() -> None:
         assert [one["key"] for one in value(result, f"{key}.tolerations")][2:] == keys  # type: ignore[attr-defined]
 
 
-MEMBER = """
-    etcJupyter: {}
-    cryptnono: {enabled: true}
-    binderhubEnabled: true
-    binderhub:
-      imageBuilderType: dind
-      config:
-        BinderHub: {pod_quota: 300, per_repo_quota: 100, sticky_builds: true}
-        KubernetesBuildExecutor:
-          resources: {requests: {cpu: 100m, memory: 2G}, limits: {cpu: "1", memory: 2G}}
-      jupyterhub:
-        scheduling:
-          userPlaceholder: {enabled: false, replicas: 75}
-          userScheduler: {enabled: false}
-        singleuser:
-          memory: {guarantee: 450M, limit: 2G}
-          cpu: {guarantee: 0.01, limit: 1}
-"""
-
-
 def test_a_binder_federation_member() -> None:
-    result = imported(MEMBER)
+    result = imported(hub("federation-member"))
     assert result.values == {
         "scheduler": {"target": "none"},
         # Drawn to nobody, as before.

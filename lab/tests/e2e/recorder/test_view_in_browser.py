@@ -184,22 +184,7 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     show(driver, page.address)
     # The made-up minute: the pod of the second node was placed there, and a placeholder of that node went for it.
     wait(driver, "document.querySelectorAll('#arrows line.placed').length >= 2")
-    ends = driver.execute_script(
-        """
-        const board = document.getElementById('board').getBoundingClientRect();
-        const isIn = (x, y, box) => x + board.left >= box.left && x + board.left <= box.right
-          && y + board.top >= box.top - 1 && y + board.top <= box.bottom + 1;
-        const boxes = (selector) => [...document.querySelectorAll(selector)].map((one) => one.getBoundingClientRect());
-        return [...document.querySelectorAll('#arrows line')].map((line) => {
-          const at = (name) => Number(line.getAttribute(name));
-          const style = getComputedStyle(line);
-          const on = (n, all) => all.findIndex((box) => isIn(at(`x${n}`), at(`y${n}`), box));
-          return {kind: line.classList[1], dash: style.strokeDasharray, head: line.getAttribute('marker-end'),
-            to: on(2, boxes('#nodes > li')), fresh: on(2, boxes('#nodes .fresh')) >= 0,
-            by: on(1, boxes('#nodes .fresh')) >= 0, colour: style.stroke};
-        });
-        """
-    )
+    ends = seen_in_browser.run_script(driver, "arrows")
     by_kind = {one["kind"]: one for one in ends}
     assert set(by_kind) == {"placed", "pre-empted"}
     assert all(one["fresh"] for one in ends if one["kind"] == "placed")

@@ -9,6 +9,7 @@ import re
 import threading
 import time
 from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -110,10 +111,10 @@ def _steps(pod: Object) -> dict[Step, int]:
 
 
 class Witness:
-    """Watches a namespace's pods, beside the recorder. `pods` is by uid."""
+    """Watches a namespace's pods, beside the recorder. `pods` is by uid; those that are given are known already."""
 
-    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
-        self.pods: dict[str, Seen] = {}
+    def __init__(self, cluster: ControlPlane, namespace: str, pods: Mapping[str, Seen] | None = None) -> None:
+        self.pods: dict[str, Seen] = dict(pods or {})
         self.faults: list[str] = []
         self.namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}/pods"
