@@ -80,21 +80,18 @@ def test_without_a_nodes_size_node_hours_are_bound_by_one_placeholder_a_node(
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("settings", "said"),
     [
-        (
-            "controllers.enabled=false,webhook.certificates.mode=certManager",
-            "windows without effect: controllers.enabled is false",
-        ),
-        ("enabled=false", "windows without effect: enabled is false"),
+        (["controllers.enabled=false", "webhook.certificates.mode=certManager"], "controllers.enabled is false"),
+        (["enabled=false"], "enabled is false"),
     ],
 )
 def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
-    setting: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    settings: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = _values(tmp_path, {"windows": [LECTURES]}, {"name": "plain"})
-    assert _run("-f", values, "--set", setting) == 0
-    assert capsys.readouterr().out.count(said) == 1
+    assert _run("-f", values, *(f"--set={setting}" for setting in settings)) == 0
+    assert capsys.readouterr().out.count(f"windows without effect: {said}") == 1
 
 
 @pytest.mark.parametrize(
