@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.figures import machine, say
-from lab.tests.e2e.simulator.hour_in_step import unexplained
-from lab.tests.e2e.simulator.played_hour import LAUNCHES
-from lab.tests.e2e.simulator.warm_hour import in_step, play
+from lab.tests.e2e.simulator.hour_in_step import in_step, unexplained
+from lab.tests.e2e.simulator.played_hour import LAUNCHES, play
 from tests.harness.binaries import HarnessUnavailableError
 
 if TYPE_CHECKING:

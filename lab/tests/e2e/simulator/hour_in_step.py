@@ -9,13 +9,27 @@ import math
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
 import pytest
+import yaml
 
-from lab.tests.e2e.simulator.played_hour import PLACEHOLDER_PREFIX, USER_PREFIX, HourWitness, Played
+from generator.values.release import Release
+from lab.tests.e2e.simulator.played_hour import (
+    ALONE,
+    MANAGED_SIZES,
+    READY_SECONDS,
+    SEED,
+    VALUES,
+    Placeholder,
+    Played,
+    Seen,
+    User,
+    node_bytes,
+)
 from lab.tests.small_worlds import WatchedWorld
-from roost_core.objects.node import Node, read_node
+from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import SchedulingDecision, schedule
@@ -27,8 +41,7 @@ from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.hub import Hub
 from roost_lab.simulator.engine.kubelets import Kubelets
 from roost_lab.simulator.engine.webhook_facts import WebhookFacts
-from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.setup.policy import Policy
+from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from webhook.facts import Facts
 
@@ -44,40 +57,10 @@ UNEXPLAINED: Final = "unexplained"
 APART_SECONDS: Final = 0.5
 
 
-class Placeholder(NamedTuple):
-    """A placeholder's life on the real control plane, in seconds of the hour; infinity for never."""
-
-    node: str
-    bound_at: float
-    gone_at: float
-    # As its status has it, in whole seconds of the cluster's clock.
-    started: float
-
-
-class User(NamedTuple):
-    """A user's pod there."""
-
-    node: str
-    # When its node was chosen: its binding was seen, or before that its nomination or its victim's end.
-    decided_at: float
-    gone_at: float
-    # The placeholder that was pre-empted for it.
-    victim: Placeholder | None
-    # Its containers ran.
-    ran_at: float
-    # As the webhook let it in.
-    admitted: Pod | None
-
-
-class Followed(NamedTuple):
-    """What the real control plane did."""
-
-    # By launch.
-    users: dict[int, User]
-    # Those that were bound.
-    placeholders: Sequence[Placeholder]
-    # Others that take room: when they came to their node.
-    others: Sequence[tuple[float, Pod]]
+# The webhook's facts were so old that another node was better by them.
+FACTS: Final = "facts a moment old"
+# A node's labels or images changed a moment before the decision on one side and a moment after it on the other.
+REPORT: Final = "moment of a node's report"
 
 
 class Outcome(NamedTuple):
@@ -93,72 +76,131 @@ def unexplained(causes: Mapping[int, str], played: Played) -> set[int]:
     return {number for number, cause in causes.items() if cause == UNEXPLAINED} - played.stalled
 
 
-def followed_from(witness: HourWitness, began_at: float) -> Followed:
-    """Put together what was seen. began_at: seconds since 1970."""
-    pods = list(witness.pods.values())
+class RememberedFacts(WebhookFacts):
+    """Facts that tell how they were a moment ago."""
 
-    def moment(at: float | None) -> float:
-        return math.inf if at is None else at - began_at
+    def __init__(self, world: "FollowingWorld", labels: Mapping[str, Mapping[str, str]]) -> None:
+        super().__init__(world.policy, world.releases[0].maker, labels)
+        self._world = world
+        # (since when, facts), the newest last.
+        self._past: deque[tuple[float, Facts]] = deque()
 
-    placeholders = [
-        Placeholder(
-            one.node,
-            moment(one.bound_seen),
-            moment(one.gone_seen),
-            # Pre-empted before its start was told, it counts as started last.
-            min(
-                (at_us / 1e6 - began_at for (step, _), at_us in one.steps.items() if step == "accepted"),
-                default=math.inf,
-            ),
-        )
-        for one in pods
-        if PLACEHOLDER_PREFIX in one.name and one.node
-    ]
-    free = sorted((one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at)
-    users: dict[int, User] = {}
-    bound = [one for one in pods if one.name.startswith(USER_PREFIX) and one.node]
-    for one in sorted(bound, key=lambda one: moment(one.bound_seen)):
-        nominated = [at - began_at for at, node in witness.nominations.get(one.name, ()) if node == one.node]
-        decided_at, victim = moment(one.bound_seen), None
-        if nominated:
-            decided_at = min(decided_at, nominated[0])
-            # Victims are deleted before the nomination is written.
-            victim = next((lost for lost in free if lost.node == one.node and lost.gone_at <= decided_at + 0.2), None)
-            if victim is not None:
-                free.remove(victim)
-                decided_at = min(decided_at, victim.gone_at)
-        number = int(one.name.removeprefix(USER_PREFIX))
-        ran_at, admitted = moment(witness.ran.get(one.name)), witness.admitted.get(one.name)
-        users[number] = User(one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted)
-    others = sorted(((at - began_at, pod) for at, pod in witness.others.values()), key=lambda one: one[0])
-    return Followed(users, placeholders, others)
+    def tell_pod(self, pod: SimPod) -> None:
+        super().tell_pod(pod)
+        self._remember()
+
+    def forget_pod(self, pod: SimPod) -> None:
+        super().forget_pod(pod)
+        self._remember()
+
+    def tell_node(self, name: str, node: Node | None) -> None:
+        super().tell_node(name, node)
+        self._remember()
+
+    def older(self) -> list[tuple[float, Facts]]:
+        """The facts of the last moments, the newest first, and for how many seconds they have been replaced."""
+        now = self._world.now
+        return [
+            (now - until, facts)
+            for (_, facts), (until, _) in zip(list(self._past)[-2::-1], list(self._past)[::-1], strict=False)
+        ]
+
+    def _remember(self) -> None:
+        now = self._world.now
+        self._past.append((now, self.current()))
+        # The last of those that are too old held until the next came.
+        while len(self._past) > 1 and self._past[1][0] < now - APART_SECONDS:
+            self._past.popleft()
+
+    def _apply(self) -> None:
+        """Not in place: older facts are read."""
+        for name, changes in self._warm_changes.items():
+            if changes:
+                known = self._facts.warm
+                self._facts = replace(self._facts, warm={**known, name: known[name].updated(changes)})
+                self._warm_changes[name] = {}
+        super()._apply()
 
 
-class PunctualHub(Hub):
-    """Ends sessions when they really ended, however long their start took."""
+class SilentKubelets(Kubelets):
+    """Nodes report what they really reported."""
+
+    def _show_soon(self, node: SimNode) -> None:
+        pass
+
+
+class FollowingHub(Hub):
+    """Lets users in as they were let in, and starts and ends them when they really started and ended."""
+
+    def _user(self, attempt: Attempt) -> User | None:
+        return cast("FollowingWorld", self._world).followed.users.get(attempt.number)
 
     def _session_seconds(self, attempt: Attempt) -> float:
-        world = cast("StepWorld", self._world)
-        user = world.followed.users.get(attempt.number)
-        return max(0.0, (math.inf if user is None else min(user.gone_at, 1e6)) - world.now)
+        user = self._user(attempt)
+        return max(0.0, (math.inf if user is None else min(user.gone_at, 1e6)) - self._world.now)
+
+    def _post_user(self, launch: Launch) -> SimPod:
+        pod = super()._post_user(launch)
+        cast("FollowingWorld", self._world).let_in(pod, launch.attempt)
+        return pod
+
+    def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
+        pod, world = argument[0], self._world
+        assert pod.launch is not None
+        user = self._user(pod.launch.attempt)
+        runs_at = 0.0 if user is None else user.ran_at
+        if runs_at <= world.now:
+            super()._up(argument)
+        elif user is not None and runs_at < user.gone_at:
+            world.at(runs_at, self._up, argument)
+        elif user is not None and user.gone_at < 1e6:
+            # It went before it ran.
+            world.at(user.gone_at, self._end, pod)
 
 
-class StepWorld(WatchedWorld):
-    """A world that follows: every pod comes, is bound and goes when it really did so."""
+class SizedNodes(WatchedWorld):
+    """Nodes of the hour's sizes."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions, followed: Followed) -> None:
-        super().__init__(policy, assumptions, 1)
-        self.hub: Any = PunctualHub(self)
-        self.followed = followed
+    def template(self, name: str = "template") -> Node:
+        node = super().template(name)
+        number = name.removeprefix("node-")
+        if not number.isdecimal():
+            return node
+        return replace(node, allocatable={**node.allocatable, "memory": node_bytes(int(number))})
+
+
+class FollowingWorld(SizedNodes):
+    """A world that follows: every pod comes, is let in, is bound and goes when and as it really did so."""
+
+    def __init__(self, policy: Policy, seen: Seen) -> None:
+        # What the controllers write is among the reports.
+        super().__init__(replace(policy, controllers=None), ALONE)
+        self.hub: Any = FollowingHub(self)
+        self.kubelets = SilentKubelets(cast("Any", self))
+        self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
+        self.releases[0].facts = self._remembered
+        self.followed, self.reports = seen.followed, seen.reports
         self.outcome = Outcome({}, Counter())
+        # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is known.
+        self.admissions: dict[int, str] = {}
+        self.ages: list[float] = []
         # Real placeholders that no pod of this world stands for yet, in order of binding.
-        self._unbound = sorted(followed.placeholders, key=lambda one: one.bound_at)
+        self._unbound = sorted(seen.followed.placeholders, key=lambda one: one.bound_at)
         # By the pod's number.
         self._stands_for: dict[int, Placeholder] = {}
         # (when, pod) of those that went.
         self._went: list[tuple[float, Pod]] = []
+        # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
+        self._changed: list[tuple[float, Node]] = []
+        self._early: dict[str, list[Pod]] = {}
+        # By pod: what this world's webhook made of it, where that differs.
+        self._otherwise: dict[str, Pod] = {}
 
     def _begin(self, moment: float) -> None:
+        for at, said in self.reports:
+            self.at(max(moment, at), self._report, said)
+        for at, other in self.followed.others:
+            self.at(max(moment, at), self._take_room, other)
         for one in self.followed.placeholders:
             self.at(max(moment, one.bound_at), self._wake)
         for user in self.followed.users.values():
@@ -232,12 +274,16 @@ class StepWorld(WatchedWorld):
             return replace(decision, node=one.node)
         return waits
 
-    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str) -> str:
+    def _cause_as_let_in(
+        self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str
+    ) -> str:
         cause = agrees(decision, wanted)
         if cause is not None:
             return cause
-        others = self._a_moment_apart(pod, state, profile)
-        return MOMENT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
+        if any(agrees(other, wanted) is not None for other in self._a_moment_apart(pod, state, profile)):
+            return MOMENT
+        others = (self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart())
+        return REPORT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
     def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[SchedulingDecision]:
         """What would be decided if pods had gone a moment earlier, or later."""
@@ -276,163 +322,17 @@ class StepWorld(WatchedWorld):
                 assert other is not None
                 state.add_pod(other)
 
-
-def agrees(decision: SchedulingDecision, wanted: str) -> str | None:
-    """SAME, TIE or VICTIM if kube-scheduler might have decided so in this state, else None."""
-    if decision.node is not None:
-        if decision.node == wanted:
-            return SAME
-        return TIE if decision.table is not None and wanted in decision.table.best else None
-    nomination = decision.nomination
-    if nomination is None:
-        return None
-    if nomination.node == wanted:
-        return SAME
-    return VICTIM if wanted in nomination.equals else None
-
-
-def play_in_step(attempts: Sequence[Attempt], world: StepWorld) -> Outcome:
-    """Play, and say of each launch whether the simulator decided as was really done, or why not."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scheduling, "schedule", world.decide)
-        world.play(attempts)
-    return world.outcome
-
-
-# The webhook's facts were so old that another node was better by them.
-FACTS: Final = "facts a moment old"
-# A node's labels or images changed a moment before the decision on one side and a moment after it on the other.
-REPORT: Final = "moment of a node's report"
-
-
-class Report(NamedTuple):
-    """A node as it said to be, from some moment of the hour on."""
-
-    at: float
-    state: Node
-
-
-def read_report(at: float, node: dict[str, Any]) -> Report:
-    """From a Node as the API has it."""
-    return Report(at, read_node(node))
-
-
-class RememberedFacts(WebhookFacts):
-    """Facts that tell how they were a moment ago."""
-
-    def __init__(self, world: "WebhookStepWorld", labels: Mapping[str, Mapping[str, str]]) -> None:
-        super().__init__(world.policy, world.releases[0].maker, labels)
-        self._world = world
-        # (since when, facts), the newest last.
-        self._past: deque[tuple[float, Facts]] = deque()
-
-    def tell_pod(self, pod: SimPod) -> None:
-        super().tell_pod(pod)
-        self._remember()
-
-    def forget_pod(self, pod: SimPod) -> None:
-        super().forget_pod(pod)
-        self._remember()
-
-    def tell_node(self, name: str, node: Node | None) -> None:
-        super().tell_node(name, node)
-        self._remember()
-
-    def older(self) -> list[tuple[float, Facts]]:
-        """The facts of the last moments, the newest first, and for how many seconds they have been replaced."""
-        now = self._world.now
-        return [
-            (now - until, facts)
-            for (_, facts), (until, _) in zip(list(self._past)[-2::-1], list(self._past)[::-1], strict=False)
-        ]
-
-    def _remember(self) -> None:
-        now = self._world.now
-        self._past.append((now, self.current()))
-        # The last of those that are too old held until the next came.
-        while len(self._past) > 1 and self._past[1][0] < now - APART_SECONDS:
-            self._past.popleft()
-
-    def _apply(self) -> None:
-        """Not in place: older facts are read."""
-        for name, changes in self._warm_changes.items():
-            if changes:
-                known = self._facts.warm
-                self._facts = replace(self._facts, warm={**known, name: known[name].updated(changes)})
-                self._warm_changes[name] = {}
-        super()._apply()
-
-
-class SilentKubelets(Kubelets):
-    """Nodes report what they really reported."""
-
-    def _show_soon(self, node: SimNode) -> None:
-        pass
-
-
-class AdmittingHub(PunctualHub):
-    """Lets users in as they were let in, and starts and ends them when they really started and ended."""
-
-    def _post_user(self, launch: Launch) -> SimPod:
-        pod = super()._post_user(launch)
-        cast("WebhookStepWorld", self._world).let_in(pod, launch.attempt)
-        return pod
-
-    def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:
-        pod = argument[0]
-        assert pod.launch is not None
-        world = cast("WebhookStepWorld", self._world)
-        user = world.followed.users.get(pod.launch.attempt.number)
-        runs_at = 0.0 if user is None else user.ran_at
-        if runs_at <= world.now:
-            super()._up(argument)
-        elif user is not None and runs_at < user.gone_at:
-            world.at(runs_at, self._up, argument)
-        elif user is not None and user.gone_at < 1e6:
-            # It went before it ran.
-            world.at(user.gone_at, self._end, pod)
-
-
-class WebhookStepWorld(StepWorld):
-    """A world that follows the webhook, too."""
-
-    def __init__(
-        self, policy: Policy, assumptions: Assumptions, followed: Followed, reports: Sequence[Report] = ()
-    ) -> None:
-        # What the controllers write is among the reports.
-        super().__init__(replace(policy, controllers=None), assumptions, followed)
-        self.hub = AdmittingHub(self)
-        self.kubelets = SilentKubelets(cast("Any", self))
-        self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
-        self.releases[0].facts = self._remembered
-        self.reports = reports
-        # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is known.
-        self.admissions: dict[int, str] = {}
-        self.ages: list[float] = []
-        # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
-        self._changed: list[tuple[float, Node]] = []
-        self._early: dict[str, list[Pod]] = {}
-        # By pod: what this world's webhook made of it, where that differs.
-        self._otherwise: dict[str, Pod] = {}
-
-    def _begin(self, moment: float) -> None:
-        for report in self.reports:
-            self.at(max(moment, report.at), self._report, report)
-        for at, other in self.followed.others:
-            self.at(max(moment, at), self._take_room, other)
-        super()._begin(moment)
-
-    def _report(self, report: Report) -> None:
+    def _report(self, said: Node) -> None:
         """A node says what it holds; its labels and room, too. The first time that it is ready it joins."""
-        node = self.nodes.get(report.state.name)
+        node = self.nodes.get(said.name)
         if node is None:
-            if not report.state.ready or report.state.taints:
+            if not said.ready or said.taints:
                 return
             node = self.join()
-            assert node.name == report.state.name
+            assert node.name == said.name
             for other in self._early.pop(node.name, ()):
                 self.state.add_pod(other)
-        before, said = node.state, report.state
+        before = node.state
         if (said.images, said.labels, said.allocatable) == (before.images, before.labels, before.allocatable):
             return
         self._changed.append((self.now, before))
@@ -489,24 +389,14 @@ class WebhookStepWorld(StepWorld):
         cause = self._cause_as_let_in(pod, state, profile, decision, wanted)
         return cause if cause == UNEXPLAINED else self.admissions[launch.attempt.number]
 
-    def _cause_as_let_in(
-        self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str
-    ) -> str:
-        cause = super()._cause(pod, state, profile, decision, wanted)
-        if cause != UNEXPLAINED:
-            return cause
-        others = (self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart())
-        return REPORT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
-
     def _reported_a_moment_apart(self) -> Iterator[Node]:
         """Nodes as they were a moment ago, or are in a moment."""
         for at, before in self._changed:
             if at >= self.now - APART_SECONDS:
                 yield before
-        for report in self.reports:
-            node = self.nodes.get(report.state.name)
-            if node is not None and self.now < report.at <= self.now + APART_SECONDS:
-                said = report.state
+        for at, said in self.reports:
+            node = self.nodes.get(said.name)
+            if node is not None and self.now < at <= self.now + APART_SECONDS:
                 yield replace(node.state, labels=said.labels, images=said.images, image_count=said.image_count)
 
     def _with_node(self, pod: Pod, state: ClusterState, profile: Profile, other: Node) -> SchedulingDecision:
@@ -523,7 +413,61 @@ class WebhookStepWorld(StepWorld):
         return Counter(self.admissions.values())
 
 
+def agrees(decision: SchedulingDecision, wanted: str) -> str | None:
+    """SAME, TIE or VICTIM if kube-scheduler might have decided so in this state, else None."""
+    if decision.node is not None:
+        if decision.node == wanted:
+            return SAME
+        return TIE if decision.table is not None and wanted in decision.table.best else None
+    nomination = decision.nomination
+    if nomination is None:
+        return None
+    if nomination.node == wanted:
+        return SAME
+    return VICTIM if wanted in nomination.equals else None
+
+
 def _asks(pod: Pod) -> tuple[object, ...]:
     """What the webhook's rules about nodes add to a pod."""
     spec = pod.spec
     return spec.required_node_terms, spec.preferred_node_terms, pod.annotations.get(WARM_TARGET_ANNOTATION)
+
+
+class GrowingWorld(SizedNodes):
+    """The late node can join."""
+
+    def join_late(self, _: None) -> None:
+        self.join()
+
+
+def in_step(seen: Seen, more: Mapping[str, object], folder: Path) -> FollowingWorld:
+    """Play in step under the values above, with these over them."""
+    values = folder / f"in-step-{len(list(folder.iterdir()))}.yaml"
+    values.write_text(yaml.safe_dump({**VALUES, **more}))
+    policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))
+    world = FollowingWorld(policy, seen)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scheduling, "schedule", world.decide)
+        # Pulls take no time here: pods run when they really did.
+        world.play([one._replace(image_bytes=1) for one in seen.real.attempts])
+    return world
+
+
+def simulate(seen: Seen, folder: Path) -> GrowingWorld:
+    """In the simulator alone. Sessions begin when servers run, as the simulator counts them."""
+    users = seen.followed.users
+    attempts = [one._replace(session_seconds=_stayed(users[one.number])) for one in seen.real.attempts]
+    values = folder / "alone.yaml"
+    values.write_text(yaml.safe_dump(VALUES))
+    policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))
+    world = GrowingWorld(policy, ALONE, seed=SEED)
+    for name, size in MANAGED_SIZES.items():
+        world.images.get(name, size)
+    world.at(READY_SECONDS, world.join_late)
+    world.play(attempts)
+    return world
+
+
+def _stayed(user: User) -> float:
+    """Seconds for which a user's containers ran."""
+    return max(0.0, min(user.gone_at, 10_000.0) - min(user.ran_at, user.gone_at))

@@ -19,9 +19,8 @@ from typing import Final
 
 import pytest
 
-from lab.tests.e2e.simulator.hour_in_step import SAME, TIE, UNEXPLAINED, VICTIM, unexplained
-from lab.tests.e2e.simulator.played_hour import LAUNCHES
-from lab.tests.e2e.simulator.warm_hour import in_step, play, simulate
+from lab.tests.e2e.simulator.hour_in_step import SAME, TIE, UNEXPLAINED, VICTIM, in_step, simulate, unexplained
+from lab.tests.e2e.simulator.played_hour import LAUNCHES, play
 from roost_lab.simulator.engine.pods import USER
 from tests.harness.talk import say
 
