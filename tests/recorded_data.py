@@ -4,7 +4,9 @@ tests/data/README.md says where each comes from.
 """
 
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import yaml
 
 DATA: Final = Path(__file__).resolve().parent / "data"
 # POST bodies, and pods as controllers make them.
@@ -17,3 +19,8 @@ LAUNCHES: Final = DATA / "launches" / "mybinder-launches-2019-05-22_2019-05-31.j
 HUBS: Final = DATA / "hubs"
 # Values, and what is said of them or made of them.
 VALUES: Final = DATA / "values"
+
+
+def rows(name: str) -> list[tuple[Any, ...]]:
+    """The cases of a table in `cases`, for `pytest.mark.parametrize`."""
+    return [tuple(row) for row in yaml.safe_load((DATA / "cases" / f"{name}.yaml").read_text())]

@@ -13,6 +13,7 @@ from generator.render.functions import Chart, TemplateError, context, for_cluste
 from generator.values.release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
+from tests.recorded_data import rows
 from tools.compile.chart import check_fresh, write_chart
 from tools.compile.expressions import CompileError
 from tools.compile.python import define_functions
@@ -36,46 +37,7 @@ def compiled(source: str, name: str = "x.yaml.j2") -> str:
     return compile_template(name, source, Shape.of(SCHEMA, {}), MACROS)
 
 
-@pytest.mark.parametrize(
-    ("source", "line", "says"),
-    [
-        ("a: 1\nb: {{ values.name }}\n", 2, "a bare value"),
-        ("a: {{ values.nmae | to_json }}\n", 1, "no key 'nmae'"),
-        ("a: {{ values.name.deeper | to_json }}\n", 1, "no key 'deeper'"),
-        ("a: {{ ('x' ~ values.count) | to_json }}\n", 1, "'~' takes strings only"),
-        ("a: {{ ('x' ~ values.maybe) | to_json }}\n", 1, "string"),
-        ("a: {{ (values.count + 1) | to_json }}\n", 1, "Add is not in the subset"),
-        ("{% if values.count > 1 %}\na: 1\n{% endif %}\n", 1, "comparison"),
-        ("{% if values.count == 'x' %}\na: 1\n{% endif %}\n", 1, "takes strings only"),
-        ("{% if values.name == values.name %}\na: 1\n{% endif %}\n", 1, "string constant"),
-        ("{% if values.name is defined %}\na: 1\n{% endif %}\n", 1, "only 'is none'"),
-        ("a: {{ (1 if values.name else 2) | to_json }}\n", 1, "CondExpr is not in the subset"),
-        ("a: {{ values.name | upper | to_json }}\n", 1, "filter 'upper'"),
-        ("a: {{ values.name.upper() | to_json }}\n", 1, "a call of other than a macro or function"),
-        ("a: {{ lookup('v1') | to_json }}\n", 1, "'lookup' is neither a macro"),
-        ("a: {{ values.list | indent(2) }}\n", 1, "sha256 take what a macro, chart_file or to_pretty_json made"),
-        ("{{ values.name | replace('a', 'b') | indent(2) }}\n", 1, "replace and sha256 take what"),
-        ("{{ chart_file('x') | replace('a', values.count) | indent(2) }}\n", 1, "replace takes strings only"),
-        ("{{ chart_file('x') | replace('a') | indent(2) }}\n", 1, "replace takes two arguments"),
-        ("{% for x in values.map %}\n- {{ x | to_json }}\n{% endfor %}\n", 1, "something that is not a list"),
-        ("{% for x in values.list if x %}\n- 1\n{% endfor %}\n", 1, "'for' with 'if'"),
-        ("{% for x in values.list %}\n- 1\n{% else %}\n- 2\n{% endfor %}\n", 3, "'else' without its 'if'"),
-        ("{% for x in values.list %}\n- {{ loop.index | to_json }}\n{% endfor %}\n", 2, "'loop' is bound nowhere"),
-        ("{% for x in values.list %}\n{% set x = 'a' %}\n- 1\n{% endfor %}\n", 2, "bound already"),
-        ("{% set a = values.name %}\n{% if a %}\n{% set a = 'x' %}\n{% endif %}\n", 3, "bound already"),
-        ("{% if values.name %}\n{% set a = 'x' %}\n{% endif %}\nb: {{ a | to_json }}\n", 4, "'a' is bound nowhere"),
-        ("a: b {% if values.name %}\n  c\n{% endif %}\n", 1, "neither alone on its line"),
-        ("a:\n\n{% if values.name %}\n  b: 1\n{% endif %}\n", 3, "a blank line before 'if'"),
-        ("{%- if values.name %}\na: 1\n{% endif %}\n", 1, "white space control"),
-        ("{% raw %}{{ x }}{% endraw %}\n", 1, "'raw'"),
-        ("{% include 'x' %}\n", 1, "'include' is not in the subset"),
-        ("{% macro two(a, b) %}\nx\n{%- endmacro %}\n", 1, "a macro belongs at the top level of a file"),
-        ("a: {{ two('x', 'y') | indent(2) }}\n", 1, "isn't imported"),
-        ("{% if values.name %}\na: 1\n", 1, "Unexpected end of template"),
-        ("{# a */ b #}\n", 1, "'*/' in a comment"),
-        ("a: {{ release.nmae | to_json }}\n", 1, "'release.nmae'"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("source", "line", "says"), rows("templates-refused"))
 def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(source: str, line: int, says: str) -> None:
     with pytest.raises(CompileError) as caught:
         compiled(source)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from generator.faults import ValuesError
 from generator.values.loader import MAX_CHARACTERS, load, plain_scalar
 from generator.values.sources import MAX_FILE_BYTES
+from tests.recorded_data import rows
 
 
 def faults(data: bytes | str) -> list[str]:
@@ -28,28 +29,7 @@ def test_keys_that_only_look_different_are_one_key() -> None:
     assert load(b"{1: a, true: b, 1.5: c, -0.0: d}", "f").values == {"1": "a", "true": "b", "1.5": "c", "-0": "d"}
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "said"),
-    [
-        ("a:\n\tb: 1\n", 2, "a tab"),
-        ("a: 1\n---\nb: 2\n", 2, "a second document"),
-        ("- a\n- b\n", 1, "found a list, expected a map"),
-        ("just text\n", 1, 'found "just text", expected a map'),
-        ("a: 0\nb: [1,\nc: 2\n", 2, "which nothing closes"),
-        ("a: b: c\n", 1, "where the YAML parser stops"),
-        ("a: *missing\n", 1, "an alias"),
-        ("x: 1\na: &a {b: *a}\n", 2, "an alias inside its own anchor"),
-        ("a: !vault x\n", 1, "the tag"),
-        ("a: !!int x\n", 1, "tagged !!int"),
-        ("a: .nan\n", 1, "a finite number"),
-        ("b: 1\n~: x\n", 2, "an empty key"),
-        ("? [a]\n: 1\n", 1, "a list as a key"),
-        ("a: 1\n<<: 5\n", 2, "a value that is not a map"),
-        ('a: 1\nb: "x\\x07"\n', 2, "U+0007"),
-        ('a: 1\nb: "\\x85"\n', 2, "U+0085"),
-        ('a: 1\n"\\x7f": 1\n', 2, "U+007F"),
-    ],
-)
+@pytest.mark.parametrize(("text", "line", "said"), rows("values-files-refused"))
 def test_text_that_is_no_values_file_is_a_fault_with_its_line(text: str, line: int, said: str) -> None:
     found = faults(text)
     assert found[0].startswith(f"prod.yaml:{line}: ")

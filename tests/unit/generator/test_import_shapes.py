@@ -6,6 +6,7 @@ import pytest
 
 from generator.importing.importer import import_layers
 from generator.values.loader import load
+from tests.recorded_data import rows
 from tests.unit.generator.imported_hubs import fault_of, imported
 from tools import try_import
 
@@ -26,18 +27,7 @@ def test_a_lone_section_of_a_wrong_shape_is_a_fault_that_says_so(text: str, said
     assert "Write the section's keys below it" in fault
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "kind"),
-    [
-        ("singleuser: [1, 2]", "singleuser", "list"),
-        ('prePuller: "x"', "prePuller", "string"),
-        ("hub: 5", "hub", "number"),
-        ("scheduling: 3", "scheduling", "number"),
-        ("singleuser: {image: 'a/b:1'}", "singleuser.image", "string"),
-        ("prePuller: {hook: false}", "prePuller.hook", "boolean"),
-        ("scheduling: {userPods: []}", "scheduling.userPods", "list"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key", "kind"), rows("odd-sections"))
 def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(text: str, key: str, kind: str) -> None:
     beside = "" if "singleuser" in text else "singleuser: {image: {name: a/b, tag: '1'}}\n"
     result = imported(f"{beside}proxy: {{}}\ncull: {{}}\n{text}\n")
@@ -47,19 +37,7 @@ def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(text: str,
     assert "Write its keys below it" in note.reason
 
 
-@pytest.mark.parametrize(
-    ("text", "key", "whose"),
-    [
-        ("hub: {}\nsingleuser: {image: {repository: bitnami/x}}", "2: singleuser.image.repository", "Bitnami's"),
-        ("proxy: {}\nhub: {image: {repository: bitnami/x}}", "2: hub.image.repository", "Bitnami's"),
-        ("jupyterhub:\n  singleuser: {}\n  imagePuller: {enabled: true}", "3: jupyterhub.imagePuller", "Bitnami's"),
-        ("config: {BinderHub: {}}\ndockerApi: {}", "2: dockerApi", "binderhub-service alone"),
-        ("binderhub-service: {config: {}}", "1: binderhub-service", "binderhub-service alone"),
-        ("gateway: {backend: {worker: {}}}", "1: gateway.backend", "dask-gateway"),
-        ("ingress: {}\nimage: {repository: x, tag: y}", "2: image.repository", "name images by name and tag"),
-        ("apiVersion: kfdef.apps.kubeflow.org/v1\nkind: KfDef\nspec: {}", "1: kind", "an object KfDef"),
-    ],
-)
+@pytest.mark.parametrize(("text", "key", "whose"), rows("other-charts"))
 def test_another_charts_values_are_refused_by_name(text: str, key: str, whose: str) -> None:
     fault = fault_of(text)
     assert f"hub.yaml:{key}: found" in fault

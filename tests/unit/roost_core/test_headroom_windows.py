@@ -13,6 +13,7 @@ from roost_core.placement.headroom_windows import (
 )
 from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
+from tests.recorded_data import rows
 
 
 def _window(start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture") -> Window:
@@ -51,33 +52,7 @@ def test_a_window_is_cron_texts_or_dates_in_a_zone(changed: dict[str, object]) -
     assert _faults(**changed) == []
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"start": "0 8 * *"}, "windows[0].start"),
-        ({"start": "0 25 * * *"}, "Bad hour"),
-        ({"start": "0 0 8 * * *"}, "five fields"),
-        ({"start": "@daily"}, "five fields"),
-        ({"start": "0 0 30 2 *"}, "windows[0].start"),
-        ({"start": "1#2/3 * * * 1#1/2"}, "windows[0].start"),
-        ({"start": 8}, "found 8, expected a text"),
-        ({"start": None}, "windows[0].start: found nothing"),
-        ({"start": "2026-10-01T08:00"}, "the same form as start, a date"),
-        ({"start": "2026-10-01T08:00", "end": "2026-10-01T08:00"}, "a later date-time"),
-        ({"start": "2026-02-30T08:00", "end": "2026-03-01T08:00"}, "a date-time of the calendar"),
-        ({"start": "2026-10-01T08:00+02:00", "end": "2026-10-02T08:00"}, "windows[0].start"),
-        ({"end": "0  8 * * 1-5"}, "never be active"),
-        ({"timeZone": "Europe/Atlantis"}, "IANA"),
-        ({"timeZone": "../../etc/passwd"}, "IANA"),
-        ({"timeZone": "Europe"}, "IANA"),
-        ({"timeZone": "localtime"}, "IANA"),
-        ({"timeZone": None}, "IANA"),
-        ({"replicas": -1}, "whole number"),
-        ({"replicas": 2.5}, "whole number"),
-        ({"name": ""}, "a name"),
-        ({"until": "never"}, "no such key"),
-    ],
-)
+@pytest.mark.parametrize(("changed", "said"), rows("windows-refused"))
 def test_what_is_wrong_with_a_window_is_said_with_its_key(changed: dict[str, object], said: str) -> None:
     assert said in "\n".join(_faults(**changed))
 

@@ -15,6 +15,7 @@ from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
+from tests.recorded_data import rows
 
 QUANTITIES: dict[object, object] = {
     "1": 1,
@@ -52,32 +53,7 @@ def test_k_m_g_t_are_powers_of_1024_to_the_hub_and_of_1000_to_kubernetes() -> No
         parse_hub_bytes("1Gi")
 
 
-@pytest.mark.parametrize(
-    ("written", "full"),
-    [
-        # As ParseDockerRef of distribution/reference v0.6.0 answers.
-        ("ubuntu", "docker.io/library/ubuntu:latest"),
-        ("ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
-        ("docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
-        ("docker.io/ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
-        ("index.docker.io/ubuntu", "docker.io/library/ubuntu:latest"),
-        ("index.docker.io/library/ubuntu:1", "docker.io/library/ubuntu:1"),
-        ("index.docker.io/jupyter/base:1", "docker.io/jupyter/base:1"),
-        ("jupyter/base:1", "docker.io/jupyter/base:1"),
-        ("library/deeper/image", "docker.io/library/deeper/image:latest"),
-        # Where Docker Hub really serves from is a registry like any other.
-        ("registry-1.docker.io/ubuntu", "registry-1.docker.io/ubuntu:latest"),
-        ("localhost/image", "localhost/image:latest"),
-        ("localhost:5000/image:1", "localhost:5000/image:1"),
-        ("quay.io/image", "quay.io/image:latest"),
-        ("Registry/image", "Registry/image:latest"),
-        # One part alone is a repository, whatever it looks like.
-        ("localhost", "docker.io/library/localhost:latest"),
-        ("index.docker.io", "docker.io/library/index.docker.io:latest"),
-        ("docker.io", "docker.io/library/docker.io:latest"),
-        (f"docker.io/ubuntu:22.04@sha256:{'0' * 64}", f"docker.io/library/ubuntu@sha256:{'0' * 64}"),
-    ],
-)
+@pytest.mark.parametrize(("written", "full"), rows("image-names"))
 def test_an_image_has_the_full_name_that_the_kubelet_gives_it(written: str, full: str) -> None:
     assert normalise_reference(written) == full
 

@@ -15,6 +15,7 @@ from roost_core.scheduler.preemption import preempt
 from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
+from tests.recorded_data import rows
 from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.generator.linted import table
 from tests.unit.scheduling_builders import HOSTNAME, ZONE, arguments, node, pod, profile
@@ -167,27 +168,7 @@ def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
     assert len(found) == len(scores())
 
 
-@pytest.mark.parametrize(
-    ("plugins", "plugin", "weight"),
-    [
-        # The score list's weight stands over multiPoint's.
-        (
-            "{multiPoint: {enabled: [{name: NodeAffinity, weight: 7}]}, score: {enabled: [{name: NodeAffinity}]}}",
-            "NodeAffinity",
-            1,
-        ),
-        # No weight means 1, not the default.
-        ("{score: {enabled: [{name: TaintToleration}]}}", "TaintToleration", 1),
-        ("{score: {enabled: [{name: TaintToleration, weight: 0}]}}", "TaintToleration", 1),
-        # A disabled scorer is gone unless it is enabled beside.
-        ("{score: {disabled: [{name: ImageLocality}]}}", "ImageLocality", None),
-        (
-            "{score: {disabled: [{name: ImageLocality}], enabled: [{name: ImageLocality, weight: 4}]}}",
-            "ImageLocality",
-            4,
-        ),
-    ],
-)
+@pytest.mark.parametrize(("plugins", "plugin", "weight"), rows("scorer-weights"))
 def test_a_scorers_weight_is_what_kube_scheduler_makes_of_it(plugins: str, plugin: str, weight: int | None) -> None:
     assert dict(scores(**yaml.safe_load(plugins))).get(plugin) == weight
 

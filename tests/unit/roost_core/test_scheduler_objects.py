@@ -13,6 +13,7 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.requests import read_requests
 from roost_core.objects.selectors import Requirement, Taint
 from roost_core.objects.timestamps import read_moment
+from tests.recorded_data import rows
 
 MIB = 2**20
 
@@ -33,24 +34,7 @@ def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing
     assert spec().required_node_terms is None
 
 
-@pytest.mark.parametrize(
-    ("text", "cpu"),
-    [
-        ("{containers: [{resources: {requests: {cpu: 0.0003}}}, {resources: {requests: {cpu: 100.4m}}}]}", 101),
-        ("{containers: [{resources: {requests: {cpu: 1}}}]}", 1000),
-        ("{containers: [{resources: {requests: {cpu: 1}}}, {resources: {requests: {cpu: 1}}}]}", 2000),
-        (
-            "{containers: [{resources: {requests: {cpu: 1}}}], initContainers: [{resources: {requests: {cpu: 2}}}]}",
-            2000,
-        ),
-        (
-            "{containers: [&c {resources: {requests: {cpu: 1}}}], initContainers: [{<<: *c, restartPolicy: Always}]}",
-            2000,
-        ),
-        ("{containers: [{resources: {requests: {cpu: 1}}}], resources: {requests: {cpu: 7}}}", 7000),
-        ("{containers: [{resources: {requests: {cpu: 1}}}], overhead: {cpu: 500m}}", 1500),
-    ],
-)
+@pytest.mark.parametrize(("text", "cpu"), rows("pod-requests"))
 def test_requests_follow_from_all_containers_and_are_rounded_up_once(text: str, cpu: int) -> None:
     # The second answer is remembered.
     assert [dict(read_requests(yaml.safe_load(text)))["cpu"] for _ in range(2)] == [cpu, cpu]
