@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from roost_lab.view.server import MomentSource
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
-MOST_BYTES: Final = 150_000
+MOST_BYTES: Final = 220_000
+# Of the view's picture, with the nodes of both records, in CSS px.
+VIEW_HEIGHT: Final = 1290
 # What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
 DAYS: Final = 0.16
 VIEWED_AT: Final = 1_558_496_170.0
@@ -99,8 +101,8 @@ def main(argv: list[str] | None = None) -> int:
     with tempfile.TemporaryDirectory() as made, browser.open_browser() as driver:
         page = example_page(Path(made))
         for name, scheme, width, height, section in (
-            ("report-light", browser.LIGHT, 1000, 970, ""),
-            ("report-dark", browser.DARK, 1000, 1150, "occupancy"),
+            ("report-light", browser.LIGHT, 1000, 960, ""),
+            ("report-dark", browser.DARK, 1000, 985, "occupancy"),
         ):
             browser.show_report(driver, page, width, 900, scheme)
             top = driver.execute_script(
@@ -115,7 +117,9 @@ def main(argv: list[str] | None = None) -> int:
         stores = replayed(Path(made), DAYS)
         with served_view([*map(RecordSource, stores)], POLICIES) as address:
             show_view(driver, address, VIEWED_AT, 1200, 760)
-            image = picture(driver, top=0, height=760, width=1200)
+            # What happened over the day comes after the moment.
+            WebDriverWait(driver, 60).until(lambda one: one.find_elements("css selector", "#timeline .lane"))
+            image = picture(driver, top=0, height=VIEW_HEIGHT, width=1200)
         for store in stores:
             store.close()
         (folder / "view.png").write_bytes(image)

@@ -21,6 +21,7 @@ from tests.harness.axe import serious_findings
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
+ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
 
 if TYPE_CHECKING:
@@ -320,6 +321,15 @@ def test_a_replay_begins_with_its_sentence_at_the_worst_minute(driver: Chrome, r
             ".map((one) => one.getBoundingClientRect()).map((box) => (box.top + box.bottom) / 2)"
         )
         assert max(middles) - min(middles) < 2
+        # The thumb stands where the lanes below show the same moment.
+        slider, lane = (driver.find_element("css selector", one) for one in ("#slider", ".lane svg"))
+        away = round(0.4 * lane.rect["width"])
+        ActionChains(driver).move_to_element_with_offset(slider, away, 0).click().perform()
+        shown = driver.execute_script(
+            "const one = arguments[0]; return (one.value - one.min) / (one.max - one.min)", slider
+        )
+        middle = slider.rect["x"] + slider.rect["width"] / 2
+        assert abs(shown - (middle + away - lane.rect["x"]) / lane.rect["width"]) < 0.003
     assert browser.console(driver) == []
 
 
