@@ -92,7 +92,10 @@ class _Replica:
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
         self._set_up_certificate()
         if options.uses_cluster:
-            self._set_up_facts()
+            facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics, self._reviewer.pod_seen)
+            self._metrics.facts_age.set_function(facts.age_seconds)
+            self._checks["facts"] = facts.verdict
+            self._work.append(facts.run)
         self._policy.poll()
         self._work.append(self._policy.run)
 
@@ -129,12 +132,6 @@ class _Replica:
             for thread in threads:
                 thread.join(max(0.0, deadline - time.monotonic()))
         log.info("stopped")
-
-    def _set_up_facts(self) -> None:
-        facts = self._facts = FactsKeeper(connect(self._options.kubeconfig), self._metrics, self._reviewer.pod_seen)
-        self._metrics.facts_age.set_function(facts.age_seconds)
-        self._checks["facts"] = facts.verdict
-        self._work.append(facts.run)
 
     def _set_up_certificate(self) -> None:
         options = self._options

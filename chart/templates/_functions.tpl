@@ -237,9 +237,9 @@
 {{- $singleuser := index . 1 -}}
 {{- $pre_puller := index . 2 -}}
 {{- $t1 := list -}}
-{{- range $_, $use := (include "roost.uses" (list $root $singleuser $pre_puller) | fromJsonArray) -}}
-{{- range $_, $reference := (include "roost.references" (list $root $use) | fromJsonArray) -}}
-{{- $t1 = append $t1 (include "roost.normalise_reference" (list $root $reference)) -}}
+{{- range $_, $group := (include "roost.puller_groups" (list $root $singleuser $pre_puller) | fromJsonArray) -}}
+{{- range $_, $image := $group.images -}}
+{{- $t1 = append $t1 (include "roost.normalise_reference" (list $root $image)) -}}
 {{- end -}}
 {{- end -}}
 {{- (uniq $t1) | toJson -}}
@@ -257,23 +257,34 @@
 {{- $selector := "" -}}
 {{- $tolerations := "" -}}
 {{- $uses := (include "roost.uses" (list $root $singleuser $pre_puller) | fromJsonArray) -}}
+{{- if (not $uses) -}}
+{{- (list) | toJson -}}
+{{- else -}}
 {{- $always := (or (include "roost.objects" (list $root (include "roost.value" (list $root $pre_puller "tolerations") | fromJson).value) | fromJson).value (list)) -}}
 {{- $usual := (toJson (list (include "roost.tolerations" (list $root (index $uses 0) $always) | fromJsonArray) (index $uses 0).required_terms)) -}}
 {{- $first := (list) -}}
 {{- $others := (list) -}}
 {{- $groups := (dict) -}}
+{{- $images := (dict) -}}
+{{- $seen := (dict) -}}
 {{- range $_, $use := $uses -}}
-{{- $references = (include "roost.references" (list $root $use) | fromJsonArray) -}}
+{{- $t1 := "" -}}
+{{- if $use.image -}}
+{{- $t1 = (concat $use.containers (list $use.image)) -}}
+{{- else -}}
+{{- $t1 = $use.containers -}}
+{{- end -}}
+{{- $references = $t1 -}}
 {{- if $references -}}
 {{- $tolerations = (include "roost.tolerations" (list $root $use $always) | fromJsonArray) -}}
 {{- $rules = (toJson (list $tolerations $use.required_terms)) -}}
-{{- $t1 := "" -}}
+{{- $t2 := "" -}}
 {{- if (eq $rules $usual) -}}
-{{- $t1 = "" -}}
+{{- $t2 = "" -}}
 {{- else -}}
-{{- $t1 = $rules -}}
+{{- $t2 = $rules -}}
 {{- end -}}
-{{- $component = (include "roost.puller_component" (list $root $use.node_selector $t1)) -}}
+{{- $component = (include "roost.puller_component" (list $root $use.node_selector $t2)) -}}
 {{- if (and (eq $rules $usual) (eq (toJson $use.node_selector) (toJson (index $uses 0).node_selector))) -}}
 {{- $component = "puller" -}}
 {{- end -}}
@@ -284,9 +295,14 @@
 {{- $others = append $others $component -}}
 {{- end -}}
 {{- $_ := set $groups $component (dict "component" $component "node_selector" $use.node_selector "images" (list) "tolerations" $tolerations "required_terms" $use.required_terms) -}}
+{{- $_ := set $images $component (list) -}}
 {{- end -}}
-{{- $group = (index $groups $component) -}}
-{{- $_ := set $groups $component (set (deepCopy $group) "images" (concat $group.images $references)) -}}
+{{- range $_, $reference := $references -}}
+{{- if (not (hasKey $seen (printf "%v %v" $component $reference))) -}}
+{{- $_ := set $seen (printf "%v %v" $component $reference) true -}}
+{{- $_ := set $images $component (append (index $images $component) $reference) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $narrower := (include "roost.mapping" (list $root $pre_puller "nodeSelector") | fromJson) -}}
@@ -294,9 +310,10 @@
 {{- range $_, $component := (concat $first $others) -}}
 {{- $group = (index $groups $component) -}}
 {{- $selector = (include "roost.merged" (list $root $group.node_selector $narrower) | fromJson) -}}
-{{- $found = append $found (set (set (deepCopy $group) "node_selector" $selector) "images" (include "roost.each_once" (list $root $group.images) | fromJsonArray)) -}}
+{{- $found = append $found (set (set (deepCopy $group) "node_selector" $selector) "images" (include "roost.each_once" (list $root (index $images $component)) | fromJsonArray)) -}}
 {{- end -}}
 {{- $found | toJson -}}
+{{- end -}}
 {{- end }}
 
 {{- /* roost.split_reference (list $ reference): roost_core/objects/image_references.py */}}
@@ -322,35 +339,38 @@
 {{- $singleuser := index . 1 -}}
 {{- $pre_puller := index . 2 -}}
 {{- $choices := "" -}}
+{{- $count := "" -}}
 {{- $default := (include "roost.default_use" (list $root $singleuser) | fromJson) -}}
 {{- $uses := (list $default) -}}
+{{- $extra := (include "roost.items" (list $root $pre_puller "extraImages") | fromJsonArray) -}}
+{{- $always := (len (toJson (include "roost.items" (list $root $pre_puller "tolerations") | fromJsonArray))) -}}
+{{- $left := (sub (sub 8388608 (mul $always (len $extra) | int) | int) (mul (len (toJson $default)) (len $extra) | int) | int) -}}
 {{- if (ne (toJson (include "roost.value" (list $root $pre_puller "pullProfileListImages") | fromJson).value) "false") -}}
 {{- range $_, $profile := (include "roost.items" (list $root $singleuser "profileList") | fromJsonArray) -}}
+{{- if (gt $left 0) -}}
 {{- $choices = (list (include "roost.overridden" (list $root $default $profile) | fromJson)) -}}
 {{- range $_, $option := (include "roost.items" (list $root $profile "profile_options") | fromJsonArray) -}}
+{{- $count = (len (include "roost.items" (list $root $option "choices") | fromJsonArray)) -}}
+{{- $left = (sub (sub $left (mul (len (toJson $option)) (len $choices) | int) | int) (mul (len (toJson $choices)) $count | int) | int) -}}
+{{- $left = (sub $left (mul (mul 256 (len $choices) | int) $count | int) | int) -}}
+{{- if (gt $left 0) -}}
 {{- $choices = (include "roost.chosen" (list $root $choices $option) | fromJsonArray) -}}
 {{- end -}}
+{{- end -}}
+{{- $left = (sub (sub $left (mul $always (len $choices) | int) | int) (len (toJson $choices)) | int) -}}
 {{- $uses = (concat $uses $choices) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- if (le $left 0) -}}
+{{- (list) | toJson -}}
+{{- else -}}
 {{- $t1 := list -}}
-{{- range $_, $image := (include "roost.items" (list $root $pre_puller "extraImages") | fromJsonArray) -}}
+{{- range $_, $image := $extra -}}
 {{- $t1 = append $t1 (set (deepCopy $default) "image" (include "roost.named_image" (list $root $image))) -}}
 {{- end -}}
 {{- (concat $uses $t1) | toJson -}}
-{{- end }}
-
-{{- /* roost.references (list $ use): roost_core/placement/managed_images.py */}}
-{{- define "roost.references" -}}
-{{- $root := index . 0 -}}
-{{- $use := index . 1 -}}
-{{- $t1 := "" -}}
-{{- if $use.image -}}
-{{- $t1 = (concat $use.containers (list $use.image)) -}}
-{{- else -}}
-{{- $t1 = $use.containers -}}
 {{- end -}}
-{{- $t1 | toJson -}}
 {{- end }}
 
 {{- /* roost.value (list $ parent key): roost_core/placement/managed_images.py */}}
@@ -539,6 +559,7 @@
 {{- $uses := index . 1 -}}
 {{- $option := index . 2 -}}
 {{- $after := "" -}}
+{{- $written := "" -}}
 {{- $choices := (include "roost.items" (list $root $option "choices") | fromJsonArray) -}}
 {{- if (not $choices) -}}
 {{- $uses | toJson -}}
@@ -552,8 +573,9 @@
 {{- range $_, $choice := $choices -}}
 {{- range $_, $use := $uses -}}
 {{- $after = (include "roost.overridden" (list $root $use $choice) | fromJson) -}}
-{{- if (not (hasKey $seen (toJson $after))) -}}
-{{- $_ := set $seen (toJson $after) true -}}
+{{- $written = (toJson $after) -}}
+{{- if (not (hasKey $seen $written)) -}}
+{{- $_ := set $seen $written true -}}
 {{- $made = append $made $after -}}
 {{- end -}}
 {{- end -}}
@@ -590,21 +612,19 @@
 {{- $root := index . 0 -}}
 {{- $names := index . 1 -}}
 {{- $amounts := index . 2 -}}
+{{- $asked := (dict) -}}
+{{- range $_, $one := $names -}}
+{{- $_ := set $asked $one true -}}
+{{- end -}}
 {{- range $name, $amount := $amounts -}}
 {{- if (and (kindIs "string" $name) (contains "/" $name)) -}}
-{{- $t1 := list -}}
-{{- range $_, $one := $names -}}
-{{- if (ne $one $name) -}}
-{{- $t1 = append $t1 $one -}}
-{{- end -}}
-{{- end -}}
-{{- $names = $t1 -}}
+{{- $_ := unset $asked $name -}}
 {{- if (not (has (toJson $amount) (list "null" "0" "\"0\""))) -}}
-{{- $names = (concat $names (list $name)) -}}
+{{- $_ := set $asked $name true -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
-{{- ($names | sortAlpha) | toJson -}}
+{{- (keys $asked | sortAlpha) | toJson -}}
 {{- end }}
 
 {{- /* roost.with_images (list $ images containers): roost_core/placement/managed_images.py */}}
@@ -612,18 +632,21 @@
 {{- $root := index . 0 -}}
 {{- $images := index . 1 -}}
 {{- $containers := index . 2 -}}
-{{- $image := "" -}}
-{{- range $_, $container := $containers -}}
+{{- $named := "" -}}
+{{- $found := (list) -}}
+{{- $seen := (dict) -}}
+{{- range $_, $container := (concat $images $containers) -}}
 {{- $t1 := "" -}}
 {{- if (kindIs "map" $container) -}}
 {{- $t1 = (index $container "image") -}}
 {{- else -}}
 {{- $t1 = $container -}}
 {{- end -}}
-{{- $image = $t1 -}}
-{{- if (and (kindIs "string" $image) $image (not (contains "{" $image)) (not (has $image $images))) -}}
-{{- $images = (concat $images (list $image)) -}}
+{{- $named = $t1 -}}
+{{- if (and (kindIs "string" $named) $named (not (contains "{" $named)) (not (hasKey $seen $named))) -}}
+{{- $_ := set $seen $named true -}}
+{{- $found = append $found $named -}}
 {{- end -}}
 {{- end -}}
-{{- $images | toJson -}}
+{{- $found | toJson -}}
 {{- end }}

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeVar
+from functools import cached_property
+from typing import Final, TypeVar
 
 from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
 from generator.render.functions import core_pod
 from generator.values.merge import Values
 from generator.values.release import Release
 from generator.values.sources import Places
+from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 T = TypeVar("T")
+# Each may have a hundred tolerations, and the values name a thousand profiles.
+MOST_PULLERS: Final = 200
 _KEY = re.compile(r"[A-Za-z]+(?:\.[A-Za-z]+)*")
 
 
@@ -35,6 +39,11 @@ class LintReport:
         self._defaults = defaults or {}
         self._places = places
         self.faults: list[Fault] = []
+
+    @cached_property
+    def pullers(self) -> list[PullerGroup]:
+        """The DaemonSets of the puller; no more of them than are looked at, and too many by one."""
+        return puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))[: MOST_PULLERS + 1]
 
     def is_default(self, path: Path) -> bool:
         """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be warned of it."""
@@ -115,6 +124,12 @@ def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
         if item in seen:
             yield position, item
         seen.add(item)
+
+
+def entry_key(key: str) -> Path:
+    """Key of an entry of a list, as a reader of documents writes it; of the list where there are more faults."""
+    index, _, rest = key.removeprefix("[").partition("].")
+    return (int(index), rest) if index.isdigit() else ()
 
 
 def of_core_pod(report: LintReport, part: str, key: str) -> object:

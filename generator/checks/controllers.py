@@ -5,18 +5,22 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from generator.checks.contract import LintReport, at, listing, mapping, number
+from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, mapping, number
+from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
 from generator.values.release import Release
 from roost_core.objects.image_references import is_reference
+from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import PullerGroup, puller_groups
+from roost_core.placement.managed_images import MOST_CHARACTERS, PullerGroup, are_too_many, puller_groups
 
 # Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
+# Of release.json, which has it indented: Kubernetes takes a ConfigMap of 1 MiB.
+_MOST_CHARACTERS: Final = 2**19
 # A user waits twice as long where the first node that is opened is the wrong one.
 _PATIENT_SECONDS: Final = 15
 _LABEL_KEY: Final = re.compile(
@@ -33,6 +37,7 @@ def check(report: LintReport, release: Release) -> None:
     _lint_program(report)
     _lint_gate(report)
     _lint_puller(report, release)
+    _lint_size(report)
     _lint_references(report)
     _lint_profiles(report)
     _lint_popular(report)
@@ -87,11 +92,31 @@ def _lint_puller(report: LintReport, release: Release) -> None:
         reason = f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate was set"
         if puller.get("method") == "imageVolume":
             report.warn(("prePuller", "method"), f"{reason}.", "Use auto or noop.")
-        elif puller_groups(report.values.get("singleuser"), puller):
+        elif report.pullers:
             report.hint(("prePuller", "method"), f"{reason}: the puller runs a small program in each image instead.")
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
         report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")
+
+
+def _lint_size(report: LintReport) -> None:
+    """Refuse what multiplies: choices with each other, and what each puller or set of placeholders has of defaults."""
+    profiles: Path = ("singleuser", "profileList")
+    if not report.pullers and are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):
+        reason = f"its images, each with all that its users have, come to more than {MOST_CHARACTERS // 2**20} MiB."
+        fix = "Give fewer choices or images, or fewer tolerations, terms, labels and containers to all users."
+        report.refuse(profiles if at(report.values, *map(str, profiles)) else ("prePuller", "extraImages"), reason, fix)
+    left = _MOST_CHARACTERS
+    for path, written in (
+        (profiles, (list(group) for group in report.pullers)),
+        (("placeholders",), (one.whole for one in placeholder_sets(report))),
+    ):
+        for part in written:
+            left -= len(to_json(part))
+            if left < 0:
+                reason = f"with what each of them inherits it takes more than {_MOST_CHARACTERS} bytes."
+                report.refuse(path, reason, "Use fewer, or fewer tolerations, terms and labels.")
+                return
 
 
 def _lint_profiles(report: LintReport) -> None:
@@ -106,22 +131,20 @@ def _lint_profiles(report: LintReport) -> None:
             if value is not None and not isinstance(value, str):
                 where = (*path, index, "kubespawner_override", "node_selector", key)
                 report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
-    groups = puller_groups(singleuser, puller)
     # Those of the values' own keys have their own faults.
-    known = [
-        *listing(at(puller, "tolerations")),
-        *listing(at(singleuser, "extraTolerations")),
-        *listing(at(singleuser, "extraNodeAffinity", "required")),
-    ]
-    for group in groups:
+    own = at(puller, "tolerations"), at(singleuser, "extraTolerations"), at(singleuser, "extraNodeAffinity", "required")
+    seen = {to_json(entry) for entries in own for entry in listing(entries)}
+    for group in report.pullers:
         for entries, why in ((group.tolerations, lint_toleration), (group.required_terms, lint_required_term)):
             for entry in entries:
-                if entry not in known and (wrong := why(entry)):
+                if to_json(entry) not in seen and (wrong := why(entry)):
                     report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server rejects such pods.")
-    if len(groups) > _MANY_PULLERS:
-        reason = f"its node selectors make {len(groups)} DaemonSets of the puller."
-        report.warn(path, reason, "Give profiles fewer different node_selector values.")
-    for key, value in sorted({pair for group in groups for pair in group.node_selector.items()}):
+                seen.add(to_json(entry))
+    if (count := len(report.pullers)) > _MANY_PULLERS:
+        say, more = (report.refuse, f"more than {MOST_PULLERS}") if count > MOST_PULLERS else (report.warn, str(count))
+        reason = f"its node selectors make {more} DaemonSets of the puller."
+        say(path, reason, "Give profiles fewer different node_selector values.")
+    for key, value in sorted({pair for group in report.pullers for pair in group.node_selector.items()}):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             report.error(path, {key: value}, "a node's label and its value")
 
@@ -133,7 +156,7 @@ def _lint_references(report: LintReport) -> None:
     places: dict[Path, list[PullerGroup]]
     places = {("singleuser", key): puller_groups({key: at(singleuser, key)}, {}) for key in keys}
     for index, profile in enumerate(listing(at(singleuser, "profileList"))):
-        found = puller_groups({"profileList": [profile]}, {**puller, "extraImages": {}})
+        found = puller_groups({"profileList": [profile]}, {**puller, "extraImages": {}, "tolerations": []})
         places |= {("singleuser", "profileList", index): found}
     for name, image in mapping(puller.get("extraImages")).items():
         places |= {("prePuller", "extraImages", name): puller_groups({}, {"extraImages": {name: image}})}

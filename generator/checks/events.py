@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number
+from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number
 from generator.values.release import Release
 
 
@@ -40,5 +40,4 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Without any set, one warning is enough.
     parse_events(read, booked, "", Limits(_sets(report) or ("",), people))
     for fault in read.faults:
-        index, _, key = fault.key.removeprefix("[").partition("].")
-        report.error(("events", "booked", int(index), key), Phrase(fault.found), fault.expected)
+        report.error(("events", "booked", *entry_key(fault.key)), Phrase(fault.found), fault.expected)

@@ -9,7 +9,6 @@ from generator.checks.contract import LintReport, at, mapping
 from generator.faults import Path
 from generator.values.release import Release
 from roost_core.objects.image_references import split_reference
-from roost_core.placement.managed_images import puller_groups
 
 _SHOWN: Final = 3
 STALE: Final = "after a push, nodes with the old image still count as having it"
@@ -25,8 +24,7 @@ def moving(images: Iterable[str]) -> list[str]:
 def check(report: LintReport, _release: Release) -> None:
     """Hint at tags that move: puller, gate and warm set go by the reference."""
     singleuser = mapping(report.values.get("singleuser"))
-    groups = puller_groups(singleuser, {**mapping(report.values.get("prePuller")), "enabled": True})
-    found = moving(dict.fromkeys(image for group in groups for image in group.images))
+    found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
     if not found:
         return
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""

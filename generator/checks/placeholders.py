@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
+from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number, text
 from generator.faults import Path
 from generator.render.functions import complete_placeholder_set
 from generator.values.merge import Values
@@ -97,8 +97,7 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
     read = Reader()
     parsed = parse_windows(read, windows, "")
     for fault in read.faults:
-        index, _, key = fault.key.removeprefix("[").partition("].")
-        report.error((*path, int(index), key), Phrase(fault.found), fault.expected)
+        report.error((*path, *entry_key(fault.key)), Phrase(fault.found), fault.expected)
     by_name = {window.name: window for window in parsed}
     for position, entry in enumerate(windows):
         window = by_name.get(text(at(entry, "name")))

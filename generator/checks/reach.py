@@ -5,7 +5,7 @@ On a node that no puller reaches users start cold: their image is pulled while t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Set
 from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, text
@@ -13,7 +13,6 @@ from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets
 from generator.checks.terms import overrides
 from generator.values.merge import Values
 from generator.values.release import Release
-from roost_core.placement.managed_images import PullerGroup, puller_groups
 
 _COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
@@ -29,13 +28,13 @@ def check(report: LintReport, _release: Release) -> None:
     _lint_whose(report)
     if at(puller, "enabled") is not True:
         return
-    groups = puller_groups(singleuser, puller)
     _lint_narrower(report)
     _lint_unpulled_profiles(report)
     _lint_secrets(report)
+    tolerated = {group.component: {each.get("key") for each in group.tolerations} for group in report.pullers}
     for placeholder_set in placeholder_sets(report):
-        if groups and is_wanted(placeholder_set):
-            _lint_set(report, placeholder_set, groups)
+        if report.pullers and is_wanted(placeholder_set):
+            _lint_set(report, placeholder_set, tolerated)
 
 
 def _has_images(singleuser: Values, puller: Values) -> bool:
@@ -109,9 +108,10 @@ def _lint_secrets(report: LintReport) -> None:
                 report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
 
 
-def _lint_set(report: LintReport, placeholder_set: ListedSet, groups: Sequence[PullerGroup]) -> None:
+def _lint_set(report: LintReport, placeholder_set: ListedSet, tolerated: Mapping[str, Set[object]]) -> None:
     """A puller should run wherever placeholders can: otherwise the user who takes their room waits for a pull."""
     selector = mapping(placeholder_set.whole["nodeSelector"])
+    groups = report.pullers
     pullers = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
     path = ("placeholders", placeholder_set.position)
     if not pullers:
@@ -125,8 +125,7 @@ def _lint_set(report: LintReport, placeholder_set: ListedSet, groups: Sequence[P
             show_toleration(mapping(toleration))
             for toleration in listing(placeholder_set.whole["tolerations"])
             # Which value a taint of that key has is not known here.
-            if at(toleration, "key")
-            and not any(other.get("key") in (None, "", at(toleration, "key")) for other in group.tolerations)
+            if at(toleration, "key") and not tolerated[group.component] & {None, "", text(at(toleration, "key"))}
         ]
         for group in pullers
     ]

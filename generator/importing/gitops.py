@@ -43,7 +43,9 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     group = str(file.values.get("apiVersion", "")).partition("/")[0]
     kind = file.values.get("kind")
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
-        return [_mapping_at(file, ("spec", "values"))], _flux_release(file.values)
+        name, namespace = (text(child(file.values, *at)) for at in (("metadata", "name"), ("spec", "targetNamespace")))
+        named = text(child(file.values, "spec", "releaseName")) or (f"{namespace}-{name}" if namespace else name)
+        return [_mapping_at(file, ("spec", "values"))], named
     if group == "argoproj.io" and kind in _ARGO:
         above = _ARGO[kind]
         # Argo CD calls the release as it calls the Application; a template's name isn't known.
@@ -62,12 +64,6 @@ def unread(file: LoadedFile) -> list[str]:
     if kind in _ARGO:
         holders = [(".".join(map(str, at)), helm) for at, helm in _helms(file, (*_ARGO[kind], "spec"))]
     return [f"{at}.{key}" for at, holder in holders for key in _ELSEWHERE if child(holder, key)]
-
-
-def _flux_release(values: Mapping[str, object]) -> str:
-    name = text(child(values, "metadata", "name"))
-    namespace = text(child(values, "spec", "targetNamespace"))
-    return text(child(values, "spec", "releaseName")) or (f"{namespace}-{name}" if namespace else name)
 
 
 def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:

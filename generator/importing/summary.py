@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from generator.checks.contract import at, listing, mapping, number, text
 from generator.faults import count_of
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import PullerGroup, puller_groups
+from roost_core.placement.managed_images import puller_groups
 
 # What is promised.
 PLACE: Final = "place"
@@ -105,7 +105,8 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
     elif not images:
         wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
     else:
-        pods = _pods_of_a_user_node(groups)
+        # Of who chooses nothing; required terms may still keep some away.
+        pods = sum(group.node_selector.items() <= groups[0].node_selector.items() for group in groups)
         each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
         daemon_sets = count_of(len(groups), "DaemonSet")
         will.append(f"bring {count_of(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
@@ -120,12 +121,6 @@ def _gate(values: Mapping[str, object], will: list[str], wont: list[str]) -> Non
         will.append("let users prefer nodes that have their image, and use any other")
     else:
         wont.append("keep users off nodes that lack their image")
-
-
-def _pods_of_a_user_node(groups: Sequence[PullerGroup]) -> int:
-    """How many DaemonSets select the nodes of who chooses nothing; required terms may still keep some away."""
-    usual = groups[0].node_selector.items()
-    return sum(group.node_selector.items() <= usual for group in groups)
 
 
 def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:

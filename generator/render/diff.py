@@ -67,14 +67,9 @@ def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldCha
             yield from _fields(before.get(key, ABSENT), after.get(key, ABSENT), (*path, str(key)))
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, path)
-    elif not (type(before) is type(after) and before == after) and not _is_number_twice(before, after):
+    # 1 and 1.0 are one number in JSON.
+    elif before != after or (type(before) is not type(after) and {type(before), type(after)} != {int, float}):
         yield FieldChange(path, before, after)
-
-
-def _is_number_twice(before: object, after: object) -> bool:
-    """Return whether these are 1 and 1.0, which are one number in JSON."""
-    numbers = isinstance(before, int | float) and isinstance(after, int | float)
-    return numbers and not isinstance(before, bool) and not isinstance(after, bool) and before == after
 
 
 def _items(before: list[object], after: list[object], path: FieldPath) -> Iterator[FieldChange]:

@@ -274,6 +274,8 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         image = read_key(values["placeholder"], "image")
         return in_registry(values.get("imageRegistry"), f"{read_key(image, 'name')}:{read_key(image, 'tag')}")
 
+    # Several templates ask for it, and there may be much to go through.
+    made = pullers(base, values.get("singleuser"), values.get("prePuller"))
     of_release: Sequence[Callable[..., object]] = (
         labels.cluster_object_name, labels.scheduler_name, labels.dashboard_uid, labels.attract_label,
         labels.pulled_label, labels.startup_taint, labels.pulled_prefix,
@@ -285,7 +287,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "object_name": object_name,
         "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
-        "pullers": partial(pullers, base),
+        "pullers": lambda *_: made,
         "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
         "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, cluster),
         "in_registry": lambda image: in_registry(values.get("imageRegistry"), image),

@@ -25,7 +25,9 @@ def annotation(text: str, level: str = "error", file: str = "", line: int = 0, t
     """A workflow command of GitHub's; without a place when `file` isn't one (`--set`)."""
     if not Path(file).is_file():
         file, line = "", 0
-    given = {"file": file and _from_root(file), "line": str(line or ""), "title": title}
+    # From the repository's top, where GitHub looks for it; a job may run in a folder below.
+    path = file and os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE") or ".")
+    given = {"file": path, "line": str(line or ""), "title": title}
     escaped = {name: _escaped(value).replace(":", "%3A").replace(",", "%2C") for name, value in given.items()}
     said = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
     return f"::{level} {said}::{_escaped(text)}\n"
@@ -33,9 +35,3 @@ def annotation(text: str, level: str = "error", file: str = "", line: int = 0, t
 
 def _escaped(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _from_root(file: str) -> str:
-    """The path from the repository's top, where GitHub looks for it; a job may run in a folder below."""
-    root = os.environ.get("GITHUB_WORKSPACE") or "."
-    return os.path.relpath(file, root) if Path(file).is_file() else file

@@ -224,7 +224,10 @@ class CertificateKeeper:
     ) -> Certificate | None:
         """Return the CA that should have signed the leaf; None: any, for now."""
         since = self._trusted_since.get(current.certificate_pem)
-        if since is not None and (now >= since + self._lifetimes.settle or self._is_late(current, previous, now)):
+        # The old CA is about to expire and the new one isn't new, as when leaders change often.
+        is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ca / 12
+        is_late = is_ending and now >= current.made_at + self._lifetimes.ca / 24
+        if since is not None and (now >= since + self._lifetimes.settle or is_late):
             return current
         if previous is not None and previous.certificate_pem in self._trusted:
             return previous
@@ -234,11 +237,6 @@ class CertificateKeeper:
             return previous
         # Signed by a CA whose Secret was lost: it is kept for as long as possible.
         return None if now < leaf.ends_at - self._lifetimes.spare else current
-
-    def _is_late(self, current: Certificate, previous: Certificate | None, now: float) -> bool:
-        """Whether the old CA is about to expire and the new one isn't new, as when leaders change often."""
-        is_ending = previous is not None and now >= previous.ends_at - self._lifetimes.ca / 12
-        return is_ending and now >= current.made_at + self._lifetimes.ca / 24
 
 
 def _read_pair(

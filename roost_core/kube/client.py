@@ -160,7 +160,10 @@ class Client:
                 preload_content=False,
             )
         except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise ClusterError(_describe(error, _address(self.host))) from None
+            # Host and port, without a password that may be in it.
+            raise ClusterError(
+                _describe(error, self.host.partition("://")[2].partition("/")[0].rpartition("@")[2])
+            ) from None
         if answer.status >= 400:
             raise ApiError(answer.status, f"{method} {path}: {answer.status} {_reason(answer)}")
         return answer
@@ -181,11 +184,6 @@ def _reason(answer: urllib3.BaseHTTPResponse) -> str:
         return answer.reason or ""
     finally:
         answer.release_conn()
-
-
-def _address(url: str) -> str:
-    """Host and port of a URL, without a password that may be in it."""
-    return url.partition("://")[2].partition("/")[0].rpartition("@")[2]
 
 
 def _describe(error: Exception, address: str = "") -> str:

@@ -134,7 +134,10 @@ class Leadership:
         if lease is None:
             return self._create()
         self._see(lease)
-        if self._holder not in ("", self._identity) and not self._has_expired():
+        # By our own clock, never by the time in the Lease.
+        lasts = self._spec.get("leaseDurationSeconds")
+        lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
+        if self._holder not in ("", self._identity) and self._clock() - self._observed_at <= lasts:
             return False
         return self._renew()
 
@@ -142,12 +145,6 @@ class Leadership:
         if lease.get("spec") != self._lease.get("spec"):
             self._observed_at = self._clock()
         self._lease = lease
-
-    def _has_expired(self) -> bool:
-        """Whether the Lease has expired: by our own clock, never by the time in the Lease."""
-        lasts = self._spec.get("leaseDurationSeconds")
-        lasts = lasts if isinstance(lasts, int) and lasts > 0 else LEASE_SECONDS
-        return self._clock() - self._observed_at > lasts
 
     def _create(self) -> bool:
         metadata: JSONObject = {"name": self._name, "labels": {PART_OF_LABEL: OWN_PART}}

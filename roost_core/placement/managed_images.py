@@ -19,6 +19,10 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")
+# All that users may choose, written out as JSON, with what it takes to find it. Large hubs have 1% of it.
+MOST_CHARACTERS: Final = 8 * 2**20
+# Each takes the time of so many, however little it says.
+_LEAST_CHARACTERS: Final = 256
 
 
 class PullerGroup(NamedTuple):
@@ -99,21 +103,27 @@ def _objects(value: object) -> tuple[_Object, ...] | None:
 
 def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
     """`names` of extended resources with those that `amounts` asks for; null and 0 take a name away."""
+    asked: dict[str, bool] = {}
+    for one in names:
+        asked[one] = True
     for name, amount in sorted(amounts.items()):
         if isinstance(name, str) and "/" in name:
-            names = tuple(one for one in names if one != name)
+            asked.pop(name, None)
             if to_json(amount) not in _NONE_OF_IT:
-                names = (*names, name)
-    return tuple(sorted(names))
+                asked[name] = True
+    return tuple(sorted(asked))
 
 
 def with_images(images: tuple[str, ...], containers: Sequence[object]) -> tuple[str, ...]:
     """`images`, then those of the containers, each a mapping or its image, that can be known."""
-    for container in containers:
-        image = container.get("image") if isinstance(container, Mapping) else container
-        if isinstance(image, str) and image and "{" not in image and image not in images:
-            images = (*images, image)
-    return images
+    found: list[str] = []
+    seen: dict[str, bool] = {}
+    for container in [*images, *containers]:
+        named = container.get("image") if isinstance(container, Mapping) else container
+        if isinstance(named, str) and named and "{" not in named and named not in seen:
+            seen[named] = True
+            found.append(named)
+    return tuple(found)
 
 
 def _overridden(use: _Use, holder: object) -> _Use:
@@ -156,8 +166,9 @@ def _chosen(uses: list[_Use], option: object) -> list[_Use]:
     for choice in choices:
         for use in uses:
             after = _overridden(use, choice)
-            if to_json(list(after)) not in seen:
-                seen[to_json(list(after))] = True
+            written = to_json(list(after))
+            if written not in seen:
+                seen[written] = True
                 made.append(after)
     return made
 
@@ -182,16 +193,32 @@ def _default_use(singleuser: object) -> _Use:
 
 
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
-    """Every image with the nodes it is for, in order of use; some may come twice."""
+    """Every image with the nodes it is for, in order of use; some may come twice. None at all if they are too many."""
     default = _default_use(singleuser)
     uses = [default]
+    extra = _items(pre_puller, "extraImages")
+    always = len(to_json(_items(pre_puller, "tolerations")))
+    left = MOST_CHARACTERS - always * len(extra) - len(to_json(list(default))) * len(extra)
     if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
-            choices = [_overridden(default, profile)]
-            for option in _items(profile, "profile_options"):
-                choices = _chosen(choices, option)
-            uses += choices
-    return uses + [default._replace(image=_named_image(image)) for image in _items(pre_puller, "extraImages")]
+            if left > 0:
+                choices = [_overridden(default, profile)]
+                for option in _items(profile, "profile_options"):
+                    count = len(_items(option, "choices"))
+                    left = left - len(to_json(option)) * len(choices) - len(to_json(choices)) * count
+                    left = left - _LEAST_CHARACTERS * len(choices) * count
+                    if left > 0:
+                        choices = _chosen(choices, option)
+                left = left - always * len(choices) - len(to_json(choices))
+                uses += choices
+    if left <= 0:
+        return []
+    return uses + [default._replace(image=_named_image(image)) for image in extra]
+
+
+def are_too_many(singleuser: object, pre_puller: object) -> bool:
+    """Whether users may choose so much that it isn't written out, and no puller is made."""
+    return not _uses(singleuser, pre_puller)
 
 
 def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
@@ -207,12 +234,7 @@ def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     return tuple(found)
 
 
-def _references(use: _Use) -> tuple[str, ...]:
-    """What a user's pod runs, in the order of its start."""
-    return (*use.containers, use.image) if use.image else use.containers
-
-
-def _each_once(references: tuple[str, ...]) -> tuple[str, ...]:
+def _each_once(references: list[str]) -> tuple[str, ...]:
     """The references of different images, by their normalised form."""
     found: list[str] = []
     seen: dict[str, bool] = {}
@@ -227,13 +249,18 @@ def _each_once(references: tuple[str, ...]) -> tuple[str, ...]:
 def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     """Which DaemonSets bring which images to which nodes; the nodes that every user may use come first."""
     uses = _uses(singleuser, pre_puller)
+    if not uses:
+        return []
     always = _objects(_value(pre_puller, "tolerations")) or ()
     usual = to_json([_tolerations(uses[0], always), uses[0].required_terms])
     first: list[str] = []
     others: list[str] = []
     groups: dict[str, PullerGroup] = {}
+    images: dict[str, list[str]] = {}
+    seen: dict[str, bool] = {}
     for use in uses:
-        references = _references(use)
+        # In the order of their start.
+        references = (*use.containers, use.image) if use.image else use.containers
         if references:
             tolerations = _tolerations(use, always)
             rules = to_json([tolerations, use.required_terms])
@@ -246,19 +273,22 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
                 else:
                     others.append(component)
                 groups[component] = PullerGroup(component, use.node_selector, (), tolerations, use.required_terms)
-            group = groups[component]
-            groups[component] = group._replace(images=(*group.images, *references))
+                images[component] = []
+            for reference in references:
+                if f"{component} {reference}" not in seen:
+                    seen[f"{component} {reference}"] = True
+                    images[component].append(reference)
     narrower = _mapping(pre_puller, "nodeSelector")
     found: list[PullerGroup] = []
     for component in first + others:
         group = groups[component]
         selector = _merged(group.node_selector, narrower)
-        found.append(group._replace(node_selector=selector, images=_each_once(group.images)))
+        found.append(group._replace(node_selector=selector, images=_each_once(images[component])))
     return found
 
 
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
     """Return the normalised references of all images that this hub's puller brings to its nodes."""
     return frozenset(
-        normalise_reference(reference) for use in _uses(singleuser, pre_puller) for reference in _references(use)
+        normalise_reference(image) for group in puller_groups(singleuser, pre_puller) for image in group.images
     )

@@ -273,7 +273,7 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
     def find(row: NodeRow) -> int:
         if fit.strategy == CAPACITY_RATIO:
             return weight * _ratio_score(row, resources, fit.shape)
-        return weight * (_least if fit.strategy == LEAST_ALLOCATED else _most)(row, resources)
+        return weight * _share_score(row, resources, is_least=fit.strategy == LEAST_ALLOCATED)
 
     key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests, weight)
     return cycle.state.column(key, find, fit).values
@@ -286,28 +286,15 @@ def _is_scalar(resource: str) -> bool:
     return "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
 
 
-def _least(row: NodeRow, resources: _Asked) -> int:
+def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:
     allocatable, scored = row.allocatable, row.scored
     points = weights = 0
     for name, weight, asked in resources:
         capacity = allocatable.get(name, 0)
         if not capacity:
             continue
-        left = capacity - scored.get(name, 0) - asked
-        if left > 0:
-            points += left * MAX_SCORE // capacity * weight
-        weights += weight
-    return points // weights if weights else 0
-
-
-def _most(row: NodeRow, resources: _Asked) -> int:
-    allocatable, scored = row.allocatable, row.scored
-    points = weights = 0
-    for name, weight, asked in resources:
-        capacity = allocatable.get(name, 0)
-        if not capacity:
-            continue
-        points += min(scored.get(name, 0) + asked, capacity) * MAX_SCORE // capacity * weight
+        taken = min(scored.get(name, 0) + asked, capacity)
+        points += (capacity - taken if is_least else taken) * MAX_SCORE // capacity * weight
         weights += weight
     return points // weights if weights else 0
 

@@ -176,6 +176,14 @@ class _FunctionWriter:
                 )
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
                 self.emit(f"${name} = append ${name} {self.expression(value).text}")
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Subscript(value=ast.Name(id=name), slice=key), attr="append"),
+                    args=[value],
+                )
+            ):
+                at = self.expression(key).text
+                self.emit(f"$_ := set ${name} {at} (append (index ${name} {at}) {self.expression(value).text})")
             case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key, _])):
                 self.emit(f"$_ := unset ${name} {self.expression(key).text}")
             case ast.For(orelse=[]):
@@ -241,8 +249,11 @@ class _FunctionWriter:
                 return self.chosen(node)
             case ast.BinOp(op=ast.Add()):
                 return self.added(node, self.expression(node.left), self.expression(node.right))
-            case ast.BinOp(op=ast.Sub()):
-                return _Go(f"(sub {self.expression(node.left).text} {self.expression(node.right).text} | int)", "int")
+            case ast.BinOp(op=ast.Sub() | ast.Mult() as operator):
+                word = "sub" if isinstance(operator, ast.Sub) else "mul"
+                return _Go(
+                    f"({word} {self.expression(node.left).text} {self.expression(node.right).text} | int)", "int"
+                )
             case ast.Attribute():
                 if isinstance(node.value, ast.Name) and node.value.id not in self.locals:
                     return self.constant(node)

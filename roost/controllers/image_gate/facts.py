@@ -99,6 +99,7 @@ def find_evidence(
     snapshot: Snapshot, settings: GateSettings, before: Mapping[str, PodEvidence]
 ) -> dict[str, PodEvidence]:
     """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged entries are reused."""
+    is_of_roost = settings.puller_pods is PullerPods.ROOST
     pullers = {
         pod.uid: pod
         for pod in snapshot.pods.values()
@@ -107,7 +108,9 @@ def find_evidence(
         and not pod.is_finished
         and pod.node_name
         and pod.namespace == settings.namespace
-        and _is_own_puller(pod, settings)
+        and (is_puller if is_of_roost else is_z2jh_puller)(pod.labels)
+        # Another release's pods in the same namespace have other images, secrets and faults.
+        and (not is_of_roost or pod.labels.get(OWN_INSTANCE_LABEL) == settings.release)
     }
     events = _events_by_pod(snapshot.pull_events.values(), pullers, settings)
     evidence: dict[str, PodEvidence] = {}
@@ -118,13 +121,6 @@ def find_evidence(
             earlier = _read_pod(pod, pod_events, settings)
         evidence[uid] = earlier
     return evidence
-
-
-def _is_own_puller(pod: Pod, settings: GateSettings) -> bool:
-    if settings.puller_pods is PullerPods.ROOST:
-        # Another release's pods in the same namespace have other images, secrets and faults.
-        return is_puller(pod.labels) and pod.labels.get(OWN_INSTANCE_LABEL) == settings.release
-    return is_z2jh_puller(pod.labels)
 
 
 def _events_by_pod(

@@ -62,6 +62,8 @@ def choose_targets(
         return {image.label: _target_before_ready(share, image, labels.get(image.label)) for image in share.wanted}
     targets: dict[str, LabelTarget] = {}
     taint = share.settings.taint_against_pullers(share.node)
+    # Or a taint says that it leaves or may leave.
+    is_draining = share.node.unschedulable or any(one.key in LEAVING_TAINTS for one in share.node.taints)
     for image in share.wanted:
         fact = facts[image.normalised]
         label = labels.get(image.label)
@@ -69,7 +71,7 @@ def choose_targets(
             target = _HELD
         elif not share.settings.closes_nodes:
             target = NO_LABEL
-        elif _is_draining(share):
+        elif is_draining:
             # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one, labels included: the
             # copy must not say "pulling".
             target = LabelTarget(OPENED) if label == OPENED else NO_LABEL
@@ -99,12 +101,6 @@ def _target_before_ready(share: NodeShare, image: ManagedImage, label: str | Non
     ):
         return LabelTarget(PULLING)
     return LabelTarget(label)
-
-
-def _is_draining(share: NodeShare) -> bool:
-    """Whether the node is cordoned, or a taint says that it leaves or may leave."""
-    node = share.node
-    return node.unschedulable or any(taint.key in LEAVING_TAINTS for taint in node.taints)
 
 
 def _is_kept_from_pullers(share: NodeShare) -> bool:

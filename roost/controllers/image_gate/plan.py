@@ -39,7 +39,6 @@ from roost.controllers.image_gate.settings import GateSettings, PullerPods, read
 from roost.controllers.image_gate.waiting import find_since, plan_openings
 from roost_core.placement.labels import OPENED as OPENED_VALUE
 from roost_core.placement.labels import PULLING
-from roost_core.release.image_gate import ManagedImage
 
 GAUGES: Final = (
     GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
@@ -329,24 +328,20 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
             for label, value in action.set_labels.items():
                 if value == OPENED_VALUE:
                     opened[action.node, label] = now.steady
-                    notices[_gate_opened(action)] = now.steady
+                    warning = SENTENCES[Opening.USER_WAITS] not in action.why
+                    said = f"Node {action.node}: {action.why}."
+                    notices[Notice.on_node(action.node, action.uid, GATE_OPENED, said, warning=warning)] = now.steady
             if action.remove_taints:
                 node = memory.nodes.get(action.node)
                 absent = node.absent if node is not None else ()
-                notices[_taint_lifted(action, absent)] = now.steady
+                said, reason = (
+                    f"Node {action.node} lost its startup taint: {action.why}.",
+                    OPENED_LATE if absent else OPENED,
+                )
+                notices[Notice.on_node(action.node, action.uid, reason, said, warning=bool(absent))] = now.steady
                 if absent:
                     opened_late.add(action.node)
     return replace(memory, changes=changes, notices=notices, opened_late=frozenset(opened_late), opened=opened)
-
-
-def _gate_opened(action: ChangeNode) -> Notice:
-    warning = SENTENCES[Opening.USER_WAITS] not in action.why
-    return Notice.on_node(action.node, action.uid, GATE_OPENED, f"Node {action.node}: {action.why}.", warning=warning)
-
-
-def _taint_lifted(action: ChangeNode, absent: tuple[ManagedImage, ...]) -> Notice:
-    message = f"Node {action.node} lost its startup taint: {action.why}."
-    return Notice.on_node(action.node, action.uid, OPENED_LATE if absent else OPENED, message, warning=bool(absent))
 
 
 CONTROLLER: Final = Controller(

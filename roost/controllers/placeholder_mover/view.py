@@ -64,7 +64,9 @@ class View:
                     self.preempted_on.add(pod.nominated_node)
             elif not pod.is_finished:
                 self._pods_on.setdefault(node, []).append(pod)
-                if pod.phase == "Pending" and _is_pulling(pod):
+                is_stuck = any(container.waiting_reason in PULL_FAULTS for container in pod.containers)
+                pulls = is_puller(pod.labels) or is_popular_puller(pod.labels)
+                if pod.phase == "Pending" and pulls and not is_stuck:
                     self.pulling_on.add(node)
             placeholder_set = sets.get(pod.labels.get(PLACEHOLDER_SET_LABEL, ""))
             if placeholder_set is None or not _is_own(pod, snapshot, placeholder_set):
@@ -105,11 +107,6 @@ class View:
                 pod_class is not None and pod_class.name in self.settings.user_classes for pod_class in pod_classes
             )
         return self._users[node]
-
-
-def _is_pulling(pod: Pod) -> bool:
-    is_stuck = any(container.waiting_reason in PULL_FAULTS for container in pod.containers)
-    return not is_stuck and (is_puller(pod.labels) or is_popular_puller(pod.labels))
 
 
 def _is_own(pod: Pod, snapshot: Snapshot, placeholder_set: PlaceholderSet) -> bool:

@@ -39,7 +39,9 @@ class Starts:
             start = before[pod.uid] if pod.uid in before else self._begin(pod, snapshot)
             if start is not None:
                 whose, created, is_over = start
-                if not is_over and (result := _result(pod)):
+                is_lost = pod.phase == "Failed" or pod.leaving
+                result = "started" if pod.phase in ("Running", "Succeeded") else "failed" if is_lost else ""
+                if not is_over and result:
                     is_over = True
                     if counts:
                         self._metrics.count_start(whose, result, now - created)
@@ -66,10 +68,3 @@ class Starts:
         if len(self._hubs) < _MOST_HUBS:
             self._hubs.add(hub)
         return (found.name, hub if hub in self._hubs else "other"), pod.created, False
-
-
-def _result(pod: Pod) -> str:
-    """What became of a start; "": it isn't over."""
-    if pod.phase in ("Running", "Succeeded"):
-        return "started"
-    return "failed" if pod.phase == "Failed" or pod.leaving else ""

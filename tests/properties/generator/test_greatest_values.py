@@ -1,0 +1,116 @@
+"""Whatever values the schema accepts, up to its greatest numbers, is rendered with bounded work, or refused."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from generator.faults import ValuesError
+from generator.pipeline import make
+from generator.schema.check import find_faults
+from generator.values.files import parse_values
+from generator.values.release import Release
+from tests.unit.webhook.test_webhook_bounds import calls_of
+
+Object = dict[str, Any]
+# 5 to 10 million a second, without the counting.
+MOST_CALLS = 12_000_000
+
+
+def many(count: int, entry: Callable[[int], Object]) -> list[Object]:
+    return [entry(number) for number in range(count)]
+
+
+def toleration(number: int) -> Object:
+    return {"key": f"t{number}", "operator": "Exists"}
+
+
+def term(number: int) -> Object:
+    return {"matchExpressions": [{"key": f"k{number}", "operator": "In", "values": [f"v{one}" for one in range(20)]}]}
+
+
+def image(number: int) -> Object:
+    return {"image": f"example.org/i{number}:1"}
+
+
+def values_of(
+    *, common: int, profiles: int, pools: int, rules: bool, options: int, choices: int, extra: int, sets: int
+) -> Object:
+    """common: entries of each list that all users, or all sets of placeholders, have.
+
+    pools: so many profiles have nodes of their own; rules: the others have a toleration of their own.
+    """
+
+    def profile(number: int) -> Object:
+        own = {"node_selector": {"pool": f"p{number}"}} if number < pools else {}
+        ruled = {"tolerations": [toleration(number)]} if rules else {}
+        listed = {
+            f"o{one}": {"choices": {f"c{two}": {"kubespawner_override": {"node_selector": {f"k{one}": f"v{two}"}}}
+                                    for two in range(choices)}}
+            for one in range(options)
+        }  # fmt: skip
+        return {"kubespawner_override": {**image(number), **own, **ruled}, "profile_options": listed}
+
+    rest = {"tolerations": many(common, toleration), "requiredNodeTerms": many(common, term)}
+    return {
+        "singleuser": {
+            "profileList": many(profiles, profile),
+            "extraTolerations": rest["tolerations"],
+            "extraNodeAffinity": {"required": rest["requiredNodeTerms"]},
+            "initContainers": many(common, image),
+            "nodeSelector": {f"l{number}": "x" for number in range(common)},
+        },
+        "prePuller": {
+            "tolerations": many(common, lambda number: toleration(number + 1000)),
+            "extraImages": {f"e{number}": {"name": f"example.org/e{number}", "tag": "1"} for number in range(extra)},
+        },
+        "placeholder": {"defaults": rest},
+        "placeholders": many(sets, lambda number: {"name": f"s{number}", "replicas": 1}),
+    }
+
+
+NOTHING: Object = {
+    "common": 0,
+    "profiles": 0,
+    "pools": 0,
+    "rules": False,
+    "options": 0,
+    "choices": 0,
+    "extra": 0,
+    "sets": 0,
+}
+BOUNDS = [
+    ({"profiles": 30, "options": 1, "choices": 30, "extra": 2000, "sets": 500}, ""),
+    ({"common": 3, "profiles": 1000, "pools": 150, "extra": 2000, "sets": 400}, ""),
+    ({"common": 100, "profiles": 1000, "rules": True}, "singleuser.profileList: its images, each with all that"),
+    ({"profiles": 1000, "pools": 1000, "sets": 500}, "singleuser.profileList: its node selectors make more than 200"),
+    ({"profiles": 1, "options": 8, "choices": 4}, "singleuser.profileList: its images, each with all that"),
+    ({"common": 100, "extra": 2000}, "prePuller.extraImages: its images, each with all that"),
+    ({"common": 100, "sets": 500}, "placeholders: with what each of them inherits"),
+]
+
+
+@pytest.mark.parametrize(("values", "says"), BOUNDS)
+def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(values: Object, says: str) -> None:
+    merged = parse_values(json.dumps(values_of(**NOTHING | values)).encode(), "prod.yaml")
+    assert find_faults(merged) == []
+    said: list[str] = []
+
+    def rendered() -> None:
+        try:
+            make(merged, Release())
+        except ValuesError as error:
+            said.extend(str(fault) for fault in error.faults)
+
+    assert calls_of(rendered) < MOST_CALLS
+    assert bool(says) == bool(said)
+    assert all(f"prod.yaml:1: {says}" in one for one in said[:1])
+
+
+def test_more_faults_than_are_told_apart_are_told_of_the_list() -> None:
+    events = [
+        {"name": f"e{number}", "people": 9, "start": "0 9 * * 2", "timeZone": "Mars/Base"} for number in range(200)
+    ]
+    with pytest.raises(ValuesError, match=r"events\.booked: found more than"):
+        make(parse_values(json.dumps({"events": {"booked": events}}).encode(), "prod.yaml"), Release())
