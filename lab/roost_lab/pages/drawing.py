@@ -22,8 +22,8 @@ JSONObject = dict[str, Any]
 LINE_LENGTH: Final = 36
 # Most lines of a sentence; the table shows it in full.
 MAX_LINES: Final = 4
-# Heights in px: a line of text, a bar, the gap between names, an axis with its labels, one node's plot.
-LINE, BAR, BETWEEN, AXIS, SMALL = 18, 13, 9, 46, 74
+# Heights in px: a line of text, a bar, the gap between names, an axis with its labels.
+LINE, BAR, BETWEEN, AXIS = 18, 13, 9, 46
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
 MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.
@@ -43,7 +43,6 @@ _TICK_SECONDS: Final = (
     *(60 * minutes for minutes in (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720)),
     *(_DAY * days for days in (1, 2, 3, 7, 14, 28, 56, 112, 364, 728, 1456)),
 )
-PERCENTS: Final = {"tickvals": [0, 50, 100], "ticktext": ["0 %", "50 %", "100 %"]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,55 +116,6 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
 def time_text(at_us: int) -> str:
     """A time in a figure, UTC."""
     return as_date(at_us).strftime("%Y-%m-%d %H:%M:%S")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One bar: the texts above it at the left (shortened to fit) and at the right, the stacked values."""
-
-    name: str
-    value_text: str
-    values: Sequence[float]
-    # Below the mouse, after the name.
-    detail: str = ""
-
-
-def bars(
-    key: str,
-    caption: str,
-    rows: Sequence[Row],
-    marks: Sequence[tuple[str, str]],
-    axis: JSONObject,
-    *,
-    legend: bool = True,
-) -> Figure | None:
-    """Stacked bars under their names; None without rows. marks: colour and name of each of a row's values."""
-    if not rows:
-        return None
-    stack = Stack()
-    places = []
-    for row in rows:
-        stack.name(row.name, row.value_text)
-        places.append(stack.bar())
-        stack.end()
-    highest = max(sum(row.values) for row in rows)
-    data = [
-        {
-            "type": "bar",
-            "orientation": "h",
-            "x": [row.values[index] for row in rows],
-            "y": places,
-            "width": BAR - 1,
-            "name": name,
-            "marker": {"color": colour},
-            "hovertext": [f"{row.name}\n{row.detail or row.value_text}" for row in rows],
-        }
-        for index, (colour, name) in enumerate(marks)
-    ]
-    shown = tuple(Mark(colour, name) for colour, name in marks) if legend else ()
-    figure = stack.figure(key, caption, shown, data, {"range": [0, highest or 1], "nticks": 5, **axis})
-    figure.layout["barmode"] = "stack"
-    return figure
 
 
 class Stack:

@@ -7,17 +7,15 @@ from typing import Final, Self
 
 import sqlalchemy as sa
 
-from roost_lab.pages.drawing import Figure, Row, bars
 from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import DecisionKind
 from roost_lab.report.query import Query, total
 from roost_lab.report.statistics import busiest
-from roost_lab.report.subject import Field, Report, Section, TableOf
+from roost_lab.report.subject import Field, Section, TableOf
 
-# Reasons in the table, and of these in the plot.
+# Reasons in the table.
 MAX_REASONS: Final = 20
-MAX_BARS: Final = 10
 NO_REASON: Final = "no reason given"
 
 
@@ -60,12 +58,4 @@ TABLE: Final = TableOf[tuple[str, tuple[int, int]]](
 )
 
 
-def _figure(report: Report) -> Figure | None:
-    rows = [Row(reason, f"{tries:,}", [tries]) for reason, (tries, _) in report[Failures].reasons.items()]
-    caption = "Attempts in which at least one node was rejected for this reason; an attempt may have several reasons."
-    return bars("failures", caption, rows[:MAX_BARS], [("--cold", "attempts")], {}, legend=False)
-
-
-SECTION: Final = Section(
-    "failures", "Failed scheduling attempts", Failures, (TABLE,), (_figure,), nothing="Every attempt found a node."
-)
+SECTION: Final = Section("failures", "Failed scheduling attempts", Failures, (TABLE,))

@@ -9,8 +9,8 @@ from typing import Final, Self
 import sqlalchemy as sa
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import PERCENTS, Figure, Mark, Row, bars
-from roost_lab.pages.table import Unit, show
+from roost_lab.pages.drawing import Figure, Mark
+from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import EVENTS
 from roost_lab.report.gaps import unseen_steps
@@ -172,27 +172,12 @@ def _over_time_figure(report: Report) -> Figure | None:
     return time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=260)
 
 
-def _by_image_figure(report: Report) -> Figure | None:
-    rows = [
-        Row(
-            image,
-            show(counts.warm_share, Unit.SHARE),
-            [(counts.warm_share or 0) * 100],
-            f"{counts.warm:,} of {counts.number:,}",
-        )
-        for image, counts in report[Pulls].by_image.items()
-    ]
-    caption = "Share of pulls that found the image on the node."
-    axis = {"range": [0, 100], **PERCENTS}
-    return bars("pulls_by_image", caption, rows, [("--warm", "warm")], axis, legend=False)
-
-
 SECTION: Final = Section(
     "warm-share",
     "Warm pulls",
     Pulls,
     (OVER_TIME, pulls_table("image", lambda pulls: pulls.by_image), pulls_table("node", lambda pulls: pulls.by_node)),
-    (_over_time_figure, _by_image_figure),
+    (_over_time_figure,),
     "A pull is warm when the image was already on the node.",
     "No pull was recorded in this period.",
 )

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE
-from roost_lab.pages.drawing import MAX_LINES, Row, bars, time_ticks
+from roost_lab.pages.drawing import MAX_LINES, Stack, time_ticks
 from roost_lab.pages.names import shorten
 from roost_lab.simulator.reporting.figures import CSS
 
@@ -65,17 +65,18 @@ def test_ticks_of_the_night_in_which_clocks_are_changed_are_apart() -> None:
 
 def test_names_are_short_and_told_apart_and_whole_below_the_mouse() -> None:
     nodes = [f"gke-prod-cluster-user-pool-1a2b3c4d-{end}" for end in ("abcd", "x1z9")]
-    figure = bars("key", "Caption.", [Row(node, "1", [1]) for node in nodes], [("--user", "users")], {})
-    assert figure is not None
-    named = [note for note in figure.layout["annotations"] if "hovertext" in note]
+    stack = Stack()
+    for node in nodes:
+        stack.name(node, "1")
+    named = [note for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"] if "hovertext" in note]
     assert [note["hovertext"] for note in named] == nodes
     assert [note["text"] for note in named] == ["…abcd", "…x1z9"]
 
 
 def test_a_sentence_has_its_end_cut_where_it_has_too_many_lines() -> None:
-    figure = bars("key", "Caption.", [Row("a reason " * 40, "1", [1])], [("--user", "users")], {})
-    assert figure is not None
-    texts = [note["text"] for note in figure.layout["annotations"]]
+    stack = Stack()
+    stack.name("a reason " * 40, "1")
+    texts = [note["text"] for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"]]
     assert len(texts) == MAX_LINES + 1
     assert texts[MAX_LINES - 1].endswith(" …")
 
