@@ -68,7 +68,8 @@ GROUPS: Final = (
         {
             "headroom": CommandEntry(
                 "roost.commands.headroom", "Print the placeholders of the coming days, and their node-hours."
-            )
+            ),
+            "book": CommandEntry("roost.commands.book", "Book room for so many people at a time; list and cancel."),
         },
     ),
     CommandGroup(

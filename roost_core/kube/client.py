@@ -56,6 +56,8 @@ class Client:
         self.pool = pool
         self._authorization = authorization
         self._on_request = on_request
+        # As the kubeconfig's context says.
+        self.namespace = "default"
 
     def get(self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS) -> JSONObject:
         """Read one object or list; read_seconds: how long the server may be silent. Raises ApiError, ClusterError."""

@@ -31,6 +31,7 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
     try:
         chosen = context or _first_context(files)
         _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
+        contexts, current = _config.list_kube_config_contexts(config_file=files)
     except yaml.YAMLError:
         # Its message quotes the file, where tokens are.
         raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
@@ -46,7 +47,10 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
         except ConfigException as error:
             raise unusable(f"kubeconfig {files}", error) from None
 
-    return Client(configuration.host, _client(configuration).rest_client.pool_manager, authorization, on_request)
+    client = Client(configuration.host, _client(configuration).rest_client.pool_manager, authorization, on_request)
+    active = next((each for each in contexts if each["name"] == chosen), current)
+    client.namespace = active["context"].get("namespace") or client.namespace
+    return client
 
 
 def _first_context(files: str) -> str | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.headroom_windows import next_time, start_fault
+from roost_core.placement.headroom_windows import DATE_TIME, local_datetime, next_time, start_fault
 from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
 
@@ -23,7 +23,8 @@ MOST_IN_ALL: Final = 2000
 # Of dates: beyond them, calendars end.
 FIRST_YEAR, LAST_YEAR = 1970, 2199
 _MOST_NAME: Final = 100
-_KEYS: Final = ("name", "people", "start", "timeZone", "image", "set")
+_KEYS: Final = ("name", "people", "start", "until", "timeZone", "image", "set")
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _IMAGE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,499}", re.ASCII)
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -45,10 +46,14 @@ class LocalStarts:
 
     text: str
     time_zone: str
+    # The last local day of a recurrence, like 2027-02-12; "": it goes on.
+    until: str = ""
 
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
-        return next_time(self.text, self.time_zone, moment)
+        start = next_time(self.text, self.time_zone, moment)
+        is_over = start is not None and self.until and str(local_datetime(start, self.time_zone).date()) > self.until
+        return None if is_over else start
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +97,18 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     start = read.text(body.get("start"), f"{at}.start")
     if fault := start_fault(start) or ("" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"):
         read.fault(f"{at}.start", body.get("start"), fault)
+    # YAML reads a date without quotation marks as one.
+    until = str(body.get("until") or "")
+    is_day = _DATE.fullmatch(until) and start_fault(f"{until}T00:00") is None
+    if until and (not is_day or DATE_TIME.fullmatch(start)):
+        read.fault(f"{at}.until", until, "the last day of a start that recurs, like 2027-02-12")
     set_name = read.text(body.get("set"), f"{at}.set")
     return make_event(
         read,
         at,
         name=read.text(body.get("name"), f"{at}.name"),
         people=body.get("people"),
-        starts=LocalStarts(start, zone),
+        starts=LocalStarts(start, zone, until),
         image=read.text(body.get("image"), f"{at}.image"),
         set_name=set_name,
         limits=limits,
@@ -142,3 +152,16 @@ def first_start_after(event: Event, moment: int) -> int | None:
     start = event.starts.first_after(moment)
     event.searches.append((moment, start))
     return start
+
+
+def throttled(people: int, limit: int) -> str:
+    """What the hub's limit of servers that start at once does to so many people, and the fix; "": nothing."""
+    if not limit or people <= limit:
+        return ""
+    # JupyterHub says 30 to 60 s.
+    last = 45 * (-(-people // limit) - 1)
+    return (
+        f"If all come at once, the hub starts {limit} servers at a time (hub.concurrentSpawnLimit) and tells others to "
+        f"come again: the last of {people} waits about {last} s. Set it to {people} there, and "
+        "events.concurrentSpawnLimit here."
+    )

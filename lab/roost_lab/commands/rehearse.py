@@ -6,19 +6,15 @@ from typing import Any
 import click
 
 from generator.values.merge import Settings
+from roost.commands.booking import entry_of, event_options
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
-from roost_lab.simulator.sweep.rehearsal import read_event, rehearse
+from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.counts import TraceError
 
 
 @click.command("rehearse")
-@click.option(
-    "--event",
-    metavar="TEXT",
-    required=True,
-    help='Like "2026-11-24T09:00 120 people image quay.io/me/course:1"; also zone NAME (else UTC) and set NAME.',
-)
+@event_options
 @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
 @click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
 @click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches beside the event's. Default: made up.")
@@ -35,7 +31,11 @@ from roost_lab.traces.counts import TraceError
 @click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
 def command(
     *,
-    event: str,
+    people: int | None,
+    when: tuple[str, ...],
+    zone: str,
+    placeholders: str,
+    image: str,
     files: tuple[str, ...],
     values: tuple[str, ...],
     traces: tuple[str, ...],
@@ -44,13 +44,16 @@ def command(
 ) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
 
+    PEOPLE and WHEN are as for `roost book`.
+
     \b
-    roost rehearse -f values.yaml --event "2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin"
+    roost rehearse 120 2026-11-24 9:00 -f values.yaml --zone Europe/Berlin --image quay.io/me/course:1
     """
     try:
         assumed = make_assumptions(dict(read_assumption(text, "--assume") for text in assumptions), "--assume")
         trace = trace_of(traces) if traces else None
-        found = rehearse(read_event(event), files, Settings(values=values), trace, assumed, **days)
+        entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
+        found = rehearse(entry, files, Settings(values=values), trace, assumed, **days)
     except (AssumptionsError, TraceError) as error:
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk

@@ -22,6 +22,8 @@ _KEYS: Final = (
     "settleMinutes",
     "maxPeople",
     "maxPlaceholders",
+    # Of the hub itself: `roost book` reads it.
+    "concurrentSpawnLimit",
 )
 # Beginnings are looked up once in so many seconds.
 _STEP: Final = 60

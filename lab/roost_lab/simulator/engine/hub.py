@@ -27,10 +27,19 @@ class Hub:
         self._building: set[str] = set()
 
     def arrive(self, attempt: Attempt) -> None:
-        """Somebody launches: admit the launch within the quotas."""
+        """Somebody launches."""
+        self._world.measures.result.attempts += 1
+        self._admit(attempt)
+
+    def _admit(self, attempt: Attempt) -> None:
+        """Admit a launch within the quotas, or later."""
         result = self._world.measures.result
-        result.attempts += 1
         assumed, repository = self._world.assumed, attempt.repository
+        if assumed.concurrent_spawn_limit and self.starting >= assumed.concurrent_spawn_limit:
+            # The hub says when to come again.
+            share = self._world.chance.uniform("come again", f"{attempt.number} {self._world.now}")
+            self._world.at(self._world.now + 30.0 + 30.0 * share, self._admit, attempt)
+            return
         release = self._world.release_of(attempt)
         of_repository = release.of_repository[repository] if repository else 0
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
@@ -51,7 +60,9 @@ class Hub:
             and self._world.builds.needs_build(attempt.image)
         ):
             self._post_build(attempt)
-        self._post_user(Launch(attempt, image, assumed.retries))
+        launch = Launch(attempt, image, assumed.retries)
+        launch.spent[QUEUE] = self._world.now - attempt.moment
+        self._post_user(launch)
 
     def _post_user(self, launch: Launch) -> SimPod:
         self._world.measures.result.tries += 1

@@ -44,6 +44,9 @@ class Assumptions:
     quota_per_repository: int = 100
     # The most running servers in all; 0: no quota.
     quota_total: int = 0
+    # The most servers that start at once, of all hubs; who comes while it is reached is told to come again, and does so
+    # after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has hub.concurrentSpawnLimit: 64].
+    concurrent_spawn_limit: int = 0
     # CPU that a user's pod requests [S].
     user_cpu_millicores: int = 10
     # Memory that a user's pod requests [S: 66 users fit a node].

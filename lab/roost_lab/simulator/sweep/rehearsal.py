@@ -7,7 +7,6 @@ minutes of its beginning.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -18,8 +17,8 @@ from generator.faults import UsageError
 from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.merge import Settings
-from roost_core.release.events import Event, Limits, first_start_after, parse_events
-from roost_core.release.reader import Reader
+from roost.commands.booking import checked
+from roost_core.release.events import Event, Limits, first_start_after
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -38,10 +37,6 @@ USUAL_WITHIN_MINUTES: Final = 5.0
 # Without -f.
 USUAL_VALUES: Final = "roost"
 _DAY: Final = 86_400
-_FORM: Final = '"2026-11-24T09:00 120 people image quay.io/me/course:1 zone Europe/Berlin set default"'
-_PEOPLE: Final = re.compile(r"\b([0-9]{1,6}) people\b", re.ASCII)
-_DATE: Final = re.compile(r"[0-9]{4}-", re.ASCII)
-_WORDS: Final = ("image", "zone", "set")
 # An image of nobody's: its two launches begin and end the day at the same time in every replay.
 _EDGE: Final = "rehearsal/edge"
 
@@ -121,23 +116,6 @@ def quantile(waits: Sequence[float], share: float) -> float:
     return waits[max(0, ceil(share * len(waits)) - 1)]
 
 
-def read_event(text: str) -> dict[str, Any]:
-    """Read the words of --event as an entry of `events.booked`. Raises UsageError."""
-    words = text.split()
-    people = _PEOPLE.search(text)
-    if people is None or not _DATE.match(words[0]):
-        raise UsageError(f"--event: found {text!r}, expected a time and so many people, like {_FORM}")
-    entry: dict[str, Any] = {"name": "rehearsal", "start": words[0], "people": int(people[1]), "timeZone": "UTC"}
-    rest = [word for word in (text[: people.start()] + text[people.end() :]).split()[1:] if word != "with"]
-    while rest:
-        word, value, *rest = (*rest, "") if len(rest) == 1 else rest
-        if word not in _WORDS or not value:
-            found = f"{word} {value}".strip()
-            raise UsageError(f"--event: found {found!r}, expected image, zone or set, and its name, like {_FORM}")
-        entry["timeZone" if word == "zone" else word] = value
-    return entry
-
-
 def rehearse(
     entry: Mapping[str, Any],
     files: Sequence[str],
@@ -149,7 +127,7 @@ def rehearse(
     launches: float = USUAL_LAUNCHES,
     within_minutes: float = USUAL_WITHIN_MINUTES,
 ) -> Rehearsal:
-    """Play the day of an event, as `read_event` gives it, under these values, with the booking and without.
+    """Play the day of an event, as `entry_of` gives it, under these values, with the booking and without.
 
     trace: the launches beside the event's; None: so many made-up `launches` a day. Raises UsageError, and as
     `load_policy`, `check_policy` and `Trace.open` do.
@@ -161,11 +139,13 @@ def rehearse(
     event = _check(entry, values)
     start = first_start_after(event, 0)
     if start is None:
-        raise UsageError(f"--event: found {entry['start']!r}, expected a time that occurs")
+        raise UsageError(f"WHEN: found {entry['start']!r}, expected a time that occurs")
     coming = event if event.image else replace(event, image=_own_image(values))
     events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], dict(entry)]}
     with_it = settings._replace(json_values=(*settings.json_values, f"events={json.dumps(events)}"))
     policies = [load_policy("booked", files, with_it), load_policy("unbooked", files, settings)]
+    limit = assumptions.concurrent_spawn_limit or values["events"]["concurrentSpawnLimit"]
+    assumptions = replace(assumptions, concurrent_spawn_limit=limit)
     for policy in policies:
         check_policy(policy, assumptions)
     days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
@@ -201,19 +181,13 @@ def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - va
             "placeholders has no entry in the values, so nothing can keep room for the event. "
             "Add one; replicas: 0 keeps nothing at other times."
         )
-    read = Reader()
-    events = parse_events(read, [dict(entry)], "--event", Limits(sets, values["events"]["maxPeople"]))
-    if read.faults:
-        # As the option has it, not the values.
-        said = [str(fault).replace("--event[0].timeZone:", "--event: zone:") for fault in read.faults]
-        raise UsageError("\n".join(text.replace("--event[0].", "--event: ") for text in said))
-    return events[0]
+    return checked(entry, Limits(sets, values["events"]["maxPeople"]))
 
 
 def _own_image(values: Any) -> str:  # noqa: ANN401 - values
     image = values["singleuser"].get("image") or {}
     if not image.get("name"):
-        raise UsageError("--event: found no image, and the values have no singleuser.image; add: image NAME:TAG")
+        raise UsageError("--image: found none, and the values have no singleuser.image; say --image NAME:TAG")
     return f"{image['name']}:{image.get('tag') or 'latest'}"
 
 

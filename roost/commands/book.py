@@ -1,0 +1,238 @@
+"""`roost book`: book so many people for a time, list what is booked, change it and take it back."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from math import ceil
+from statistics import median_low
+from typing import Any, Final
+
+import click
+import yaml
+
+from generator.faults import UsageError
+from roost.commands.booking import checked, entry_of, event_options
+from roost.commands.options import cluster_options
+from roost.controllers.contract.bookings import MOST_PEOPLE, bookable_sets
+from roost.controllers.runtime.booking_sources import EVENTS_KEY
+from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.user_account import connect_as_user
+from roost_core.objects.node import node_admits, read_node
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, PODS
+from roost_core.objects.selectors import read_node_rules
+from roost_core.placement.headroom_windows import local_time
+from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
+from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, throttled
+
+MANAGER: Final = "roost-book"
+
+
+class _Bookings:
+    """The ConfigMap with the bookings, and what is known of the release's limits."""
+
+    def __init__(self, client: Client, namespace: str, release: str, name: str | None) -> None:
+        base = base_name(release)
+        self.client, self.namespace, self.release = client, namespace, release
+        self.name = name or object_name(base, "bookings")
+        self._folder = f"/api/v1/namespaces/{namespace}/configmaps"
+        settings = f"{self._folder}/{object_name(base, 'release')}"
+        self.document: Mapping[str, Any] = {}
+        try:
+            found = client.find(settings)
+        except ApiError as error:
+            if error.status != 403:
+                raise
+            found = {}
+        if found:
+            self.document = json.loads(found["data"][RELEASE_KEY])
+        elif found is None and name is None:
+            raise UsageError(
+                f"found no release {release} in namespace {namespace} (no ConfigMap {settings.rpartition('/')[2]}), "
+                f"expected one: say --release and --namespace, or --config-map {HUB_BOOKINGS} in a hub's own namespace"
+            )
+        self._found = client.find(f"{self._folder}/{self.name}")
+        text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
+        try:
+            entries = yaml.load(text, Loader=yaml.CSafeLoader)
+        except (yaml.YAMLError, ValueError, RecursionError):
+            entries = None
+        if not isinstance(entries, list) or not all(isinstance(each, dict) and each.get("name") for each in entries):
+            raise UsageError(
+                f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a list of events with "
+                f"names. Nothing was changed: mend it (kubectl edit configmap {self.name}) or say --config-map"
+            )
+        self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
+
+    @property
+    def events(self) -> Mapping[str, Any]:
+        """`events` of the release; empty where it isn't known."""
+        return self.document.get("events") or {}
+
+    def limits(self, entry: Mapping[str, Any]) -> Limits:
+        """What may be booked; anything where it isn't known."""
+        if not self.document:
+            return Limits((str(entry.get("set") or "the first set"),), MOST_PEOPLE)
+        if not (self.events.get("enabled") and self.events.get("configMaps")):
+            raise UsageError(
+                f"release {self.release} in namespace {self.namespace} reads no bookings: the operator sets "
+                "events.enabled (and events.configMaps, if it is false) to true"
+            )
+        return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
+
+    def write(self) -> None:
+        """Store the entries, unless somebody else did meanwhile. Raises ClusterError."""
+        text = yaml.safe_dump(list(self.entries.values()), sort_keys=False, allow_unicode=True, width=200)
+        metadata: dict[str, Any] = {"name": self.name, "labels": {EVENTS_LABEL: self.release}}
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {EVENTS_KEY: text}}
+        if self._found is None:
+            self.client.create(self._folder, body)
+            return
+        metadata["resourceVersion"] = self._found["metadata"]["resourceVersion"]
+        try:
+            self.client.merge(f"{self._folder}/{self.name}", body, MANAGER)
+        except ApiError as error:
+            if error.status == 409:
+                raise ClusterError(f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again") from None
+            raise
+
+    def per_node(self, set_name: str) -> int:
+        """How many of a set's placeholders most of its nodes hold, daemon pods aside; 0: nobody knows."""
+        entry = next((each for each in self.document.get("placeholders", ()) if each["name"] == set_name), None)
+        try:
+            nodes = [read_node(item) for item in self.client.get("/api/v1/nodes")["items"]] if entry else []
+        except ApiError:
+            nodes = []
+        if entry is None or not nodes:
+            return 0
+        rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
+        asked = {PODS: 1} | {
+            name: ceil(parse_quantity(amount) * (1000 if name == CPU else 1))
+            for name, amount in (entry["resources"].get("requests") or {}).items()
+        }
+        fits = [
+            min(node.allocatable.get(name, 0) // amount for name, amount in asked.items() if amount)
+            for node in nodes
+            if node_admits(rules, node)
+        ]
+        return median_low(fits) if fits else 0
+
+
+def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
+    """What a booking brings, and costs."""
+    events, zone = bookings.events, event.starts.time_zone
+    if not events:
+        return (
+            "  Not checked: what the release allows (you may not read its ConfigMap). The controllers answer with an "
+            f"Event: kubectl describe configmap {bookings.name}\n"
+        )
+    lead, settle = events["leadMinutes"], events["settleMinutes"]
+    seats = min(event.people, events["maxPlaceholders"])
+    text = f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats} placeholders more"
+    if seats < event.people:
+        text += " (events.maxPlaceholders)"
+    if per_node := bookings.per_node(event.set_name):
+        nodes = -(-seats // per_node)
+        come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + settle))
+        text += f": about {nodes} nodes ({per_node} a node), {come} node-hours more if all come, {none} if nobody does"
+    if told := throttled(event.people, events.get("concurrentSpawnLimit", 0)):
+        text += f".\n  {told.removesuffix('.')}"
+    return f"{text}.\n"
+
+
+def _line(entry: Mapping[str, Any], event: Event, now: float) -> str:
+    start = first_start_after(event, int(now))
+    when = "over" if start is None else local_time(start, event.starts.time_zone)
+    often = f", then {entry['start']}" if start is not None and first_start_after(event, start) is not None else ""
+    until = f" until {entry['until']}" if often and entry.get("until") else ""
+    return f"{event.name}: {event.people} people, {when}{often}{until}{event.image and f', {event.image}'}\n"
+
+
+@click.command("book")
+@event_options
+@click.option("--until", metavar="DATE", default="", help="The last day of what recurs, such as 2027-02-12.")
+@click.option("--name", metavar="NAME", default="", help="Of the booking; one of that name is changed. Default: WHEN.")
+@click.option("--cancel", metavar="NAME", default="", help="Take this booking back.")
+@click.option("--config-map", metavar="NAME", help="That has the bookings. Default: the release's, roost-bookings.")
+@click.option("--release", metavar="NAME", default="roost", show_default=True, help="Helm's release.")
+@click.option("-n", "--namespace", metavar="NAME", help="Default: the kubeconfig's, else default.")
+@cluster_options
+def command(
+    *,
+    people: int | None,
+    when: tuple[str, ...],
+    until: str,
+    name: str,
+    cancel: str,
+    config_map: str | None,
+    release: str,
+    namespace: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    **words: str,
+) -> int:
+    """Book PEOPLE for WHEN: placeholders and their image are there five minutes before. Without them: list bookings.
+
+    WHEN is a time in words, a date-time or a cron expression.
+
+    \b
+    roost book 120 tomorrow 9:00 --name "intro lecture" --image quay.io/me/course:1 --namespace hub
+    roost book 30 every monday,thursday 14:00 --until 2027-02-12 --zone Europe/Berlin
+    roost book
+    roost book --cancel "intro lecture"
+    """
+    is_listing = people is None and not when
+    if not is_listing and cancel:
+        raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
+    new = {} if is_listing else entry_of(people, when, name=name, until=until, **words)
+    now = time.time()
+    try:
+        client = connect_as_user(kubeconfig, context)
+        bookings = _Bookings(client, namespace or client.namespace, release, config_map)
+        if cancel and bookings.entries.pop(cancel, None) is None:
+            known = ", ".join(map(repr, bookings.entries)) or "none"
+            raise UsageError(
+                f"--cancel: found no booking {cancel!r}, expected one of ConfigMap {bookings.name}: {known}"
+            )
+        if cancel:
+            bookings.write()
+            sys.stdout.write(f"Cancelled: {cancel}.\n")
+        elif is_listing:
+            for entry in bookings.entries.values():
+                try:
+                    sys.stdout.write(_line(entry, checked(entry, bookings.limits(entry)), now))
+                except UsageError as error:
+                    sys.stdout.write(f"{entry['name']}: refused: {error}\n")
+            sys.stdout.write("" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n")
+        else:
+            sys.stdout.write(_book(bookings, new, now, is_named=bool(name)))
+    except ClusterError as error:
+        click.echo(f"roost book: {error}", err=True)
+        return 1
+    return 0
+
+
+def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: bool) -> str:
+    """Add a booking or change it; what it means. Raises UsageError, ClusterError."""
+    event = checked(entry, bookings.limits(entry))
+    start = first_start_after(event, int(now))
+    if start is None:
+        here = local_time(now, event.starts.time_zone)
+        raise UsageError(f"WHEN: found {entry['start']}, which is past, expected a time to come: it is {here}")
+    before = bookings.entries.get(event.name)
+    if before is not None and not is_named:
+        raise UsageError(
+            f"--name: found a booking {event.name!r} already; --name {event.name!r} changes it, another name adds one"
+        )
+    if before is None and len(bookings.entries) >= MOST_EVENTS:
+        raise UsageError(
+            f"found {MOST_EVENTS} bookings in ConfigMap {bookings.name}, which is all that count: cancel some"
+        )
+    bookings.entries[event.name] = entry
+    bookings.write()
+    was = f" (before: {before.get('people')} people, {before.get('start')})" if before is not None else ""
+    head = f"{'Changed' if before else 'Booked'}: {_line(entry, event, now).rstrip()}{was}"
+    return f"{head}.\n{_meaning(bookings, event, start)}"

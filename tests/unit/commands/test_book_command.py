@@ -1,0 +1,214 @@
+"""`roost book`: what words mean, what a booking says, and that nothing is lost of what others booked."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+import yaml
+
+from generator.faults import UsageError
+from roost.cli import run
+from roost.commands import book
+from roost.commands.booking import FORMS, read_when
+from roost_core.kube.client import ApiError
+from roost_core.placement.headroom_windows import parse_moment
+
+# A Thursday.
+NOW = parse_moment("2026-11-26T10:00", "Europe/Berlin")
+SETS = [
+    {
+        "name": name,
+        "nodeSelector": {"pool": name},
+        "requiredNodeTerms": [],
+        "tolerations": [],
+        "resources": {"requests": {"cpu": "50m", "memory": "1Gi"}},
+    }
+    for name in ("default", "gpu")
+]
+EVENTS = {"enabled": True, "configMaps": True, "leadMinutes": 15, "settleMinutes": 15, "maxPeople": 500}
+EVENTS |= {"maxPlaceholders": 1000, "concurrentSpawnLimit": 64}
+NODE = {"metadata": {"labels": {"pool": "default"}}, "status": {"allocatable": {"cpu": "4", "memory": "18Gi"}}}
+BOOKINGS = "/api/v1/namespaces/hub/configmaps/roost-bookings"
+RELEASE = "/api/v1/namespaces/hub/configmaps/roost-release"
+
+
+class Cluster:
+    """An API server with ConfigMaps and nodes."""
+
+    namespace = "hub"
+
+    def __init__(self, **events: Any) -> None:
+        document = json.dumps({"placeholders": SETS, "events": EVENTS | events})
+        self.objects: dict[str, Any] = {RELEASE: {"data": {"release.json": document}}}
+        nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in "abc"]
+        for node in nodes:
+            node["status"]["allocatable"]["pods"] = "110"
+        self.objects["/api/v1/nodes"] = {"items": nodes}
+        self.forbidden: set[str] = set()
+
+    def find(self, path: str) -> Any:
+        if path in self.forbidden:
+            raise ApiError(403, "forbidden")
+        return self.objects.get(path)
+
+    get = find
+
+    def create(self, path: str, body: Any) -> None:
+        self.objects[f"{path}/{body['metadata']['name']}"] = body
+        body["metadata"]["resourceVersion"] = "1"
+
+    def merge(self, path: str, body: Any, _manager: str) -> None:
+        if body["metadata"]["resourceVersion"] != self.objects[path]["metadata"]["resourceVersion"]:
+            raise ApiError(409, "conflict")
+        self.objects[path]["data"] |= body["data"]
+        self.objects[path]["metadata"] |= body["metadata"]
+
+    @property
+    def booked(self) -> Any:
+        return yaml.safe_load(self.objects[BOOKINGS]["data"]["events.yaml"])
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
+    made = Cluster()
+    monkeypatch.setattr(book, "connect_as_user", lambda *_: made)
+    monkeypatch.setattr(time, "time", lambda: NOW)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        ("tomorrow 9:00", "2026-11-27T09:00"),
+        ("today 14:30", "2026-11-26T14:30"),
+        ("thursday 9am", "2026-12-03T09:00"),
+        ("Thu 12pm", "2026-11-26T12:00"),
+        ("2026-12-01 9:05", "2026-12-01T09:05"),
+        ("2026-12-01T09:00", "2026-12-01T09:00"),
+        ("every monday,thursday 12am", "0 0 * * 1,4"),
+        ("every sunday 8", "0 8 * * 0"),
+        ("every weekday 8:15", "15 8 * * 1,2,3,4,5"),
+        ("every day 8:15", "15 8 * * *"),
+        ("0 9 * * 2", "0 9 * * 2"),
+    ],
+)
+def test_words_are_a_start_as_events_reads_it(words: str, start: str) -> None:
+    assert read_when(words.split(), "Europe/Berlin", NOW) == start
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("", "9:00", "tomorrow", "tomorow 9:00", "tomorrow 25:00", "tomorrow 9:60", "tu 9:00", "2026-02-30 9:00"),
+        *("every 9:00", "every soon 9:00", "monday tuesday 9:00", "monday 13pm", "٣٠٠٠-01-01 9:00", "0 9 30 2 *"),
+    ],
+)
+def test_other_words_are_refused_with_examples(words: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        read_when(words.split(), "Europe/Berlin", NOW)
+    assert str(refused.value) == f"WHEN: found {words!r}, expected {FORMS}"
+
+
+def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = [
+        "book",
+        "120",
+        "tomorrow",
+        "9:00",
+        "--zone",
+        "Europe/Berlin",
+        "--name",
+        "intro",
+        "--image",
+        "quay.io/me/x:1",
+    ]
+    assert run(first) == 0
+    assert capsys.readouterr().out == (
+        "Booked: intro: 120 people, Fri 2026-11-27 09:00 CET, quay.io/me/x:1.\n"
+        "  From Fri 2026-11-27 08:45 CET set default has 120 placeholders more: about 7 nodes (18 a node), "
+        "1.8 node-hours more if all come, 3.5 if nobody does.\n"
+        "  If all come at once, the hub starts 64 servers at a time (hub.concurrentSpawnLimit) and tells others to "
+        "come again: the last of 120 waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here.\n"
+    )
+    assert cluster.objects[BOOKINGS]["metadata"]["labels"] == {"roost.hub.jupyter.org/events": "roost"}
+    assert run(["book", "20", "every", "monday", "14:00", "--until", "2027-02-12", "--zone", "UTC"]) == 0
+    assert run(["book", "60", "tomorrow", "10:00", "--zone", "Europe/Berlin", "--name", "intro"]) == 0
+    said = capsys.readouterr().out
+    assert "Changed: intro: 60 people, Fri 2026-11-27 10:00 CET (before: 120 people, 2026-11-27T09:00)." in said
+    assert run(["book"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "intro: 60 people, Fri 2026-11-27 10:00 CET",
+        "every monday 14:00: 20 people, Mon 2026-11-30 14:00 UTC, then 0 14 * * 1 until 2027-02-12",
+    ]
+    assert run(["book", "--cancel", "intro"]) == 0
+    assert [event["name"] for event in cluster.booked] == ["every monday 14:00"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            "120 today 9:00",
+            "WHEN: found 2026-11-26T09:00, which is past, expected a time to come: it is Thu 2026-11-26",
+        ),
+        ("120 every monday 9:00 --until 2026-11-01", "which is past"),
+        ("120 tomorrow 9:00 --until 2027-02-12", '--until: found "2027-02-12", expected the last day of a start that'),
+        ("501 tomorrow 9:00", "PEOPLE: found 501, expected a whole number from 1 to 500 (events.maxPeople)"),
+        ("5 tomorrow 9:00 --placeholders large", '--placeholders: found "large", expected default or gpu'),
+        ("5 tomorrow 9:00 --zone Mars/Base", "--zone: found 'Mars/Base', expected a zone of the IANA database"),
+        ("5 tomorrow 9:00 --release other", "found no release other in namespace hub"),
+        ("5", "found no PEOPLE and WHEN, expected how many come, and a time like tomorrow 9:00"),
+        ("5 tomorrow 9:00 --cancel x", "found --cancel beside PEOPLE and WHEN"),
+        ("--cancel intr", "--cancel: found no booking 'intr', expected one of ConfigMap roost-bookings: 'other'"),
+        ("5 2026-12-01 9:00", "--name: found a booking '2026-12-01T09:00' already"),
+    ],
+)
+def test_what_cannot_be_booked_is_named_with_the_fix_and_nothing_is_lost(
+    arguments: str, said: str, cluster: Cluster
+) -> None:
+    name = "2026-12-01T09:00" if "2026-12-01 9:00" in arguments else "other"
+    text = yaml.safe_dump([{"name": name, "people": 1, "start": "2026-12-01T09:00", "timeZone": "UTC"}])
+    cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "7"}, "data": {"events.yaml": text}}
+    zone = [] if "--zone" in arguments else ["--zone", "Europe/Berlin"]
+    with pytest.raises(UsageError) as refused:
+        run(["book", *arguments.split(), *zone])
+    assert said in str(refused.value)
+    assert cluster.objects[BOOKINGS]["data"]["events.yaml"] == text
+
+
+@pytest.mark.parametrize("text", ["{no: list}", "- [", "- {people: 3}", "- 3"])
+def test_a_config_map_that_is_no_list_of_events_stays_as_it_is(text: str, cluster: Cluster) -> None:
+    cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "7"}, "data": {"events.yaml": text}}
+    with pytest.raises(UsageError, match="Nothing was changed: mend it"):
+        run(["book", "5", "tomorrow", "9:00"])
+    assert cluster.objects[BOOKINGS]["data"]["events.yaml"] == text
+
+
+def test_without_the_right_to_read_the_release_or_nodes_one_books_all_the_same(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cluster.forbidden = {"/api/v1/nodes"}
+    assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC"]) == 0
+    assert "set default has 5 placeholders more.\n" in capsys.readouterr().out
+    cluster.forbidden = {RELEASE}
+    assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "two"]) == 0
+    assert "Not checked: what the release allows" in capsys.readouterr().out
+    assert len(cluster.booked) == 2
+
+
+def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    off = Cluster(enabled=False)
+    monkeypatch.setattr(book, "connect_as_user", lambda *_: off)
+    with pytest.raises(UsageError, match=r"reads no bookings: the operator sets events\.enabled"):
+        run(["book", "5", "tomorrow", "9:00"])
+    monkeypatch.setattr(book, "connect_as_user", lambda *_: cluster)
+    found = {"metadata": {"resourceVersion": "7"}, "data": {}}
+    cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "8"}, "data": {}}
+    monkeypatch.setattr(cluster, "find", lambda path: found if path == BOOKINGS else cluster.objects.get(path))
+    assert run(["book", "5", "tomorrow", "9:00"]) == 1
+    assert "changed meanwhile; nothing was booked: try again" in capsys.readouterr().err
