@@ -76,7 +76,7 @@ def main() -> None:
         text = f"2026-11-24T{hour:02}:00"
         event = Event("lecture", people, LocalStarts(text, "UTC"), IMAGE, "default")
         start = first_start_after(event, 0) or 0
-        days = make_days(event, start, None, seeds=options.seeds, launches=launches)
+        days = make_days(event, start, seeds=options.seeds, launches=launches)
         played = {name: play_days(load_policy(name), assumptions, days) for name in POLICIES}
         played |= {name: play_days(_booked(name, event, text), assumptions, days) for name in BOOKED}
         what = f"{people} at {hour}:00, {launches:,} others a day"

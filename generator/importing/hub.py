@@ -24,7 +24,6 @@ from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 # Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 
-_CHART_SPAWN_LIMIT: Final = 64
 _CHART_PRIORITIES: Final = {"defaultPriority": 0, "userPlaceholderPriority": -10, "imagePullerPriority": -5}
 
 _CHART_SCORES: Final = {"NodeAffinity": 14631, "InterPodAffinity": 1331, "NodeResourcesFit": 121, "ImageLocality": 11}
@@ -46,7 +45,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_scheduler(draft, hub)
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
-    _map_limits(draft, hub)
+    _map_limit(draft, hub)
     map_user_terms(draft, hub)
     sizes, traits = map_users(draft, charts), traits_of(hub)
     profiles = traits.get("profile_list", (hub.get("singleuser.profileList", "any"), ()))[0]
@@ -57,19 +56,15 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     note_unread(draft, hub)
 
 
-def _map_limits(draft: Draft, hub: HubSection) -> None:
-    """How many servers start at once, and how many there may be: `roost book` and an operator want to know."""
+def _map_limit(draft: Draft, hub: HubSection) -> None:
     limit = child(hub.data, "hub", "concurrentSpawnLimit")
-    own = child(hub.data, "hub", "config", "JupyterHub", "concurrent_spawn_limit")
-    number = next((each for each in (own, limit) if type(each) is int), _CHART_SPAWN_LIMIT)
-    draft.put("events.concurrentSpawnLimit", number, (*hub.path, "hub", "concurrentSpawnLimit"))
-    if number:
+    limit = limit if isinstance(limit, int) else 64
+    draft.put("events.concurrentSpawnLimit", limit, (*hub.path, "hub", "concurrentSpawnLimit"))
+    if limit:
         draft.notes.append(
-            f"{hub.show('hub.concurrentSpawnLimit')} is {number}: where more people come at once, the others read "
-            "that they should come again in 30 to 60 s. Set it to your largest class, and events.concurrentSpawnLimit."
+            f"{hub.show('hub.concurrentSpawnLimit')} is {limit}: where more people come at once, the others read that "
+            "they should come again in 30 to 60 s. Set it to your largest class, and events.concurrentSpawnLimit."
         )
-    if active := child(hub.data, "hub", "activeServerLimit"):
-        draft.notes.append(f"{hub.show('hub.activeServerLimit')} is {active}: no placeholder helps who comes later.")
 
 
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from math import ceil
 from statistics import median_low
-from typing import Any, Final
+from typing import Any
 
 import click
 import yaml
@@ -26,9 +26,7 @@ from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import read_node_rules
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
-from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, throttled
-
-MANAGER: Final = "roost-book"
+from roost_core.release.events import Event, Limits, first_start_after, throttled
 
 
 class _Bookings:
@@ -40,16 +38,16 @@ class _Bookings:
         self.name = name or object_name(base, "bookings")
         self._folder = f"/api/v1/namespaces/{namespace}/configmaps"
         settings = f"{self._folder}/{object_name(base, 'release')}"
-        self.document: Mapping[str, Any] = {}
         try:
             found = client.find(settings)
         except ApiError as error:
             if error.status != 403:
                 raise
             found = {}
-        if found:
-            self.document = json.loads(found["data"][RELEASE_KEY])
-        elif found is None and name is None:
+        # Of the release; empty where it isn't known.
+        self.document: Mapping[str, Any] = json.loads(found["data"][RELEASE_KEY]) if found else {}
+        self.events: Mapping[str, Any] = self.document.get("events") or {}
+        if found is None and name is None:
             raise UsageError(
                 f"found no release {release} in namespace {namespace} (no ConfigMap {settings.rpartition('/')[2]}), "
                 f"expected one: say --release and --namespace, or --config-map {HUB_BOOKINGS} in a hub's own namespace"
@@ -58,19 +56,15 @@ class _Bookings:
         text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
             entries = yaml.load(text, Loader=yaml.CSafeLoader)
-        except (yaml.YAMLError, ValueError, RecursionError):
-            entries = None
-        if not isinstance(entries, list) or not all(isinstance(each, dict) and each.get("name") for each in entries):
+            names = {str(each["name"]) for each in entries}
+        except (yaml.YAMLError, ValueError, RecursionError, TypeError, KeyError):
+            entries, names = (), {""}
+        if len(names) != len(entries):
             raise UsageError(
                 f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a list of events with "
-                f"names. Nothing was changed: mend it (kubectl edit configmap {self.name}) or say --config-map"
+                f"names of their own. Nothing was changed: mend it, or say another --config-map"
             )
         self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
-
-    @property
-    def events(self) -> Mapping[str, Any]:
-        """`events` of the release; empty where it isn't known."""
-        return self.document.get("events") or {}
 
     def limits(self, entry: Mapping[str, Any]) -> Limits:
         """What may be booked; anything where it isn't known."""
@@ -93,7 +87,7 @@ class _Bookings:
             return
         metadata["resourceVersion"] = self._found["metadata"]["resourceVersion"]
         try:
-            self.client.merge(f"{self._folder}/{self.name}", body, MANAGER)
+            self.client.merge(f"{self._folder}/{self.name}", body, "roost-book")
         except ApiError as error:
             if error.status == 409:
                 raise ClusterError(f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again") from None
@@ -226,10 +220,6 @@ def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: b
     if before is not None and not is_named:
         raise UsageError(
             f"--name: found a booking {event.name!r} already; --name {event.name!r} changes it, another name adds one"
-        )
-    if before is None and len(bookings.entries) >= MOST_EVENTS:
-        raise UsageError(
-            f"found {MOST_EVENTS} bookings in ConfigMap {bookings.name}, which is all that count: cancel some"
         )
     bookings.entries[event.name] = entry
     bookings.write()

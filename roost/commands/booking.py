@@ -6,9 +6,8 @@ import os
 import re
 import time
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime, timedelta
+from datetime import timedelta
 from difflib import get_close_matches
-from functools import reduce
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import available_timezones
@@ -29,17 +28,15 @@ _OPTIONS: Final = {"timeZone": "--zone", "set": "--placeholders", "start": "WHEN
 
 def event_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add what an event is: people, when, image, placeholders, zone."""
-    return reduce(
-        lambda made, add: add(made),
-        (
-            click.option("--zone", metavar="ZONE", default="", help="Of WHEN. Default: this machine's, else UTC."),
-            click.option("--placeholders", metavar="NAME", default="", help="Of the values. Default: the first."),
-            click.option("--image", metavar="IMAGE", default="", help="What they launch, as their pods name it."),
-            click.argument("when", nargs=-1),
-            click.argument("people", type=int, required=False),
-        ),
-        command,
-    )
+    for add in (
+        click.option("--zone", metavar="ZONE", default="", help="Of WHEN. Default: this machine's, else UTC."),
+        click.option("--placeholders", metavar="NAME", default="", help="Of the values. Default: the first."),
+        click.option("--image", metavar="IMAGE", default="", help="What they launch, as their pods name it."),
+        click.argument("when", nargs=-1),
+        click.argument("people", type=int, required=False),
+    ):
+        command = add(command)
+    return command
 
 
 def entry_of(
@@ -79,28 +76,23 @@ def read_when(words: Sequence[str], zone: str, now: float) -> str:
     text = " ".join(words)
     if start_fault(text) is None:
         return text
-    *days, clock = text.lower().split() or [""]
-    match = _CLOCK.fullmatch(clock)
-    hour, minute = (int(match[1]), int(match[2] or 0)) if match else (24, 0)
-    if match and match[3]:
-        hour = hour % 12 + 12 * (match[3] == "pm") if 1 <= hour <= 12 else 24
+    *rest, day, last = ["", "", *text.lower().split()]
+    clock = _CLOCK.fullmatch(last)
+    hour, minute = (int(clock[1]), int(clock[2] or 0)) if clock else (99, 0)
+    if clock and clock[3]:
+        hour = hour % 12 + 12 * (clock[3] == "pm") if hour <= 12 else 99
     local = local_datetime(int(now), zone)
-    numbers = [index for part in days[-1].split(",") for index in _weekdays(part)] if days else []
-    if hour < 24 and minute < 60 and len(days) == 2 and days[0] == "every" and (numbers or days[1] == "day"):
-        return f"{minute} {hour} * * {','.join(str((each + 1) % 7) for each in sorted(numbers)) or '*'}"
-    day = None
-    if len(days) == 1 and len(numbers) == 1:
-        day = local.date() + timedelta((numbers[0] - local.weekday()) % 7)
-        if datetime.combine(day, local.min.time()) + timedelta(hours=hour, minutes=minute) <= local:
-            day += timedelta(7)
-    elif days in (["today"], ["tomorrow"]):
-        day = local.date() + timedelta(days == ["tomorrow"])
-    elif len(days) == 1 and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", days[0], re.ASCII):
-        start = f"{days[0]}T00:00"
-        day = date.fromisoformat(days[0]) if start_fault(start) is None else None
-    if day is None or hour > 23 or minute > 59:
+    numbers = [index for part in day.split(",") for index in _weekdays(part)]
+    if rest == ["", "", "every"] and (numbers or day == "day"):
+        start = f"{minute} {hour} * * {','.join(str((each + 1) % 7) for each in sorted(numbers)) or '*'}"
+    else:
+        days = {"today": 0, "tomorrow": 1}.get(day)
+        if len(numbers) == 1:
+            days = (numbers[0] - local.weekday()) % 7 or 7 * (f"{hour:02}:{minute:02}" <= f"{local:%H:%M}")
+        start = f"{day if days is None else local.date() + timedelta(days)}T{hour:02}:{minute:02}"
+    if start_fault(start) is not None or len(rest) - (" " in start) > 2:
         raise UsageError(f"WHEN: found {text!r}, expected {FORMS}")
-    return f"{day}T{hour:02}:{minute:02}"
+    return start
 
 
 def _weekdays(text: str) -> list[int]:
@@ -115,11 +107,8 @@ def checked(entry: Mapping[str, Any], limits: Limits) -> Event:
     read = Reader()
     events = parse_events(read, [dict(entry)], "", limits)
     if read.faults:
-        names = [fault.key.partition(".")[2] for fault in read.faults]
-        raise UsageError(
-            "\n".join(
-                f"{_OPTIONS.get(name, f'--{name}')}: found {fault.found}, expected {fault.expected}."
-                for name, fault in zip(names, read.faults, strict=True)
-            )
+        said = (
+            (fault.key.partition(".")[2], f"found {fault.found}, expected {fault.expected}") for fault in read.faults
         )
+        raise UsageError("\n".join(f"{_OPTIONS.get(name, f'--{name}')}: {text}." for name, text in said))
     return events[0]

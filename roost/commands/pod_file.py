@@ -1,4 +1,4 @@
-"""Read the pod that `--pod` names, for `roost doctor` and `roost validate`."""
+"""Read the pod that `--pod` names, for `roost doctor`."""
 
 import sys
 from collections.abc import Mapping

@@ -9,15 +9,12 @@ from generator.values.merge import Settings
 from roost.commands.booking import entry_of, event_options
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
-from roost_lab.simulator.sweep.survey import trace_of
-from roost_lab.traces.counts import TraceError
 
 
 @click.command("rehearse")
 @event_options
 @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
 @click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
-@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches beside the event's. Default: made up.")
 @click.option(
     "--launches",
     type=click.FloatRange(0, 1e6),
@@ -38,7 +35,6 @@ def command(
     image: str,
     files: tuple[str, ...],
     values: tuple[str, ...],
-    traces: tuple[str, ...],
     assumptions: tuple[str, ...],
     **days: Any,  # noqa: ANN401 - click's
 ) -> int:
@@ -51,10 +47,9 @@ def command(
     """
     try:
         assumed = make_assumptions(dict(read_assumption(text, "--assume") for text in assumptions), "--assume")
-        trace = trace_of(traces) if traces else None
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
-        found = rehearse(entry, files, Settings(values=values), trace, assumed, **days)
-    except (AssumptionsError, TraceError) as error:
+        found = rehearse(entry, files, Settings(values=values), assumed, **days)
+    except AssumptionsError as error:
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1

@@ -6,7 +6,6 @@ what all have in common goes first, then the middle of what is left.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -17,8 +16,6 @@ LEAST_LENGTH: Final = 8
 # Characters; fewer are hardly more than the ellipsis in their place.
 _WORTH_LEAVING_OUT: Final = 4
 _SEPARATORS: Final = frozenset("-._/:@ ")
-# Digests and commits, of which the first digits are enough.
-_LONG_HEX: Final = re.compile(r"([0-9a-f]{6})[0-9a-f]{6,}")
 
 
 def shorten(names: Iterable[str], length: int) -> dict[str, str]:
@@ -30,7 +27,7 @@ def shorten(names: Iterable[str], length: int) -> dict[str, str]:
         raise ValueError(f"length: found {length}, expected at least {LEAST_LENGTH}")
     whole = list(dict.fromkeys(names))
     texts = whole
-    for strip in (_last_parts, _without_common_ends, _without_long_digests, _without_common_beginnings):
+    for strip in (_last_parts, _without_common_ends, _without_common_beginnings):
         if all(len(text) <= length for text in texts):
             break
         texts = strip(texts)
@@ -41,10 +38,6 @@ def _last_parts(texts: Sequence[str]) -> list[str]:
     last_parts = [text.rpartition("/")[2] or text for text in texts]
     counts = Counter(last_parts)
     return [last if counts[last] == 1 else text for text, last in zip(texts, last_parts, strict=True)]
-
-
-def _without_long_digests(texts: Sequence[str]) -> list[str]:
-    return [_LONG_HEX.sub(rf"\1{ELLIPSIS}", text) for text in texts]
 
 
 def _without_common_beginnings(texts: Sequence[str]) -> list[str]:
@@ -90,29 +83,15 @@ def _first_part(text: str) -> str:
 
 
 def _told_apart(texts: Sequence[str], length: int) -> list[str]:
-    """The texts cut to the length, at places that tell equal ones apart; numbered where none does."""
-    cut = [_cut_middle(text, length) for text in texts]
-    for same in _repeated(cut):
-        places = [index for index, text in enumerate(cut) if text == same]
-        begin = len(_equal_beginning([texts[index] for index in places]))
-        for index in places:
-            cut[index] = _cut_around(texts[index], begin, length)
-    used: set[str] = set(cut) - set(_repeated(cut))
-    for index, text in enumerate(cut):
-        if text in used and cut.index(text) == index:
-            continue
-        number, numbered = 1, text
-        while numbered in used:
+    """The texts cut to the length, and numbered where they are equal then."""
+    short: dict[str, None] = {}
+    for text in texts:
+        number, told = 1, (whole := _cut_middle(text, length))
+        while told in short:
             number += 1
-            mark = f"~{number}"
-            numbered = text[: length - len(mark)] + mark
-        used.add(numbered)
-        cut[index] = numbered
-    return cut
-
-
-def _repeated(texts: Iterable[str]) -> list[str]:
-    return [text for text, number in Counter(texts).items() if number > 1]
+            told = f"{whole[: length - len(str(number)) - 1]}~{number}"
+        short[told] = None
+    return list(short)
 
 
 def _cut_middle(text: str, length: int) -> str:
@@ -121,12 +100,3 @@ def _cut_middle(text: str, length: int) -> str:
         return text
     begin = (length - 1) // 3
     return text[:begin] + ELLIPSIS + text[begin + 1 - length :]
-
-
-def _cut_around(text: str, begin: int, length: int) -> str:
-    """The text from just before `begin`, where it differs from others."""
-    if len(text) <= length:
-        return text
-    first = max(0, min(begin - 1, len(text) - length + 1))
-    rest = (ELLIPSIS if first else "") + text[first:]
-    return rest if len(rest) <= length else rest[: length - 1] + ELLIPSIS

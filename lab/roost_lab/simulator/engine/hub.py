@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
 from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
-from roost_lab.simulator.engine.totals import USERS
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
@@ -155,7 +154,6 @@ class Hub:
         self._world.measures.result.placed += 1
         self._world.release_of(launch.attempt).result.placed += 1
         node.users += 1
-        self._world.measures.level(USERS, 1, self._world.now)
         self._world.bounds.started(image, self._world.now, launch.attempt.memory_bytes)
         node.images.use(image, self._world.now)
         pull = node.images.pull(image, begins)

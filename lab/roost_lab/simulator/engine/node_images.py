@@ -1,8 +1,8 @@
 """Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and report them.
 
 Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
-when the next thing happens. Layers that images share are fetched once and lie on the disk once: a base and a
-buildpack's, which other repositories have too, and the environment, which later commits may keep.
+when the next thing happens. Layers that images share are fetched once and lie on the disk once: a base,
+which other repositories have too, and the environment, which later commits may keep.
 Sources: kubelet's image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36; what a layer costs
 is `Assumptions`.
 """
@@ -57,7 +57,6 @@ class Images:
         self._assumptions = assumptions
         self._chance = chance
         self._base_bytes = int(assumptions.image_median_bytes * assumptions.shared_share)
-        self._buildpack_bytes = int(assumptions.image_median_bytes * assumptions.buildpack_share)
         # Grows with the distinct images of a trace, not with its length; their bases are shared.
         self._known: dict[str, Image] = {}
         self._shared: dict[str, Layer] = {}
@@ -97,10 +96,6 @@ class Images:
             family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
             shared.append(self._shared_layer(f"base {family}", self._base_bytes))
             own_bytes -= self._base_bytes
-            if 0 < self._buildpack_bytes < own_bytes:
-                built = chance.below("buildpack family", name, world.buildpack_families)
-                shared.append(self._shared_layer(f"buildpack {family} {built}", self._buildpack_bytes))
-                own_bytes -= self._buildpack_bytes
         is_lazy = world.lazy_share > 0 and chance.uniform("lazy", name) < world.lazy_share
         return Image(name, (*shared, *self._own_layers(name, own_bytes)), world.lazy_fraction if is_lazy else 1.0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from roost_lab.simulator.engine.histogram import Histogram
 
@@ -17,15 +17,12 @@ THRESHOLDS: Final = (30, 60, 300)
 NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
 
 
-@dataclass(frozen=True, slots=True)
-class HourRow:
-    """One hour of the replay: means by time."""
+class NodeHours(NamedTuple):
+    """What an hour of the replay has of its node-hours."""
 
     # Seconds since 1970 of its beginning.
     begin: int
-    users: float = 0.0
-    placeholders: float = 0.0
-    nodes: float = 0.0
+    nodes: float
 
 
 @dataclass(slots=True)
@@ -97,7 +94,7 @@ class RunResult:
     hubs: dict[str, HubResult] = field(default_factory=dict)
     # By key of roost_lab/simulator/engine/bounds.py.
     bounds: dict[str, float] = field(default_factory=dict)
-    hours: list[HourRow] = field(default_factory=list)
+    hours: list[NodeHours] = field(default_factory=list)
     # Processor time of the replay itself.
     cpu_seconds: float = 0.0
 

@@ -27,7 +27,7 @@ from roost_lab.simulator.engine.releases import HubRelease, joined, policies_of
 from roost_lab.simulator.engine.results import ELSEWHERE, NOWHERE, ONLY_FULL, RunResult
 from roost_lab.simulator.engine.scaling import Scaling
 from roost_lab.simulator.engine.scheduling import Scheduling
-from roost_lab.simulator.engine.totals import NODES, PLACEHOLDERS, USERS, Measures
+from roost_lab.simulator.engine.totals import Measures
 from roost_lab.traces.chance import Chance
 
 if TYPE_CHECKING:
@@ -271,7 +271,6 @@ class World:
         pod.state = replace(pod.state, phase="Running", started=self.now)
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
-        self.measures.level(PLACEHOLDERS, 1, self.now)
 
     def _count_pending(self, pod: SimPod) -> None:
         """A placeholder's wait ends; waiting after the trace's end doesn't count."""
@@ -313,11 +312,8 @@ class World:
             node.pods.pop(key, None)
             if pod.launch is not None:
                 node.users -= 1
-                self.measures.level(USERS, -1, self.now)
                 self.bounds.ended(pod.launch.image, self.now, pod.launch.attempt.memory_bytes)
                 node.images.release(pod.launch.image, self.now)
-            elif pod.kind == PLACEHOLDER:
-                self.measures.level(PLACEHOLDERS, -1, self.now)
             if node.name in self.nodes:
                 if self.scaling is not None:
                     self.scaling.pods_changed(node)
@@ -353,7 +349,7 @@ class World:
         for release in self.releases:
             release.controls.node_registered()
         self.put(node, replace(node.state, ready=True, ready_since=state.ready_since))
-        self.measures.level(NODES, 1, self.now)
+        self.measures.nodes(1, self.now)
         for release in self.releases:
             for puller in release.policy.pullers:
                 if puller.node_selector.items() <= state.labels.items():
@@ -376,7 +372,7 @@ class World:
         self.state.remove_node(node.name)
         for release in self.releases:
             release.facts.tell_node(node.name, None)
-        self.measures.level(NODES, -1, self.now)
+        self.measures.nodes(-1, self.now)
         self.builds.node_left(node.name, self.now)
         for release in self.releases:
             release.controls.node_left(node)

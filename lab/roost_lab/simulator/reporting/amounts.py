@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Final
 
-from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_bytes, show_seconds
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.simulator.sweep.measures import Measure
@@ -71,8 +69,6 @@ def show_cell(cell: Cell, unit: Unit) -> str:
         return MISSING
     if isinstance(cell, str):
         return cell
-    if unit is Unit.TIME:
-        return datetime.fromtimestamp(cell / US, UTC).strftime("%Y-%m-%d %H:%M")
     return show_amount(float(cell), unit)
 
 

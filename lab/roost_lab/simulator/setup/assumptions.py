@@ -96,12 +96,6 @@ class Assumptions:
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Share of the median image that is in layers of the buildpack, miniconda and Jupyter, where images share them: 0.47
-    # [S: 270 MB compressed in repo2docker of 2019], or 0: each has its own [S: repo2docker #854]. Images that are too
-    # small for them have none.
-    buildpack_share: float = 0.0
-    # Builds of those layers on each base: only images made by one builder's cache share them [A].
-    buildpack_families: int = 25
     # Share of the rest of an image that a push leaves alone where it doesn't change the environment: the packages, not
     # the repository's files. Counts where images have one name and several tags [A].
     environment_share: float = 0.9

@@ -1,6 +1,6 @@
 """Rehearse an event: play its day with and without the booking, and compare what its people wait and what it costs.
 
-Both days have the same launches: those of a trace, or made-up ones, and the event's people, who come within some
+Both days have the same launches: made-up ones, and the event's people, who come within some
 minutes of its beginning.
 """
 
@@ -25,7 +25,6 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
-from roost_lab.simulator.sweep.survey import Trace
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.synthetic import synthetic_attempts
@@ -120,7 +119,6 @@ def rehearse(
     entry: Mapping[str, Any],
     files: Sequence[str],
     settings: Settings,
-    trace: Trace | None,
     assumptions: Assumptions,
     *,
     seeds: int,
@@ -129,8 +127,7 @@ def rehearse(
 ) -> Rehearsal:
     """Play the day of an event, as `entry_of` gives it, under these values, with the booking and without.
 
-    trace: the launches beside the event's; None: so many made-up `launches` a day. Raises UsageError, and as
-    `load_policy`, `check_policy` and `Trace.open` do.
+    launches: made up, a day, beside the event's. Raises UsageError, and as `load_policy` and `check_policy` do.
     """
     files = files or [str(policy_files()[USUAL_VALUES])]
     merged = read_values(list(files), settings)
@@ -148,7 +145,7 @@ def rehearse(
     assumptions = replace(assumptions, concurrent_spawn_limit=limit)
     for policy in policies:
         check_policy(policy, assumptions)
-    days = make_days(coming, start, trace, seeds=seeds, launches=launches, within_minutes=within_minutes)
+    days = make_days(coming, start, seeds=seeds, launches=launches, within_minutes=within_minutes)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
     return Rehearsal(event, booked, unbooked)
 
@@ -156,7 +153,6 @@ def rehearse(
 def make_days(
     event: Event,
     start: int,
-    trace: Trace | None,
     *,
     seeds: int,
     launches: float = USUAL_LAUNCHES,
@@ -167,7 +163,7 @@ def make_days(
     event: with an image. The others are as for `rehearse`.
     """
     return [
-        _with_people(_others(trace, seed, start, launches), seed, event, start, 60 * within_minutes)
+        _with_people(_others(seed, start, launches), seed, event, start, 60 * within_minutes)
         for seed in range(1, seeds + 1)
     ]
 
@@ -191,22 +187,10 @@ def _own_image(values: Any) -> str:  # noqa: ANN401 - values
     return f"{image['name']}:{image.get('tag') or 'latest'}"
 
 
-def _others(trace: Trace | None, seed: int, start: int, launches: float) -> list[Attempt]:
+def _others(seed: int, start: int, launches: float) -> list[Attempt]:
     """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after it."""
     begin, end = start - BEFORE_SECONDS, start + AFTER_SECONDS
-    if trace is None:
-        return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
-    attempts = list(trace.open(seed))
-    # The first stretch of the trace at this time of day, if there is one on the same day of the week.
-    first, last = attempts[0].moment, attempts[-1].moment
-    shift = ceil((first - begin) / _DAY)
-    week = next((days for days in range(shift, shift + 7) if not days % 7), shift)
-    shift = week if begin + week * _DAY < last else shift
-    shifted = [each._replace(moment=each.moment - shift * _DAY) for each in attempts]
-    found = [each for each in shifted if begin <= each.moment < end]
-    if not found:
-        raise UsageError("--trace: no launches at that time of day; give a trace of a whole day")
-    return found
+    return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
 
 
 def _with_people(

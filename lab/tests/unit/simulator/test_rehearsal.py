@@ -1,7 +1,5 @@
 """Rehearsals: that a booking helps its people in the simulator, and what is said of it."""
 
-import json
-import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ COURSE = {**LECTURE, "image": "quay.io/me/course:1"}
 
 
 def _rehearse(entry: dict[str, Any] = COURSE, settings: Settings = NO_SETTINGS, **options: Any) -> Rehearsal:
-    return rehearse(entry, (), settings, None, Assumptions(), seeds=1, launches=300, **options)
+    return rehearse(entry, (), settings, Assumptions(), seeds=1, launches=300, **options)
 
 
 @pytest.mark.parametrize(
@@ -54,14 +52,14 @@ def test_a_booked_lecture_starts_within_seconds_and_an_unbooked_one_waits_for_no
 
 def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None:
     options: dict[str, Any] = {"seeds": 1, "launches": 0}
-    found = rehearse(LECTURE, (), NO_SETTINGS, None, Assumptions(), **options)
+    found = rehearse(LECTURE, (), NO_SETTINGS, Assumptions(), **options)
     assert quantile(found.booked.waits, 0.95) < 30
 
 
 def test_people_who_get_no_server_are_told_and_not_taken_for_quick() -> None:
     options: dict[str, Any] = {"seeds": 1, "launches": 0}
     world = Assumptions(max_nodes=1)
-    found = rehearse(LECTURE, (), NO_SETTINGS, None, world, **options)
+    found = rehearse(LECTURE, (), NO_SETTINGS, world, **options)
     refused = found.unbooked.without_server
     assert 0 < refused < 120
     assert f"({100 * refused / 120:.0f} % get no server); it costs" in found.sentence()
@@ -89,22 +87,10 @@ def test_the_sentence_comes_first_then_a_row_with_and_without_the_booking(capsys
     assert not err
 
 
-def test_a_trace_is_moved_to_the_events_day(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    trace = tmp_path / "launches.jsonl"
-    line = {"schema": "binderhub.jupyter.org/launch", "version": 3, "provider": "GitHub", "status": "success"}
-    hours = [f"2019-05-23T{hour:02}:{minute:02}:00+00:00" for hour in range(24) for minute in range(0, 60, 10)]
-    trace.write_text("".join(json.dumps({**line, "timestamp": time, "spec": "a/b/c"}) + "\n" for time in hours))
-    assert run([*EVENT, "--trace", str(trace)]) == 0
-    _, _, node_hours, _ = re.split(r" {2,}", capsys.readouterr().out.splitlines()[3])[1:]
-    # Nodes are there from six hours before the event to three hours after it.
-    assert float(node_hours) >= 9
-
-
 @pytest.mark.parametrize(
     ("more", "said"),
     [
         (["--assume", "nodes=4"], "roost rehearse: --assume: nodes: found an unknown assumption"),
-        (["--trace", "none.jsonl"], "none.jsonl: found No such file or directory"),
         (["-f", "HUGE"], "placeholders[0]: found pods that fit no node"),
     ],
 )

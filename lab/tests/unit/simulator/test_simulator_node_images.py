@@ -51,9 +51,7 @@ def test_sizes_are_log_normal_about_the_assumed_median() -> None:
     assert median(abs(math.log(size / 1.6e9)) for size in sizes) == pytest.approx(0.5 * 0.6745, rel=0.06)
 
 
-BUILT = replace(WORLD, base_families=4, buildpack_share=0.47, buildpack_families=3)
-# On disk.
-BUILDPACK = 752_000_000
+BUILT = replace(WORLD, base_families=4)
 
 
 def kinds(image: Image) -> list[str]:
@@ -61,22 +59,14 @@ def kinds(image: Image) -> list[str]:
     return [layer.key.partition(" ")[0] for layer in image.layers]
 
 
-def test_an_image_is_base_buildpack_environment_and_files_if_it_is_large_enough_for_them() -> None:
-    catalogue = images(BUILT, large=2 * GB, less=BASE + BUILDPACK, least=BASE)
+def test_an_image_is_base_environment_and_files_if_it_is_large_enough_for_them() -> None:
+    catalogue = images(BUILT, large=2 * GB, least=BASE)
     large = catalogue.get("large")
-    assert kinds(large) == ["base", "buildpack", "environment", "large"]
-    rest = 2 * GB - BASE - BUILDPACK
-    expected = [BASE, BUILDPACK, int(rest * 0.9), rest - int(rest * 0.9)]
+    assert kinds(large) == ["base", "environment", "large"]
+    rest = 2 * GB - BASE
+    expected = [BASE, int(rest * 0.9), rest - int(rest * 0.9)]
     assert [layer.disk_bytes for layer in large.layers] == expected
-    assert kinds(catalogue.get("less")) == ["base", "environment", "less"]
     assert kinds(catalogue.get("least")) == ["environment", "least"]
-
-
-def test_a_buildpack_is_shared_on_one_base_only() -> None:
-    catalogue = Images(BUILT, Chance(3))
-    families = {tuple(layer.key for layer in catalogue.get(f"image-{n}").layers[:2]) for n in range(600)}
-    built = {(base, buildpack) for base, buildpack in families if buildpack.startswith("buildpack")}
-    assert (len(built), len({buildpack for _, buildpack in built})) == (4 * 3, 4 * 3)
 
 
 def test_a_push_changes_files_only_or_the_environment_too_as_often_as_assumed() -> None:
@@ -254,12 +244,11 @@ STEP = st.tuples(
     parallel=st.integers(0, 3),
     listed=st.sampled_from([-1, 0, 1, 3, 50]),
     families=st.integers(1, 3),
-    built=st.sampled_from([0.0, 0.47]),
 )
 def test_whatever_happens_the_disk_holds_each_layer_once_and_the_list_is_that_of_the_largest(
-    steps: list[tuple[str, str, float]], parallel: int, listed: int, families: int, built: float
+    steps: list[tuple[str, str, float]], parallel: int, listed: int, families: int
 ) -> None:
-    world = replace(WORLD, parallel_pulls=parallel, status_images=listed, base_families=families, buildpack_share=built)
+    world = replace(WORLD, parallel_pulls=parallel, status_images=listed, base_families=families)
     catalogue = Images(world, Chance(5))
     machine = NodeImages(catalogue, world)
     now, users = 0.0, dict.fromkeys(NAMES, 0)
