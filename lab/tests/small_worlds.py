@@ -89,11 +89,11 @@ class Binding(NamedTuple):
 
 
 class WatchedMeasures(Measures):
-    """Levels that must not become negative."""
+    """Nodes of which there must not be fewer than none."""
 
-    def level(self, which: int, by: int, now: float) -> None:
-        super().level(which, by, now)
-        assert min(self._levels) >= 0, "fewer than none run"
+    def nodes(self, by: int, now: float) -> None:
+        super().nodes(by, now)
+        assert self._nodes >= 0
 
 
 class WatchedHub(Hub):

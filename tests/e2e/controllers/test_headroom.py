@@ -87,9 +87,8 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         kubeconfig = control_plane.service_account_kubeconfig(namespace, "teacher")
 
         def book(*arguments: str, kubeconfig: Path = kubeconfig) -> str:
-            command = [ROOST, "book", *arguments, "--release", "hub", "--kubeconfig", kubeconfig]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            return done.stdout
+            command = [str(ROOST), "book", *arguments, "--release", "hub", "--kubeconfig", str(kubeconfig)]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         start = time.strftime("%Y-%m-%d %H:%M", time.gmtime(time.time() + 600)).split()
         assert "Not checked" in book("12", *start, "--zone", "UTC", "--name", "lecture")

@@ -16,7 +16,7 @@ from roost_core.placement.headroom_windows import parse_moment
 
 # A Thursday.
 NOW = parse_moment("2026-11-26T10:00", "Europe/Berlin")
-SETS = [
+SETS: list[dict[str, Any]] = [
     {
         "name": name,
         "nodeSelector": {"pool": name},
@@ -28,7 +28,10 @@ SETS = [
 ]
 EVENTS = {"enabled": True, "configMaps": True, "leadMinutes": 15, "settleMinutes": 15, "maxPeople": 500}
 EVENTS |= {"maxPlaceholders": 1000, "concurrentSpawnLimit": 64}
-NODE = {"metadata": {"labels": {"pool": "default"}}, "status": {"allocatable": {"cpu": "4", "memory": "18Gi"}}}
+NODE: dict[str, Any] = {
+    "metadata": {"labels": {"pool": "default"}},
+    "status": {"allocatable": {"cpu": "4", "memory": "18Gi"}},
+}
 BOOKINGS = "/api/v1/namespaces/hub/configmaps/roost-bookings"
 RELEASE = "/api/v1/namespaces/hub/configmaps/roost-release"
 
