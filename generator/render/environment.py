@@ -115,23 +115,15 @@ def make_environment(root: Path) -> RestrictedEnvironment:
     return environment
 
 
-def template_names(root: Path) -> list[str]:
-    """Paths below `root` of the templates that make objects, sorted."""
-    return [name for name in _files(root) if not holds_macros(name)]
-
-
-def macro_files(root: Path) -> list[str]:
-    """Paths below `root` of the files of macros, sorted; none is rendered by itself."""
-    return [name for name in _files(root) if holds_macros(name)]
+def template_names(root: Path, *, macros: bool = False) -> list[str]:
+    """Paths below `root` of the templates that make objects, or of the files of macros, sorted."""
+    names = sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{SUFFIX}"))
+    return [name for name in names if holds_macros(name) == macros]
 
 
 def holds_macros(name: str) -> bool:
     """Whether a file below `templates/` holds macros: its name begins with an underscore."""
     return name.rpartition("/")[2].startswith("_")
-
-
-def _files(root: Path) -> list[str]:
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob(f"*{SUFFIX}"))
 
 
 def render_template(environment: RestrictedEnvironment, name: str, template_context: Mapping[str, object]) -> str:

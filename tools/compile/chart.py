@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from generator.render import functions
-from generator.render.environment import SUFFIX, holds_macros, macro_files, template_names
+from generator.render.environment import SUFFIX, holds_macros, template_names
 from roost_core.placement import labels
 from tools.compile.expressions import WRITTEN_HELPERS, CompileError, Macros
 from tools.compile.python import define_functions
@@ -26,7 +26,7 @@ def compile_chart(root: Path) -> dict[str, str]:
     """Compile all of `root`/templates; give the text by path below `root`/chart. Raises CompileError."""
     folder = root / _SOURCES
     shape = read_shape(root / _CHART)
-    macros: Macros = {name: macros_of((folder / name).read_text()) for name in macro_files(folder)}
+    macros: Macros = {name: macros_of((folder / name).read_text()) for name in template_names(folder, macros=True)}
     names = [getattr(labels, name) for name in WRITTEN_HELPERS]
     defined = define_functions([*names, labels.base_name, functions.pulled_labels, functions.pullers])
     _check_names(macros, defined)
