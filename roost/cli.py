@@ -23,7 +23,7 @@ First steps:
 _OPTIONAL: Final = frozenset({"distributed"})
 # Commands of groups that a distribution of their own brings.
 _ELSEWHERE: Final = dict.fromkeys(
-    ("why", "view", "top", "report", "record", "records", "simulate", "rehearse"), "roost-lab"
+    ("why", "view", "top", "report", "record", "records", "simulate", "rehearse", "book"), "roost-lab"
 )
 
 
@@ -68,8 +68,7 @@ GROUPS: Final = (
         {
             "headroom": CommandEntry(
                 "roost.commands.headroom", "Print the placeholders of the coming days, and their node-hours."
-            ),
-            "book": CommandEntry("roost.commands.book", "Book room for so many people at a time; list and cancel."),
+            )
         },
     ),
     CommandGroup(

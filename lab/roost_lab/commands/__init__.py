@@ -34,7 +34,13 @@ GROUPS: Final = (
         {
             "simulate": CommandEntry(
                 "roost_lab.commands.simulate", "Replay launches under values files, and compare the outcomes."
-            ),
+            )
+        },
+    ),
+    CommandGroup(
+        "events",
+        {
+            "book": CommandEntry("roost_lab.commands.book", "Book room for so many people at a time; list and cancel."),
             "rehearse": CommandEntry(
                 "roost_lab.commands.rehearse", "Play an event's day with and without a booking: waits and node-hours."
             ),

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from generator.values.merge import Settings
-from roost.commands.booking import entry_of, event_options
+from roost_lab.booking import entry_of, event_options
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 

@@ -140,7 +140,9 @@ def test_the_plain_install_suffices(arguments: list[str], said: str) -> None:
     assert said in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("command", ["record", "why", "report", "records", "top", "view", "simulate", "rehearse"])
+@pytest.mark.parametrize(
+    "command", ["record", "why", "report", "records", "top", "view", "simulate", "rehearse", "book"]
+)
 def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
     done = roost(command)
     assert done.returncode == 2

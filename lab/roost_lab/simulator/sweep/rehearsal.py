@@ -17,8 +17,8 @@ from generator.faults import UsageError
 from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.merge import Settings
-from roost.commands.booking import checked
 from roost_core.release.events import Event, Limits, first_start_after
+from roost_lab.booking import checked
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions

@@ -14,7 +14,6 @@ import click
 import yaml
 
 from generator.faults import UsageError
-from roost.commands.booking import checked, entry_of, event_options
 from roost.commands.options import cluster_options
 from roost.controllers.contract.bookings import MOST_PEOPLE, bookable_sets
 from roost.controllers.runtime.booking_sources import EVENTS_KEY
@@ -27,6 +26,7 @@ from roost_core.objects.selectors import read_node_rules
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
 from roost_core.release.events import Event, Limits, first_start_after, throttled
+from roost_lab.booking import checked, entry_of, event_options
 
 
 class _Bookings:

@@ -9,10 +9,10 @@ import yaml
 
 from generator.faults import UsageError
 from roost.cli import run
-from roost.commands import book
-from roost.commands.booking import FORMS, read_when
 from roost_core.kube.client import ApiError
 from roost_core.placement.headroom_windows import parse_moment
+from roost_lab.booking import FORMS, read_when
+from roost_lab.commands import book
 
 # A Thursday.
 NOW = parse_moment("2026-11-26T10:00", "Europe/Berlin")
