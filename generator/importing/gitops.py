@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing, text
-from generator.faults import Path
+from generator.faults import Path, show_path
 from generator.importing.source import child, find_charts
 from generator.values.loader import load
 from generator.values.merge import merge_maps
@@ -60,10 +60,10 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
 def unread(file: LoadedFile) -> list[str]:
     """What else an object gives the chart, by its keys: values from elsewhere, and single ones over all others."""
     kind = text(file.values.get("kind"))
-    holders = [("spec", child(file.values, "spec"))] if kind == "HelmRelease" else []
+    holders: list[tuple[Path, object]] = [(("spec",), child(file.values, "spec"))] if kind == "HelmRelease" else []
     if kind in _ARGO:
-        holders = [(".".join(map(str, at)), helm) for at, helm in _helms(file, (*_ARGO[kind], "spec"))]
-    return [f"{at}.{key}" for at, holder in holders for key in _ELSEWHERE if child(holder, key)]
+        holders = [*_helms(file, (*_ARGO[kind], "spec"))]
+    return [show_path((*at, key)) for at, holder in holders for key in _ELSEWHERE if child(holder, key)]
 
 
 def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:

@@ -12,7 +12,7 @@ from generator.importing.profile_pools import UNKNOWN_IMAGE, by_key
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
-from generator.importing.source import Charts, HubSection, Path, child
+from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.users import hub_size, node_selector
 from roost_core.objects.image_references import is_reference
 
@@ -38,7 +38,7 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         named = {key: value for key, value in image.items() if value}
         draft.put("singleuser.image", named, (*hub.path, *source))
         always = "Always" in (hub.text("singleuser.image.pullPolicy"), traits.get("image_pull_policy", ("",))[0])
-        if always or moving([":".join(named.values())]):
+        if is_reference(reference := ":".join(named.values())) and (always or moving([reference])):
             why = "pullPolicy: Always" if always else "a tag that moves"
             draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
     elif image["name"] is None and charts.binder is None:
@@ -46,24 +46,31 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
             f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
             "that singleuser.image, singleuser.profileList and prePuller.extraImages name, for no others."
         )
-    profiles = hub.get("singleuser.profileList", "any")
+    profiles, keys = hub.get("singleuser.profileList", "any"), ("singleuser", "profileList")
+    listed, set_at = traits.get("profile_list", (profiles, keys))
+    if isinstance(listed, list):
+        # The spawner's own setting takes the place of the chart's here, too.
+        profiles, keys = listed, set_at
     if profiles and isinstance(profiles, Mapping):
         profiles = by_key(profiles)
         draft.notes.append(f"{hub.show('singleuser.profileList')}: its profiles were read in the order of their keys.")
     if isinstance(profiles, list):
-        # Of users whose profiles the spawner's own setting lists, none is the usual one.
-        listed = [] if "profile_list" in traits else profiles
-        usual = next((one for one in listed if child(one, "default") is True), listed[0] if listed else None)
+        # Where only a function knows which profiles there are, none is the usual one.
+        known = [] if listed == UNKNOWN else profiles
+        usual = next((one for one in known if child(one, "default") is True), known[0] if known else None)
         kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
-        at, why = (*hub.path, "singleuser", "profileList"), "Of the profiles, what says which images go to which nodes."
+        if kept and known and usual is profiles[0] and 0 not in kept:
+            # Else the next would be taken for the default profile.
+            kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
+        at, why = (*hub.path, *keys), "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
-        note_lost(draft, hub, profiles)
+        note_lost(draft, at, profiles)
         said = [(text(one.get("image")), one.get("image_pull_policy")) for each in profiles for one in overrides(each)]
         moved = [image for image, policy in said if is_reference(image) and (policy == "Always" or moving([image]))]
         if moved:
             more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
             draft.notes.append(
-                f"{hub.show(at[-2:])}: {moved[0]}{more}: a tag that moves, or is always pulled; {STALE}. {FIX}"
+                f"{hub.show(keys)}: {moved[0]}{more}: a tag that moves, or is always pulled; {STALE}. {FIX}"
             )
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
@@ -159,7 +166,8 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
             choice.setdefault("image", image)
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
         if kept := mapping(child(override, key)):
-            choice[key] = dict(kept)
+            # A label's value is text, or null, which takes it away.
+            choice[key] = {k: v for k, v in kept.items() if key != "node_selector" or isinstance(v, str | None)}
     for key, lint_entry in (("tolerations", lint_toleration), ("node_affinity_required", lint_required_term)):
         entries = child(override, key)
         if isinstance(entries, list):

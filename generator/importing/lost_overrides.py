@@ -16,7 +16,7 @@ from generator.faults import Path
 from generator.importing.profile_pools import SIZES
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.result import Draft
-from generator.importing.source import HubSection, child, kind_of
+from generator.importing.source import child, kind_of
 from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods
 from roost_core.objects.image_references import is_reference
 
@@ -35,11 +35,11 @@ _VALUES: Final = ("a Kubernetes quantity", "text in quotes: a label's value")
 _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_required_term}
 
 
-def note_lost(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> None:
-    """Note each override, of profiles and their choices, that Roost can't carry over."""
+def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
+    """Note each override, of profiles and their choices, that Roost can't carry over. listed: where they are."""
     known = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
     for at, profile in enumerate(profiles):
-        source: Path = (*hub.path, "singleuser", "profileList", at)
+        source: Path = (*listed, at)
         if not isinstance(profile, Mapping):
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
         for below, override in _overrides(profile):

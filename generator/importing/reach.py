@@ -33,7 +33,7 @@ _PLACING = {
 ANY: Final = "*"
 _ANY_TRAIT: Final = ["c", "Spawner", ANY]
 _SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
-_HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook"}
+_HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
 _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("scheduler_name",): "scheduler_name",
     ("metadata", "namespace"): "namespace",
@@ -58,6 +58,7 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     traits = traits_of(hub)
     images = ((trait, traits.get(trait, _UNSET)[0]) for trait in ("image", "image_spec"))
     followed = {trait for trait, image in images if isinstance(image, str) and image != UNKNOWN_IMAGE}
+    followed |= {"profile_list"} if isinstance(traits.get("profile_list", _UNSET)[0], list) else set()
     # `component` of extra_labels is overwritten by it.
     component, keys = traits.get("component_label", _UNSET)
     if isinstance(component, str) and component not in ("", UNKNOWN):
@@ -111,12 +112,18 @@ def traits_of(hub: HubSection) -> _Traits:
     for name, traits in mapping(child(hub.data, "hub", "config")).items():
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             found |= {key: (value, ("hub", "config", name, key)) for key, value in traits.items() if value}
+    at = ("hub", "config", "JupyterHub", "spawner_class")
+    if own := child(hub.data, *at):
+        found["spawner_class"] = own, at
     # What hooks may name: all code runs in one module.
-    known = {*dir(builtins), "c", "functools", "partial"}
+    known = {*dir(builtins), "c", "functools", "partial", "kubespawner", "KubeSpawner", "get_config"}
     for keys, code in python_of(hub):
         for trait, set_to, is_part in _assigned(code, known):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}
             found[trait] = {**before, **set_to} if isinstance(set_to, dict) else set_to, keys
+    own, keys = found.get("spawner_class", _UNSET)
+    if isinstance(own, str) and own != UNKNOWN and not own.lower().startswith("kubespawner"):
+        found[ANY] = f"the class {own}", keys
     return found
 
 
@@ -128,21 +135,25 @@ def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
     try:
         tree = ast.parse(code)
         classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
+        # Some code calls other things c, too.
+        others = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+        others -= {"c"} if "c = get_config()" in ast.unparse(tree) else set()
         # Hooks run when all else has been said.
         for line, around, is_sure in sorted(_statements(tree), key=lambda one: "spawner" in one[1]):
             parts, owners = [*_parts(line)], around | _arguments(line)
-            names = {one.id for one in parts if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
-            is_read = names <= known | owners
-            if isinstance(line, _SCOPES):
+            names = [one for one in parts if isinstance(one, ast.Name)]
+            made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
+            is_read = {one.id for one in names} <= known | owners | made
+            if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
                 known.add(line.name)
             elif is_read:
-                known |= {one.id for one in parts if isinstance(one, ast.Name)}
+                known |= made
             is_plain = is_sure and not any(isinstance(one, ast.IfExp | ast.BoolOp | ast.comprehension) for one in parts)
             # What nobody has read gets a spawner or a pod.
             called = [one for one in parts if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
             given = {ast.unparse(one) for call in called if ast.unparse(call.func) not in known for one in call.args}
             handed = [(_ANY_TRAIT, _NOT_READ, False)] if given & (owners - {"self"}) else []
-            for steps, value, is_part in [*_set_by(line, parts), *handed]:
+            for steps, value, is_part in [*_set_by(line, parts, others), *handed]:
                 trait, *below = _trait_of(steps, owners, classes)
                 if trait == ANY or (trait in _HOOKS and not is_read):
                     yield ANY, ast.unparse(line).splitlines()[0], False
@@ -183,8 +194,11 @@ def _parts(line: ast.AST) -> Iterator[ast.AST]:
             yield from _parts(part)
 
 
-def _set_by(line: ast.AST, parts: Sequence[ast.AST]) -> Iterator[_Setting]:
-    """What a statement sets, to what, and whether that is a part of it: `[key] = `, `|=` and `update` add to it."""
+def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) -> Iterator[_Setting]:
+    """What a statement sets, to what, and whether that is a part of it: `[key] = `, `|=` and `update` add to it.
+
+    others: names that the code gives to things of its own.
+    """
     if isinstance(line, ast.Assign):
         for target in line.targets:
             several = target.elts if isinstance(target, ast.Tuple) else []
@@ -210,9 +224,9 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST]) -> Iterator[_Setting]:
             read |= {*call.args}
     for part in parts:
         if isinstance(part, ast.Name | ast.Attribute) and isinstance(part.ctx, ast.Load) and part not in read:
-            first, *others = _steps(part)
-            is_spawner = first == "c" and (not others or (len(others) == 1 and others[0].endswith("Spawner")))
-            if is_spawner or first in _SETS_ANY:
+            steps = _steps(part)
+            is_spawner = steps[0] == "c" and ((len(steps) == 2 and steps[1].endswith("Spawner")) or steps == ["c"])
+            if (is_spawner and "c" not in others) or steps[0] in _SETS_ANY:
                 yield _ANY_TRAIT, _NOT_READ, False
 
 
@@ -249,7 +263,8 @@ def _items(value: ast.expr) -> list[tuple[str, ast.expr]] | None:
 def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]) -> list[str]:
     """The trait that is set, and the keys below it; [""] for none. owners: of a hook, what may be spawner or pod."""
     if steps[0] == "c":
-        return steps[2:] if len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes) else [""]
+        is_spawner = len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes)
+        return steps[2:] if is_spawner or steps[2:] == ["spawner_class"] else [""]
     if len(steps) == 1:
         return steps if "" in owners else [""]
     ends = {**_OF_PODS, ("image",): "image"} if "containers" in steps else _OF_PODS

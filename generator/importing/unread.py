@@ -138,7 +138,12 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
             if CHART_DEFAULTS.get(leaf) == value or "containerSecurityContext" in leaf:
                 continue
             known = max((path for path in _UNMAPPED if leaf[: len(path)] == path), key=len)
-            groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED[known])
+            if known == ("singleuser", "extraPodConfig"):
+                # What isn't about placement is nobody's loss, and some of it is mapped.
+                known = leaf[:3]
+                if not places_pods("extra_pod_config", dict.fromkeys(leaf[2:3])):
+                    continue
+            groups.setdefault(known if len(known) > 1 else leaf, _UNMAPPED.get(known, POD_KEEPS_IT))
     for path, reason in groups.items():
         draft.reject(hub, path, reason)
     for path, (value, kind) in hub.misfits.items():

@@ -175,7 +175,7 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
     required = sum(isinstance(one, RequireNode) and one.expression["values"] == [PULLING] for one in changes)
     prefers = any(isinstance(one, PreferNode) and HELD in str(one.term) for one in changes)
-    if goes_to == holder.name and (required or prefers):
+    if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
         seen.add(GATE)
         says.append(f"gate on {count_of(required, 'image')}" if required else "prefer nodes with their image")
     if world.placeholders:

@@ -190,11 +190,16 @@ SETS_ANY = (
     ("k = c.KubeSpawner\\nk.namespace = 'lab'", "k = c.KubeSpawner"),
     ("load_subconfig('more.py')", "load_subconfig('more.py')"),
     ("c.KubeSpawner.namespace = (", "no valid Python"),
+    ("c.JupyterHub.spawner_class = 'mine.Own'", "the class mine.Own"),
+    ("from mine import Own\\nc.JupyterHub.spawner_class = Own", "c.JupyterHub.spawner_class = Own"),
+    ("from mine import Base\\nclass Own(Base):\\n  pass\\nc.JupyterHub.spawner_class = Own", "spawner_class = Own"),
 )
 SETS_NOTHING = (
     "c = get_config()\\nc.Spawner.default_url = '/lab'\\nfor k in ('a', 'b'):\\n  setattr(c.JupyterHub, k, True)",
     "def hook(spawner):\\n  spawner.environment['A'] = str(spawner)\\nc.KubeSpawner.pre_spawn_hook = hook",
     "from jupyterhub_fancy_profiles import setup_ui\\nsetup_ui(c)",
+    "class Own(KubeSpawner):\\n  pass\\nc.JupyterHub.spawner_class = Own",
+    "for k, c in {}.items():\\n  print(c)",
     "def make(a):\\n  def hook(spawner):\\n    print(a)\\n  return hook\\nc.KubeSpawner.pre_spawn_hook = make(1)",
     "def hook(spawner, pod):\\n  pod.metadata.labels.update(more)\\n  for one in (len, str):\\n    one(pod)",
 )
@@ -309,6 +314,45 @@ def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> N
     assert [at(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
     assert not any("profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub"))
     assert (named(result), "bring" in "".join(result.summary.will)) == ([(1, "hub.extraConfig.a")], False)
+
+
+def test_profiles_that_python_writes_out_are_carried_and_the_first_stays_the_default_one() -> None:
+    gpu = "{'display_name': 'GPU', 'kubespawner_override': {'image': 'g:1', 'extra_resource_limits': {'a.b/gpu': '1'}}}"
+    profiles = (
+        f"[{{'display_name': 'Usual'}}, {gpu}, {{'display_name': 'Odd', 'kubespawner_override': {{'image': 7}}}}]"
+    )
+    result = imported(
+        f"{_extra(f'c.KubeSpawner.profile_list = {profiles}')}\nsingleuser: {{image: {{name: a, tag: '1'}}}}"
+    )
+    carried = listing(value(result, "singleuser.profileList"))
+    assert [at(one, "display_name") for one in carried] == ["Usual", "GPU"]
+    assert images(result) == {normalise_reference("a:1"), normalise_reference("g:1")}
+    try_import(result)
+    assert [line.partition(":")[0] for line in result.tried] == ["users of Usual, GPU", "users of Odd"]
+    assert (1, "hub.extraConfig.a[2].kubespawner_override.image") in named(result)
+
+
+def test_what_is_refused_is_not_carried_promised_or_spoken_of() -> None:
+    # A number is no label's value; a template is no tag; of extraPodConfig only what is about placement is named.
+    profile = "{kubespawner_override: {image: 'a:1', node_selector: {pool: 7, zone: a}}}"
+    pod = "extraPodConfig: {schedulerName: mine, dnsPolicy: Default, nodeSelector: {pool: users}}"
+    result = imported(f"singleuser: {{image: {{name: b, tag: '{{{{tag}}}}'}}, profileList: [{profile}], {pod}}}")
+    (carried,) = listing(value(result, "singleuser.profileList"))
+    assert at(carried, "kubespawner_override", "node_selector") == {"zone": "a"}
+    assert {key for _, key in named(result)} == {
+        "singleuser.extraPodConfig.schedulerName",
+        "singleuser.image",
+        "singleuser.profileList[0].kubespawner_override.node_selector.pool",
+    }
+    assert not [note for note in result.notes if "a tag that moves" in note]
+
+
+def test_the_gate_is_not_promised_to_users_whose_image_no_puller_brings() -> None:
+    hub = _extra("c.KubeSpawner.tolerations = [{'key': 'a', 'operator': 'Exists'}]")
+    result = imported(f"{hub}\nsingleuser: {{image: {{name: a, tag: '1'}}}}")
+    try_import(result)
+    assert result.tried == ["users: Roost's scheduler, image not brought"]
+    assert "keep users off" not in "".join(result.summary.will)
 
 
 def test_a_tag_that_is_the_charts_own_is_not_guessed() -> None:
