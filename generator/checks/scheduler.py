@@ -53,7 +53,9 @@ def check(report: LintReport, release: Release) -> None:
     queue_sorts = {}
     for name, entry in profiles.items():
         profile, path = mapping(entry), ("scheduler", "profiles", name)
-        _lint_source(report, path, profile)
+        if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
+            fix = "Or give both plugins and pluginConfig."
+            report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
         _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
         _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
         queue_sorts[name] = at(profile, "plugins", "queueSort")
@@ -94,12 +96,6 @@ def _lint_process(report: LintReport, scheduler: dict[str, object], release: Rel
 
 def _minor(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split(".") if part.isdecimal())
-
-
-def _lint_source(report: LintReport, path: Path, profile: dict[str, object]) -> None:
-    if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
-        fix = "Or give both plugins and pluginConfig."
-        report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
 
 
 def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:

@@ -130,20 +130,16 @@ def _chosen_hub(
         return chosen
     if len(hubs) < 2:
         return None
-    named = [
-        f"{show_key(path)} ({', '.join(file.source.name for file in files if _has(file.values, path))})"
-        for path in hubs
-    ]
+    named = []
+    for path in hubs:
+        # At the top, one of a hub's keys.
+        saying = [one for one in files if path in find_hubs(one.values) or (path and child(one.values, *path))]
+        named.append(f"{show_key(path)} ({', '.join(file.source.name for file in saying)})")
     fix = (
         "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
         "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(hubs[0]) + "."
     )
     raise ValuesError([Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)])
-
-
-def _has(values: Mapping[str, object], path: Path) -> bool:
-    """Whether a file says anything of the hub at `path`: at the top, one of a hub's keys."""
-    return path in find_hubs(values) or bool(path and child(values, *path))
 
 
 def _spawn_page_note(hub: HubSection) -> str:

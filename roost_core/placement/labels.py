@@ -174,7 +174,8 @@ def hub_of(labels: Mapping[str, str], namespace: str) -> str:
 
 def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its prefix."""
-    return f"startup-taint.cluster-autoscaler.kubernetes.io/{_hub_name(release, namespace)}"
+    # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
+    return f"startup-taint.cluster-autoscaler.kubernetes.io/{shorten(f'roost-{release}.{namespace}', MAX_LABEL_NAME)}"
 
 
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
@@ -182,11 +183,6 @@ def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str
     digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
     head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
     return f"{head}-{digest}"
-
-
-def _hub_name(release: str, namespace: str) -> str:
-    # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
-    return shorten(f"roost-{release}.{namespace}", MAX_LABEL_NAME)
 
 
 def puller_component(node_selector: Mapping[str, str], rest: str = "") -> str:

@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges, Notice, Planned
+from roost.controllers.contract.actions import GaugeDefinition, Gauges, Notice, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
@@ -71,13 +71,6 @@ def plan_placeholder_mover(
     )
 
 
-def note_placeholder_mover(
-    memory: MoverMemory, done: Iterable[Done], settings: MoverSettings, now: Moment
-) -> MoverMemory:
-    """Note which of the last plan's evictions were carried out."""
-    return replace(memory, moves=note_moves(memory.moves, done, settings, now))
-
-
 def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
     """Notices of what an operator has to fix before placeholders can move."""
     if not settings.profile_fault:
@@ -123,6 +116,7 @@ CONTROLLER: Final = Controller(
     read=read_mover_settings,
     plan=plan_placeholder_mover,
     empty=MoverMemory(),
-    note=note_placeholder_mover,
+    # Which of the last plan's evictions were carried out.
+    note=lambda memory, done, settings, now: replace(memory, moves=note_moves(memory.moves, done, settings, now)),
     gauges=GAUGES,
 )

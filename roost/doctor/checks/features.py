@@ -25,11 +25,11 @@ def check(install: Install) -> Told:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
     said = f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
     yield f"{count(sum(map(len, versions.values())), 'kind')}{said}"
-    missing = [
-        f"{kind} ({version})"
-        for version, kinds in versions.items()
-        for kind in sorted(kinds - _served(install, version))
-    ]
+    missing = []
+    for version, kinds in versions.items():
+        found = install.client.find(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
+        served = {str(resource.get("kind")) for resource in found.get("resources") or []}
+        missing += [f"{kind} ({version})" for kind in sorted(kinds - served)]
     if missing:
         yield error(
             f"The API server doesn't serve kinds that the values render to: {some(missing)}.",
@@ -57,9 +57,3 @@ def _find_off(install: Install, gates: list[str]) -> Told:
         # One that a newer API server no longer knows can't be switched off there.
         if not known.get(gate, True):
             yield error(f"The API server has the feature gate {gate} switched off.", _FIXES[gate])
-
-
-def _served(install: Install, version: str) -> set[str]:
-    """The kinds of an API version; none where it isn't served."""
-    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
-    return {str(resource.get("kind")) for resource in (install.client.find(path) or {}).get("resources") or []}
