@@ -58,7 +58,8 @@ def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
             cause, since = found
             kind = _KINDS.get(label_items(pod).get(COMPONENT_LABEL, ""), "other")
             name, created = pod["metadata"]["name"], read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
-            said = [one for one in about if re.search("autoscaler|karpenter", _component(one))]
+            by = [(one, (one.get("source") or {}).get("component") or one.get("reportingComponent")) for one in about]
+            said = [one for one, component in by if re.search("autoscaler|karpenter", str(component))]
             autoscaler = _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
             node = pod["spec"].get("nodeName") or ""
             waits.append(Wait(name, kind, _short(cause, name), since or created, autoscaler, node))
@@ -124,10 +125,6 @@ def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | N
             break
     running = [one["name"] for one in statuses if "running" in (one.get("state") or {})]
     return (f"{some(running)} runs before the rest" if running else "its containers are being made"), None
-
-
-def _component(event: Object) -> str:
-    return str((event.get("source") or {}).get("component") or event.get("reportingComponent") or "")
 
 
 def _short(text: str, pod: str) -> str:

@@ -28,7 +28,7 @@ class Histogram:
         """Count `number` equal durations; negative ones count as 0."""
         if number <= 0:
             return
-        index = _bin_of(seconds)
+        index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
         self.bins[index] = self.bins.get(index, 0) + number
         self.count += number
         if seconds > 0:
@@ -54,10 +54,6 @@ class Histogram:
             if seen >= wanted and seen:
                 return max(self.least, min(middle(index), self.greatest))
         return 0.0
-
-
-def _bin_of(seconds: float) -> int:
-    return 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
 
 
 def middle(index: int) -> float:
