@@ -73,7 +73,7 @@ class Storm:
 
     def wait_for_more(self, number: int = 20) -> list[Object]:
         before = len(self.pods)
-        wait_until(lambda: len(self.pods) >= before + number, 30, f"{number} more users", explain=lambda: self.refused)
+        wait_until(lambda: len(self.pods) >= before + number, 120, f"{number} more users", explain=lambda: self.refused)
         return self.pods[before:]
 
     def check(self) -> None:

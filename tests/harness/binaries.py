@@ -77,6 +77,11 @@ def _kubernetes(name: str, *, for_each_minor: bool = True) -> Program:
     return Program(name, "kubernetes", package, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor)
 
 
+def _cni(name: str, kind: str) -> Program:
+    module = "github.com/containernetworking/plugins"
+    return Program(name, "cni", f"{module}/plugins/{kind}/{name}", module)
+
+
 GITOPS_ENGINE = "github.com/argoproj/argo-cd/gitops-engine"
 
 
@@ -108,6 +113,9 @@ PROGRAMS: dict[str, Program] = {
         _containerd("containerd-shim-runc-v2"),
         _containerd("ctr"),
         Program("in-pod", "in-pod", ".", "", sources=("main.go",)),
+        # The network of pods that have one.
+        _cni("bridge", "main"),
+        _cni("host-local", "ipam"),
         Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
         _pinned("helm", "helm.sh/helm/v4", "cmd/helm", "helm.sh/helm/v4/internal/version.version={version}"),
         _pinned(
@@ -143,7 +151,7 @@ PACKAGED = {
     "promtool": ("prometheus", "usr/bin/promtool"),
     "runc": ("runc", "usr/sbin/runc"),
 }
-REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
+REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "bridge", "host-local")
 # What `make test` needs of the oldest minor.
 CONTROL_PLANE = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 

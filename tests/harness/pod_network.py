@@ -22,18 +22,19 @@ from typing import Self
 
 import yaml
 
+from tests.harness.api import Object
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.life import Started
-from tests.harness.pod_network_plugin import BRIDGE, GATEWAY, PREFIX
 from tests.harness.ports import LOOPBACK
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
 
 # The first address of the range that ControlPlane gives to Services: that of `kubernetes`.
 API_SERVICE = "10.0.0.1"
-BRIDGE_ADDRESS = "02:00:0a:f4:00:01"
-PLUGIN = Path(__file__).with_name("pod_network_plugin.py")
+BRIDGE, BRIDGE_ADDRESS = "pods", "02:00:0a:f4:00:01"
+GATEWAY, PODS = "10.244.0.1", "10.244.0.0/16"
+PLUGINS = ("bridge", "host-local")
 CLONE_NEWNET = 0x40000000
 START_SECONDS = 20.0
 CHUNK_BYTES = 1 << 16
@@ -90,6 +91,13 @@ class PodNetwork(Started):
         )
         return ControlPlane(apiserver_flags=flags, controllers=(*CONTROLLERS, "endpointslice-controller"))
 
+    @property
+    def plugin(self) -> Object:
+        """Of containerd's network configuration: the reference plugins. No address is given twice before all were."""
+        ranges = [[{"subnet": PODS, "gateway": GATEWAY}]]
+        addresses = {"ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}], "dataDir": str(self.folder / "addresses")}
+        return {"type": "bridge", "bridge": BRIDGE, "ipam": {"type": "host-local", **addresses}}
+
     def entering(self, program: Path, arguments: list[str]) -> tuple[Path, list[str]]:
         return Path(str(shutil.which("nsenter"))), [f"--net={self._space}", str(program), *arguments]
 
@@ -119,7 +127,7 @@ class PodNetwork(Started):
         # With an address of its own: else it takes the lowest of its ports', and pods that know an older one get no
         # answer for ten seconds.
         self._inside("ip", "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
-        self._inside("ip", "address", "add", f"{GATEWAY}/{PREFIX}", "dev", BRIDGE)
+        self._inside("ip", "address", "add", f"{GATEWAY}/{PODS.partition('/')[2]}", "dev", BRIDGE)
         self._inside("ip", "link", "set", BRIDGE, "up")
         self._inside("ip", "address", "add", f"{API_SERVICE}/32", "dev", "lo")
 

@@ -10,7 +10,6 @@ import contextlib
 import itertools
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
@@ -27,7 +26,7 @@ from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
 from tests.harness.controlplane import ControlPlane
 from tests.harness.images import make_image, write_archive
 from tests.harness.nodes import NOT_READY_TAINT
-from tests.harness.pod_network import PLUGIN, PodNetwork
+from tests.harness.pod_network import PLUGINS, PodNetwork
 from tests.harness.processes import Process, ProgramExitedError, is_alive
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
@@ -108,9 +107,9 @@ class RealNode:
     def start(self) -> Self:
         """Start it without waiting: see `wait_ready`."""
         require_real_nodes()
-        self._programs = {
-            name: ensure_binary(name) for name in ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod")
-        }
+        plugins = () if self._network is None else PLUGINS
+        names = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", *plugins)
+        self._programs = {name: ensure_binary(name) for name in names}
         self._programs["kubelet"] = ensure_binary("kubelet", self._minor)
         self.folder = self.cluster.folder / f"real-{self.name}-{next(_numbers)}"
         try:
@@ -241,16 +240,10 @@ class RealNode:
             self._own_folder(private).mkdir(parents=True)
         for name in ("bin", "cni", "kubelet", "containerd", "certs.d/_default"):
             (self.folder / name).mkdir(parents=True)
-        for name in ("containerd-shim-runc-v2", "runc"):
-            (self.folder / "bin" / name).symlink_to(self._programs[name])
-        plugin = self.folder / "bin" / "pod-network"
-        if self._network is None:
-            plugin.symlink_to(self._programs["in-pod"])
-        else:
-            command = shlex.join([sys.executable, "-I", "-S", str(PLUGIN), str(self._network.folder)])
-            plugin.write_text(f"#!/bin/sh\nexec {command}\n")
-            plugin.chmod(0o755)
-        network = {"cniVersion": "1.0.0", "name": "test", "plugins": [{"type": plugin.name}]}
+        for name, program in self._programs.items():
+            (self.folder / "bin" / name).symlink_to(program)
+        plugin = {"type": "in-pod"} if self._network is None else self._network.plugin
+        network = {"cniVersion": "1.0.0", "name": "test", "plugins": [plugin]}
         (self.folder / "cni" / "10-test.conflist").write_text(json.dumps(network))
         (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
         config = Template(CONTAINERD.read_text())

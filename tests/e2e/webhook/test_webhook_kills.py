@@ -1,22 +1,19 @@
 """The webhook killed, frozen and restarted while pods are created: all come, whole, and what was missed is counted."""
 
-import itertools
-import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
+from tests.e2e.storm import Storm
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-PODS = 2000
 USERS = "component=singleuser-server"
 TIMEOUT_SECONDS = 1
 # The API server may ask twice (reinvocation); the rest is its own work on a busy machine.
@@ -32,56 +29,33 @@ def test_every_creation_succeeds_while_the_webhook_is_killed_frozen_and_restarte
     control_plane: ControlPlane, namespace: str
 ) -> None:
     values = {"webhook": {"failurePolicy": "Ignore", "timeoutSeconds": TIMEOUT_SECONDS}}
-    numbers, durations, failures = itertools.count(), [], []
-    finished = threading.Event()
-
+    body = user_pod("image")
+    del body["metadata"]["namespace"]
     with Stack(control_plane, namespace, values, scheduler=False) as stack:
-
-        def create(_: int) -> None:
-            name, start = f"jupyter-{next(numbers)}", time.monotonic()
-            pod = user_pod("image")
-            pod["metadata"] |= {"name": name, "namespace": namespace}
-            try:
-                control_plane.api.create(pod, namespace)
-            except Exception as error:  # noqa: BLE001 (each is a pod that a user didn't get)
-                failures.append(f"{name}: {error}")
-            durations.append(time.monotonic() - start)
-
-        def create_all() -> None:
-            with ThreadPoolExecutor(8) as pool:
-                list(pool.map(create, range(PODS)))
-            finished.set()
-
-        creator = threading.Thread(target=create_all)
-        creator.start()
-
-        def wait_for(created: int) -> None:
-            wait_until(lambda: len(durations) >= created, 120, f"{created} pods")
-
-        wait_for(200)
-        stack.webhooks[-1].process.kill()
-        wait_for(500)
-        stack.start_webhook().wait_ready()
-        wait_for(len(durations) + 200)
-        stack.webhooks[-1].process.freeze()
-        time.sleep(3 * TIMEOUT_SECONDS)
-        stack.webhooks[-1].process.resume()
-        wait_for(len(durations) + 200)
-        stack.webhooks[-1].process.freeze()
-        time.sleep(TIMEOUT_SECONDS)
-        stack.webhooks[-1].process.kill()
-        webhook = stack.start_webhook()
-        webhook.wait_ready()
-        creator.join()
-        assert failures == []
-        assert len(durations) == PODS
-        assert max(durations) < BOUND_SECONDS
+        with Storm(control_plane, namespace, body=body, threads=8, pause_seconds=0.001) as storm:
+            storm.wait_for_more(200)
+            stack.webhooks[-1].process.kill()
+            storm.wait_for_more(300)
+            stack.start_webhook().wait_ready()
+            storm.wait_for_more(200)
+            stack.webhooks[-1].process.freeze()
+            time.sleep(3 * TIMEOUT_SECONDS)
+            stack.webhooks[-1].process.resume()
+            storm.wait_for_more(200)
+            stack.webhooks[-1].process.freeze()
+            time.sleep(TIMEOUT_SECONDS)
+            stack.webhooks[-1].process.kill()
+            webhook = stack.start_webhook()
+            webhook.wait_ready()
+            storm.wait_for_more(200)
+        assert storm.refused == []
+        assert storm.slowest_seconds < BOUND_SECONDS
 
         pods = control_plane.api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=USERS)
-        assert len(pods) == PODS
+        assert len(pods) == len(storm.pods)
         placed = [pod for pod in pods if is_placed(pod)]
         unplaced = [pod for pod in pods if not is_placed(pod)]
-        assert len(placed) > PODS // 10
+        assert len(placed) > 200
         assert len(unplaced) > 100
         scheduler = stack.scheduler_name("user")
         for pod in placed:
