@@ -57,8 +57,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
 
 
 def _map_limit(draft: Draft, hub: HubSection) -> None:
-    limit = child(hub.data, "hub", "concurrentSpawnLimit")
-    limit = limit if isinstance(limit, int) else 64
+    limit = given if isinstance(given := child(hub.data, "hub", "concurrentSpawnLimit"), int) else 64
     draft.put("events.concurrentSpawnLimit", limit, (*hub.path, "hub", "concurrentSpawnLimit"))
     if limit:
         draft.notes.append(

@@ -154,6 +154,9 @@ def test_kubeconfig_may_hold_several_files_and_a_context_of_any(tmp_path: Path) 
     both = f"{one}:{two}:{tmp_path}/missing"
     assert host(None, KUBECONFIG=both) == "http://one/a"
     assert host(None, "b", KUBECONFIG=both) == "http://two/b"
+    two.write_text(two.read_text().replace('"user": "b"', '"user": "b", "namespace": "hub"'))
+    assert connect_as_user(None, "b", {"KUBECONFIG": both}).namespace == "hub"
+    assert connect_as_user(None, "a", {"KUBECONFIG": both}).namespace == "default"
     with pytest.raises(ClusterError, match=r"can't be used: .*\bc\b"):
         connect_as_user(None, "c", {"KUBECONFIG": both})
 

@@ -25,6 +25,13 @@ class Hub:
         # Images being built now.
         self._building: set[str] = set()
 
+    @property
+    def waiting(self) -> int:
+        """Launches whose servers aren't up yet, with those that were told to come again."""
+        result = self._world.measures.result
+        refused = result.refused_by_repository + result.refused_by_total
+        return result.attempts - refused - result.started - result.given_up
+
     def arrive(self, attempt: Attempt) -> None:
         """Somebody launches."""
         self._world.measures.result.attempts += 1

@@ -115,9 +115,9 @@ class World:
         if result.attempts:
             self._close(last)
             end = last + self._aftermath_seconds()
-            while self._heap and self.hub.starting and self._heap[0][0] <= end:
+            while self._heap and self.hub.waiting and self._heap[0][0] <= end:
                 self._step()
-            result.still_waiting = self.hub.starting
+            result.still_waiting = self.hub.waiting
         self._write()
         self.journal.ended(self.sim_pods.values())
         return result

@@ -6,6 +6,7 @@ from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Part, render
+from roost_lab.pages.phrases import plural
 from roost_lab.simulator.reporting import figures as draw
 from roost_lab.simulator.reporting import tables as lay_out
 from roost_lab.simulator.reporting.amounts import show_cell
@@ -92,16 +93,10 @@ def _about(summary: Summary, context: ReportContext) -> str:
     world = summary.worlds[0]
     first = summary.policies[0]
     run = summary.runs[0, first][0]
-    compared = (
-        f" Changes are against {first}, seed by seed; their median is shown." if len(summary.policies) > 1 else ""
-    )
+    compared = f" Changes are against {first}, seed by seed: their median." if len(summary.policies) > 1 else ""
     return (
         f"{context.trace}: {run.attempts:,} attempts to launch, replayed under "
-        f"{_number(len(summary.policies), 'policy')} with seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; "
+        f"{plural(len(summary.policies), 'set')} of values with seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; "
         f"assumptions: {world.name}. All policies meet the same launches, session lengths, image sizes and "
         f"boot times in each seed. Every figure is the median over seeds; whiskers are their range.{compared}"
     )
-
-
-def _number(number: int, what: str) -> str:
-    return f"{number} {what if number == 1 else what.removesuffix('y') + 'ies'}"

@@ -68,6 +68,15 @@ def test_the_total_quota_counts_all_repositories_and_is_asked_after_the_reposito
     assert (result.admitted, result.refused_by_total, result.refused_by_repository) == (2, 1, 1)
 
 
+def test_who_comes_while_too_many_servers_start_comes_again_after_half_a_minute_to_a_minute() -> None:
+    result, world = play(in_order((0, "a"), (0, "b")), without_pullers("z2jh"), small(concurrent_spawn_limit=1))
+    assert (result.attempts, result.admitted, result.started) == (2, 2, 2)
+    waits = sorted(world.hub.totals.values())
+    assert 30 <= waits[1] - START_SECONDS <= 60 + PULL_SECONDS
+    assert 30 <= result.waits[QUEUE].total <= 60
+    assert waits[0] < 30
+
+
 def test_the_waits_of_a_cold_start_add_up_to_the_moment_its_server_is_up() -> None:
     result, _ = play(in_order((0, "a")), without_pullers("z2jh"), small())
     waits = {part: result.waits[part].total for part in (*PARTS, TOTAL)}
