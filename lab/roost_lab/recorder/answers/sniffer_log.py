@@ -48,6 +48,8 @@ _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
     Phase.READY: ("podUpdate", "Ready"),
     Phase.TERMINATING: ("preStop", "preStop"),
 }
+# Conditions that are written with the times of these phases, which the record doesn't tell apart.
+_CONDITIONS: Final = {Phase.SCHEDULED: "PodScheduled", Phase.READY: "ContainersReady"}
 # How the phases are told apart: by the endpoint, else by the event, which may be one of the pod's conditions.
 _ENDPOINTS: Final = {_LINES[phase][0]: phase for phase in (Phase.SCHEDULED, Phase.STARTED, Phase.TERMINATING)}
 _EVENTS: Final = {
@@ -297,18 +299,16 @@ def node_lines(node: Row) -> Iterator[str]:
     """The lines of one node: its resources, and when it became ready."""
     allocatable = json.loads(node["allocatable"] or "{}")
     extra = {
-        f"allocatable-{resource}": f"{amount}m" if resource == "cpu" else str(amount)
+        f"allocatable-{resource}": f"{amount}m" if resource == "cpu" and amount % 1000 else str(amount // unit)
         for resource, amount in sorted(allocatable.items())
+        for unit in (1000 if resource == "cpu" else 1,)
     }
-    yield _line(object="Node", name=node["name"], endpoint="nodeAdd", extra=extra)
+    about = {"object": "Node", "name": node["name"], "endpoint": "nodeAdd"}
+    yield _line(**about, extra=extra)
     if node["ready_us"]:
-        yield _line(
-            object="Node",
-            name=node["name"],
-            endpoint="nodeAdd",
-            event="Ready",
-            timestamp=go_time(node["ready_us"], SECOND_US),
-        )
+        # Not recorded: kubelets' own constants.
+        about |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
+        yield _line(**about, event="Ready", timestamp=go_time(node["ready_us"], SECOND_US))
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
@@ -325,6 +325,8 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
     for row in phases:
         if row["phase"] in _LINES:
             yield line(*_LINES[Phase(row["phase"])], row["at_us"], row["resolution_us"])
+        if condition := _CONDITIONS.get(row["phase"]):
+            yield line("podUpdate", condition, row["at_us"], SECOND_US)
     ended_us, reason = pod["deleted_us"], pod["end_reason"]
     if ended_us is not None:
         event = next((event for event, word in _ENDS.items() if word == reason), _DELETED)

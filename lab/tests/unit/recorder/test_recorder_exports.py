@@ -77,6 +77,26 @@ def test_a_log_that_was_read_and_written_reads_as_the_first_one(tmp_path: Path, 
     assert (sorted(map(repr, again)), report.skipped.total()) == (sorted(map(repr, records)), 0)
 
 
+def test_lines_are_the_sniffers_own_but_for_what_the_record_lacks(tmp_path: Path) -> None:
+    def told(log: Iterable[str]) -> set[tuple[str, ...]]:
+        keys = ("object", "endpoint", "event", "reason", "message", "node")
+        return {tuple(json.loads(one).get(key, "") for key in keys) for one in log}
+
+    written = exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0])
+    node, pod = "gke-pool-1", "Pod"
+    assert told(AS_THE_SNIFFER_WRITES) - told(written) == {
+        (pod, "podUpdate", "Running", "", "", node),
+        (pod, "podUpdate", "Initialized", "PodCompleted", "", node),
+        (pod, "podDelete", "PodScheduled", "", "", node),
+    }
+    assert told(written) <= told(AS_THE_SNIFFER_WRITES)
+    nodes: list[Record] = [
+        NodeRecord(uid=cpu, name=cpu, allocatable=json.dumps({"cpu": int(cpu)})) for cpu in ("3920", "4000")
+    ]
+    said = [json.loads(line)["extra"]["allocatable-cpu"] for line in exported(tmp_path, nodes)]
+    assert said == ["3920m", "4"]
+
+
 def test_a_name_that_comes_back_is_another_pod_and_each_has_its_end(tmp_path: Path) -> None:
     first, again = ("a", BEGIN, "preempted"), ("b", BEGIN + HOUR, None)
     records: list[Record] = []
