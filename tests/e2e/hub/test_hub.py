@@ -6,7 +6,7 @@ import re
 import statistics
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
@@ -173,24 +173,27 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
     waits, off = node_waits(cluster, steered.namespace), []
     for story in stories:
         least_us, most_us = story.node_wait_us or (0, 0)
-        wait_us = waits[story.pod["name"]] * US
+        shortest, longest = waits[story.pod["name"]]
         # Exact, or a range that says so.
         assert most_us - least_us in (0, US), explain(story)
-        off.append(max(least_us - wait_us, wait_us - most_us, 0) / US)
+        off.append(max(least_us / US - longest, shortest - most_us / US, 0))
         least_us, most_us = story.answer_wait_us or (0, 0)
         assert most_us - least_us <= US
         assert "after its user had asked for it." in explain(story)
-    # 80 ms on two cores with a load of 20; counted from the pods' whole seconds, it would be half a second.
-    assert statistics.median(off) <= 0.25, off
+    # Counted from the pods' whole seconds, it would be half a second.
+    assert statistics.median(off) <= 0.1, off
 
 
-def test_named_servers_restarts_and_culls(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(
+    pods: UserPods, plain: RealHub, steered: RealHub
+) -> None:
     def story(hub: RealHub) -> list[Visit]:
         default = start(hub.url, ["eve"], ["light"])
         named = start(hub.url, ["eve"], ["other"], server="second")
-        # As the idle culler does it, which leaves the named server; and the user comes back.
-        assert hub.rest("DELETE", "/users/eve/server")[0] in (202, 204)
-        wait_until(lambda: hub.servers() == {"eve/second": "ready"}, 30, "the cull", explain=hub.servers)
+        later = (datetime.now(UTC) + timedelta(minutes=30)).isoformat()
+        assert hub.rest("POST", "/users/eve/activity", {"servers": {"second": {"last_activity": later}}})[0] == 200
+        with hub.culled(idle_seconds=1):
+            wait_until(lambda: hub.servers() == {"eve/second": "ready"}, 30, "the cull", explain=hub.servers)
         return [*default, *named, *start(hub.url, ["eve"], ["light"])]
 
     assert all(visit.answered_at for visit in judge(pods, story, plain, steered))
@@ -244,15 +247,19 @@ def seconds(story: PodStory, since: Phase, until: Phase) -> float:
     return ((story.at(until) or 0) - (story.at(since) or 0)) / US
 
 
-def node_waits(cluster: ControlPlane, namespace: str) -> dict[str, float]:
-    """How long each pod of a namespace waited for its node, by name, as the API server's audit log has it."""
-    done: dict[tuple[str, str], float] = {}
+def node_waits(cluster: ControlPlane, namespace: str) -> dict[str, tuple[float, float]]:
+    """How long each pod of a namespace waited for its node, at least and at most, by name.
+
+    By the API server's audit log: it was created, and bound, between a request and its answer.
+    """
+    done: dict[tuple[str, str], list[float]] = {}
     for event in cluster.audit_events():
         about = event.get("objectRef", {})
         if (about.get("resource"), about.get("namespace"), event["verb"]) == ("pods", namespace, "create"):
-            at = datetime.fromisoformat(event["stageTimestamp"]).timestamp()
-            done[about.get("subresource", ""), about["name"]] = at
-    return {name: at - done["", name] for (part, name), at in done.items() if part == "binding"}
+            times = (event[stamp] for stamp in ("requestReceivedTimestamp", "stageTimestamp"))
+            done[about.get("subresource", ""), about["name"]] = [datetime.fromisoformat(at).timestamp() for at in times]
+    bound = {name: at for (part, name), at in done.items() if part == "binding"}
+    return {name: (at[0] - done["", name][1], at[1] - done["", name][0]) for name, at in bound.items()}
 
 
 @contextlib.contextmanager
@@ -292,7 +299,7 @@ def test_the_api_server_restarts_in_mid_storm(
 
         with beside(restart):
             # Before it is ready, this one API server refuses what several would hand on; so people may try again.
-            return start(hub.url, users("leo", 9), ["light", "other", "big"], tries=3, gap=0.3)
+            return start(hub.url, users("leo", 9), ["light", "other", "big"], tries=10, gap=0.3)
 
     assert all(visit.answered_at for visit in judge(pods, story, plain, steered, late_seconds=math.inf))
 

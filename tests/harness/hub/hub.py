@@ -16,7 +16,7 @@ import tempfile
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -52,7 +52,7 @@ def ensure_proxy() -> Path:
 
 
 def ensure_pinned_hub() -> Path:
-    """A folder for PYTHONPATH with the JupyterHub that zero-to-jupyterhub pins; ours is the newest."""
+    """A folder for PYTHONPATH with zero-to-jupyterhub's JupyterHub and idle culler; our hub is newer."""
     lock = HERE / "z2jh.txt"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
     return _installed("hub", lock, [*pip, "--no-deps", "--require-hashes", "--target=.", f"--requirement={lock}"])
@@ -87,7 +87,7 @@ class RealHub:
         self._cluster = cluster
         self.namespace = namespace
         self._spawner = {"namespace": namespace, **spawner}
-        self._proxy_token, self._token = secrets.token_hex(16), secrets.token_hex(16)
+        self._proxy_token, self._token, self._culler_token = (secrets.token_hex(16) for _ in range(3))
         self._packages = packages
         self._starts = 0
         self._over = threading.Event()
@@ -111,6 +111,7 @@ class RealHub:
                     "proxy_api_url": api,
                     "proxy_token": self._proxy_token,
                     "token": self._token,
+                    "culler_token": self._culler_token,
                     "password": PASSWORD,
                     "database": f"sqlite:///{self._cluster.folder}/hub-{secrets.token_hex(4)}.sqlite",
                     "spawner": self._spawner,
@@ -159,6 +160,19 @@ class RealHub:
             f"hub-{self.namespace}-{self._starts}", Path(sys.executable), arguments, environment=self._environment
         )
 
+    @contextlib.contextmanager
+    def culled(self, idle_seconds: int) -> Iterator[None]:
+        """The idle culler looks once a second for servers that have been idle so long."""
+        arguments = ["-m", "jupyterhub_idle_culler", f"--url={self._hub_url}/hub/api"]
+        arguments += [f"--timeout={idle_seconds}", "--cull-every=1"]
+        environment = {"PYTHONPATH": str(ensure_pinned_hub()), "JUPYTERHUB_API_TOKEN": self._culler_token}
+        name = f"culler-{self.namespace}"
+        culler = self._cluster.run.start(name, Path(sys.executable), arguments, environment=environment)
+        try:
+            yield
+        finally:
+            culler.stop()
+
     def wait_answering(self) -> None:
         """Wait until the hub answers through the proxy."""
 
@@ -185,6 +199,12 @@ class RealHub:
             if error.code >= 500:
                 raise
             return error.code, json.loads(error.read() or "null")
+
+    def metrics(self) -> str:
+        """The hub's metrics, as Prometheus reads them."""
+        request = urllib.request.Request(f"{self.url}/hub/metrics", headers={"Authorization": f"token {self._token}"})
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return str(answer.read(), "utf-8")
 
     def servers(self) -> dict[str, str]:
         """Each server by USER/NAME: `ready`, or what is pending."""

@@ -16,9 +16,17 @@ c.JupyterHub.cookie_secret = bytes(32)
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = given["proxy_api_url"]
 c.ConfigurableHTTPProxy.auth_token = given["proxy_token"]
-c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}]
+c.JupyterHub.services = [
+    {"name": "tests", "api_token": given["token"]},
+    {"name": "jupyterhub-idle-culler", "api_token": given["culler_token"]},
+]
 c.JupyterHub.load_roles = [
-    {"name": "tests", "scopes": ["admin:users", "admin:servers", "list:users"], "services": ["tests"]}
+    {"name": "tests", "scopes": ["admin:users", "admin:servers", "list:users", "read:metrics"], "services": ["tests"]},
+    {
+        "name": "jupyterhub-idle-culler",
+        "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
+        "services": ["jupyterhub-idle-culler"],
+    },
 ]
 
 # zero-to-jupyterhub's own choices.

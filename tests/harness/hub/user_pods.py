@@ -57,7 +57,8 @@ class UserPods(PodKeeper):
         node, image = pod["spec"]["nodeName"], pod["spec"]["containers"][0]["image"]
         with self._guard:
             turn = self._turns.setdefault(node, threading.Lock())
-        with turn:
+        # A kubelet that has the image waits for no pull.
+        with contextlib.nullcontext() if (node, image) in self._held_images else turn:
             self._pull(pod, node, image)
         with self._guard:
             number = next(self._numbers)

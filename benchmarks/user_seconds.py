@@ -1,0 +1,259 @@
+"""People's own seconds through a real JupyterHub and KubeSpawner: from the click to the server's first answer.
+
+`python -m benchmarks.user_seconds pairs`: 30 at once, by a hub alone and by one with Roost in turns, every image on its
+node; where the seconds went, from the API server's audit log. `python -m benchmarks.user_seconds storm`: 320 people in
+two minutes, for whom nodes must come: a hub alone, with Roost, and with the lecture booked; and the recorder's seconds
+until the answer beside the hub's own.
+
+Servers are processes on loopback, nodes are made up, and a stand-in for an autoscaler adds them. All share one machine:
+what Roost's programs cost in processor time is in the figures.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+import threading
+import time
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any, Final
+
+from benchmarks.figures import say, table
+from roost_lab.recorder.store.records import Phase
+from tests.e2e.hub.test_hub import answered
+from tests.e2e.hub.test_hub import seconds as seconds_between
+from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.hub.hub import RealHub
+from tests.harness.hub.hub_pod import hub_pod
+from tests.harness.hub.people import Visit, start
+from tests.harness.hub.user_pods import PORT, UserPods
+from tests.harness.nodes import FakeNodes
+from tests.harness.scheduler import start_scheduler
+from tests.harness.waiting import wait_until
+from tests.stack import Stack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from tests.harness.api import Object
+
+IMAGE, OTHER = "quay.io/hub/light:1", "quay.io/hub/other:1"
+SPAWNER: Final[dict[str, Any]] = {"image": IMAGE, "mem_guarantee": "1G", "port": PORT, "start_timeout": 300}
+PROFILES: Final = [
+    {"display_name": "Light", "slug": "light", "default": True},
+    {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
+]
+VALUES: Final[dict[str, Any]] = {
+    "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": "1"}, "memory": {"guarantee": "1G"}},
+    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1G"}}}],
+    "prePuller": {"enabled": False},
+    "imageGate": {"mode": "off"},
+    "recorder": {"enabled": True},
+}
+NODE: Final[dict[str, Any]] = {"cpu": "32", "memory": "41Gi", "labels": {"hub.jupyter.org/node-purpose": "user"}}
+# Users that fit such a node.
+PER_NODE: Final = 40
+STEPS: Final = ("hub", "create", "node", "containers", "answer")
+
+
+class NewNodes:
+    """Add a node for as many unschedulable pods as fit one, `boot_seconds` after they were seen."""
+
+    def __init__(self, cluster: ControlPlane, nodes: FakeNodes, boot_seconds: float) -> None:
+        self._cluster, self._nodes, self._boot_seconds = cluster, nodes, boot_seconds
+        self._over = threading.Event()
+        self._due: list[float] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """No more nodes come."""
+        self._over.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._over.wait(1):
+            now = time.time()
+            for _ in [at for at in self._due if at <= now]:
+                self._nodes.create(f"new-{len(self._nodes.names)}", **NODE)
+            self._due = [at for at in self._due if at > now]
+            pods = self._cluster.api.list("/api/v1/pods", fieldSelector="spec.nodeName=")
+            refused = sum(
+                condition.get("reason") == "Unschedulable"
+                for pod in pods
+                for condition in pod.get("status", {}).get("conditions", ())
+            )
+            self._due += [now + self._boot_seconds] * (math.ceil(refused / PER_NODE) - len(self._due))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The least value that so many are no greater than."""
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)] if values else math.nan
+
+
+def ended(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """When the API server received and answered (subresource, pod's name): the creation, `binding`, `status`."""
+    found: dict[tuple[str, str], tuple[float, float]] = {}
+    for event in cluster.audit_events():
+        about = event.get("objectRef", {})
+        key = about.get("subresource", ""), about.get("name", "")
+        is_told = event["verb"] == ("patch" if key[0] == "status" else "create")
+        if (about.get("resource"), about.get("namespace"), is_told) == ("pods", namespace, True):
+            times = (datetime.fromisoformat(event[name]).timestamp() for name in _STAMPS)
+            found[key] = next(times), next(times)
+    return found
+
+
+_STAMPS: Final = ("requestReceivedTimestamp", "stageTimestamp")
+
+
+def steps(visits: Sequence[Visit], times: Mapping[tuple[str, str], tuple[float, float]]) -> dict[str, float]:
+    """The mean seconds of each of STEPS; their sum is the mean from click to answer."""
+    rows = []
+    for visit in visits:
+        name = f"jupyter-{visit.user}"
+        (asked, created), (_, bound), (_, ran) = times["", name], times["binding", name], times["status", name]
+        marks = (visit.clicked_at, asked, created, bound, ran, visit.answered_at)
+        rows.append([after - before for before, after in pairwise(marks)])
+    return dict(zip(STEPS, map(mean, zip(*rows, strict=True)), strict=True))
+
+
+@contextmanager
+def world(pull_seconds: float, values: Mapping[str, Any]) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
+    """A control plane with two nodes, kube-scheduler and Roost in a namespace of its own."""
+    with ExitStack() as stack:
+        cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS, audit_level="Metadata"))
+        nodes = stack.enter_context(FakeNodes(cluster.api))
+        nodes.create_many(["user-a", "user-b"], **NODE)
+        stack.enter_context(start_scheduler(cluster))
+        stack.enter_context(UserPods(cluster, {IMAGE: pull_seconds, OTHER: pull_seconds}))
+        roost = stack.enter_context(Stack(cluster, cluster.create_namespace("with-roost"), values, controllers=True))
+        yield cluster, nodes, roost
+
+
+def pairs(people: int, rounds: int) -> None:
+    """Both hubs in turns, the order changing from round to round."""
+    traits = {**SPAWNER, "profile_list": PROFILES}
+    with world(0.0, VALUES) as (cluster, _, roost), ExitStack() as stack:
+        alone = stack.enter_context(RealHub(cluster, cluster.create_namespace("alone"), **traits))
+        steered = stack.enter_context(RealHub(cluster, roost.namespace, **traits))
+        hubs = {"alone": alone, "with Roost": steered}
+        took: dict[str, list[float]] = {name: [] for name in hubs}
+        spent: dict[str, list[dict[str, float]]] = {name: [] for name in hubs}
+        for number in range(-1, rounds):
+            for name in list(hubs) if number % 2 else list(hubs)[::-1]:
+                hub = hubs[name]
+                visits = start(hub.url, [f"u{number + 1}x{one}" for one in range(people)], ["light", "other"])
+                if failed := [visit for visit in visits if not visit.answered_at]:
+                    raise ValueError(f"{name}: {failed[0]}")
+                say(f"round {number + 1}, {name}: {median(visit.seconds for visit in visits):.2f} s at the median")
+                if number >= 0:  # the first round is for what is only slow once
+                    took[name].append(median(visit.seconds for visit in visits))
+                    spent[name].append(steps(visits, ended(cluster, hub.namespace)))
+                hub.stop_servers()
+    ratios = [ours / theirs for theirs, ours in zip(*took.values(), strict=True)]
+    say(f"{people} at once, {rounds} rounds in turns; the median person's seconds from click to HTTP 200:")
+    rows = [[name, *(f"{one:.2f}" for one in row), f"{median(row):.2f}"] for name, row in took.items()]
+    say(table(["", *(f"round {one + 1}" for one in range(rounds)), "median"], rows))
+    say(f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f}). Where it went, means:")
+    means = [[name, *(f"{median(one[step] for one in row):.2f}" for step in STEPS)] for name, row in spent.items()]
+    say(table(["", *STEPS], means))
+
+
+def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float) -> None:
+    """Each arm has a control plane of its own, with as many nodes at the beginning."""
+    rows = []
+    for arm in ("the hub alone", "with Roost", "booked"):
+        values = {**VALUES, "events": {"enabled": True, "maxPeople": 1000}} if arm == "booked" else VALUES
+        with world(pull_seconds, values) as (cluster, nodes, roost), ExitStack() as stack:
+            growth = NewNodes(cluster, nodes, boot_seconds)
+            stack.callback(growth.stop)
+            namespace = cluster.create_namespace("alone") if arm == "the hub alone" else roost.namespace
+            hub = stack.enter_context(RealHub(cluster, namespace, **SPAWNER, profile_list=PROFILES[:1]))
+            if arm == "with Roost":
+                stack.enter_context(hub_pod(cluster, nodes, namespace, lambda hub=hub: hub.hub.log_path))  # type: ignore[misc]
+                roost.start_recorder().wait_ready()
+            if arm == "booked":
+                book(cluster, namespace, people)
+            visits = start(hub.url, [f"u{one}" for one in range(people)], ["light"], gap=seconds / people)
+            rows.append([arm, *told(visits), str(len(nodes.names))])
+            say(f"{arm}: done; {Counter(visit.failure or visit.fault for visit in visits).most_common(4)}")
+            if arm == "with Roost":
+                beside_the_hub(hub, roost, visits)
+            hub.stop_servers()
+    say(f"{people} people in {seconds:g} s; nodes of {PER_NODE} users boot in {boot_seconds:g} s:")
+    say(table(["", "p50", "p95", "p99", "refused", "without an answer", "nodes"], rows))
+
+
+def told(visits: Sequence[Visit]) -> list[str]:
+    """Seconds from click to answer, who was told to come again, and who got none."""
+    took = [visit.seconds for visit in visits if visit.answered_at]
+    refused = sum(any(" 429 " in one for one in visit.broken) for visit in visits)
+    without = sum(not visit.answered_at for visit in visits)
+    return [*(f"{percentile(took, share):.1f}" for share in (0.5, 0.95, 0.99)), str(refused), str(without)]
+
+
+def book(cluster: ControlPlane, namespace: str, people: int) -> None:
+    """Book a lecture that begins in four minutes; returns when its placeholders run."""
+    begin = datetime.now(UTC) + timedelta(minutes=4)
+    event = f'- {{name: lecture, people: {people}, start: "{begin:%Y-%m-%dT%H:%M}", timeZone: UTC}}\n'
+    meta: Object = {"name": "lecture", "labels": {"roost.hub.jupyter.org/events": "hub"}}
+    cluster.api.create(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"events.yaml": event}}, namespace
+    )
+
+    def are_there() -> bool:
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        pods = cluster.api.list(path, labelSelector="component=user-placeholder", fieldSelector="status.phase=Running")
+        return len(pods) >= people
+
+    wait_until(are_there, 235, "the placeholders", interval_seconds=2)
+
+
+def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> None:
+    """The recorder's seconds until the answer beside the hub's log and its histogram."""
+    count = sum(bool(visit.answered_at) for visit in visits)
+    stories = wait_until(lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2)
+    took = [seconds_between(story, Phase.ASKED, Phase.ANSWERED) for story in stories]
+    logged = [float(found) for found in re.findall(r"User u\d+ took ([\d.]+) seconds", hub.hub.log())]
+    buckets = re.findall(
+        r'^jupyterhub_server_spawn_duration_seconds_bucket\{le="([^"]+)",status="success"\} (\S+)$',
+        hub.metrics(),
+        re.MULTILINE,
+    )
+    for share in (0.5, 0.95):
+        below, bound = "0", "inf"
+        for bound, number in buckets:
+            if float(number) >= share * float(buckets[-1][1]):
+                break
+            below = bound
+        ours, theirs = percentile(took, share), percentile(logged, share)
+        say(
+            f"{share:.0%} of {len(took)} starts within: recorder {ours:.2f} s, hub's log {theirs:.2f} s, "
+            f"its histogram {below} to {bound} s"
+        )
+
+
+def main() -> None:
+    """Play what the command line names."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", default="pairs", choices=("pairs", "storm"))
+    parser.add_argument("--people", type=int, help="default: 30, of a storm 320")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=120.0, help="from a storm's first click to its last")
+    parser.add_argument("--boot-seconds", type=float, default=60.0)
+    parser.add_argument("--pull-seconds", type=float, default=0.0, help="of an image on a new node")
+    given = parser.parse_args()
+    if given.what == "pairs":
+        pairs(given.people or 30, given.rounds)
+    else:
+        storm(given.people or 320, given.seconds, given.boot_seconds, given.pull_seconds)
+
+
+if __name__ == "__main__":
+    main()
