@@ -130,7 +130,6 @@ def rows_of(
     here = [pod for pod in pods if not pod.state.is_finished]
     rows = [_pod_row(pod, by_name.get(pod.state.node_name), classify) for pod in here]
     wanted = {normalise_reference(image) for image in images_of_interest(now_us, rows)}
-    bindings = [row for row in rows if row["node_name"] and row["bound_us"] > now_us - MINUTE_US]
     removals = [
         {**row, **asdict(record), "by_namespace": None, "by_name": None}
         for pod, row in zip(here, rows, strict=True)
@@ -154,7 +153,7 @@ def rows_of(
             if not pod.state.node_name
             for text in _reasons(pod)
         ],
-        bindings=[{**row, "at_us": row["bound_us"]} for row in bindings],
+        bindings=[{**row, "at_us": at} for row in rows if (at := row["bound_us"] or 0) > now_us - MINUTE_US],
         removals=removals,
         notices=(f"{_UNSEEN}.",),
     )

@@ -296,7 +296,7 @@ def go_time(at_us: int, resolution_us: int) -> str:
 
 
 def node_lines(node: Row) -> Iterator[str]:
-    """The lines of one node: its resources, and when it became ready."""
+    """The lines of one node: its resources, and when it became ready, in kubelets' words, which aren't recorded."""
     allocatable = json.loads(node["allocatable"] or "{}")
     extra = {
         f"allocatable-{resource}": f"{amount}m" if resource == "cpu" and amount % 1000 else str(amount // unit)
@@ -306,7 +306,6 @@ def node_lines(node: Row) -> Iterator[str]:
     about = {"object": "Node", "name": node["name"], "endpoint": "nodeAdd"}
     yield _line(**about, extra=extra)
     if node["ready_us"]:
-        # Not recorded: kubelets' own constants.
         about |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
         yield _line(**about, event="Ready", timestamp=go_time(node["ready_us"], SECOND_US))
 
