@@ -48,7 +48,7 @@
 {{- /* roost.startup_taint (list $): roost_core/placement/labels.py */}}
 {{- define "roost.startup_taint" -}}
 {{- $root := index . 0 -}}
-{{- (printf "startup-taint.cluster-autoscaler.kubernetes.io/%v" (include "roost.hub_name" (list $root))) -}}
+{{- (printf "startup-taint.cluster-autoscaler.kubernetes.io/%v" (include "roost.shorten" (list $root (printf "roost-%v.%v" $root.Release.Name $root.Release.Namespace) 63))) -}}
 {{- end }}
 
 {{- /* roost.pulled_prefix (list $): roost_core/placement/labels.py */}}
@@ -223,12 +223,6 @@
 {{- $root := index . 0 -}}
 {{- $text := index . 1 -}}
 {{- (trunc 8 (sha256sum $text)) -}}
-{{- end }}
-
-{{- /* roost.hub_name (list $): roost_core/placement/labels.py */}}
-{{- define "roost.hub_name" -}}
-{{- $root := index . 0 -}}
-{{- (include "roost.shorten" (list $root (printf "roost-%v.%v" $root.Release.Name $root.Release.Namespace) 63)) -}}
 {{- end }}
 
 {{- /* roost.managed_images (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
