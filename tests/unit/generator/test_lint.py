@@ -22,6 +22,14 @@ def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: s
     assert_warned(text, reason)
 
 
+@pytest.mark.parametrize(("text", "words"), table("reach-warned"))
+def test_a_way_to_a_cold_start_is_named_with_its_fix_and_nothing_beside(text: str, words: str) -> None:
+    (fault,) = found(text)
+    assert words in str(fault)
+    assert fault.severity == "warning"
+    assert fault.fix
+
+
 @pytest.mark.parametrize(("text", "reason"), table("unsaid"))
 def test_what_is_no_worry_is_not_said(text: str, reason: str) -> None:
     assert reason not in said(text)
