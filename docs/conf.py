@@ -91,5 +91,15 @@ def setup(app: Sphinx) -> None:
     def read(_app: Sphinx, page: str, source: list[str]) -> None:
         source[0] = follow(source[0], page)
 
+    def name_folds(_app: Sphinx, _error: Exception | None) -> None:
+        # The theme gives what folds a part of the side bar no name for a screen reader.
+        fold = '<summary><span class="toctree-toggle"'
+        for page in Path(_app.outdir).rglob("*.html"):
+            text = page.read_text(encoding="utf-8")
+            if fold in text:
+                named = text.replace(fold, fold.replace("<summary>", '<summary aria-label="Pages of this part">'))
+                page.write_text(named, encoding="utf-8")
+
+    app.connect("build-finished", name_folds)
     app.connect("source-read", read)
     app.connect("include-read", lambda _app, _path, _page, source: read(_app, "README", source))

@@ -77,10 +77,10 @@ def set_size(driver: webdriver.Chrome, width: int, height: int) -> None:
     )
 
 
-def set_scheme(driver: webdriver.Chrome, scheme: str) -> None:
-    """Say that the reader prefers light or dark."""
+def set_scheme(driver: webdriver.Chrome, scheme: str, media: str = "") -> None:
+    """Say that the reader prefers light or dark. media: print, as on paper."""
     features = [{"name": "prefers-color-scheme", "value": scheme}]
-    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": features})
 
 
 def wait_drawn(driver: webdriver.Chrome, scheme: str) -> None:

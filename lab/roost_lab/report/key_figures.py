@@ -104,6 +104,12 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
     return value
 
 
+def _starts_about(report: Report) -> str:
+    starts = report[WindowStarts]
+    more = f"; {starts.unended:,} more didn't end" if starts.unended else ""
+    return f"{until(report)}; class {', '.join(starts.leading) or 'all'}{more}"
+
+
 def _slow_about(report: Report) -> str:
     return "the slowest of a handful" if report[WindowStarts].whole.count < FEWEST else "95 % took no longer (p95)"
 
@@ -114,13 +120,7 @@ def _removed_about(report: Report) -> str:
 
 
 _FIGURES: Final = (
-    KeyFigure(
-        "starts",
-        "Starts",
-        Unit.COUNT,
-        lambda report: report[WindowStarts].whole.count,
-        lambda report: f"{until(report)}; class {', '.join(report[WindowStarts].leading) or 'all'}",
-    ),
+    KeyFigure("starts", "Starts", Unit.COUNT, lambda report: report[WindowStarts].whole.count, _starts_about),
     KeyFigure(
         "failed_starts",
         "Failed starts",
@@ -166,7 +166,7 @@ _FIGURES: Final = (
         "Node-hours",
         Unit.MEAN,
         lambda report: report[Usage].node_hours,
-        lambda report: f"of {report[Usage].nodes:,} nodes",
+        lambda report: f"of {plural(report[Usage].nodes, 'node')}",
     ),
     KeyFigure(
         "only_placeholders_hours",

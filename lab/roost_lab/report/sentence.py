@@ -19,6 +19,8 @@ from roost_lab.report.statistics import Spans
 from roost_lab.report.subject import Report
 
 _HOUR: Final = 3_600
+# Of how many starts one that didn't end is told.
+_FEW: Final = 20
 
 
 def sentence(report: Report) -> str:
@@ -27,15 +29,23 @@ def sentence(report: Report) -> str:
 
 
 def _failed(report: Report) -> str:
-    failed = report[WindowStarts].failed
-    return f"{plural(failed, 'more start')} failed." if failed else ""
+    starts = report[WindowStarts]
+    failed, unended, ended = starts.failed, starts.unended, starts.whole.count
+    if not ended:
+        return f"{failed:,} failed." if failed else ""
+    said = [f"{plural(failed, 'more start')} failed."] if failed else []
+    # A few are under way whenever a period ends.
+    if unended and unended * _FEW >= ended:
+        said.append(f"{plural(unended, 'more start')} didn't end in this period.")
+    return " ".join(said)
 
 
 def _starts(report: Report) -> str:
     times = report[StartTimes]
     cold, number = times.cold.count, times.cold.count + times.others.count
     if not number:
-        return "No start ended in this period."
+        begun = report[WindowStarts].unended + report[WindowStarts].failed
+        return f"{f'None of {begun:,} starts' if begun > 1 else 'No start'} ended in this period."
     # The record has none where Events about images were not there to be read.
     is_told = bool(report[Pulls].total.number)
     both = Spans()

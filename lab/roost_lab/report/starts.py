@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from roost_lab.pages import table
 from roost_lab.pages.dates import US
 from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, Stack, log_axis
+from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.recording.model import PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
@@ -69,6 +70,8 @@ class WindowStarts:
     # Of these, by what their hubs said: starts that were answered, and those that were given up or were gone before.
     answered: int = 0
     failed: int = 0
+    # Of these, that neither ended nor are known to have failed.
+    unended: int = 0
     # By class and scheduler, by hub and class if there are several hubs, and by image.
     by_class: Groups = field(default_factory=dict)
     by_hub: Groups = field(default_factory=dict)
@@ -112,6 +115,8 @@ class WindowStarts:
         numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
         if len(query.hubs) > 1:
             numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
+        begun = sum(number for (pod_class, _), number in pods.items() if pod_class in numbers.leading)
+        numbers.unended = max(0, begun - numbers.whole.count - numbers.failed)
         counts = {pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()}
         numbers.by_class = {pair: numbers.by_class[pair] for pair in busiest(counts, len(counts))}
         return numbers
@@ -130,11 +135,11 @@ def until(report: Report) -> str:
     """From when to when whole starts are measured, in words."""
     starts = report[WindowStarts]
     if not starts.answered:
-        return "until its containers run"
+        return "until pods are ready"
     if starts.answered >= starts.whole.count:
-        return "from the click until it answers"
+        return "from the click until they answer"
     known = f"{starts.answered:,} of {starts.whole.count:,}"
-    return f"until it answers, where its hub's log says so ({known}), else until its containers run"
+    return f"until they answer, where their hub's log says so ({known}), else until pods are ready"
 
 
 def leading_classes(query: Query) -> list[str]:
@@ -307,7 +312,7 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
     dots: dict[str, list[tuple[float, float, float, str]]] = {phase: [] for phase in PHASES}
     for names, spans in groups.items():
         full = full_name(names)
-        stack.name(full, f"{spans[WHOLE].count:,} pods" if WHOLE in spans else "")
+        stack.name(full, plural(spans[WHOLE].count, "pod") if WHOLE in spans else "")
         for row in phase_rows(spans, PHASES):
             place, what = stack.bar(), f"{full}\n{PHASE_NAMES[row.phase]}: "
             if row.spans.count < FEWEST:

@@ -78,17 +78,19 @@ def test_samples_are_whole_on_a_desk(site: Path, driver: Chrome) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index", "how-to/ci", "placement", "command-line"])
+@pytest.mark.parametrize("page", ["index", "how-to/ci", "placement", "command-line", "decisions/0003-names"])
 def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page: str) -> None:
-    for width in (390, 1440):
+    # The last is A4's, less margins.
+    for width, media in ((390, ""), (1440, ""), (718, "print")):
         for scheme in (browser.LIGHT, browser.DARK):
             browser.set_size(driver, width, 900)
-            browser.set_scheme(driver, scheme)
+            browser.set_scheme(driver, scheme, media)
             driver.get((site / f"{page}.html").as_uri())
             # A colour that is still on its way is none that anybody reads.
             driver.execute_script("document.getAnimations().forEach((one) => one.finish())")
             assert serious_findings(driver) == [], (width, scheme)
             assert driver.execute_script("return document.documentElement.scrollWidth") <= width
+    browser.set_scheme(driver, browser.LIGHT)
 
 
 def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture[str]) -> None:

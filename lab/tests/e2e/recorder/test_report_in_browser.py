@@ -132,13 +132,13 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
 def test_axe_has_no_serious_finding(driver: Chrome, example: Path, width: int | str, scheme: str) -> None:
     browser.show_report(driver, example, 700 if width == "A4" else int(width), 900, scheme)
     if width == "A4":
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+        browser.set_scheme(driver, scheme, media="print")
         driver.execute_script("dispatchEvent(new Event('beforeprint'))")
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     try:
         assert axe.serious_findings(driver) == []
     finally:
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        browser.set_scheme(driver, scheme)
 
 
 def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Path) -> None:

@@ -68,7 +68,9 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
     seen.check(driver, example, width, scheme, plots=5)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    assert axe.serious_findings(driver) == []
+    for media in ("", "print"):
+        browser.set_scheme(driver, scheme, media)
+        assert axe.serious_findings(driver) == [], media
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])

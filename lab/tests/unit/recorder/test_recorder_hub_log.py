@@ -98,7 +98,7 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     assert run(["report", "--database", database, "--format", "text"]) == 0
     head = capsys.readouterr().out
     assert "1 more start failed." in head
-    assert "from the click until it answers" in head
+    assert "from the click until they answer" in head
     assert [row.split()[2] for row in head.splitlines() if row.startswith("Failed starts")] == ["1"]
 
 

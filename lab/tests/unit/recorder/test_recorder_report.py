@@ -359,17 +359,26 @@ def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -
 def test_the_sentence_says_who_waited_for_an_image(
     tmp_path: Path, starts: list[tuple[int, bool | None]], said: str
 ) -> None:
-    # Without placeholders it says nothing of them.
+    # Without placeholders it says nothing of them; of a start that doesn't end, only among few.
     records: list[Record] = [pod_record("never-ready")]
     for number, (seconds, cold) in enumerate(starts):
         each = pod_of(f"p{number}", seconds, created_us=BEGIN + number * SECOND)
         kept = [one for one in each if not isinstance(one, PullRecord)]
         pulls = [replace(one, warm=not cold) for one in each if isinstance(one, PullRecord) and cold is not None]
         records += [*kept, *pulls]
+    if 0 < len(starts) <= 20:
+        said += " 1 more start didn't end in this period."
     report = report_of(tmp_path, records, since_us=BEGIN, until_us=BEGIN + HOUR)
     assert sentence(report) == said
-    assert f'<p class="lead">{escape(said)}</p>' in make_page(report, "about")
+    escaped = escape(said, quote=False).replace("'", "&#39;")
+    assert f'<p class="lead">{escaped}</p>' in make_page(report, "about")
     assert to_text(report).splitlines()[0] == json.loads(to_json(report))["sentence"] == said
+
+
+def test_starts_that_all_fail_are_told_with_their_number(tmp_path: Path) -> None:
+    report = report_of(tmp_path, [pod_record(f"p{number}", deleted_us=BEGIN + HOUR) for number in range(6)])
+    assert sentence(report) == "None of 6 starts ended in this period."
+    assert "until pods are ready; class user; 6 more didn&#39;t end" in make_page(report, "about")
 
 
 @pytest.mark.parametrize(
