@@ -15,12 +15,10 @@ from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.start_times import StartTimes
 from roost_lab.report.starts import WindowStarts
-from roost_lab.report.statistics import Spans
+from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
 
 _HOUR: Final = 3_600
-# Of how many starts one that didn't end is told.
-_FEW: Final = 20
 
 
 def sentence(report: Report) -> str:
@@ -29,15 +27,11 @@ def sentence(report: Report) -> str:
 
 
 def _failed(report: Report) -> str:
-    starts = report[WindowStarts]
-    failed, unended, ended = starts.failed, starts.unended, starts.whole.count
-    if not ended:
-        return f"{failed:,} failed." if failed else ""
-    said = [f"{plural(failed, 'more start')} failed."] if failed else []
+    starts, ended = report[WindowStarts], report[WindowStarts].whole.count
+    failed = [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."] if starts.failed else []
     # A few are under way whenever a period ends.
-    if unended and unended * _FEW >= ended:
-        said.append(f"{plural(unended, 'more start')} didn't end in this period.")
-    return " ".join(said)
+    few = ended == 0 or starts.unended * FEWEST < ended
+    return " ".join(failed if few else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."])
 
 
 def _starts(report: Report) -> str:

@@ -39,11 +39,8 @@ BEFORE: Final = _checks(
 )
 
 # What these find, with these words, users feel: they wait, start cold, or are refused.
-FELT: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("waiting", "reach", "requests", "puller", "nodes"), ""),
-    "admission": " is refused",
-    "programs": "DaemonSet ",
-}
+FELT: Final = dict.fromkeys(("waiting", "reach", "requests", "puller", "nodes"), "")
+FELT.update(admission=" is refused", programs="DaemonSet ")
 
 
 def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutcome]:

@@ -48,7 +48,7 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             "x": [value.median for _, value in known],
             "y": places,
             "width": 12,
-            "marker": {"color": [_colour(summary, policy) for policy, _ in known]},
+            "marker": {"color": [f"--p{list(summary.policies).index(policy) % _COLOURS}" for policy, _ in known]},
             "error_x": _range([value for _, value in known]),
             "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
         }
@@ -104,7 +104,3 @@ def _change(summary: Summary, measure: Measure, policy: str) -> FigureChange | N
 
 def _with_change(amount: str, change: FigureChange | None) -> str:
     return f"{amount}, {show_change(change)}" if change is not None else amount
-
-
-def _colour(summary: Summary, policy: str) -> str:
-    return f"--p{list(summary.policies).index(policy) % _COLOURS}"
