@@ -205,7 +205,10 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
             yield from ((_steps(one), _NOT_READ, False) for one in several)
             yield from _each(_steps(target), line.value, is_part=False)
     elif isinstance(line, ast.AnnAssign | ast.AugAssign):
-        yield from _each(_steps(line.target), line.value or _NOT_READ, is_part=isinstance(line, ast.AugAssign))
+        is_part = isinstance(line, ast.AugAssign)
+        # What a list was before isn't known here.
+        value = _NOT_READ if line.value is None or (is_part and _items(line.value) is None) else line.value
+        yield from _each(_steps(line.target), value, is_part=is_part)
     elif isinstance(line, ast.FunctionDef):
         yield [line.name], _NOT_READ, False
     # What is used, but for a key or a trait of it.
@@ -216,6 +219,8 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
         if name == "update" and owner:
             given = call.args[0] if call.args else ast.Call(ast.Name("dict"), [], call.keywords)
             yield from _each(_steps(owner[0]), given, is_part=True)
+        elif name in ("append", "extend", "insert") and owner:
+            yield _steps(owner[0]), _NOT_READ, False
         elif name in ("setattr", "set_trait") and len(arguments) == 3:
             yield _steps(ast.Subscript(arguments[0], arguments[1])), arguments[2], False
             read |= {call.func, arguments[0]}

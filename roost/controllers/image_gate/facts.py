@@ -159,7 +159,12 @@ def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSet
             others = [image for image in pod.spec.volume_images if normalise_reference(image) not in settings.images]
             renamed = next(iter(others), container.image)
             faults[managed.normalised] = PullFault(managed.reference, managed, RENAMED, renamed)
-        elif _was_pulled(container):
+        elif (
+            container.running
+            or container.ready
+            or (container.terminated and bool(container.image_id))
+            or container.waiting_reason in AFTER_PULL_FAULTS
+        ):
             tokens.setdefault(managed.normalised, set()).add((pod.uid, None))
         elif container.waiting_reason in PULL_FAULTS:
             faults[managed.normalised] = _fault(container, managed)
@@ -179,15 +184,6 @@ def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage
     if not (container.init and container.name.startswith(Z2JH_CONTAINER)):
         return None
     return settings.images.get(normalise_reference(container.image))
-
-
-def _was_pulled(container: ContainerState) -> bool:
-    return (
-        container.running
-        or container.ready
-        or (container.terminated and bool(container.image_id))
-        or container.waiting_reason in AFTER_PULL_FAULTS
-    )
 
 
 def _fault(container: ContainerState, image: ManagedImage) -> PullFault:

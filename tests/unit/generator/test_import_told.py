@@ -177,6 +177,7 @@ CONFIG_FILE = """
 hub: {extraFiles: {a: {mountPath: /usr/local/etc/jupyterhub/jupyterhub_config.d/a.py,
   stringData: "c.KubeSpawner.namespace = 'lab'"}}}
 """
+NO_PROFILES = "their profiles are set in Python: image and nodes aren't known here"
 # What may set anything, with the statement that is named.
 SETS_ANY = (
     ("for k, v in more.items():\\n  setattr(c.KubeSpawner, k, v)", "setattr(c.KubeSpawner, k, v)"),
@@ -298,7 +299,10 @@ def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: 
 @pytest.mark.parametrize(
     ("code", "told"),
     [
-        ("c.KubeSpawner.profile_list = f", "their profiles are set in Python: image and nodes aren't known here"),
+        *(
+            (f"c.KubeSpawner.profile_list{code}", NO_PROFILES)
+            for code in (" = f", " += [{'slug': 'b'}]", ".extend(f())")
+        ),
         ("def hook(spawner):\\n  spawner.image = choose()", "image not brought, 3 placeholders fit"),
     ],
 )
