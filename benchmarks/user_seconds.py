@@ -222,7 +222,7 @@ def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> None:
     took = [seconds_between(story, Phase.ASKED, Phase.ANSWERED) for story in stories]
     logged = [float(found) for found in re.findall(r"User u\d+ took ([\d.]+) seconds", hub.hub.log())]
     buckets = re.findall(
-        r'^jupyterhub_server_spawn_duration_seconds_bucket\{le="([^"]+)",status="success"\} (\S+)$',
+        r'^jupyterhub_server_spawn_duration_seconds_bucket\{le="([^"]+)",(?:reason="",)?status="success"\} (\S+)$',
         hub.metrics(),
         re.MULTILINE,
     )
