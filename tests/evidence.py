@@ -38,7 +38,7 @@ class Kind:
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.log: list[tuple[int, str, Object]] = []
-        # How the API server answers: "ok", "silent", "lags", "repeats", or by one of FAULTS.
+        # How the API server answers: "ok", "silent", "lags", "repeats", "out of order", or by one of FAULTS.
         self.mode: str | int = "ok"
         self.told: dict[str, Object] = {}
         self.told_version = 0
@@ -98,6 +98,8 @@ class Server:
         events = [event for event in kind.log if since < event[0] <= until]
         if kind.mode == "repeats":
             events = [*events, *reversed(kind.log[-4:])]
+        if kind.mode == "out of order":
+            events = events[::-1]
         for version, change, item in events:
             kind.heard_at = self.now
             if version > kind.told_version:

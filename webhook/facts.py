@@ -254,9 +254,9 @@ class WarmFacts:
                     known = self._images.get(before.node, _NO_IMAGES)
                     used = [image for image in before.images if image in known]
                     seen.setdefault(before.node, {}).update(dict.fromkeys(used))
-                elif pod is not None and pod.failing:
-                    failed.setdefault(pod.node, []).extend(pod.failing)
             if pod is not None:
+                if pod.failing:  # Also at first sight, as after a list: what ran there before may be gone.
+                    failed.setdefault(pod.node, []).extend(pod.failing)
                 pods[key] = pod
                 bump(loads, pod.node, 1)
                 for image in pod.images:

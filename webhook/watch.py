@@ -168,6 +168,7 @@ class FactsKeeper:
         watches = self._watches
         has_time = not self._has_facts or self._clock() - self._replaced_at <= EARLIER.age_seconds
         if watches is None or (has_time and not watches.has_listed()):
+            self._known = []
             return
         # Before: what changes meanwhile is noticed by the next look.
         self._known = watches.known

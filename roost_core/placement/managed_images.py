@@ -19,10 +19,9 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")
-# All that users may choose, written out as JSON, with what it takes to find it. Large hubs have 1% of it.
+# All that users may choose, written out as JSON, with what it takes to find it. The largest hubs have a part of it.
 MOST_CHARACTERS: Final = 8 * 2**20
-# Each takes the time of so many, however little it says.
-_LEAST_CHARACTERS: Final = 256
+_LEAST_CHARACTERS: Final = 256  # Each takes the time of so many, however little it says.
 
 
 class PullerGroup(NamedTuple):

@@ -260,7 +260,7 @@ def do(cluster: Cluster, rng: random.Random) -> None:
             cluster.pass_time(2)
             cluster.leads = True
         case "stop":
-            mode = rng.choice(["silent", "lags", "repeats", "out of reach", 401, 403, 410])
+            mode = rng.choice(["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410])
             cluster.server.kind(rng.choice(KINDS)).mode = cast("Any", mode)
         case "well":
             for kind in cluster.server.kinds.values():
