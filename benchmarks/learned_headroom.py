@@ -1,9 +1,11 @@
 """Compare learned placeholders with a fixed number and with none: `python -m benchmarks.learned_headroom`.
 
 Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays with Roost's defaults
-without placeholders, with the scenario's greatest number at all times, and with numbers learned in the replay itself,
-which begins without a history, so each forecast sees only what happened before it. Waits and node-hours are those from
-the third day on, when there is a forecast; medians over the seeds, which are the same launches for all.
+without placeholders, with the scenario's greatest number at all times, with that number as `roost import` writes it
+(until a week shows that fewer do, and more as learned), and with numbers learned alone. What is learned is learned in
+the replay itself, which begins without a history, so each forecast sees only what happened before it. Waits and
+node-hours are those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
+the same launches for all.
 """
 
 from __future__ import annotations
@@ -22,15 +24,15 @@ from typing import Any, Final, NamedTuple
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, one_of
 from benchmarks.never_worse import roost_values
+from generator.importing.profile_pools import LEARN
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN
 
-NONE, FIXED, LEARNED = "none", "fixed", "learned"
-ARMS: Final = (NONE, FIXED, LEARNED)
-LEARN: Final[Mapping[str, Any]] = {"quantile": 0.9, "min": 0, "max": 400, "timeZone": "UTC"}
+NONE, FIXED, IMPORTED, LEARNED = "none", "fixed", "imported", "learned"
+ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED)
 # Days after which there is a forecast.
 LEARNING_DAYS: Final = 2
 # Launches of the hours of a working day, beside lectures.
@@ -102,19 +104,21 @@ def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str
     """Yield each arm's policy."""
     for arm in ARMS:
         values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
-        if arm == LEARNED:
+        if arm in (IMPORTED, LEARNED):
             limit = {} if cost_percent is None else {"costPercent": cost_percent}
             values["placeholders"][0]["learn"] = {**LEARN, **limit}
+        if arm == LEARNED:
+            values["placeholders"][0]["replicas"] = 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "values.yaml")
             path.write_text(json.dumps(values), encoding="utf-8")
             yield arm, load_policy(arm, [str(path)])
 
 
-def play(scenario: Scenario, policy: Policy, seed: int, days: float) -> Figures:
-    """Replay one arm with one seed."""
+def play(scenario: Scenario, policy: Policy, seed: int, days: float, from_day: int = LEARNING_DAYS + 1) -> Figures:
+    """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and node-hours count."""
     launches = scenario.launches(seed, days)
-    begin = launches[0].moment // DAY * DAY + LEARNING_DAYS * DAY
+    begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
     moments = {one.number: one.moment for one in launches}
     world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
     waits = []
@@ -147,7 +151,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [one.name for one in HUBS]
     parser.add_argument("--hubs", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--days", type=float, help="of launches; default: 10, or 14 of the timetable")
+    parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
     parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
     options = parser.parse_args(arguments)
     rows = []
@@ -156,9 +162,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
         found: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
-        for seed in range(1, options.seeds + 1):
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
             for arm, policy in policies(scenario, options.cost_percent):
-                found[arm].append(play(scenario, policy, seed, days))
+                found[arm].append(play(scenario, policy, seed, days, options.from_day))
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
     print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))

@@ -121,7 +121,9 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
 
 def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     """Warn about a list without the tolerations of the user pools: it replaces the list of the defaults."""
-    if placeholder_set.named.get("tolerations") is None or not is_wanted(placeholder_set):
+    # What a set learns are users where its pods can go: without any, it keeps nothing.
+    fixed = placeholder_set._replace(whole={**placeholder_set.whole, "learn": None})
+    if placeholder_set.named.get("tolerations") is None or not is_wanted(fixed):
         return
     own_tolerations = listing(placeholder_set.named.get("tolerations"))
     dropped = [

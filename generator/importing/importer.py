@@ -79,6 +79,8 @@ def import_layers(
     ]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
+    draft.is_binder = charts.binder is not None
+    draft.has_builds = draft.is_binder or charts.service is not None
     if charts.has_hub:
         map_hub(draft, charts)
         draft.notes.append(_spawn_page_note(charts.hub))
@@ -86,8 +88,6 @@ def import_layers(
     draft.values, draft.comments = merge_pieces(_valid_pieces(draft, defaults), defaults)
     draft.unmapped.sort(key=lambda note: (note.file, note.line, note.key))
     draft.hub = charts.hub if charts.has_hub else None
-    draft.is_binder = charts.binder is not None
-    draft.has_builds = draft.is_binder or charts.service is not None
     _judge(draft)
     return draft
 

@@ -32,6 +32,9 @@ MOST_KINDS: Final = 400
 _MAX_NAME: Final = 40
 # A seat that is larger is most of a node.
 _A_MACHINE_BYTES: Final = 64 * 2**30
+# Of every imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
+LEARN: Final[Room] = {"quantile": 0.9, "min": 0, "max": 200, "costPercent": 5, "timeZone": "UTC"}
+RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
@@ -75,8 +78,8 @@ def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str
         why = f"{name}: as large as a user of {', '.join(chosen)}"
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
-        why += f". 0 replicas: each would cost a node with {device} that nobody uses." if device else "."
-        sized = {"resources": room["resources"]} if room["resources"] else {}
+        why += f". {RARE.format(device)}" if device else "."
+        sized = {"learn": dict(LEARN)} | ({"resources": room["resources"]} if room["resources"] else {})
         entry = {"name": name, "replicas": 0 if device else 1, **sized, **nodes_unlike(room, usual_room)}
         found.append((entry, why))
     return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from generator.checks.contract import listing
-from generator.importing.profile_pools import SIZES, Traits, default_kind, nodes_unlike, room_of, size_traits
+from generator.importing import profile_pools as pools
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
@@ -51,14 +51,14 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
     return "ignore" if hub.is_deleted(dotted) else hub.text(dotted)
 
 
-def map_users(draft: Draft, charts: Charts) -> Traits:
+def map_users(draft: Draft, charts: Charts) -> pools.Traits:
     """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is told."""
     hub = charts.hub
-    traits = size_traits(child(hub.data, "singleuser"))
+    traits = pools.size_traits(child(hub.data, "singleuser"))
     if charts.binder is None and "mem_guarantee" not in traits and not hub.is_deleted("singleuser.memory.guarantee"):
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
-    for trait, (_, kind, key) in SIZES.items():
+    for trait, (_, kind, key) in pools.SIZES.items():
         dotted = f"singleuser.{kind}.{key}"
         hub.get(dotted, "any")
         value = traits.get(trait)
@@ -88,7 +88,7 @@ def hub_size(value: object, quantity: str) -> object:
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
 
 
-def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits, profiles: object) -> None:
+def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object) -> None:
     """Map the hub's placeholders to one set, and where users may go to what every set inherits. sizes: of a user."""
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
@@ -101,8 +101,8 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits, profiles: obj
     given = hub.mapping("scheduling.userPlaceholder.resources")
     sized = kubernetes_resources(draft, hub, (*at, "resources"), given) if given else {}
     traits = {**sizes, **_map_placeholder_nodes(draft, hub)}
-    titles, typical = default_kind(traits, profiles)
-    usual, room = room_of(traits), room_of(typical)
+    titles, typical = pools.default_kind(traits, profiles)
+    usual, room = pools.room_of(traits), pools.room_of(typical)
     if not hub.switch("scheduling.userPlaceholder.enabled", default=True):
         draft.put("placeholders", [], (*source, "enabled"), "Placeholders were off.")
         return
@@ -114,10 +114,13 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: Traits, profiles: obj
         if stood_for is room == usual:
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
-        entry: dict[str, object] = {"name": "default", "replicas": replicas}
-        if resources:
-            entry["resources"] = resources
-        draft.put("placeholders", [entry | nodes_unlike(stood_for, usual)], source, *comments)
+        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
+        learn = {} if draft.is_binder else {"learn": dict(pools.LEARN)}
+        device = "" if sized else pools.device_of(stood_for, {})
+        comments += [pools.RARE.format(device)] if device else []
+        whole = {**learn, **({"resources": resources} if resources else {}), **pools.nodes_unlike(stood_for, usual)}
+        entry = {"name": "default", "replicas": 0 if device else replicas, **whole}
+        draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
         draft.switch_off.append(f"{hub.show((*at, 'replicas'))}: 0")
 
@@ -126,7 +129,7 @@ def _placeholder_size(
     own: Mapping[str, Mapping[str, str]], user: Mapping[str, Mapping[str, str]], whose: str
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the user's size."""
-    comments = ["Placeholders as zero-to-jupyterhub kept them. For lectures, learn the number: docs/headroom.md."]
+    comments = ["As many as the hub kept; if it learns, until a week shows that fewer do, and more for learned crowds."]
     sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
     if own:
         comments += _raise_to_user(sizes, user.get("requests", {}))
@@ -143,7 +146,7 @@ def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
     return {}, (*hub.path, "singleuser", "nodeSelector")
 
 
-def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> Traits:
+def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> pools.Traits:
     """Placeholders may go where users may; as defaults, which further sets inherit."""
     why = ("Where users may go, for every set of placeholders.",)
     at = (*hub.path, "scheduling", "userPods", "tolerations")

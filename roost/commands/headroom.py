@@ -84,12 +84,12 @@ def _learned_changes(
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
         until = min((moment // STEP_SECONDS + 1) * STEP_SECONDS, period.until or end)
-        seats = None
+        replicas, by_windows = 0, True
         for minute in range(int(moment // 60), int(-(-until // 60)), 3):
-            if (outlook := look_ahead(history, minute, learn["timeZone"])) is not None:
-                seats = max(seats or 0, forecast_need(outlook, None, threshold, learn["quantile"]).worth)
-        replicas = learned_replicas(period, seats, learn["min"], learn["max"])
-        by_windows = seats is None or (period.windows and replicas == period.replicas)
+            outlook = look_ahead(history, minute, learn["timeZone"])
+            seats = forecast_need(outlook, None, threshold, learn["quantile"]).worth if outlook else 0
+            replicas = max(replicas, learned_replicas(period, outlook, seats, learn["min"], learn["max"]))
+            by_windows = outlook is None or (bool(period.windows) and replicas == period.replicas)
         names = period.windows if by_windows else (LEARNED,)
         if before != (before := (replicas, names)):
             yield ReplicaChange(moment, replicas, names)

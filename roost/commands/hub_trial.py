@@ -107,7 +107,8 @@ def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
 
 
 def _world(values: Object) -> World:
-    bodies = [each.body for each in render(dict(values), _RELEASE)]
+    sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
+    bodies = [each.body for each in render({**values, "placeholders": sets}, _RELEASE)]
     kinds: dict[str, list[Any]] = {}
     for body in bodies:
         kinds.setdefault(str(body["kind"]), []).append(body)

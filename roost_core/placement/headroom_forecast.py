@@ -5,9 +5,7 @@ asked of the days. *Waves*: how many of them needed so many seats at this very m
 have come; days of the same weekday count most. *Steady need*: how many did so in both the hour before and the hour
 after; where users come one by one, no minute is like another. A seat is likely to be needed if the share of days that
 needed it is above a threshold. The threshold is calibrated: each minute is compared with what came of it, so that the
-wanted share of the minutes had enough.
-Pure: times are Unix time and are passed in.
-Source of the calibration: adaptive conformal inference (Gibbs and Candès, 2021).
+wanted share of the minutes had enough (adaptive conformal inference, Gibbs and Candès, 2021). Times are Unix time.
 """
 
 from __future__ import annotations
@@ -22,19 +20,16 @@ from roost_core.placement.headroom_windows import Period, utc_offset_seconds
 # Seats that were needed, and what that counts; the most seats first.
 Needs = Sequence[tuple[float, float]]
 
-# With fewer days, nothing is forecast.
-LEAST_DAYS: Final = 2
-# What a week counts by the week after it; and by a day of the same weekday, what other working days count on a working
-# day (or weekend days on one), and other days: for waves, and for steady need.
+# With fewer days, nothing is forecast; and with fewer than the second, the values' number stands.
+LEAST_DAYS, FLOOR_DAYS = 2, 7
+# What a week counts by the week after it; and a day of the same weekday, a like one, another: for waves, steady need.
 WEEKLY_WEIGHT: Final = 0.8
 _WAVE_WEIGHTS, _STEADY_WEIGHTS = (1.0, 0.1, 0.02), (1.0, 0.5, 0.1)
 # So long before a minute, a wave may have begun that is still to come in part, or comes late.
 WAVE_MINUTES: Final = 5
-# Of who came more or fewer than on an earlier day, so many are missing from, or added to, those still to come. Between
-# 1 (a class, of which everybody comes once) and 0 (passers-by, who know nothing of each other).
+# Of who came more than on an earlier day, so many are missing from those still to come: of a class all, else nobody.
 WAVE_SHARE: Final = 0.5
-# Seats that would need a node of their own must be likelier than those that fit on users' nodes, by the share of
-# minutes that may lack seats: of waves, of steady need, and of its first seat, without which everybody waits.
+# How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat.
 PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.5
 # After each minute that counts, the threshold moves by so much of the difference.
 STEP: Final = 0.005
@@ -53,6 +48,11 @@ class Outlook(NamedTuple):
     def steady(self, share: float) -> float:
         """What this share of days needed in both the hour before and the hour after."""
         return min(_needed_by(self.before, share), _needed_by(self.after, share))
+
+    def floor(self, replicas: int) -> int:
+        """What stays of the values' number: one more than any day needed within an hour of this minute."""
+        most = max(*(still for _, still, _ in self.days), *(need for need, _ in (*self.before[:1], *self.after[:1])))
+        return replicas if len(self.days) < FLOOR_DAYS else min(replicas, 1 + round(most))
 
 
 class Forecast(NamedTuple):
@@ -89,8 +89,8 @@ def forecast_need(
 ) -> Forecast:
     """Forecast the seats to have now.
 
-    came: who came since the wave's beginning; None: as on each day. quantile: above 0 and below 1; the share of minutes
-    in which the likely seats should be enough. strictness: 1, or how much likelier a seat must be to be worth a node.
+    came: who came since the wave's beginning; None: as on each day. quantile: the share of minutes
+    in which the likely seats should be enough. strictness: how much likelier a seat must be to be worth a node.
     """
     waves = sorted(
         (
@@ -119,11 +119,10 @@ def calibrated(threshold: float, quantile: float, *, was_enough: bool) -> float:
     return min(0.9, max(-1.0, threshold + STEP * ((1 - quantile) - (not was_enough))))
 
 
-def learned_replicas(period: Period, seats: int | None, least: int, most: int) -> int:
-    """Return a set's number: the forecast within its bounds, but no less than active windows; without one, theirs."""
-    if seats is None:
-        return period.replicas
-    return max(least, min(most, seats), period.replicas if period.windows else 0)
+def learned_replicas(period: Period, outlook: Outlook | None, seats: int, least: int, most: int) -> int:
+    """Return a set's number: the seats within bounds, but no less than active windows and what stays of the values'."""
+    floor = period.replicas if outlook is None or period.windows else outlook.floor(period.replicas)
+    return floor if outlook is None else max(least, min(most, seats), floor)
 
 
 def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, int]]:

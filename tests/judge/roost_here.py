@@ -86,7 +86,7 @@ def release_of(values_json: str) -> Release:
         merged(default_values(), json.loads(values_json)), Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0")
     )
     bodies = [cast("Object", manifest.body) for manifest in manifests]
-    texts = {key: text for body in bodies if body["kind"] == "ConfigMap" for key, text in body["data"].items()}
+    texts = {key: text for body in bodies if body["kind"] == "ConfigMap" for key, text in body.get("data", {}).items()}
     document = json.loads(texts["release.json"])
     configuration = yaml.load(texts["config.yaml"], Loader=yaml.CSafeLoader) if "config.yaml" in texts else None
     planners = parse_controllers(document, configuration, NEWEST_MINOR).planners

@@ -141,7 +141,9 @@ class World:
         self._failed: dict[tuple[str, str], float] = {}
         self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
-        self._sets = {body["metadata"]["name"]: body for body in release.of_kind("StatefulSet")} if release else {}
+        # Where a set learns, the controllers say its number.
+        sets = release.of_kind("StatefulSet") if release else ()
+        self._sets = {one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}} for one in sets}
         self._daemons = release.of_kind("DaemonSet") if release else []
         self._classes = {name: (value, never) for name, value, never in case.priorities}
         for body in release.of_kind("PriorityClass") if release else ():

@@ -15,14 +15,15 @@ from typing import Final, NamedTuple
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
-from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.headroom.booked import FOLLOW_SECONDS
 from roost.controllers.headroom.settings import HeadroomSettings
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.node import Node
 from roost_core.objects.pod import PodSpec
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, PODS
-from roost_core.objects.selectors import node_matches, untolerated
+from roost_core.objects.selectors import NodeRules, node_matches, untolerated
 from roost_core.placement.headroom_forecast import (
     WAVE_MINUTES,
     Forecast,
@@ -49,8 +50,6 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
-# While people come, placeholders follow so fast.
-FOLLOW_SECONDS: Final = 10.0
 # A week ago counts little, each minute.
 _FADE: Final = 1 - 1 / (7 * DAY_MINUTES)
 _HOUR_MINUTES: Final = 60
@@ -68,8 +67,9 @@ class View(NamedTuple):
     # How many fit on the nodes of users, where nobody pays for them.
     room: int
     nodes: Mapping[str, Node]
-    # Nodes that only placeholders keep.
-    kept: int
+    # The set's placeholders, and nodes without users that they keep, or kept until they went.
+    placeholders: int
+    kept: frozenset[str]
     # Since when somebody has waited for a node; None: nobody does.
     waiting_since: float | None
 
@@ -119,17 +119,17 @@ def observe(
                     f"What set {name} learned can't be used, and what was learned since applies, or the values: "
                     f"ConfigMap {settings.history_name}, key {name}: {error}."
                 )
-                if (keeper := keeper_of(placeholder_set, snapshot)) is not None:
+                if (keeper := snapshot.stateful_sets.get(placeholder_set.stateful_set)) is not None:
                     tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
                     actions.append(tell("HeadroomHistoryUnusable", message))
             # What is forecast changes with it.
             learned = replace(learned, history=history, outlook=look_ahead(history, minute, learn.time_zone))
         learned = replace(learned, stored=stored, is_loaded=True)
-    view = _look(placeholder_set, snapshot, settings)
+    view = _look(placeholder_set, snapshot, settings, learned.view)
     learned = _with_boots(learned, view)
     is_new = not learned.history.levels or minute != learned.history.end - 1
     if is_new:
-        learned = _with_minute(learned, learn, minute, view)
+        learned = _with_minute(learned, placeholder_set.replicas, learn, minute, view)
     base = learned.history.at(minute - WAVE_MINUTES)
     forecast = learned.outlook and forecast_need(
         learned.outlook,
@@ -163,10 +163,10 @@ def learned_number(
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
     seats = max(forecast.worth, min(forecast.likely, learned.view.room))
-    replicas = learned_replicas(period, seats, learn.min, learn.max)
+    replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
     # Whoever books a lecture that is learned means the same people.
     booked = extra + (period.replicas if period.windows else min(replicas, max(learn.min, forecast.steady)))
-    if (extra and booked >= replicas) or (period.windows and replicas == period.replicas):
+    if (extra and booked >= replicas) or replicas == period.replicas:
         return max(replicas, booked if extra else 0), ""
     return replicas, f"on {len(learned.outlook.days)} earlier days, so many more came while a node boots"
 
@@ -177,11 +177,12 @@ def seconds_until_change(learned: Learned, now: Moment) -> float:
     return min(seconds, FOLLOW_SECONDS) if learned.forecast is not None and learned.forecast.likely else seconds
 
 
-def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: View) -> Learned:
-    """Take in a minute: its level, what it cost, and what came of forecasts."""
+def _with_minute(learned: Learned, replicas: int, learn: LearnSettings, minute: int, view: View) -> Learned:
+    """Take in a minute: its level, what it cost, and what came of forecasts. replicas: the values'."""
     history = learned.history.with_level(minute, view.level)
-    # Before anything is forecast, the values keep what is kept.
-    kept = view.kept / _HOUR_MINUTES if learned.forecast is not None else 0.0
+    # What the values would keep as well is no cost of learning.
+    floor = replicas if learned.outlook is None else learned.outlook.floor(replicas)
+    kept = len(view.kept) / _HOUR_MINUTES * max(0.0, 1 - floor / max(floor, view.placeholders, 1))
     threshold, ahead, unjudged = threshold_of(history, learn.quantile), history.ahead_minutes, []
     for at, seats in learned.unjudged:
         need = history.growth(at, ahead)
@@ -211,23 +212,19 @@ def _with_boots(learned: Learned, view: View) -> Learned:
     return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
 
 
-def keeper_of(placeholder_set: PlaceholderSet, snapshot: Snapshot) -> StatefulSetState | None:
-    """The object that keeps the set's room; None: it isn't there."""
-    return snapshot.stateful_sets.get(placeholder_set.stateful_set)
-
-
-def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> View:
+def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings, last: View | None) -> View:
     """See what users of the set there are, and what its nodes have left."""
-    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set, node)}
+    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set.rules, node)}
     sizes, waits_here = dict[PodSpec, float](), dict[PodSpec, bool]()
     used = {name: Counter[str]() for name in nodes}
     has_users, has_placeholders = set[str](), set[str]()
-    waiting, level = list[float](), 0.0
+    waiting, level, placeholders = list[float](), 0.0, 0
     for pod in snapshot.pods.values():
         node_name = pod.node_name
         if pod.is_finished or (node_name and node_name not in nodes):
             continue
         if PLACEHOLDER_SET_LABEL in pod.labels:
+            placeholders += pod.labels[PLACEHOLDER_SET_LABEL] == placeholder_set.name
             if node_name:
                 has_placeholders.add(node_name)
             elif pod.unschedulable_since is not None and pod.labels[PLACEHOLDER_SET_LABEL] == placeholder_set.name:
@@ -251,26 +248,21 @@ def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Headroo
             sizes[spec] = _size(spec, placeholder_set.requests)
         level += sizes[spec]
     asked = {PODS: 1} | {name: _whole(name, quantity) for name, quantity in placeholder_set.requests.items()}
-    kept = len(has_placeholders - has_users)
+    kept = (has_placeholders | ((last.kept if last else set()) & nodes.keys())) - has_users
     # Where only placeholders keep a node, more of them would keep it longer.
     room = 0 if kept else sum(_room(nodes[name], used[name], asked) for name in has_users)
-    return View(level, room, nodes, kept, min(waiting, default=None))
+    return View(level, room, nodes, placeholders, frozenset(kept), min(waiting, default=None))
 
 
 def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
     """How many placeholders fit beside the pods of users."""
-    if node.unschedulable or not node.ready:
-        return 0
     counts = ((node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount)
-    return max(0, min(counts))
+    return max(0, min(counts)) if node.ready and not node.unschedulable else 0
 
 
-def _is_of_set(placeholder_set: PlaceholderSet, node: Node) -> bool:
-    rules = placeholder_set.rules
-    taints = [
-        taint for taint in node.taints if taint.key not in LEAVING_TAINTS and not taint.key.startswith(_STATE_TAINTS)
-    ]
-    return node_matches(rules, node.name, node.labels) and untolerated(taints, rules.tolerations) is None
+def _is_of_set(rules: NodeRules, node: Node) -> bool:
+    left = [one for one in node.taints if one.key not in LEAVING_TAINTS and not one.key.startswith(_STATE_TAINTS)]
+    return node_matches(rules, node.name, node.labels) and untolerated(left, rules.tolerations) is None
 
 
 def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:

@@ -13,7 +13,7 @@ from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
-from roost.controllers.headroom.learning import Learned, keeper_of, learned_number, observe, seconds_until_change
+from roost.controllers.headroom.learning import Learned, learned_number, observe, seconds_until_change
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 
@@ -37,7 +37,7 @@ GAUGES: Final[Sequence[GaugeDefinition]] = (
         "headroom_learned_hours", "Hours of users that a set with `learn` has seen, of the last eight weeks.", ("set",)
     ),
     GaugeDefinition(
-        "headroom_kept_node_hours", "Node-hours of the last week that only placeholders of the set kept.", ("set",)
+        "headroom_kept_node_hours", "Node-hours of the last week kept by placeholders beyond `replicas`.", ("set",)
     ),
     GaugeDefinition("headroom_cost_percent", "The same, in percent of the node-hours of the set's nodes.", ("set",)),
 )
@@ -129,7 +129,7 @@ class _Plan:
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
         """Plan one set's number; return what to remember."""
         name, now = placeholder_set.name, self._now
-        keeper = keeper_of(placeholder_set, self._snapshot)
+        keeper = self._snapshot.stateful_sets.get(placeholder_set.stateful_set)
         computed_at, period = _period(placeholder_set, before, now)
         extra = self._booked.extra.get(name, 0)
         if name in self._booked.extra:

@@ -145,7 +145,7 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     evening = {"name": "evening", "replicas": 5, "timeZone": "UTC", "start": "0 20 * * *", "end": "0 21 * * *"}
-    values = _values(tmp_path, {"learn": LEARN, "windows": [evening]})
+    values = _values(tmp_path, {"replicas": 0, "learn": LEARN, "windows": [evening]})
     code = _run("-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
     assert code == 0
     lines = capsys.readouterr().out.splitlines()

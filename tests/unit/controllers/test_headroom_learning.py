@@ -206,20 +206,40 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
     assert hub.replicas == 20
     hub.pass_minutes(2)
     assert hub.replicas <= 20
-    late = Hub(stored={"default": _history(40)}, now=NOW - 120)
+    late = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
     late.pass_minutes(10)
     assert late.replicas == 1
 
 
+def test_the_values_number_stands_for_a_week_and_then_as_far_as_any_day_needed_it_within_an_hour() -> None:
+    # Three come each day at noon; it's an hour and a half, or less, before.
+    for days, minutes, replicas in ((7, -90, 9), (8, -90, 1), (8, -50, 4)):
+        hub = Hub(_document(replicas=9), {"default": _history(3, days)}, now=NOW + 60 * minutes, replicas=9)
+        hub.turn()
+        assert hub.replicas == replicas
+    # An active window is the operator's word.
+    hub = Hub(_document(windows=[DAY]), {"default": _history(3)})
+    hub.turn()
+    assert hub.replicas == 30
+
+
 def test_what_only_placeholders_keep_is_counted_and_over_the_limit_no_node_is_kept() -> None:
-    hub = Hub(_document(learn={**LEARN, "costPercent": 5}), {"default": _history(40)}, now=NOW - 600)
+    hub = Hub(_document(learn={**LEARN, "costPercent": 5}, replicas=0), {"default": _history(40)}, now=NOW - 600)
     hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
-    hub.pass_minutes(8)
+    hub.pass_minutes(4)
+    # The autoscaler takes its time.
+    del hub.pods[f"{NAMESPACE}/seat"]
+    hub.pass_minutes(4)
     assert hub.gauges["headroom_kept_node_hours"]["default",] == pytest.approx(8 / 60, abs=0.02)
     assert hub.gauges["headroom_cost_percent"]["default",] > 80
     assert hub.replicas == 1
+    # What the values keep as well is no cost.
+    fixed = Hub(_document(replicas=1), {"default": _history(40)}, now=NOW - 600)
+    fixed.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
+    fixed.pass_minutes(8)
+    assert fixed.gauges["headroom_kept_node_hours"]["default",] == 0
     # What fits beside users costs nothing.
-    free = Hub(_document(learn={**LEARN, "costPercent": 0}), {"default": _history(40)}, now=NOW - 120)
+    free = Hub(_document(learn={**LEARN, "costPercent": 0}, replicas=0), {"default": _history(40)}, now=NOW - 120)
     free.nodes["n"] = replace(free.nodes["n"], allocatable={"cpu": 1100, "memory": 2**40, "pods": 110})
     free.turn()
     assert free.replicas == 1

@@ -8,6 +8,7 @@ import yaml
 
 from generator.checks import lint
 from generator.importing.importer import import_layers
+from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
 from generator.schema.check import find_faults
@@ -101,6 +102,7 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
     assert large == {
         "name": "large-memory",
         "replicas": 1,
+        "learn": dict(LEARN),
         "resources": {"requests": {"cpu": "3500m", "memory": "28Gi"}, "limits": {"memory": "30Gi"}},
         "nodeSelector": {"zone": "a", "pool": "highmem"},
     }

@@ -8,6 +8,7 @@ import pytest
 
 from generator.checks.contract import at, listing
 from generator.importing.importer import import_layers
+from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import propose
 from generator.importing.result import ImportResult
 from generator.importing.user_pods import user_pods
@@ -457,6 +458,14 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     second = second.replace("mem_guarantee: 3G", "mem_guarantee: 0.5Gi, cpu_guarantee: 0")
     small = imported(f"singleuser: {{cpu: {{guarantee: 2}}, profileList: [{{display_name: A}}, {second}]}}")
     assert only_set(small)["resources"] == {"requests": {"memory": "512Mi"}}
+    # Where a seat is a node of its own, the hub's number stood for smaller ones: none stands, but the set learns.
+    machine = only_set(
+        imported("""
+        scheduling: {userPlaceholder: {replicas: 2}}
+        singleuser: {profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]}
+        """)
+    )
+    assert (machine["replicas"], machine["learn"]) == (0, LEARN)
     # A seat of that size is most of a node.
     for size, are_proposed in (("64G", True), ("65G", False)):
         text = f"singleuser: {{memory: {{guarantee: {size}}}}}"
@@ -467,7 +476,7 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
 def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> None:
     odd = "{display_name: A, kubespawner_override: {mem_guarantee: 3G, node_selector: {'no label!': b}}}"
     entry = only_set(imported_text(f"singleuser: {{profileList: [{odd}]}}"))
-    assert entry == {"name": "default", "replicas": 0, "resources": {"requests": {"memory": "1Gi"}}}
+    assert entry == {"name": "default", "replicas": 0, "learn": LEARN, "resources": {"requests": {"memory": "1Gi"}}}
 
 
 def test_extra_pod_config_says_where_placeholders_and_pullers_go() -> None:
