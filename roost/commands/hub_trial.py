@@ -106,15 +106,25 @@ def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
     return f" of {', '.join(names[:_SHOWN])}{more}"
 
 
-def _world(values: Object) -> World:
-    sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
-    bodies = [each.body for each in render({**values, "placeholders": sets}, _RELEASE)]
+def by_kind(values: Object, release: Release) -> Mapping[str, list[Any]]:
+    """Kind -> the objects that values render."""
     kinds: dict[str, list[Any]] = {}
-    for body in bodies:
-        kinds.setdefault(str(body["kind"]), []).append(body)
+    for each in render(dict(values), release):
+        kinds.setdefault(str(each.body["kind"]), []).append(each.body)
+    return kinds
+
+
+def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
+    """The webhook's rules among rendered objects; None without a webhook."""
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     documents = [each[RELEASE_KEY].encode() for each in data if RELEASE_KEY in each]
-    rules = Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
+    return Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
+
+
+def _world(values: Object) -> World:
+    sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
+    kinds = by_kind({**values, "placeholders": sets}, _RELEASE)
+    data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     configurations = [yaml.load(each["config.yaml"], Loader=yaml.CSafeLoader) for each in data if "config.yaml" in each]
     profiles = {name: profile for each in configurations for name, profile in _profiles(each).items()}
     priority = values["priorityClasses"]["placeholder"]
@@ -124,7 +134,9 @@ def _world(values: Object) -> World:
         if body["spec"]["replicas"] and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
     ]
     replaced = [DEFAULT_SCHEDULER, *profiles, *values["replaceSchedulers"]]
-    return World(rules, profiles, replaced, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders)
+    return World(
+        read_rules(kinds), profiles, replaced, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders
+    )
 
 
 def _profiles(configuration: Object) -> Mapping[str, Profile]:

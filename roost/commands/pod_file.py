@@ -1,4 +1,4 @@
-"""Read the pod that `--pod` names, for `roost doctor`."""
+"""Read the pod that `--pod` names, for `roost doctor` and `roost validate`."""
 
 import sys
 from collections.abc import Mapping

@@ -1,15 +1,18 @@
-"""`roost validate`: every fault, warning and hint of a set of values."""
+"""`roost validate`: every fault, warning and hint of a set of values, and what they make of a pod."""
 
 import sys
+from typing import Any
 
 import click
+import yaml
 
 from generator.faults import Fault, UsageError, count_of, sort_faults
 from generator.pipeline import report
 from generator.schema.check import find_faults
-from generator.values.files import read_what_loads
+from generator.values.files import read_values, read_what_loads
 from roost.commands.forges import FORMATS, show_faults
 from roost.commands.options import RenderOptions, values_options
+from roost.commands.pod_file import left_out, read_pod_file
 
 
 def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
@@ -19,6 +22,34 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
         # When a file is missing, check the others against the schema only, not across keys.
         return [*faults, *find_faults(merged)], unread
     return report(merged, options.release), []
+
+
+def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
+    """The pod in YAML as the webhook would admit it with these values, as far as it says so without a cluster."""
+    # Without --pod nothing of this is loaded.
+    import jsonpatch  # noqa: PLC0415
+
+    from roost.commands.hub_trial import by_kind, read_rules  # noqa: PLC0415
+    from roost.doctor.try_pod import make_pod  # noqa: PLC0415
+    from roost_core.objects.fields import MalformedObjectError  # noqa: PLC0415
+    from roost_core.objects.pod_body import read_pod_body  # noqa: PLC0415
+    from webhook.admission import decide  # noqa: PLC0415
+    from webhook.facts import Facts  # noqa: PLC0415
+    from webhook.ledger import Ledger  # noqa: PLC0415
+
+    rules = read_rules(by_kind(read_values(options.files, options.settings).values, options.release))
+    if rules is None:
+        return "# These values have no webhook: the pod stays as it is.\n"
+    body = make_pod(given)
+    try:
+        pod = read_pod_body(body, options.release.namespace)
+        decision = decide(pod, rules, Facts(), Ledger(), pod_key="", now=0.0)
+    except MalformedObjectError as error:
+        raise UsageError(f"--pod: {error}.") from None
+    said = [f"{key}: {text}" for key, text in decision.audit.items()] or ["no class: the pod stays as it is"]
+    said += filter(None, [left_out(body)])
+    admitted = jsonpatch.apply_patch(body, list(decision.operations))
+    return "".join([*(f"# {one}\n" for one in said), yaml.safe_dump(admitted, sort_keys=False)])
 
 
 @click.command("validate")
@@ -32,20 +63,25 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
     show_default=True,
     help="github: annotations at the lines of a pull request.",
 )
-def command(*, options: RenderOptions, strict: bool, form: str) -> int:
+@click.option("--pod", metavar="FILE", help="Print this pod, in YAML or JSON, as it would be admitted. - is stdin.")
+def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
     roost validate -f values.yaml --kube-version v1.37.2
+    roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     roost validate -f values.yaml --strict --format github
     """
     faults, unread = _find(options)
     ordered = sort_faults(faults)
-    sys.stdout.write(show_faults(ordered, form))
+    # The pod alone is on stdout.
+    (sys.stdout if pod is None else sys.stderr).write(show_faults(ordered, form))
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
     said = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}" if errors or warnings else "no faults"
     sys.stderr.write(f"{said}\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))
+    if pod is not None and not errors:
+        sys.stdout.write(_admitted(options, read_pod_file(pod)))
     return 1 if errors or (strict and warnings) else 0

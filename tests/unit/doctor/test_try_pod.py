@@ -1,9 +1,10 @@
-"""`roost doctor --pod`: what becomes of one pod."""
+"""`roost doctor --pod` and `roost validate --pod`: what becomes of one pod."""
 
 from collections.abc import Mapping
 from typing import Any, Final, cast
 
 import pytest
+import yaml
 
 from roost.__main__ import main
 from roost.cli import run
@@ -102,6 +103,7 @@ def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
     assert "status" not in found
 
 
+@pytest.mark.parametrize("verb", ["doctor", "validate"])
 @pytest.mark.parametrize(
     ("pod", "said"),
     [
@@ -111,6 +113,21 @@ def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
         ("{", "--pod: the argument: "),
     ],
 )
-def test_what_is_no_pod_is_a_wrong_usage(capsys: pytest.CaptureFixture[str], pod: str, said: str) -> None:
-    assert main(["doctor", "--pod", pod]) == 2
+def test_what_is_no_pod_is_a_wrong_usage(capsys: pytest.CaptureFixture[str], verb: str, pod: str, said: str) -> None:
+    assert main([verb, "--pod", pod]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_validate_prints_the_pod_as_it_would_be_admitted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["validate", "--release", "roost", "--namespace", "hub", "--pod", POD]) == 0
+    printed = capsys.readouterr().out
+    admitted = yaml.safe_load(printed)
+    assert "# class: user\n" in printed
+    assert admitted["spec"]["schedulerName"] == "roost.hub.user"
+    assert "claims" not in printed
+    assert main(["validate", "--pod", CLAIMS]) == 0
+    assert "# Not looked at: its resource claims." in capsys.readouterr().out
+    assert main(["validate", "--pod", "{}"]) == 0
+    assert capsys.readouterr().out.startswith("# no class")
+    assert main(["validate", "--set", "admission.mode=none", "--pod", POD]) == 0
+    assert "no webhook" in capsys.readouterr().out
