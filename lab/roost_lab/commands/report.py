@@ -13,7 +13,7 @@ import click
 from roost_core.kube.process import version
 from roost_lab.commands.options import database_option, moment_option
 from roost_lab.recorder.store.database import Store, StoreError
-from roost_lab.report.formats import to_csv, to_json, to_text
+from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
@@ -31,12 +31,12 @@ from roost_lab.report.subject import Report
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["html", "text", "json", "csv"]),
+    type=click.Choice(["html", "text", "json"]),
     default="html",
     show_default=True,
-    help="html: one self-contained file. text: its head. json: its numbers. csv: a folder with a file for each table.",
+    help="html: one self-contained file. text: its head. json: its numbers.",
 )
-@click.option("--output", metavar="FILE", help="Default: stdout. Of csv, the folder.")
+@click.option("--output", metavar="FILE", help="Default: stdout.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
@@ -45,7 +45,7 @@ from roost_lab.report.subject import Report
     metavar="ZONE",
     default="UTC",
     show_default=True,
-    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON and CSV have UTC.",
+    help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON has UTC.",
 )
 @click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
 def command(
@@ -68,8 +68,6 @@ def command(
     roost report --database roost.db --since 2h --hub jhub.prod --class user
     roost report --database roost.db --since 2026-11-01 --format json
     """
-    if form == "csv" and output in (None, "-"):
-        raise click.UsageError("--format csv writes a file for each table: name a folder for them, --output FOLDER")
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
     since_us = moment_option("--since", since, zone) if since and last_us is None else None
@@ -94,12 +92,7 @@ def _failed(why: str) -> int:
 
 
 def _write(report: Report, form: str, output: str, store: Store) -> None:
-    """output: a file or "-"; of CSV, a folder."""
-    if form == "csv":
-        Path(output).mkdir(parents=True, exist_ok=True)
-        for name, sheet in to_csv(report).items():
-            (Path(output) / f"{name}.csv").write_text(sheet, encoding="utf-8")
-        return
+    """output: a file or "-"."""
     name = re.split(r"[/\\]", store.engine.url.database or "")[-1]
     match form:
         case "json":

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, tzinfo
 from enum import StrEnum
-from typing import Final
 
 from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.phrases import show_bytes, show_span
 
 Cell = str | int | float | bool | None
-_FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?", re.ASCII)
 
 
 class Unit(StrEnum):
@@ -25,7 +21,7 @@ class Unit(StrEnum):
     COMMAND = "command"
     # A key that has a name for people.
     PHASE = "phase"
-    # Microseconds since 1970; ISO 8601 in JSON and CSV.
+    # Microseconds since 1970; ISO 8601 in JSON.
     TIME = "time"
     SECONDS = "seconds"
     BYTES = "bytes"
@@ -38,7 +34,7 @@ class Unit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its key in JSON and CSV, its heading, its unit."""
+    """One column: its key in JSON, its heading, its unit."""
 
     key: str
     heading: str
@@ -53,7 +49,7 @@ class Table:
     title: str
     columns: tuple[Column, ...]
     rows: Sequence[tuple[Cell, ...]]
-    # In JSON and CSV only: too long for the page.
+    # In JSON only: too long for the page.
     only_data: bool = False
 
 
@@ -98,14 +94,3 @@ def data_rows(table: Table) -> list[dict[str, Cell]]:
         {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
         for row in table.rows
     ]
-
-
-def csv_cell(cell: Cell) -> Cell:
-    """A cell of `data_cell` for CSV: text that a spreadsheet would read as a formula is prefixed with an apostrophe.
-
-    Users choose names of images and repositories, and a formula in one would run when somebody opens the file.
-    Source: OWASP, "CSV Injection".
-    """
-    if isinstance(cell, str) and cell.startswith(_FORMULA_STARTS) and not _NUMBER.fullmatch(cell):
-        return f"'{cell}"
-    return cell

@@ -1,15 +1,13 @@
-"""Write a report as JSON and as CSV for programs, and its head as text."""
+"""Write a report as JSON for programs, and its head as text."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_plain
-from roost_lab.pages.table import csv_cell, data_rows, iso_time
+from roost_lab.pages.table import data_rows, iso_time
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.page import notices
 from roost_lab.report.sections import tables
@@ -44,15 +42,3 @@ def to_text(report: Report) -> str:
     widths = [max((len(tile[column]) for tile in head), default=0) for column in (0, 1)]
     lines = [f"{tile.name:{widths[0]}}  {tile.value:>{widths[1]}}  {tile.about}" for tile in head]
     return "".join(f"{show_plain(line)}\n" for line in filter(None, [sentence(report), *lines, *notices(report)]))
-
-
-def to_csv(report: Report) -> dict[str, str]:
-    """A sheet for each table, by its name: the columns' keys, then a line for each row. Unknown cells are empty."""
-    sheets = {}
-    for table in tables(report):
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(column.key for column in table.columns)
-        writer.writerows(map(csv_cell, row.values()) for row in data_rows(table))
-        sheets[table.name] = text.getvalue()
-    return sheets

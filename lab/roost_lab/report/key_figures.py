@@ -66,7 +66,7 @@ class Usage:
 class KeyFigure(NamedTuple):
     """One number of the whole window."""
 
-    # In JSON and CSV.
+    # In JSON.
     key: str
     name: str
     unit: Unit

@@ -1,6 +1,6 @@
 """The table of the report's sections, in the order of the page.
 
-A section is a Section at the end of a file, with its numbers, tables and figures; the page, JSON and CSV follow.
+A section is a Section at the end of a file, with its numbers, tables and figures; the page and JSON follow.
 To add one, copy failures.py and add it here.
 """
 

@@ -69,7 +69,7 @@ class TableOf(NamedTuple, Generic[R]):
     title: str
     fields: Sequence[Field[R]]
     records: Callable[[Report], Iterable[R]]
-    # In JSON and CSV, not on the page.
+    # In JSON, not on the page.
     only_data: bool = False
 
     def make(self, report: Report) -> Table:

@@ -1,1 +1,1 @@
-"""Show a sweep: page, tables, terminal, JSON and CSV."""
+"""Show a sweep: page, tables, terminal and JSON."""

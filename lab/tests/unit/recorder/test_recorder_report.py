@@ -1,7 +1,5 @@
 """A report from outside: its formats, its page, what it is about; times, titles and the time before."""
 
-import csv
-import io
 import json
 import re
 from dataclasses import replace
@@ -27,7 +25,7 @@ from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
-from roost_lab.report.formats import to_csv, to_json, to_text
+from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
 from roost_lab.report.page import TITLE, make_page, title
 from roost_lab.report.query import Scope, ScopeError
@@ -35,16 +33,6 @@ from roost_lab.report.sections import parts, tables
 from roost_lab.report.sentence import sentence
 from roost_lab.report.start_times import StartTimes
 from roost_lab.report.subject import Report
-
-
-def test_csv_has_each_cell_of_the_json(report: Report) -> None:
-    document = json.loads(to_json(report))
-    sheets = {name: list(csv.DictReader(io.StringIO(text))) for name, text in to_csv(report).items()}
-    expected = {
-        name: [{column: "" if cell is None else str(cell) for column, cell in row.items()} for row in rows]
-        for name, rows in document["tables"].items()
-    }
-    assert (sheets, document["since"]) == (expected, "2027-01-15T08:00:00Z")
 
 
 @pytest.mark.parametrize(
@@ -59,7 +47,6 @@ def test_csv_has_each_cell_of_the_json(report: Report) -> None:
             for zone in ("Berlin", "../etc/passwd", "", "Europe")
         ),
         ("--format pdf", "pdf"),
-        ("--format csv", "name a folder for them, --output FOLDER"),
     ],
 )
 def test_what_can_not_be_understood_is_wrong_usage(
@@ -85,11 +72,6 @@ def test_the_command_writes_each_format(tmp_path: Path, capsys: pytest.CaptureFi
     assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     assert (capsys.readouterr().out, main([*database, "--format", "json"])) == ("", 0)
     assert capsys.readouterr().out.startswith("{")
-    folder = tmp_path / "sheets" / "week"
-    assert main([*database, "--format", "csv", "--output", str(folder)]) == 0
-    assert (folder / "starts_by_image.csv").read_text(encoding="utf-8").startswith("image,phase,pods,p50_seconds")
-    assert main([*database, "--format", "csv", "--output", str(page)]) == 1
-    assert "report.html: File exists" in capsys.readouterr().err
     assert main([*database, "--output", str(tmp_path / "none" / "report.html")]) == 1
     assert "No such file or directory" in capsys.readouterr().err
 
@@ -167,7 +149,6 @@ def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
     report = gather(empty_store(tmp_path))
     assert report.is_empty
     assert tables_of(report)["starts_by_image"] == []
-    assert to_csv(report)["gaps"] == "kind,from,to,seconds,why\n"
     page = make_page(report, "about")
     assert "Nothing has been recorded" in page
     assert "<script" not in page

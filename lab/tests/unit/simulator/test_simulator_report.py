@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lab.tests.simulated import SCALES, result
 from roost_lab.pages.phrases import show_seconds
-from roost_lab.pages.table import Cell, Unit, csv_cell
+from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.reporting.amounts import show_amount
 from roost_lab.simulator.reporting.context import ReportContext
@@ -190,13 +190,3 @@ def test_a_replay_without_any_launch_is_a_page_too() -> None:
     assert "No server started in this replay." in make_page(one, told())
     assert to_text(one, told(), 80)
     assert json.loads(to_json(one, told()))["worlds"][0]["policies"]["a"]["cold"]["median"] == 0
-
-
-@pytest.mark.parametrize("text", ["=1+1", "+cmd|x", "-2+3", "@SUM(A1)", "\t=1", "\r=1", '=HYPERLINK("http://x")'])
-def test_text_that_a_spreadsheet_would_run_gets_an_apostrophe(text: str) -> None:
-    assert csv_cell(text) == f"'{text}"
-
-
-@pytest.mark.parametrize("cell", [-1, -0.5, "-1", "+2.5e3", "plain", "a=b", "", None, True])
-def test_numbers_and_plain_text_stay_as_they_are(cell: Cell) -> None:
-    assert csv_cell(cell) is cell
