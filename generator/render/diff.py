@@ -21,8 +21,6 @@ Objects = dict[Identity, dict[str, object]]
 
 MAX_MANIFEST_BYTES: Final = MAX_FILE_BYTES * 16
 _SUFFIXES: Final = (".yaml", ".yml", ".json")
-_COLOURS: Final = {"+": "\x1b[32m", "-": "\x1b[31m", "~": "\x1b[33m"}
-_RESET: Final = "\x1b[0m"
 _CONTEXT_LINES: Final = 1
 _MOST_IN_LINE: Final = 5
 
@@ -202,16 +200,16 @@ def sum_up(changes: list[ObjectChange]) -> str:
     return "; ".join([*parts[:_MOST_IN_LINE], *([f"and {len(rest)} more"] if rest else [])]) if changes else ""
 
 
-def show(changes: list[ObjectChange], *, coloured: bool) -> str:
+def show(changes: list[ObjectChange]) -> str:
     """Write changes for a reader: `~ Kind namespace/name`, then each field with - and + lines."""
     lines: list[str] = []
     for change in changes:
-        lines.append(_paint(f"{change.kind} {change.identity}", change.kind, coloured))
+        lines.append(f"{change.kind} {change.identity}")
         for field in change.fields:
             lines.append(f"    {show_path(field.path)}:")
             is_secret = change.identity.kind == "Secret" and field.path[:1] in (("data",), ("stringData",))
             shown = ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
-            lines.extend("      " + _paint(line, line[:1], coloured) for line in shown)
+            lines.extend(f"      {line}" for line in shown)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -219,18 +217,5 @@ def _field_lines(before: object, after: object) -> list[str]:
     if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
         compared = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES)
         return [one_line(line) for line in list(compared)[2:] if not line.startswith("@@")]
-    lines = []
-    if before is not ABSENT:
-        lines.append(f"- {_long(before)}")
-    if after is not ABSENT:
-        lines.append(f"+ {_long(after)}")
-    return lines
-
-
-def _long(value: object) -> str:
-    return describe(value, longest=400)
-
-
-def _paint(text: str, kind: str, coloured: bool) -> str:
-    colour = _COLOURS.get(kind, "")
-    return f"{colour}{text}{_RESET}" if coloured and colour else text
+    sides = (("-", before), ("+", after))
+    return [f"{sign} {describe(value, longest=400)}" for sign, value in sides if value is not ABSENT]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -34,8 +33,7 @@ def _objects(path: str, release: Release) -> Objects:
 @click.argument("before")
 @click.argument("after")
 @release_options
-@click.option("--color", "colour", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True)
-def command(*, before: str, after: str, release: Release, colour: str) -> int:
+def command(*, before: str, after: str, release: Release) -> int:
     """Show what changes between BEFORE and AFTER, object by object and field by field.
 
     Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as with diff: 0 equal,
@@ -53,8 +51,7 @@ def command(*, before: str, after: str, release: Release, colour: str) -> int:
         raise
     except GeneratorError as error:
         raise UsageError(str(error)) from None
-    is_coloured = colour == "always" or (colour == "auto" and sys.stdout.isatty() and "NO_COLOR" not in os.environ)
     if changes:
         sys.stdout.write(f"{sum_up(changes)}\n")
-    sys.stdout.write(show(changes, coloured=is_coloured))
+    sys.stdout.write(show(changes))
     return 1 if changes else 0

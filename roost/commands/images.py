@@ -5,8 +5,7 @@ import click
 from generator.faults import UsageError
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.render import manifests
-from roost.images.copies import copies, is_registry
-from roost.images.listing import images_of
+from roost.images.listing import copies, images_of, is_registry
 
 
 @click.command("images")
@@ -17,8 +16,8 @@ from roost.images.listing import images_of
 def command(*, options: RenderOptions, copy_to: str | None) -> int:
     """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
 
-    A target is REGISTRY/HOST/PATH:TAG, so no copy replaces another. An image that the values name by digest is copied
-    by its digest. Exit codes: 0 done, 1 faulty values, 2 wrong usage.
+    A target is REGISTRY/HOST/PATH:TAG, so no copy replaces another; the tag of an image that the values name by digest
+    is the digest's. Exit codes: 0 done, 1 faulty values, 2 wrong usage.
 
     \b
     roost images -f values.yaml --kube-version v1.37.2

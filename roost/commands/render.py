@@ -29,14 +29,14 @@ def _check(made: Sequence[Manifest], place: str, form: str) -> int:
     changes = compare(read_manifests(place), {manifest.identity: manifest.body for manifest in made})
     if not changes:
         return 0
-    sys.stdout.write(show(changes, coloured=False))
+    sys.stdout.write(show(changes))
     if form == "github":
         names = {manifest.identity: file_name(manifest) for manifest in made}
         for change in changes:
             # An object that is missing, or that the values don't render, has no file of its own here.
             files = (Path(place, names.get(change.identity, "")), Path(place, "kustomization.yaml"), Path(place))
             file = next((str(one) for one in files if one.is_file()), "")
-            sys.stdout.write(annotation(show([change], coloured=False), file=file))
+            sys.stdout.write(annotation(show([change]), file=file))
     how = f"--output-dir {place}" if Path(place).is_dir() else f"`roost render … > {place}`"
     what = "object differs" if len(changes) == 1 else "objects differ"
     sys.stderr.write(f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n")

@@ -208,12 +208,11 @@ def objects(text: str = "") -> dict[Identity, dict[str, object]]:
 
 def test_changes_are_named_by_object_and_field() -> None:
     changes = compare(objects(), objects("webhook: {replicas: 3}\nplaceholders: [{name: b, replicas: 1}]"))
-    shown = show(changes, coloured=False)
+    shown = show(changes)
     assert "~ Deployment jhub/hub-roost-webhook (apps/v1)\n    spec.replicas:\n      - 2\n      + 3\n" in shown
     assert "+ StatefulSet jhub/hub-roost-placeholder-b (apps/v1)\n" in shown
     assert "- StatefulSet jhub/hub-roost-placeholder-default (apps/v1)\n" in shown
     assert "\x1b[" not in shown
-    assert "\x1b[32m" in show(changes, coloured=True)
     # The budget of each set goes and comes with it.
     assert sum_up(changes).endswith("; hub-roost-webhook 2 → 3")
     assert "new, " in sum_up(changes)
@@ -251,7 +250,7 @@ def test_long_text_is_compared_line_by_line_and_secrets_are_not_shown() -> None:
     config, secret = Identity("v1", "ConfigMap", "n", "c"), Identity("v1", "Secret", "n", "s")
     before = {config: {"data": {"a": "x\ny\nz"}}, secret: {"data": {"token": "geheim"}}}
     after = {config: {"data": {"a": "x\nq\nz"}}, secret: {"data": {"token": "anders"}}}
-    shown = show(compare(before, after), coloured=False)
+    shown = show(compare(before, after))
     assert "      -y\n      +q\n" in shown
     assert "geheim" not in shown
     assert "anders" not in shown
