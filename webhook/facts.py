@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Set
 from copy import copy
 from dataclasses import dataclass, field
 from itertools import islice
@@ -366,6 +366,8 @@ class Facts:
     warm: Mapping[str, WarmFacts] = field(default_factory=dict)
     # When a node (first) last couldn't pull an image (normalised), on the clock of reviews.
     failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
+    given_up: Collection[tuple[str, str]] = frozenset()
     # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None: quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     # Extended resources that nodes may have without listing them.

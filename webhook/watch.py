@@ -290,6 +290,7 @@ class _Watches:
         self._images = ReportedImages()
         # When each node last couldn't pull an image, by both.
         self._failed_pulls: dict[tuple[str, str], float] = {}
+        self._given_up: frozenset[tuple[str, str]] = frozenset()
         # What can't be pulled now, by key of the pod that says so.
         self._failing: dict[str, set[tuple[str, str]]] = {}
         # Starting pods by key, and since when they have been bound.
@@ -445,6 +446,7 @@ class _Watches:
             namespaces=self._known_namespaces if self._namespaces and _is_known(self._namespaces) else None,
             warm={name: warm for name, warm in self._warm.items() if _is_known(self._pods[name])},
             failed_pulls=self._failed_pulls,
+            given_up=self._given_up,
             quotas=self.quotas,
             claimable=self.claimable,
             lowest_priority=self.lowest_priority,
@@ -514,6 +516,7 @@ class _Watches:
             if before and not is_same and not before.failing and now - since >= WAITED_SECONDS:
                 # The first is its main container's; all pods may share the others.
                 own = [image for image in before.images[:1] if not warm.proves(before.node, image)]
+                self._given_up |= {(before.node, image) for image in own} - failed.keys()
                 failed |= {(before.node, image): now for image in own}
             if pod and pod.is_starting:
                 self._starting[key] = (since if is_same else now, pod)
@@ -522,10 +525,12 @@ class _Watches:
             started = {(pod.node, image) for pod in running for image in pod.images}
             self._failing = {key: pulls - started for key, pulls in self._failing.items()}
             # It fails for as long as the pod says so: its status need not change meanwhile.
-            failed.update(dict.fromkeys(set().union(*self._failing.values()), math.inf))
+            told = set[tuple[str, str]]().union(*self._failing.values())
+            failed.update(dict.fromkeys(told, math.inf))
             failed = {
                 key: at for key, at in failed.items() if key not in started and now - at < FAILED_PULL.age_seconds
             }
+            self._given_up = (self._given_up & failed.keys()) - told
         if failed != self._failed_pulls:
             self._failed_pulls = failed
 

@@ -25,7 +25,8 @@ IMAGE_BYTES = 3_000_000_000
 GROUP_LABEL = "example.com/node-group"
 HOSTNAME = "kubernetes.io/hostname"
 ZONE = "topology.kubernetes.io/zone"
-# Another team's namespace.
+# The hub's namespace, and another team's.
+NAMESPACE = "jhub"
 TEAM = "team"
 # Labels of the namespaces whose hubs share nodes.
 SHARED = {"pool": "users"}
@@ -87,6 +88,11 @@ class Profile:
     spread: str = ""
     # Whether the hub's values name it; else its users bring the image, as BinderHub's do.
     is_listed: bool = True
+    # As JSON, its users' pod, which says all the above but priority and spread; "": it is made of that.
+    pod: str = ""
+    # Where the hub makes its users' pods.
+    namespace: str = NAMESPACE
+    namespace_labels: Mapping[str, str] = field(default_factory=dict)
 
     def override(self) -> Object:
         """The profile's `kubespawner_override`."""
@@ -98,6 +104,14 @@ class Profile:
         if self.extra_resource_limits:
             found["extra_resource_limits"] = dict(self.extra_resource_limits)
         return found
+
+
+class Hub(NamedTuple):
+    """What a hub's values say, and the nodes that they are written for. more: of its case."""
+
+    pools: Sequence[Pool]
+    profiles: Sequence[Profile]
+    more: Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,6 +171,8 @@ class Case:
     is_imported: bool = False
     # The text of a real hub's values, in place of those made from the profiles; "": none.
     hub: str = ""
+    # Values of Roost's, as JSON, laid over all others: what an operator may want, too.
+    odd: str = ""
     # Whether other hubs share its nodes, as the defaults' `sharedPools`.
     is_shared: bool = False
     # When builds come.
@@ -229,14 +245,18 @@ def user_pod(name: str, profile: Profile) -> Object:
     spec = body["spec"]
     spec["volumes"] = [{"name": "home", "emptyDir": {}}]
     spec["terminationGracePeriodSeconds"] = 0
-    (container,) = spec["containers"]
-    container["image"] = profile.image
-    requests: Object = {"cpu": profile.cpu, "memory": profile.memory_gib * 1024**3}
-    limits = dict(profile.extra_resource_limits)
-    container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
-    if profile.node_selector:
+    if profile.pod:
+        own = json.loads(profile.pod)
+        body["metadata"]["labels"] |= {key: str(value) for key, value in own["metadata"]["labels"].items()}
+        spec |= own["spec"]
+    else:
+        (container,) = spec["containers"]
+        container["image"] = profile.image
+        requests: Object = {"cpu": profile.cpu, "memory": profile.memory_gib * 1024**3}
+        limits = dict(profile.extra_resource_limits)
+        container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
         spec["nodeSelector"] = dict(profile.node_selector)
-    spec["tolerations"] = [*spec["tolerations"], *(dict(one) for one in profile.tolerations)]
+        spec["tolerations"] = [*spec["tolerations"], *(dict(one) for one in profile.tolerations)]
     if profile.priority_class:
         spec["priorityClassName"] = profile.priority_class
     if profile.spread:
@@ -349,10 +369,13 @@ UNLIKE_PLACEHOLDERS = (("polite", 500, True), ("batch", -100, False))
 HUBS = 12
 
 
-def draw(seed: int) -> Case:
-    """A case by chance."""
-    pools, profiles, more = _hub(Random(f"hub {seed % HUBS}"))
+def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
+    """A case by chance. hub: a real one. is_odd: under values that aren't the defaults, nor an import's."""
+    pools, profiles, more = hub or _hub(Random(f"hub {seed % HUBS}"))
     chance = Random(seed)
+    if hub is not None:
+        # Its first users are those of its default profile.
+        profiles = [profiles[0], *chance.sample(profiles[1:], min(3, len(profiles) - 1))]
     # One node holds the image, others pull it for long, and there are no more: where the gate has most to answer for.
     is_tight = chance.random() < 0.4
     grows = not is_tight and chance.random() < 0.6
@@ -360,9 +383,8 @@ def draw(seed: int) -> Case:
     has_placeholders = not more["is_imported"] or more["user_placeholders"] > 0
     priorities = (*PRIORITIES, *(() if has_placeholders else UNLIKE_PLACEHOLDERS)) if chance.random() < 0.6 else ()
     classes = [name for name, _, _ in priorities]
-    pools = [
-        _size(chance, pool, zones, grows=grows, is_tight=is_tight, is_exact="batch" not in classes) for pool in pools
-    ]
+    sizes: Object = {"zones": zones, "grows": grows, "is_tight": is_tight, "is_exact": "batch" not in classes}
+    pools = [_size(chance, pool, is_first=pool is pools[0], **sizes) for pool in pools]
     profiles = [_vary(chance, profile, classes) for profile in profiles]
     arrivals = _arrivals(chance, [one.name for one in profiles])
     pull_seconds = 90.0 if is_tight else chance.choice([1.0, 6.0, 12.0, 90.0])
@@ -371,7 +393,11 @@ def draw(seed: int) -> Case:
     if any(trouble.what in ("scheduler-dies-unseen", "upgrade") for trouble in troubles):
         # Some come when Roost must have noticed.
         arrivals = (*arrivals, *burst(profiles[0].name, 3, at=45.0))
-    volumes, unbound = _volumes(chance, arrivals, zones)
+    of = {one.name: one.namespace for one in profiles}
+    volumes, unbound = _volumes(
+        chance, [f"{of[a.profile]}/jupyter-{a.profile}-{i}" for i, a in enumerate(arrivals)], zones
+    )
+    namespace = profiles[0].namespace
     return Case(
         name=f"drawn-{seed}",
         pools=tuple(pools),
@@ -383,22 +409,63 @@ def draw(seed: int) -> Case:
         fault=Fault.KILLED if chance.random() < 0.2 else Fault.NONE,
         fault_at_seconds=chance.uniform(0.0, 4.0),
         has_standby=True,
-        priorities=priorities,
+        priorities=(*priorities, *([("hub-priority", 10, False)] if hub else [])),
         others=(*_residents(chance, pools[0], classes), *_team(chance, classes)),
         failing_pulls=_failing(chance, profiles, nodes),
         troubles=troubles,
         volumes=volumes,
         unbound_volumes=unbound,
         builds=tuple(chance.uniform(0.0, 10.0) for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)),
-        quotas=_quotas(chance),
-        limit_ranges=_limit_ranges(chance),
+        quotas=_quotas(chance, namespace),
+        limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
+        odd=json.dumps(_odd(Random(f"odd {seed}"))) if is_odd else "",
         **more,
     )
 
 
-def _hub(chance: Random) -> tuple[list[Pool], list[Profile], Object]:
-    """What a hub's values say, and the nodes that they are written for."""
+def _odd(chance: Random) -> Object:
+    """Values that are valid, each of a key that placement hangs on; null deletes."""
+    user: Object = {"preferredNodeTerms": []} if chance.random() < 0.2 else {}
+    build: Object = {}
+    found: Object = {
+        "imageGate": {
+            "mode": chance.choice(["requireLabel", "requireLabel", "prefer", "off"]),
+            "openAfterSeconds": chance.choice([1, 5, 10]),
+        },
+        "podClasses": {"user": user, BUILD: build},
+    }
+    if chance.random() < 0.6:
+        spare, nodes = chance.choice([0, 2, "-25%", "50%"]), chance.choice([1, 3, 30])
+        user["warm"] = chance.choice([None, {"podsPerNode": chance.choice([0, 2]), "spare": spare, "nodes": nodes}])
+    if chance.random() < 0.6:
+        user["join"] = chance.choice([None, {"user": 1}, {BUILD: 100}, {"user": 100, "placeholder": 50}])
+    if chance.random() < 0.6:
+        user["avoid"] = chance.choice([None, {"placeholder": 1}, {"placeholder": 100, BUILD: 100}])
+    if chance.random() < 0.3:
+        build |= {"home": None, "join": {BUILD: 100}, "avoid": None}
+    if chance.random() < 0.3:
+        build["resources"] = chance.choice([None, {"cpu": "2", "memory": "4Gi"}])
+    if chance.random() < 0.7:
+        names = ("pack", "imageFirst", "sticky", "spread")
+        profiles = {name: {"strategy": chance.choice(names)} for name in ("user", BUILD, "placeholder")}
+        found["scheduler"] = {"profiles": profiles}
+    elif chance.random() < 0.4:
+        found["scheduler"] = {"target": "none"}
+    if chance.random() < 0.3:
+        found["placeholderMover"] = {"evictionsPerMinute": chance.choice([0, 60])}
+    if chance.random() < 0.15:
+        found["prePuller"] = {"enabled": False}
+    if chance.random() < 0.15:
+        found["webhook"] = {"readNodes": False}
+    if chance.random() < 0.1:
+        found |= {"controllers": {"enabled": False}, "webhook": {"certificates": {"mode": "certManager"}}}
+    if chance.random() < 0.4:
+        found["sharedPools"] = {"namespaceSelector": chance.choice([{}, {"matchLabels": SHARED}])}
+    return found
+
+
+def _hub(chance: Random) -> Hub:
     dedicated = chance.random() < 0.3
     taints = (DEDICATED_TAINT,) if dedicated else ()
     labels = PURPOSE if dedicated or chance.random() < 0.5 else {}
@@ -430,12 +497,14 @@ def _hub(chance: Random) -> tuple[list[Pool], list[Profile], Object]:
         "user_placeholders": chance.choice([0, 0, 3]),
         "has_user_scheduler": chance.random() < 0.7,
     }
-    return pools, profiles, more
+    return Hub(pools, profiles, more)
 
 
-def _size(chance: Random, pool: Pool, zones: tuple[str, ...], *, grows: bool, is_tight: bool, is_exact: bool) -> Pool:
-    at_first = chance.randint(2 if is_tight else 1, 3) if pool.name == "users" else chance.randint(0, 1)
-    more = {"users": 7, "gpu": 2, "large": 3}[pool.name] if grows else 0
+def _size(
+    chance: Random, pool: Pool, *, zones: tuple[str, ...], is_first: bool, grows: bool, is_tight: bool, is_exact: bool
+) -> Pool:
+    at_first = chance.randint(2 if is_tight else 1, 3) if is_first else chance.randint(0, 1)
+    more = {"users": 7, "gpu": 2}.get(pool.name, 3) if grows else 0
     cpu = chance.choice([4.0, 8.0]) if pool.name == "users" else float(pool.cpu)
     holders = 1 if is_tight else chance.randint(0, at_first) if chance.random() < 0.6 else at_first
     return replace(
@@ -451,6 +520,7 @@ def _size(chance: Random, pool: Pool, zones: tuple[str, ...], *, grows: bool, is
 
 def _vary(chance: Random, profile: Profile, classes: Sequence[str]) -> Profile:
     name = chance.choice(["", "", *(one for one in classes if one != "batch")])
+    name = name or profile.priority_class
     return replace(profile, priority_class=name, spread=chance.choice(["", "", "", "DoNotSchedule", "ScheduleAnyway"]))
 
 
@@ -529,17 +599,16 @@ def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
 
 
 def _volumes(
-    chance: Random, arrivals: Sequence[Arrival], zones: Sequence[str]
+    chance: Random, names: Sequence[str], zones: Sequence[str]
 ) -> tuple[tuple[tuple[str, str], ...], frozenset[str]]:
     """Homes on volumes: the zones of those that are bound, and those that will be."""
     if chance.random() > 0.25:
         return (), frozenset()
-    names = [f"jhub/jupyter-{one.profile}-{index}" for index, one in enumerate(arrivals)]
     bound = [name for name in names if chance.random() < 0.5]
     return tuple((name, chance.choice(zones)) for name in bound), frozenset(names) - frozenset(bound)
 
 
-def _quotas(chance: Random) -> tuple[Object, ...]:
+def _quotas(chance: Random, namespace: str) -> tuple[Object, ...]:
     """The hub's, with room enough: what they refuse is what a pod says."""
     spec = chance.choice(
         [
@@ -549,10 +618,10 @@ def _quotas(chance: Random) -> tuple[Object, ...]:
             {"scopes": ["CrossNamespacePodAffinity"], "hard": {"pods": "0"}},
         ]
     )
-    return ({"metadata": {"name": "quota", "namespace": "jhub"}, "spec": spec},) if chance.random() < 0.2 else ()
+    return ({"metadata": {"name": "quota", "namespace": namespace}, "spec": spec},) if chance.random() < 0.2 else ()
 
 
-def _limit_ranges(chance: Random) -> tuple[Object, ...]:
+def _limit_ranges(chance: Random, namespace: str) -> tuple[Object, ...]:
     limit = chance.choice(
         [
             {"defaultRequest": {"cpu": "100m", "memory": "256Mi"}},
@@ -561,4 +630,4 @@ def _limit_ranges(chance: Random) -> tuple[Object, ...]:
         ]
     )
     spec = {"limits": [{"type": "Container", **limit}]}
-    return ({"metadata": {"name": "limits", "namespace": "jhub"}, "spec": spec},) if chance.random() < 0.15 else ()
+    return ({"metadata": {"name": "limits", "namespace": namespace}, "spec": spec},) if chance.random() < 0.15 else ()

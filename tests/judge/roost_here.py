@@ -6,9 +6,10 @@ controllers would have written is given back to the world.
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, reduce
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -16,7 +17,6 @@ import jsonpatch
 import orjson
 import yaml
 
-from generator.importing.importer import import_layers
 from generator.render.manifests import render
 from generator.values.release import Release as Install
 from roost.controllers.contract.actions import Action, Done, Outcome
@@ -26,11 +26,13 @@ from roost.controllers.settings import parse_settings as parse_controllers
 from roost_core.kube.client import ApiError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.objects.node import Node
-from roost_core.release.settings import SCHEDULER, ReleaseSettings
+from roost_core.placement.labels import PART_OF_LABEL, POLICY_REVISION_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.release.settings import CONTROLLERS, SCHEDULER, ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
 from tests.builders import NAMESPACE, RELEASE, allowed, default_values, merged, patch_of, review
-from tests.judge.cases import BASE, SHARED, Case
+from tests.judge.cases import SHARED, Case
+from tests.judge.hubs import imported
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
 from webhook.settings import parse_settings as parse_webhook
@@ -56,35 +58,11 @@ class Release:
         return [body for body in self.objects if body["kind"] == kind]
 
 
-def imported(hub_values: Object) -> Object:
-    return _imported(json.dumps(hub_values))
-
-
 @cache
-def _imported(hub_values: str) -> Object:
-    return dict(import_layers([("hub.yaml", hub_values)], RELEASE).values)
-
-
-def on_hub(case: Case, text: str) -> Case:
-    """The case under what `roost import` makes of a hub's values, with users of an image that these name."""
-    case = replace(case, hub=text, is_imported=True)
-    image = min(release_for(case).rules.gate.managed_images, default=BASE)
-    named = {BASE: image}
-    return replace(
-        case,
-        profiles=tuple(replace(one, image=named.get(one.image, one.image)) for one in case.profiles),
-        pools=tuple(replace(one, holds=tuple(named.get(held, held) for held in one.holds)) for one in case.pools),
-        failing_pulls=frozenset((named.get(one, one), node) for one, node in case.failing_pulls),
-        slow_pulls=frozenset((named.get(one, one), node, seconds) for one, node, seconds in case.slow_pulls),
-    )
-
-
-@cache
-def release_of(values_json: str) -> Release:
-    """Render values over the defaults, and read them back as the programs do."""
-    manifests = render(
-        merged(default_values(), json.loads(values_json)), Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0")
-    )
+def release_of(*layers: str) -> Release:
+    """Render values over the defaults, and read them back as the programs do. layers: values as JSON."""
+    values = reduce(merged, map(json.loads, layers), default_values())
+    manifests = render(values, Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0"))
     bodies = [cast("Object", manifest.body) for manifest in manifests]
     texts = {key: text for body in bodies if body["kind"] == "ConfigMap" for key, text in body.get("data", {}).items()}
     document = json.loads(texts["release.json"])
@@ -104,19 +82,19 @@ def copied(body: Object) -> Object:
 
 
 def release_for(case: Case) -> Release:
-    return release_of(json.dumps(_values(case)))
+    return release_of(*_layers(case))
 
 
 def upgraded(case: Case) -> Release:
     """Its values with another profile for users, which a scheduler of before doesn't have."""
     profile = {"scheduler": {"profiles": {"lab": {"strategy": "pack"}}}, "podClasses": {"user": {"profile": "lab"}}}
-    return release_of(json.dumps(merged(_values(case), profile)))
+    return release_of(*_layers(case), json.dumps(profile))
 
 
-def _values(case: Case) -> Object:
-    if case.hub:
-        return _imported(case.hub)
-    return imported(case.hub_values()) if case.is_imported else case.default_values()
+def _layers(case: Case) -> tuple[str, ...]:
+    hub = case.hub or json.dumps(case.hub_values())
+    values = imported(hub) if case.is_imported else json.dumps(case.default_values())
+    return values, *([case.odd] if case.odd else [])
 
 
 @cache
@@ -127,22 +105,25 @@ def _metrics() -> WebhookMetrics:
 class RoostHere:
     """One release at work. Times are the world's seconds."""
 
-    def __init__(self, release: Release) -> None:
+    def __init__(self, release: Release, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.release = release
+        # How many builds and users' pods it placed, and of the users how many the gate and a warm set are for.
+        self.did: Counter[str] = Counter()
         self.now = 0.0
         # What is added to the controllers' wall clock.
         self.clock_off = 0.0
         # The Leases' bodies by name; and the status with which every read of one is refused, 0: none is.
         self.leases: dict[str, Object] = {}
         self.refuses_leases = 0
-        # Notes of the gate in reviews, for a report.
-        self.warnings: list[str] = []
+        # Notes of the last review.
+        self.said: list[str] = []
         self._client = cast("Any", SimpleNamespace(find=self._find_lease))
         self._watches = _Watches(self._client, _metrics(), release.rules, lambda: None, clock=lambda: self.now)
         for cache_ in self._watches.caches:
             cache_._replace({})
         if self._watches._namespaces is not None:
-            self._watches._namespaces._set(NAMESPACE, SHARED)
+            for name, labels in {NAMESPACE: {}, **namespaces}.items():
+                self._watches._namespaces._set(name, {**SHARED, **labels})
         self._facts, _ = self._watches.refresh()
         self._is_dirty = True
         self._reviewer = Reviewer(
@@ -152,7 +133,7 @@ class RoostHere:
 
     def take_over(self) -> None:
         """Controllers that know nothing of before begin to plan."""
-        self.controllers_run = True
+        self.controllers_run = CONTROLLERS in self.release.rules.leases
         for planner in self.release.planners:
             planner.forget()
         self._plan_at = -math.inf
@@ -237,8 +218,15 @@ class RoostHere:
         """A pod as the webhook leaves it."""
         self._refresh()
         response = allowed(self._reviewer.review(review(body, namespace)))
-        self.warnings += response.get("warnings", ())
+        self.said = response.get("warnings", [])
         patched: Object = jsonpatch.apply_patch(copied(body), patch_of(response), in_place=True)
+        notes = patched["metadata"].get("annotations", {})
+        if POLICY_REVISION_ANNOTATION in notes and body["metadata"]["labels"].get("component") == "singleuser-server":
+            self.did["placed"] += 1
+            self.did["warm"] += WARM_TARGET_ANNOTATION in notes
+            self.did["gated"] += "images-pulled" in json.dumps(patched["spec"].get("affinity", {}))
+        elif POLICY_REVISION_ANNOTATION in notes and PART_OF_LABEL not in body["metadata"]["labels"]:
+            self.did["builds"] += 1
         return patched
 
     def plan(self, snapshot: Snapshot, wall: float, apply: Any) -> None:

@@ -20,9 +20,11 @@ class Victim(NamedTuple):
     why: str
     # Not shown to be Roost's doing: the same pods on other nodes, as chance would have it.
     is_drift: bool = False
+    # An exception that docs/promises.md tells: placeholders stood where the only good room was.
+    is_told: bool = False
 
     def __str__(self) -> str:
-        return f"{'drift: ' if self.is_drift else ''}{self.kind}: {self.what}: {self.why}"
+        return f"{'told: ' if self.is_told else 'drift: ' * self.is_drift}{self.kind}: {self.what}: {self.why}"
 
 
 class Trial(NamedTuple):
@@ -51,8 +53,9 @@ def find_victims(
     for key, fate in with_roost.fates.items():
         if not fate.is_own and fate.refused and not without.fates[key].refused:
             yield Victim(fate.kind, "refused", f"{key}: {fate.refused}")
-        if fate.misplaced:
-            yield Victim(fate.kind, "misplaced", fate.misplaced)
+        for what, why in (("misplaced", fate.misplaced), ("misjudged", fate.misjudged)):
+            if why:
+                yield Victim(fate.kind, what, why)
     for kind in kinds:
         excused = {key for key, fate in with_roost.fates.items() if fate.is_excused}
         before, after = (
@@ -76,9 +79,10 @@ def _compare(
         is_drift = not any(fate.is_deleted_by_roost for fate in gone)
         yield Victim(kind, "deleted", f"{len(gone)} for {whom}; {deleted} without", is_drift)
     tries, tried = (sum(fate.respawns for fate in one) for one in (before, after))
-    lured = sum(fate.lured for fate in after)
+    lured, crowded = sum(fate.lured for fate in after), sum(fate.crowded for fate in after)
     if tried > tries:
-        yield Victim(kind, "re-spawned", f"{tried} times; {tries} without; {lured} lured", not lured)
+        why = f"{tried} times; {tries} without; {lured} lured, {crowded} crowded out"
+        yield Victim(kind, "re-spawned", why, not lured, crowded > 0 and not lured)
     kept = max((fate.kept_waiting for fate in after), default=0.0)
     for step, allowed in (("bound", late), ("running", late + case.pull_seconds)):
         moments, reached = (
@@ -93,7 +97,8 @@ def _compare(
         is_drift = kept <= late or pre_empts_anyway or kind == BUILD
         if len(reached) < len(moments):
             why = f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
-            yield Victim(kind, "stranded", why, is_drift and not (step == "running" and lured))
+            is_drift &= not (step == "running" and lured)
+            yield Victim(kind, "stranded", why, is_drift, is_drift and step == "running" and crowded > 0)
             return
         if later:
             yield Victim(kind, "late", f"{step} at {', '.join(later)}; kept waiting for {kept:.0f} s", is_drift)

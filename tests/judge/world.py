@@ -4,6 +4,7 @@ Owns what becomes of each pod. What the model lacks is stood in for by Kubernete
 cases need: built-in admission (`admission.py`), bound volumes as a required zone, grace periods, pulls.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -41,6 +42,7 @@ from tests.judge.cases import (
     Case,
     Fault,
     Pool,
+    Profile,
     Trouble,
     build_pod,
     other_pod,
@@ -99,9 +101,12 @@ class Fate:
     kept_waiting: float = 0.0
     # Where it was bound against its own rules.
     misplaced: str = ""
-    # How often it was bound where a pull was known to fail, or a start was given up, though it had room, as it was
-    # sent, where none fails.
+    # What the webhook said of it that isn't so.
+    misjudged: str = ""
+    # How often Roost's scheduler bound it where a pull was known to fail, or a start was given up, though it had room,
+    # as it was sent, where none fails; and how often it would have gone there but for the room of Roost's own pods.
     lured: int = 0
+    crowded: int = 0
     respawns: int = 0
     node: str = ""
     # It names a scheduler that is no longer there, from a moment when nobody could know.
@@ -120,7 +125,8 @@ class World:
         self.nodes: dict[str, Node] = {}
         self.bodies: dict[str, Object] = {}
         self.pods: dict[str, Pod] = {}
-        self._roost = RoostHere(release) if release is not None else None
+        self._namespaces = {one.namespace: one.namespace_labels for one in case.profiles}
+        self._roost = RoostHere(release, self._namespaces) if release is not None else None
         self._release = release
         self._profiles = dict(release.profiles) if release is not None else {}
         self._profiles[DEFAULT_SCHEDULER] = CLUSTER_PROFILE
@@ -152,6 +158,11 @@ class World:
         self._zones: dict[str, str] = dict(case.volumes)
         self._scaler = ClusterAutoscaler(cast("Any", None), case.pools, "", case.boot_seconds, lambda: self.now)
         self._begin()
+
+    @property
+    def did(self) -> Counter[str]:
+        """What Roost did with users' pods."""
+        return self._roost.did if self._roost is not None else Counter()
 
     # Time
 
@@ -272,26 +283,26 @@ class World:
     def _set_node(self, node: Node) -> None:
         self.nodes[node.name] = node
         self._version += 1
-        pool = self._pool_of(node)
-        # Devices of DRA aren't in `allocatable`; the scheduler finds them all the same.
-        self._state.set_node(replace(node, allocatable={**node.allocatable, **pool.devices}) if pool.devices else node)
+        self._state.set_node(self._with_devices(node))
         if self._roost is not None:
             self._roost.tell_node(node.name, node)
 
-    def _pool_of(self, node: Node) -> Pool:
-        return next(pool for pool in self.case.pools if pool.name == node.labels[GROUP_LABEL])
+    def _with_devices(self, node: Node) -> Node:
+        """Devices of DRA aren't in `allocatable`; the scheduler finds them all the same."""
+        pool = next(pool for pool in self.case.pools if pool.name == node.labels[GROUP_LABEL])
+        return replace(node, allocatable={**node.allocatable, **pool.devices}) if pool.devices else node
 
     # Pods
 
     def _arrive(self, name: str, arrival: Arrival) -> None:
         profile = self.case.profile(arrival.profile)
         body = user_pod(name, profile)
-        self._create(body, profile.name)
-        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile.name, 1))
+        self._create(body, profile.name, namespace=profile.namespace)
+        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, 1))
 
-    def _retry(self, body: Object, kind: str, tries: int) -> None:
+    def _retry(self, body: Object, profile: Profile, tries: int) -> None:
         """The hub gives a server up that hasn't started, and its user tries again."""
-        key = f"{NAMESPACE}/{body['metadata']['name']}"
+        key = f"{profile.namespace}/{body['metadata']['name']}"
         fate = self.fates[key]
         if fate.running is not None or fate.refused or fate.deleted is not None or tries > RETRIES:
             return
@@ -303,8 +314,8 @@ class World:
             for image in set(self.pods[key].spec.images) - self._held[fate.node]:
                 self._failed.setdefault((fate.node, image), self.now)
         self._remove(key)
-        self._create(body, kind)
-        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, kind, tries + 1))
+        self._create(body, profile.name, namespace=profile.namespace)
+        self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, tries + 1))
 
     def _create(self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "") -> None:
         name = body["metadata"]["name"]
@@ -318,8 +329,10 @@ class World:
         if self._roost is not None and not node:
 
             def change(sent: Object) -> Object:
-                self._sent[key] = read_pod(sent)
-                return self._roost.review(sent, namespace) if self._roost is not None else sent
+                self._sent[key] = pod = read_pod(sent)
+                patched = self._roost.review(sent, namespace) if self._roost is not None else sent
+                fate.misjudged = fate.misjudged or self._misjudges(pod)
+                return patched
 
         limits = {"quotas": self.case.quotas, "limit_ranges": self.case.limit_ranges}
         try:
@@ -337,6 +350,15 @@ class World:
         self._set_pod(key, body)
         if node:
             self._bound(key, node)
+
+    def _misjudges(self, pod: Pod) -> str:
+        """What the webhook said last: that no node is large enough, though one that holds all is. "": nothing such."""
+        if self._roost is None or not (said := [one for one in self._roost.said if "large enough" in one]):
+            return ""
+        images = self.case.images.intersection(pod.spec.images)
+        able = [node for node in self.nodes.values() if node.ready and self._held[node.name] >= images]
+        fits = filter_nodes(pod, ClusterState(map(self._with_devices, able)), CLUSTER_PROFILE)
+        return next((f"{pod.key} fits {name}: {said[0]}" for name, verdict in fits.items() if verdict is None), "")
 
     @property
     def _knows_at(self) -> float:
@@ -415,13 +437,24 @@ class World:
         if pod.key not in self._sent or not (failing or pod.spec.spread_constraints):
             return
         fate = self.fates[pod.key]
-        verdicts = filter_nodes(self._as_scheduled(self._sent[pod.key]), self._state, CLUSTER_PROFILE)
+        sent = self._as_scheduled(self._sent[pod.key])
+        verdicts = filter_nodes(sent, self._state, CLUSTER_PROFILE)
         if (verdict := verdicts[node]) is not None:
             fate.misplaced = f"{pod.key} on {node}: {', '.join(verdict.reasons)}"
-        fate.lured += bool(failing) and any(
-            verdict is None and not any(self._fails(name, image) for image in failing)
-            for name, verdict in verdicts.items()
-        )
+        if not failing:
+            return
+
+        def is_better(name: str) -> bool:
+            return not any(self._fails(name, image) for image in failing)
+
+        if pod.scheduler_name != DEFAULT_SCHEDULER and any(
+            verdict is None and is_better(name) for name, verdict in verdicts.items()
+        ):
+            fate.lured += 1
+            return
+        with self._state.without(*(key for key in self.pods if self.fates[key].is_own)):
+            there = schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node
+        fate.crowded += there is not None and is_better(there)
 
     def _as_scheduled(self, pod: Pod) -> Pod:
         """With its volume's zone, which is as binding as a required term."""
@@ -519,7 +552,8 @@ class World:
         self._set_pod(key, self.bodies[key])
 
     def _fails(self, node: str, image: str) -> bool:
-        takes_too_long = self.case.pull_takes(node, image) > max(START_TIMEOUT, self.case.pull_seconds)
+        # Where each pull takes longer than a hub waits, a start that was given up says nothing of the node.
+        takes_too_long = self.case.pull_seconds <= START_TIMEOUT < self.case.pull_takes(node, image)
         return image not in self._held[node] and (self.case.pull_fails(node, image) or takes_too_long)
 
     def _pull(self, node: str, image: str) -> None:

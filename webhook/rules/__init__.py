@@ -1,8 +1,4 @@
-"""The rules of admission, one file each, and the table of them.
-
-Copy `preferred_nodes.py` for a new one, and add it here. A key of its own below `podClasses.<class>` goes into the
-chart (`values.yaml`, `values.schema.json`) and into `Rule.keys`; the rule finds it in `PodClass.more`.
-"""
+"""The rules of admission and the table of them; docs/architecture.md says how to add one."""
 
 from __future__ import annotations
 
@@ -37,6 +33,7 @@ RULES: Final[tuple[Rule, ...]] = (
     scheduler.RULE,
     prefer_images.RULE,
     require_images.RULE,
+    prefer_images.FAILING,
     warm.RULE,
     home.RULE,
     preferred_nodes.RULE,

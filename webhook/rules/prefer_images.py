@@ -9,11 +9,13 @@ from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import HELD, PULLING, pulled_label
+from roost_core.placement.warm_sets import MAX_NODES
 from roost_core.release.image_gate import GateMode
 from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
 from roost_core.release.settings import ReleaseSettings
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule
+from webhook.rules.scheduler import own_scheduler_name
 
 
 def not_pulling(label: str) -> JSONObject:
@@ -39,13 +41,21 @@ def pulled_labels(case: Case) -> Sequence[str]:
     return list(dict.fromkeys(label for label in labels if label))
 
 
-def failing_nodes(case: Case) -> list[str]:
-    """Names of nodes that couldn't pull one of the pod's images lately."""
-    if not (failed := case.facts.failed_pulls.items()):
-        return []
+def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
+    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of which a pod said so."""
     images = {normalise_reference(reference) for reference in case.pod.images}
-    found = {node for (node, image), at in failed if image in images and case.now - at < FAILED_PULL.age_seconds}
-    return sorted(found)
+    failed = case.facts.failed_pulls.items()
+    lately = {key for key, at in failed if key[1] in images and case.now - at < FAILED_PULL.age_seconds}
+    return sorted({node for node, _ in lately.difference(case.facts.given_up if is_told else ())})
+
+
+def prefer_others(case: Case) -> Iterator[PreferNode]:
+    """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of them."""
+    # Of a start that was given up the pull may only have been slow: a node that failed comes last.
+    for is_told in (False, True):
+        if failing := failing_nodes(case, is_told=is_told)[:MAX_NODES]:
+            fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing]
+            yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
 
 
 def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
@@ -58,4 +68,8 @@ def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
 RULE: Final = Rule(
     prefer_pulled_images,
     lambda settings, pod_class: gate_mode(settings, pod_class) in (GateMode.REQUIRE_LABEL, GateMode.PREFER),
+)
+# Where Roost draws a class's pods together, one failing node would draw each of them again.
+FAILING: Final = Rule(
+    prefer_others, lambda settings, each: each.warm is not None or bool(own_scheduler_name(settings, each))
 )

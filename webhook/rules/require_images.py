@@ -84,10 +84,7 @@ def _is_spread(case: Case) -> bool:
 
 
 def _is_held(case: Case, nodes: Nodes, labels: Sequence[str], requests: Sequence[tuple[str, int]]) -> bool:
-    """Whether a Ready node that the pod's rules admit holds all images, and could take the requests.
-
-    Could: if nothing else were there. Who looks for room now asks the scheduler.
-    """
+    """Whether a Ready node that the pod's rules admit holds all images, and could take the requests, were it empty."""
     rules = case.pod.rules
     holders = sorted((nodes.holders.get(label, frozenset()) for label in labels), key=len)
     for name in holders[0].intersection(*holders[1:]):

@@ -1,7 +1,4 @@
-"""Prefer nodes of the smallest set that carries the class: first those known to hold the pod's images.
-
-Owns who is in the set and their order; `roost_core.placement.warm_sets` has the sums.
-"""
+"""Prefer nodes of the smallest set that carries the class: first those known to hold the pod's images."""
 
 from __future__ import annotations
 
@@ -14,16 +11,8 @@ from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import NodeRules, node_term_matches, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.warm_sets import (
-    MAX_HOLDERS,
-    MAX_NODES,
-    NEW_NODE_IMAGES,
-    doubt,
-    set_size,
-    slots_of,
-    with_weights,
-)
-from roost_core.release.pod_classes import MAX_WEIGHT, PodClass, Warm
+from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
+from roost_core.release.pod_classes import PodClass, Warm
 from webhook.facts import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
@@ -58,10 +47,6 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
     """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's class joins."""
     if (choice := choose_warm_nodes(case)) is None:
         return
-    if failing := failing_nodes(case)[:MAX_NODES]:
-        # Those that are preferred may be full, and a node that isn't ready yet is none of them: `join` would decide.
-        fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing]
-        yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
     if isinstance(choice, str):
         yield Note("warm", f"nothing preferred: {choice}")
         if joins_unless_warm(case.settings, case.pod_class):
@@ -151,7 +136,6 @@ def order_warm_nodes(
     running = facts.pods_on("") + sum(loads.values())
     size = set_size(slots.values(), running + 1, warm.spare)
     order = list(slots)
-    # Sorting keeps those that are alike in their order.
     free = sorted((name for name in order[:size] if loads[name] < slots[name]), key=loads.__getitem__)
     beyond = [name for name in order[size:] if loads[name] < slots[name]]
     held = frozenset.intersection(*(facts.holders(image) | labelled for image, labelled in images.items() or _NONE))
@@ -161,7 +145,6 @@ def order_warm_nodes(
             (facts.images_since(name, image) for image, labelled in images.items() if name not in labelled), default=0
         )
 
-    # The holders whose kubelets most likely still have the images come first.
     holders = sorted([name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name)))
     pulling = [name for name in free if name not in held]
     pulling.sort(key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
