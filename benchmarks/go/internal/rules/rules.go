@@ -114,15 +114,10 @@ func leftAlone(pod *corev1.Pod) bool {
 	return pod.Labels["app.kubernetes.io/part-of"] == "roost" && pod.Labels["app.kubernetes.io/component"] != "placeholder"
 }
 
-// Made by the DaemonSet controller: by its owner, or by the one required term that names one node.
+// Owned by a DaemonSet; a hub may bind a user to a node by the same term.
 func isDaemon(pod *corev1.Pod) bool {
-	if owner := metav1.GetControllerOf(pod); owner != nil && owner.Kind == "DaemonSet" {
-		return true
-	}
-	return slices.ContainsFunc(requiredTerms(pod), func(term corev1.NodeSelectorTerm) bool {
-		return len(term.MatchFields) == 1 && term.MatchFields[0].Key == metav1.ObjectNameField &&
-			term.MatchFields[0].Operator == corev1.NodeSelectorOpIn && len(term.MatchFields[0].Values) == 1
-	})
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "DaemonSet"
 }
 
 func annotate(pod *corev1.Pod, key, value string) {
