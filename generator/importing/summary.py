@@ -128,6 +128,7 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
         moved = ", moved to the newest node" if at(values, "placeholderMover", "enabled") is True else ""
+        moved += ", after a week as many as earlier days needed" if any(each.get("learn") for each in sets) else ""
         what = count_of(count, "placeholder")
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     else:
