@@ -1,7 +1,7 @@
 """The table of the report's sections, in the order of the page.
 
 A section is a Section at the end of a file, with its numbers, tables and figures; the page and JSON follow.
-To add one, copy failures.py and add it here.
+To add one, copy failed_tries.py and add it here.
 """
 
 from __future__ import annotations

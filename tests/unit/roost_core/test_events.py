@@ -58,7 +58,7 @@ def test_a_date_begins_once_and_a_weekly_event_keeps_its_local_time(start: str, 
         ({"timeZone": "CEST"}, "expected a zone of the IANA database"),
         ({"image": "a b"}, "expected an image as pods name it, like quay.io/me/course:1."),
         ({"name": "a\nb"}, "expected a name of at most 100 letters"),
-        ({"minutes": 5}, "expected no such key; known are image, name, people, set, start, timeZone."),
+        ({"minutes": 5}, "expected no such key; known are image, name, people, set, start, timeZone, until."),
     ],
 )
 def test_what_is_wrong_is_said_and_the_others_count(change: dict[str, Any], fault: str) -> None:
