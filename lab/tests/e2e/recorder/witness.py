@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -111,10 +110,10 @@ def _steps(pod: Object) -> dict[Step, int]:
 
 
 class Witness:
-    """Watches a namespace's pods, beside the recorder. `pods` is by uid; those that are given are known already."""
+    """Watches a namespace's pods, beside the recorder. `pods` is by uid."""
 
-    def __init__(self, cluster: ControlPlane, namespace: str, pods: Mapping[str, Seen] | None = None) -> None:
-        self.pods: dict[str, Seen] = dict(pods or {})
+    def __init__(self, cluster: ControlPlane, namespace: str) -> None:
+        self.pods: dict[str, Seen] = {}
         self.faults: list[str] = []
         self.namespace = namespace
         self._path = f"/api/v1/namespaces/{namespace}/pods"
