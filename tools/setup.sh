@@ -32,8 +32,8 @@ if ! "$python" -c 'import ensurepip, venv' 2>/dev/null; then
   fi
 fi
 
-# A link leads to the environment of another checkout, which others use.
-[ ! -L "$venv" ] || { echo "setup: $venv is a link: left as it is" >&2; exit 0; }
+# A link is somebody's own choice: left alone, if there is an environment behind it.
+[ ! -L "$venv" ] || [ ! -x "$venv/bin/python" ] || { echo "setup: $venv is a link: left as it is" >&2; exit 0; }
 started=$SECONDS
 echo "setup: virtual environment in $venv with locked dependencies" >&2
 "$python" -m venv --clear "$venv"

@@ -63,8 +63,8 @@ def entry_of(
 def read_zone(zone: str) -> str:
     """A zone's name; without one, this machine's. Raises UsageError."""
     if not zone:
-        own = os.environ.get("TZ", "").lstrip(":") or str(Path("/etc/localtime").resolve()).partition("zoneinfo/")[2]
-        return own if is_time_zone(own) else "UTC"
+        own = (os.environ.get("TZ", "").lstrip(":"), str(Path("/etc/localtime").resolve()))
+        return next(filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", each) for each in own)), "UTC")
     if is_time_zone(zone):
         return zone
     near = get_close_matches(zone, available_timezones(), 1)

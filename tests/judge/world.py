@@ -447,9 +447,10 @@ class World:
         def is_better(name: str) -> bool:
             return not any(self._fails(name, image) for image in failing)
 
-        if pod.scheduler_name != DEFAULT_SCHEDULER and any(
-            verdict is None and is_better(name) for name, verdict in verdicts.items()
-        ):
+        # By the cluster's scheduler others may go to a bad node, too: where would it have sent this one?
+        here = schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node
+        better = [name for name, verdict in verdicts.items() if verdict is None and is_better(name)]
+        if (pod.scheduler_name != DEFAULT_SCHEDULER and better) or here in better:
             fate.lured += 1
             return
         with self._state.without(*(key for key in self.pods if self.fates[key].is_own)):

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from math import ceil
 from statistics import median_low
 from typing import Any
@@ -16,16 +17,17 @@ import yaml
 from generator.faults import UsageError
 from roost.commands.options import cluster_options
 from roost.controllers.contract.bookings import MOST_PEOPLE, bookable_sets
-from roost.controllers.runtime.booking_sources import EVENTS_KEY
+from roost.controllers.runtime.booking_sources import EVENTS_KEY, MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
+from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import node_admits, read_node
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, PODS
 from roost_core.objects.selectors import read_node_rules
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
-from roost_core.release.events import Event, Limits, first_start_after, throttled
+from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, throttled
 from roost_lab.booking import checked, entry_of, event_options
 
 
@@ -53,6 +55,9 @@ class _Bookings:
                 f"expected one: say --release and --namespace, or --config-map {HUB_BOOKINGS} in a hub's own namespace"
             )
         self._found = client.find(f"{self._folder}/{self.name}")
+        labels = ((self._found or {}).get("metadata") or {}).get("labels") or {}
+        if (other := labels.get(EVENTS_LABEL, release)) != release:
+            raise UsageError(f"ConfigMap {namespace}/{self.name} books for release {other}: say --release {other}")
         text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
             entries = yaml.load(text, Loader=yaml.CSafeLoader)
@@ -77,9 +82,22 @@ class _Bookings:
             )
         return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
 
+    def forget_past(self, now: float) -> None:
+        """Leave out what began a day ago and more, and doesn't come again."""
+        for name, entry in list(self.entries.items()):
+            with suppress(UsageError):
+                if first_start_after(checked(entry, self.limits(entry)), int(now - PAST_SECONDS)) is None:
+                    del self.entries[name]
+
     def write(self) -> None:
         """Store the entries, unless somebody else did meanwhile. Raises ClusterError."""
         text = yaml.safe_dump(list(self.entries.values()), sort_keys=False, allow_unicode=True, width=200)
+        most = MOST_EVENTS_OF_HUB if self.name == HUB_BOOKINGS else MOST_EVENTS
+        if len(self.entries) > most or len(text) > MOST_TEXT:
+            raise UsageError(
+                f"ConfigMap {self.namespace}/{self.name}: would hold {len(self.entries)} bookings of {len(text)} "
+                f"characters, expected at most {most} of {MOST_TEXT}. Nothing was changed: cancel some first"
+            )
         metadata: dict[str, Any] = {"name": self.name, "labels": {EVENTS_LABEL: self.release}}
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {EVENTS_KEY: text}}
         if self._found is None:
@@ -98,14 +116,16 @@ class _Bookings:
         entry = next((each for each in self.document.get("placeholders", ()) if each["name"] == set_name), None)
         try:
             nodes = [read_node(item) for item in self.client.get("/api/v1/nodes")["items"]] if entry else []
-        except ApiError:
+        except (ClusterError, MalformedObjectError):
             nodes = []
         if entry is None or not nodes:
             return 0
         rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
         asked = {PODS: 1} | {
             name: ceil(parse_quantity(amount) * (1000 if name == CPU else 1))
-            for name, amount in (entry["resources"].get("requests") or {}).items()
+            # What only has a limit requests as much.
+            for kind in ("limits", "requests")
+            for name, amount in (entry["resources"].get(kind) or {}).items()
         }
         fits = [
             min(node.allocatable.get(name, 0) // amount for name, amount in asked.items() if amount)
@@ -120,8 +140,8 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
     events, zone = bookings.events, event.starts.time_zone
     if not events:
         return (
-            "  Not checked: what the release allows (you may not read its ConfigMap). The controllers answer with an "
-            f"Event: kubectl describe configmap {bookings.name}\n"
+            "  Not checked: what the release allows (its ConfigMap can't be read from here). The controllers answer "
+            f"with an Event: kubectl describe configmap {bookings.name}\n"
         )
     lead, settle = events["leadMinutes"], events["settleMinutes"]
     seats = min(event.people, events["maxPlaceholders"])
@@ -222,6 +242,7 @@ def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: b
             f"--name: found a booking {event.name!r} already; --name {event.name!r} changes it, another name adds one"
         )
     bookings.entries[event.name] = entry
+    bookings.forget_past(now)
     bookings.write()
     was = f" (before: {before.get('people')} people, {before.get('start')})" if before is not None else ""
     head = f"{'Changed' if before else 'Booked'}: {_line(entry, event, now).rstrip()}{was}"

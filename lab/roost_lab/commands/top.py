@@ -5,6 +5,7 @@ import sys
 import click
 from rich.console import Console
 
+from generator.faults import UsageError
 from generator.pipeline import check
 from generator.values.files import read_values
 from roost.commands.options import RenderOptions, cluster_options, values_options
@@ -21,6 +22,8 @@ from roost_lab.view.terminal import watch
 def run(options: RenderOptions, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
     """Draw until Ctrl-C; 1 when the cluster can't be read."""
     logs.configure("Error")
+    if settings and (options.files or any(options.settings)):
+        raise UsageError("found --settings beside values, expected one of them")
     classes = _classes_of(options) if options.files or any(options.settings) else None
     try:
         client = connect_as_user(kubeconfig, context)

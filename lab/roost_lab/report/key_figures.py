@@ -14,6 +14,7 @@ from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.failed_tries import Failures
+from roost_lab.report.imported import Imported
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
@@ -106,7 +107,7 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 
 def _starts_about(report: Report) -> str:
     starts = report[WindowStarts]
-    more = f"; {starts.unended:,} more didn't end" if starts.unended else ""
+    more = f"; {starts.unended:,} more didn't end" if starts.unended and not report[Imported].pods else ""
     return f"{until(report)}; class {', '.join(starts.leading) or 'all'}{more}"
 
 

@@ -11,6 +11,7 @@ from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import plural, show_seconds
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
+from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.start_times import StartTimes
@@ -30,7 +31,8 @@ def _failed(report: Report) -> str:
     starts, ended = report[WindowStarts], report[WindowStarts].whole.count
     failed = [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."] if starts.failed else []
     # A few are under way whenever a period ends.
-    few = ended == 0 or starts.unended * FEWEST < ended
+    # Events alone don't tell whose start ended.
+    few = ended == 0 or report[Imported].pods or starts.unended * FEWEST < ended
     return " ".join(failed if few else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."])
 
 

@@ -125,7 +125,9 @@ class World:
     def _aftermath_seconds(self) -> float:
         """The longest that all tries of the last launch take, and a second more, because sums of floats differ."""
         assumed = self.assumed
-        return min(MOST_AFTERMATH_SECONDS, (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0)
+        tries_seconds = (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0
+        # Who is told to come again may be told so for long.
+        return MOST_AFTERMATH_SECONDS if assumed.concurrent_spawn_limit else min(MOST_AFTERMATH_SECONDS, tries_seconds)
 
     def _step(self) -> None:
         moment, _, what, argument = heappop(self._heap)

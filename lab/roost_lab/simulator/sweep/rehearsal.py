@@ -7,6 +7,7 @@ minutes of its beginning.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
@@ -134,7 +135,8 @@ def rehearse(
     validate(merged)
     values: Any = merged.values
     event = _check(entry, values)
-    start = first_start_after(event, 0)
+    now = int(time.time())
+    start = first_start_after(event, now) or first_start_after(event, 0)
     if start is None:
         raise UsageError(f"WHEN: found {entry['start']!r}, expected a time that occurs")
     coming = event if event.image else replace(event, image=_own_image(values))

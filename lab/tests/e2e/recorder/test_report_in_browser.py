@@ -19,6 +19,7 @@ from lab.tests.recorded import (
 from roost_lab.recorder.store.records import Phase
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
+from tests.harness.waiting import wait_until
 
 browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
@@ -143,8 +144,13 @@ def test_axe_has_no_serious_finding(driver: Chrome, example: Path, width: int | 
 
 def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Path) -> None:
     browser.show_report(driver, example, DESK, 900, "light")
-    rows = "return document.querySelectorAll('#occupancy tbody tr').length"
-    assert driver.execute_script(rows) == 12
+
+    def rows() -> int:
+        return int(driver.execute_script("return document.querySelectorAll('#occupancy tbody tr').length"))
+
+    assert rows() == 12
     driver.find_element("css selector", "#occupancy summary").click()
-    assert driver.execute_script(rows) == 12 + 145
+    # The browser tells of the opened table once it is idle.
+    wait_until(lambda: rows() > 12, 10, "the table's rows")
+    assert rows() == 12 + 145
     assert driver.execute_script("return document.querySelectorAll('*').length") < 2500
