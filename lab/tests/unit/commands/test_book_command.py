@@ -215,3 +215,31 @@ def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
     monkeypatch.setattr(cluster, "find", lambda path: found if path == BOOKINGS else cluster.objects.get(path))
     assert run(["book", "5", "tomorrow", "9:00"]) == 1
     assert "changed meanwhile; nothing was booked: try again" in capsys.readouterr().err
+
+
+def test_what_is_past_leaves_and_what_would_not_count_is_refused(cluster: Cluster) -> None:
+    def put(count: int, start: str, labels: dict[str, str]) -> None:
+        events = [{"name": str(each), "people": 1, "start": start, "timeZone": "UTC"} for each in range(count)]
+        metadata = {"resourceVersion": "7", "labels": labels}
+        cluster.objects[BOOKINGS] = {"metadata": metadata, "data": {"events.yaml": yaml.safe_dump(events)}}
+
+    new = ["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "new"]
+    put(200, "2026-11-24T09:00", {})
+    assert run(new) == 0
+    assert [event["name"] for event in cluster.booked] == ["new"]
+    put(200, "2026-12-01T09:00", {})
+    with pytest.raises(UsageError, match=r"would hold 201 bookings of .* at most 200"):
+        run(new)
+    put(1, "2026-12-01T09:00", {"roost.hub.jupyter.org/events": "binder"})
+    with pytest.raises(UsageError, match="books for release binder: say --release binder"):
+        run(new)
+    assert [event["name"] for event in cluster.booked] == ["0"]
+
+
+def test_what_only_has_a_limit_requests_as_much(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(SETS[0], "resources", {"limits": {"memory": "4Gi"}})
+    monkeypatch.setattr(book, "connect_as_user", lambda *_: Cluster())
+    assert run(["book", "120", "tomorrow", "9:00", "--zone", "UTC"]) == 0
+    assert "about 30 nodes (4 a node)" in capsys.readouterr().out
