@@ -31,7 +31,9 @@ def check(report: LintReport, _release: Release) -> None:
     _lint_narrower(report)
     _lint_unpulled_profiles(report)
     _lint_secrets(report)
-    tolerated = {group.component: {each.get("key") for each in group.tolerations} for group in report.pullers}
+    tolerated = {
+        group.component: {text(each.get("key") or "") for each in group.tolerations} for group in report.pullers
+    }
     for placeholder_set in placeholder_sets(report):
         if report.pullers and is_wanted(placeholder_set):
             _lint_set(report, placeholder_set, tolerated)
@@ -125,7 +127,7 @@ def _lint_set(report: LintReport, placeholder_set: ListedSet, tolerated: Mapping
             show_toleration(mapping(toleration))
             for toleration in listing(placeholder_set.whole["tolerations"])
             # Which value a taint of that key has is not known here.
-            if at(toleration, "key") and not tolerated[group.component] & {None, "", text(at(toleration, "key"))}
+            if at(toleration, "key") and not tolerated[group.component] & {"", text(at(toleration, "key"))}
         ]
         for group in pullers
     ]

@@ -57,7 +57,8 @@ def map_hub(draft: Draft, charts: Charts) -> None:
 
 
 def _map_limit(draft: Draft, hub: HubSection) -> None:
-    limit = given if isinstance(given := child(hub.data, "hub", "concurrentSpawnLimit"), int) else 64
+    own = child(hub.data, "hub", "config", "JupyterHub", "concurrent_spawn_limit")
+    limit = next((each for each in (own, child(hub.data, "hub", "concurrentSpawnLimit")) if type(each) is int), 64)
     draft.put("events.concurrentSpawnLimit", limit, (*hub.path, "hub", "concurrentSpawnLimit"))
     if limit:
         draft.notes.append(

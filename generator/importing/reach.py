@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import ast
 import builtins
+import json
+import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
@@ -116,7 +118,16 @@ def traits_of(hub: HubSection) -> _Traits:
     if own := child(hub.data, *at):
         found["spawner_class"] = own, at
     # What hooks may name: all code runs in one module.
-    known = {*dir(builtins), "c", "functools", "partial", "kubespawner", "KubeSpawner", "get_config"}
+    known = {
+        *dir(builtins),
+        *sys.stdlib_module_names,
+        "c",
+        "functools",
+        "partial",
+        "kubespawner",
+        "KubeSpawner",
+        "get_config",
+    }
     for keys, code in python_of(hub):
         for trait, set_to, is_part in _assigned(code, known):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}
@@ -150,8 +161,9 @@ def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
                 known |= made
             is_plain = is_sure and not any(isinstance(one, ast.IfExp | ast.BoolOp | ast.comprehension) for one in parts)
             # What nobody has read gets a spawner or a pod.
-            called = [one for one in parts if isinstance(one, ast.Call) and isinstance(one.func, ast.Name)]
-            given = {ast.unparse(one) for call in called if ast.unparse(call.func) not in known for one in call.args}
+            called = [one for one in parts if isinstance(one, ast.Call)]
+            unread = [one for one in called if ast.unparse(one.func).partition(".")[0] not in known | owners]
+            given = {ast.unparse(one) for call in unread for one in (*call.args, *(kw.value for kw in call.keywords))}
             handed = [(_ANY_TRAIT, _NOT_READ, False)] if given & (owners - {"self"}) else []
             for steps, value, is_part in [*_set_by(line, parts, others), *handed]:
                 trait, *below = _trait_of(steps, owners, classes)
@@ -282,7 +294,8 @@ def _known(trait: str, value: ast.expr, *, is_sure: bool) -> object:
     if trait != "extra_pod_config":
         try:
             if is_sure:
-                return ast.literal_eval(value)
+                # As values have it: tuples are lists, and a set or a number without end is none.
+                return json.loads(json.dumps(ast.literal_eval(value), allow_nan=False, ensure_ascii=False).encode())
         except (ValueError, TypeError, SyntaxError):
             pass
         return UNKNOWN_IMAGE if trait == "image" else UNKNOWN

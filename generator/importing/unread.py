@@ -103,8 +103,8 @@ def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> N
             draft.reject(hub, at, reason)
     if codes:
         draft.notes.append(
-            f"{hub.show('hub.extraConfig')} is Python that may change pods at run time; only plain assignments of "
-            "an image, a namespace, labels or a scheduler were read of it."
+            f"{hub.show(codes[0][0][:2])} is Python that may change pods at run time: what it sets was read where it "
+            "is written out."
         )
 
 

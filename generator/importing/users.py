@@ -116,7 +116,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
         # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
         learn = {} if draft.is_binder else {"learn": dict(pools.LEARN)}
-        device = "" if sized else pools.device_of(stood_for, {})
+        device = "" if sized or draft.is_binder else pools.device_of(stood_for, {})
         comments += [pools.RARE.format(device)] if device else []
         whole = {**learn, **({"resources": resources} if resources else {}), **pools.nodes_unlike(stood_for, usual)}
         entry = {"name": "default", "replicas": 0 if device else replicas, **whole}

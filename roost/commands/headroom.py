@@ -109,7 +109,7 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
         f"{_number(history.kept_hours)} of {_number(history.node_hours)}",
         f"{100 * history.cost_share:.1f} %",
     )
-    return f"{text}  node-hours of the last week that only placeholders kept: {hours}, {share}\n"
+    return f"{text}  node-hours of the last week that placeholders beyond `replicas` kept: {hours}, {share}\n"
 
 
 def _explanation(history: History, zone: str, moment: float) -> str:

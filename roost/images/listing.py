@@ -1,16 +1,11 @@
-"""The images that manifests name, the parts of a name, and which to copy where, so that no copy replaces another."""
+"""The images that manifests name, and the parts of a name."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from roost_core.objects.image_references import image_repository, split_reference
-
-# A host has a dot, a port, or is localhost: any other first part of an image's name is somebody at Docker Hub.
-_HOST: Final = r"(?:localhost|[A-Za-z0-9][A-Za-z0-9-]*(?=[.:])[A-Za-z0-9.-]*)(?::\d+)?"
-_REGISTRY: Final = re.compile(_HOST + r"(?:/[a-z0-9]+(?:[._-]+[a-z0-9]+)*)*")
 
 
 class Name(NamedTuple):
@@ -50,24 +45,3 @@ def _images(node: object) -> Iterator[str]:
     elif isinstance(node, list):
         for value in node:
             yield from _images(value)
-
-
-def is_registry(text: str) -> bool:
-    """Whether images can be copied below this: a host, perhaps with a port and a path."""
-    return _REGISTRY.fullmatch(text) is not None
-
-
-def copies(images: Iterable[str], registry: str) -> list[tuple[str, str]]:
-    """Source and target of each copy, by target. What the registry's host already has is left out.
-
-    A target keeps the source's host and path below `registry`: REGISTRY/HOST/PATH:TAG. The tag of an image with a
-    digest is the digest's: two digests may have had the same one.
-    """
-    names = [name for image in images if (name := name_of(image)).host != registry.partition("/")[0]]
-    return sorted({(str(name), _target(name, registry)) for name in names}, key=lambda pair: pair[1])
-
-
-def _target(name: Name, registry: str) -> str:
-    # A path can't hold a colon, and no host holds an underscore.
-    host = name.host.replace(":", "_").lower()
-    return f"{registry}/{host}/{name.path}:{name.digest.replace(':', '-') or name.tag or 'latest'}"

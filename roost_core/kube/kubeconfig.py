@@ -5,6 +5,7 @@ Its typed models stay out of the way: turning a node into Python classes takes t
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +32,11 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
     try:
         chosen = context or _first_context(files)
         _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
-        contexts, current = _config.list_kube_config_contexts(config_file=files)
+        namespace = ""
+        with suppress(ConfigException):  # A file without a current context, which another one stands for.
+            contexts, current = _config.list_kube_config_contexts(config_file=files)
+            active = next((each for each in contexts if each["name"] == chosen), current)
+            namespace = str(active["context"].get("namespace") or "")
     except yaml.YAMLError:
         # Its message quotes the file, where tokens are.
         raise unusable(f"kubeconfig {files}", ValueError("it isn't valid YAML")) from None
@@ -48,8 +53,7 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
             raise unusable(f"kubeconfig {files}", error) from None
 
     client = Client(configuration.host, _client(configuration).rest_client.pool_manager, authorization, on_request)
-    active = next((each for each in contexts if each["name"] == chosen), current)
-    client.namespace = active["context"].get("namespace") or client.namespace
+    client.namespace = namespace or client.namespace
     return client
 
 

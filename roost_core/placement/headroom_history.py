@@ -49,7 +49,7 @@ class History:
     threshold: float | None = None
     # Seconds from the first pod that waited until the node was there, of the last nodes.
     boots: tuple[int, ...] = ()
-    # Node-hours of the last week that only placeholders kept, and all.
+    # Node-hours of the last week that placeholders beyond `replicas` kept, and all.
     kept_hours: float = 0.0
     node_hours: float = 0.0
 
@@ -72,7 +72,7 @@ class History:
 
     @property
     def cost_share(self) -> float:
-        """Of the node-hours of the last week, those that only placeholders kept."""
+        """Of the node-hours of the last week, those that placeholders beyond `replicas` kept."""
         return self.kept_hours / self.node_hours if self.node_hours else 0.0
 
     def at(self, minute: int) -> int:

@@ -25,6 +25,7 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, PODS
 from roost_core.objects.selectors import NodeRules, node_matches, untolerated
 from roost_core.placement.headroom_forecast import (
+    FLOOR_DAYS,
     WAVE_MINUTES,
     Forecast,
     Outlook,
@@ -165,7 +166,8 @@ def learned_number(
     seats = max(forecast.worth, min(forecast.likely, learned.view.room))
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
     # Whoever books a lecture that is learned means the same people.
-    booked = extra + (period.replicas if period.windows else min(replicas, max(learn.min, forecast.steady)))
+    stands = period.windows or len(learned.outlook.days) < FLOOR_DAYS
+    booked = extra + (period.replicas if stands else min(replicas, max(learn.min, forecast.steady)))
     if (extra and booked >= replicas) or replicas == period.replicas:
         return max(replicas, booked if extra else 0), ""
     return replicas, f"on {len(learned.outlook.days)} earlier days, so many more came while a node boots"

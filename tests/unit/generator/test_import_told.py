@@ -187,6 +187,7 @@ SETS_ANY = (
     ("from more import move\\nc.KubeSpawner.pre_spawn_hook = move", "c.KubeSpawner.pre_spawn_hook = move"),
     ("from more import move\\nhook = partial(move, 1)\\nc.KubeSpawner.pre_spawn_hook = hook", "pre_spawn_hook = hook"),
     ("def hook(spawner):\\n  move(spawner)", "move(spawner)"),
+    ("import mine\\ndef hook(spawner):\\n  mine.prepare(who=spawner)", "mine.prepare(who=spawner)"),
     ("c.KubeSpawner.update(more)", "c.KubeSpawner.update(more)"),
     ("configure(c)", "configure(c)"),
     ("k = c.KubeSpawner\\nk.namespace = 'lab'", "k = c.KubeSpawner"),

@@ -198,6 +198,11 @@ def test_a_file_that_is_no_kubeconfig_is_named(beside: str, odd: str, tmp_path: 
     assert "secret" not in str(raised.value)
 
 
+def test_a_context_that_is_named_needs_no_current_one(tmp_path: Path) -> None:
+    file = kubeconfig(tmp_path / "config", "http://named", "a", current="gone")
+    assert host(str(file), "a") == "http://named/a"
+
+
 def test_a_server_that_is_no_text_is_told(tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "odd", "http://good", "a")
     path.write_text(path.read_text().replace('"http://good/a"', "3"))
