@@ -53,7 +53,7 @@ class Nodes(Mapping[str, Node]):
         return self._by_name.get(name)
 
     def is_usable(self, name: str) -> bool:
-        """Whether the node exists, is Ready and not cordoned."""
+        """Whether the node exists, is Ready, not cordoned and not leaving."""
         node = self._by_name.get(name)
         return node is not None and node.is_usable
 

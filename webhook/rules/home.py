@@ -56,7 +56,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
 
 
 def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str], bool]:
-    """The nodes of the class's ring that are Ready and not cordoned, and whether it lacks builders.
+    """The nodes of the class's ring that are usable, and whether it lacks builders.
 
     While no builder is Ready the ring is made of all nodes: a repository's builds then still meet. A choice by load
     alone would scatter them.
