@@ -58,7 +58,7 @@ def summary_of(
             wont += [f"{line}: not for these users, as pods made of the hub's values show" for line in promised]
     if _learns_from_none(values):
         will.append(
-            "keep placeholders from the third day on, as many as earlier days needed, for about 5 % more node-hours"
+            "keep placeholders from the third day on, as many as earlier days needed, for 1 to 10 % more node-hours"
         )
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
