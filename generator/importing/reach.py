@@ -1,8 +1,8 @@
 """Whether users' pods are within Roost's reach: what decides their namespace, labels and scheduler in the hub.
 
-Read are traits below `hub.config`, `singleuser.extraPodConfig` and `extraLabels`, and in `hub.extraConfig` plain
-assignments, `c.KubeSpawner.namespace = "lab"`, also `spawner.namespace = "lab"` in hooks. Later ones win. What stands
-under a condition, or isn't written out, is UNKNOWN.
+Read are traits below `hub.config`, `singleuser.extraPodConfig` and `extraLabels`, and what the hub's Python writes out:
+`c.KubeSpawner.namespace = "lab"`, `setattr`, lambdas, spawners and pods in hooks. Later ones win. What stands under a
+condition, or isn't written out, is UNKNOWN.
 Source: KubeSpawner 7, traits; zero-to-jupyterhub 4.4, jupyterhub_config.py.
 """
 

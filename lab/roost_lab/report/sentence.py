@@ -30,8 +30,7 @@ def sentence(report: Report) -> str:
 def _failed(report: Report) -> str:
     starts, ended = report[WindowStarts], report[WindowStarts].whole.count
     failed = [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."] if starts.failed else []
-    # A few are under way whenever a period ends.
-    # Events alone don't tell whose start ended.
+    # A few are under way whenever a period ends, and Events alone don't tell whose start ended.
     few = ended == 0 or report[Imported].pods or starts.unended * FEWEST < ended
     return " ".join(failed if few else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."])
 
