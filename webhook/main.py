@@ -73,7 +73,7 @@ class _Replica:
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
         self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._foreign_policy)
-        self._reviewer = Reviewer(self._settings, self._current_facts, time.monotonic, self._count)
+        self._reviewer = Reviewer(lambda: self._policy.settings, self._current_facts, time.monotonic, self._count)
         self._server = Server(
             create_app(self._reviewer.review),
             is_draining=self._draining.is_set,
@@ -156,16 +156,12 @@ class _Replica:
         if self._facts is not None:
             self._facts.follow(settings)
 
-    def _settings(self) -> ReleaseSettings:
-        return self._policy.settings
-
     def _current_facts(self) -> Facts:
         return NO_FACTS if self._facts is None else self._facts.facts
 
     def _serving_verdict(self) -> ReadyVerdict:
-        if self._draining.is_set():
-            return ReadyVerdict(passed=False, detail="draining")
-        return ReadyVerdict(self._server.is_listening, "" if self._server.is_listening else "not listening yet")
+        fault = "draining" if self._draining.is_set() else "" if self._server.is_listening else "not listening yet"
+        return ReadyVerdict(not fault, fault)
 
     def _metrics_text(self) -> bytes:
         now = time.monotonic()

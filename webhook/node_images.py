@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Final, TypeVar
 
 from roost_core.objects.node import Node
@@ -31,11 +31,13 @@ class ReportedImages:
             name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid
         }
 
-    def follow(self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, *, with_reports: bool) -> dict[Key, WarmFacts]:
+    def follow(
+        self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, *, reported_to: Container[Key]
+    ) -> dict[Key, WarmFacts]:
         """The facts without the images of nodes that went, and with what nodes report.
 
-        nodes: None: they can't be read, so images go with the last pod of their node. with_reports: what nodes say is
-        recent. A fault loses nothing: the same is taken in by the next call.
+        nodes: None: they can't be read, so images go with the last pod of their node. reported_to: whose facts take in
+        what nodes say; none's while it isn't recent. A fault loses nothing: the same is taken in by the next call.
         """
         there = nodes.names if nodes is not None else None
         followed: dict[Key, WarmFacts] = {}
@@ -48,8 +50,8 @@ class ReportedImages:
             self._reported, self._reported_at = {}, None
         for node in self._replaced:
             self._reported.pop(node, None)
-        if nodes is not None and with_reports:
-            followed = self._with_reports(followed, nodes)
+        if nodes is not None:
+            followed |= self._with_reports({key: one for key, one in followed.items() if key in reported_to}, nodes)
         self._replaced = set()
         return followed
 

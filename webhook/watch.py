@@ -285,8 +285,9 @@ class _Watches:
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
         self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
         self._homes = Homes()
-        # Without nodes nothing reads them, and nothing says which to forget.
-        self._warm = {name: WarmFacts() for name in self._classes_that_read(Reads.WARM) if settings.reads_nodes}
+        # Of all classes: what has run is no failed pull. Rules read them of some, which take in what nodes report, too.
+        self._warm = {name: WarmFacts() for name in settings.classes}
+        self._warm_sets = self._classes_that_read(Reads.WARM) if settings.reads_nodes else []
         self._images = ReportedImages()
         # When each node last couldn't pull an image, by both.
         self._failed_pulls: dict[tuple[str, str], float] = {}
@@ -444,7 +445,7 @@ class _Watches:
             homes=self._homes if counts_homes else _NO_HOMES,
             shows_new_pods=self.shows_new_pods,
             namespaces=self._known_namespaces if self._namespaces and _is_known(self._namespaces) else None,
-            warm={name: warm for name, warm in self._warm.items() if _is_known(self._pods[name])},
+            warm={name: self._warm[name] for name in self._warm_sets if _is_known(self._pods[name])},
             failed_pulls=self._failed_pulls,
             given_up=self._given_up,
             quotas=self.quotas,
@@ -460,11 +461,12 @@ class _Watches:
 
     def _keep_in_step(self) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""
-        hears_of_nodes = self._nodes is not None and not self._nodes.is_forbidden
-        nodes = self._known_nodes if hears_of_nodes else None
-        self._warm = self._images.follow(self._warm, nodes, with_reports=self.knows_nodes)
-        came = {key for key in self._failed_pulls if any(warm.proves(*key) for warm in self._warm.values())}
-        self._failed_pulls = {key: at for key, at in self._failed_pulls.items() if key not in came}
+        nodes = None if self._nodes is None or self._nodes.is_forbidden else self._known_nodes
+        self._warm = self._images.follow(self._warm, nodes, reported_to=self._warm_sets if self.knows_nodes else ())
+        self._failed_pulls = {key: at for key, at in self._failed_pulls.items() if not self._proves(*key)}
+
+    def _proves(self, node: str, image: str) -> bool:
+        return any(warm.proves(node, image) for warm in self._warm.values())
 
     def _refresh_pods(self) -> list[str]:
         homes: dict[str, PlacedPod | None] = {}
@@ -473,10 +475,9 @@ class _Watches:
             has_home = Reads.HOMES in self._rulebook.reads(name)
             changes = self._take(cache)
             placed = {key: pod and pod.placed for key, pod in changes.items()}
-            warm = self._warm.get(name)
-            self._note_pulls(placed, warm or WarmFacts())
-            if changes and warm is not None:
-                self._warm = {**self._warm, name: warm.updated(placed)}
+            self._note_pulls(placed)
+            if changes:
+                self._warm = {**self._warm, name: self._warm[name].updated(placed)}
             for key, pod in changes.items():
                 if pod is not None and pod.is_waiting:
                     self._waiting[key] = name
@@ -500,10 +501,10 @@ class _Watches:
             show(self._metrics.waiting, {name: counts[name] for name in self.settings.classes})
         return list(homes)
 
-    def _note_pulls(self, changes: Mapping[str, PlacedPod | None], warm: WarmFacts) -> None:
+    def _note_pulls(self, changes: Mapping[str, PlacedPod | None]) -> None:
         """Remember which images nodes can't pull, and couldn't lately, until one of their containers starts.
 
-        warm: what was known before these changes. A pull that hangs raises no error: its pods go, and never started.
+        Called before warm facts know of the changes. A pull that hangs raises no error: its pods go, and never started.
         """
         failed = dict(self._failed_pulls)
         now = self._clock()
@@ -515,7 +516,7 @@ class _Watches:
             is_same = before and pod and pod.node == before.node
             if before and not is_same and not before.failing and now - since >= WAITED_SECONDS:
                 # The first is its main container's; all pods may share the others.
-                own = [image for image in before.images[:1] if not warm.proves(before.node, image)]
+                own = [image for image in before.images[:1] if not self._proves(before.node, image)]
                 self._given_up |= {(before.node, image) for image in own} - failed.keys()
                 failed |= {(before.node, image): now for image in own}
             if pod and pod.is_starting:
@@ -531,8 +532,7 @@ class _Watches:
                 key: at for key, at in failed.items() if key not in started and now - at < FAILED_PULL.age_seconds
             }
             self._given_up = (self._given_up & failed.keys()) - told
-        if failed != self._failed_pulls:
-            self._failed_pulls = failed
+        self._failed_pulls = failed
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
         counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)
@@ -598,12 +598,11 @@ class _Watches:
 
         Only once it has a node: before, it may still go to a node outside the set.
         """
-        if self._shared is None or pod_class.name not in self._warm:
+        if self._shared is None or pod_class.name not in self._warm_sets:
             return None
         known = self._namespace_labels()
-        if not namespace_matches(self._shared, pod.namespace, known):
-            return None
-        if self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class:
+        is_shared = namespace_matches(self._shared, pod.namespace, known)
+        if not is_shared or self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class:
             return None
         placed = read_placed_pod(item, pod_class.name)
         return WatchedPod("", placed, is_of_others=True) if placed is not None and placed.node else None
@@ -633,5 +632,4 @@ def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
 
 
 def _changed(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**known, **changes}
-    return {key: value for key, value in merged.items() if value is not None} if changes else merged
+    return {key: value for key, value in {**known, **changes}.items() if value is not None}

@@ -412,6 +412,23 @@ def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds
     assert kept.keeper.facts.failed_pulls == {}
 
 
+@pytest.mark.parametrize("changes", [{}, {"readNodes": False}])
+def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_has_run(
+    changes: Object, server: FakeServer, kept: Kept
+) -> None:
+    server.objects[NODES, ""], server.objects[USERS] = [node("a"), node("b")], [user("one", "a", "team/x")]
+    kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **changes))
+    kept.wait(lambda: kept.keeper.verdict().passed)
+    starting = [user(f"start-{name}", name, "team/x") for name in "ab"]
+    for pod in starting:
+        pod["status"]["phase"] = "Pending"
+    server.objects[USERS] += starting
+    kept.wait(lambda: len(cast("Any", kept.keeper)._watches._starting) == 2)
+    kept.seconds, server.objects[USERS] = WAITED_SECONDS, [user("one", "a", "team/x")]
+    kept.wait(lambda: not cast("Any", kept.keeper)._watches._starting)
+    assert set(kept.keeper.facts.failed_pulls) == {("b", IMAGE)}
+
+
 def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeServer, kept: Kept) -> None:
     holding = node("a", "team/x:latest", "team/y:latest")
     server.objects[NODES, ""] = [holding, node("b")]
