@@ -3,15 +3,19 @@
 import functools
 import json
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
+from lab.tests.told import Thing
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import (
+    AutoscalerRecord,
     DecisionKind,
     DecisionRecord,
+    GapRecord,
     NodeRecord,
     Phase,
     PhaseRecord,
@@ -80,6 +84,18 @@ def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) 
     )
 
 
+def decision_record(uid: str, kind: str, detail: str, at_us: int, node: str = "n") -> DecisionRecord:
+    return replace(bind_record(uid, at_us, node), id=f"{uid}/{kind}/{detail}", kind=DecisionKind(kind))
+
+
+def autoscaler_record(reason: str, at_us: int, message: str, count: int = 1) -> AutoscalerRecord:
+    """About the pod p, once a minute."""
+    last_us, event = at_us + (count - 1) * MINUTE, f"{reason}-{at_us}"
+    return AutoscalerRecord(
+        event_uid=event, at_us=at_us, last_us=last_us, count=count, reason=reason, about="Pod/hub/p", message=message
+    )
+
+
 def pull_record(
     uid: str, at_us: int = BEGIN, image: str = "registry.example.org/image:1", seconds: float | None = None, **more: Any
 ) -> PullRecord:
@@ -87,6 +103,27 @@ def pull_record(
     took_us = None if seconds is None else round(seconds * SECOND)
     warm = PullRecord(pod_uid=uid, image=image, node_name="n", at_us=at_us, warm=took_us is None)
     return replace(warm, **{"pull_us": took_us, "pull_and_wait_us": took_us, **more})
+
+
+_MADE: dict[str, Callable[..., Record]] = {
+    "pod": pod_record,
+    "phase": lambda uid, phase, *more: phase_record(uid, Phase(phase), *more),
+    "bind": bind_record,
+    "fail": fail_record,
+    "decision": decision_record,
+    "pull": pull_record,
+    "autoscaler": autoscaler_record,
+    "node": lambda name, created_us=BEGIN: NodeRecord(uid=f"uid-{name}", name=name, created_us=created_us),
+    "gap": lambda from_us, to_us, why: GapRecord(kind="pods", from_us=from_us, to_us=to_us, why=why),
+    "preempted": lambda uid, at_us, by_uid=None: PreemptionRecord(
+        victim_uid=uid, by_uid=by_uid, node_name="n", at_us=at_us, kind="preempted"
+    ),
+}
+
+
+def record_of(thing: Thing) -> Record:
+    """What a line of a story stores: made by the function above, then with the columns that it names."""
+    return replace(_MADE[thing.kind](*thing.plain), **thing.named)
 
 
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
