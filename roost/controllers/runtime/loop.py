@@ -77,6 +77,7 @@ class Loop:
         self._applier = applier
         self._metrics = metrics
         self._is_leader = is_leader
+        metrics.ask_leader(is_leader)
         self._is_synced = is_synced
         self._follow, self._observe = follow, observe
         self._wall = wall
@@ -169,7 +170,8 @@ class Loop:
     def turn(self) -> float:
         """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
         leads = self._is_leader()
-        self._metrics.show_leader(leads)
+        if not leads:
+            self._metrics.forget_plans()
         if leads != self.leads:
             self.leads = leads
             for planner in self._planners:

@@ -6,8 +6,7 @@ conventions: base units, `_total` on counters.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -34,8 +33,7 @@ class ControllersMetrics(Collector):
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._definitions = {definition.name: definition for definition in definitions}
-        self._lock = threading.Lock()
-        # The gauges of the last plans, by controller.
+        # The gauges of the last plans, by controller; replaced whole, for scrapes read it from other threads.
         self._planned: dict[str, Gauges] = {}
         self.registry.register(self)
         self._leader = self._gauge("leader", "1 while this replica holds the Lease.")
@@ -95,12 +93,13 @@ class ControllersMetrics(Collector):
     def _gauge(self, name: str, text: str, *labels: str) -> Gauge:
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
 
-    def show_leader(self, is_leader: bool) -> None:
-        """Show whether this replica leads; one that doesn't has no gauges of plans."""
-        self._leader.set(is_leader)
-        if not is_leader:
-            with self._lock:
-                self._planned.clear()
+    def ask_leader(self, is_leader: Callable[[], bool]) -> None:
+        """Ask at each scrape whether this replica leads: a turn may hang for longer than the Lease is held."""
+        self._leader.set_function(is_leader)
+
+    def forget_plans(self) -> None:
+        """Show no plan's gauges: a replica that doesn't lead makes none."""
+        self._planned = {}
 
     def show_certificates(self, ends: Mapping[str, float]) -> None:
         """Show when `ca` and `leaf` expire, in Unix time, and no other kinds."""
@@ -113,8 +112,7 @@ class ControllersMetrics(Collector):
         unknown = gauges.keys() - self._definitions.keys()
         if unknown:
             raise KeyError(f"gauges without a definition: {', '.join(sorted(unknown))}")
-        with self._lock:
-            self._planned[controller] = gauges
+        self._planned = {**self._planned, controller: gauges}
         # Created with 0: for Prometheus, a counter that first appears as 1 has not increased.
         self.plan_failures.labels(controller)
         self.plans_put_off.labels(controller)
@@ -149,8 +147,7 @@ class ControllersMetrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of the last plans."""
-        with self._lock:
-            latest = {name: values for gauges in self._planned.values() for name, values in gauges.items()}
+        latest = {name: values for gauges in self._planned.values() for name, values in gauges.items()}
         for name, definition in self._definitions.items():
             family = GaugeMetricFamily(PREFIX + name, definition.help, labels=definition.labels)
             for values, amount in sorted(latest.get(name, {}).items()):
