@@ -1,4 +1,4 @@
-"""What several checks look at, and how they tell of it."""
+"""Helpers of several checks. What is read of the cluster is `Install`, in contract.py."""
 
 from __future__ import annotations
 

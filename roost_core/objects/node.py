@@ -25,7 +25,7 @@ from roost_core.objects.fields import (
     child_texts,
 )
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.leaving_taints import GOING_TAINTS
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.metadata import intern_labels, kept_annotations
 from roost_core.objects.requests import PODS, is_counted, read_quantity, round_up
 from roost_core.objects.selectors import HasNodeRules, Taint, node_matches, tolerates_cordon, untolerated
@@ -79,7 +79,7 @@ class Node:
 
         kube-scheduler asks for taints and cordon alone, so its model does, too.
         """
-        return self.deleting or any(taint.key in GOING_TAINTS for taint in self.taints)
+        return self.deleting or any(taint.key in LEAVING_TAINTS for taint in self.taints)
 
     @property
     def is_usable(self) -> bool:

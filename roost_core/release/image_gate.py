@@ -27,7 +27,7 @@ _DAEMON_TOLERATIONS: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
     for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
-# Of imageGate.pullDeadlineSeconds; release.json doesn't have it.
+# Of imageGate.pullDeadlineSeconds, where release.json lacks it.
 DEFAULT_DEADLINE_SECONDS: Final = 600
 MAX_DEADLINE_SECONDS: Final = 24 * 3600
 

@@ -19,7 +19,7 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.starts import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
+from roost_lab.report.start_phases import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
 

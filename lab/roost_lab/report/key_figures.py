@@ -19,8 +19,8 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
 from roost_lab.report.sentence import idle_seconds, more_seconds
-from roost_lab.report.start_times import StartTimes
-from roost_lab.report.starts import WindowStarts, leading_classes, show, until
+from roost_lab.report.slow_starts import StartTimes
+from roost_lab.report.start_phases import WindowStarts, leading_classes, show, until
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Field, Numbers, Report, Section, TableOf
 

@@ -14,7 +14,7 @@ from roost_lab.report.gaps import unseen
 from roost_lab.report.key_figures import tiles
 from roost_lab.report.sections import parts
 from roost_lab.report.sentence import sentence
-from roost_lab.report.starts import show
+from roost_lab.report.start_phases import show
 from roost_lab.report.subject import Report
 
 TITLE: Final = "How pods started, and where they went"

@@ -11,18 +11,18 @@ from typing import Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.pages.table import Cell, Table, Unit
-from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, start_times, starts
+from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, slow_starts, start_phases
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
-    start_times.SECTION,
-    start_times.SLOWEST,
-    starts.BY_CLASS,
-    starts.BY_HUB,
-    starts.BY_IMAGE,
-    starts.NEW_NODES,
+    slow_starts.SECTION,
+    slow_starts.SLOWEST,
+    start_phases.BY_CLASS,
+    start_phases.BY_HUB,
+    start_phases.BY_IMAGE,
+    start_phases.NEW_NODES,
     pulls.SECTION,
     occupancy.SECTION,
     failed_tries.SECTION,

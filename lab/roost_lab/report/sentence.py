@@ -14,8 +14,8 @@ from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.imported import Imported
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.pulls import Pulls
-from roost_lab.report.start_times import StartTimes
-from roost_lab.report.starts import WindowStarts
+from roost_lab.report.slow_starts import StartTimes
+from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.statistics import FEWEST, Spans
 from roost_lab.report.subject import Report
 

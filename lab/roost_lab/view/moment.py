@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 from roost_core.objects.image_references import normalise_reference
-from roost_core.objects.leaving_taints import GOING_TAINTS
+from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
 from roost_lab.pages.names import shorten
@@ -367,7 +367,7 @@ def _node_state(node: Row) -> NodeState:
         return NodeState.UNKNOWN
     if not node["is_ready"]:
         return NodeState.NOT_READY
-    if any(taint.partition("=")[0] in GOING_TAINTS for taint in (node["taints"] or "").split(", ")):
+    if any(taint.partition("=")[0] in LEAVING_TAINTS for taint in (node["taints"] or "").split(", ")):
         return NodeState.LEAVING
     return NodeState.CORDONED if node["is_unschedulable"] else NodeState.READY
 

@@ -18,7 +18,7 @@ from roost.controllers.contract.placeholder_sets import LearnSettings, Placehold
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.headroom.booked import FOLLOW_SECONDS
 from roost.controllers.headroom.settings import HeadroomSettings
-from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node
 from roost_core.objects.pod import PodSpec
 from roost_core.objects.quantities import parse_quantity
@@ -263,7 +263,7 @@ def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
 
 
 def _is_of_set(rules: NodeRules, node: Node) -> bool:
-    left = [one for one in node.taints if one.key not in LEAVING_TAINTS and not one.key.startswith(_STATE_TAINTS)]
+    left = [one for one in node.taints if one.key not in ANY_LEAVING_TAINTS and not one.key.startswith(_STATE_TAINTS)]
     return node_matches(rules, node.name, node.labels) and untolerated(left, rules.tolerations) is None
 
 

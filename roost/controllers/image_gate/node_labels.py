@@ -18,7 +18,7 @@ from roost.controllers.image_gate.closed_or_open import (
 )
 from roost.controllers.image_gate.facts import LISTED_IMAGES, Fact
 from roost.controllers.image_gate.node_share import NO_OPENINGS, NO_TIMES, NodeShare, count_any
-from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
 from roost_core.release.image_gate import ManagedImage
@@ -63,7 +63,7 @@ def choose_targets(
     targets: dict[str, LabelTarget] = {}
     taint = share.settings.taint_against_pullers(share.node)
     # Or a taint says that it leaves or may leave.
-    is_draining = share.node.unschedulable or any(one.key in LEAVING_TAINTS for one in share.node.taints)
+    is_draining = share.node.unschedulable or any(one.key in ANY_LEAVING_TAINTS for one in share.node.taints)
     for image in share.wanted:
         fact = facts[image.normalised]
         label = labels.get(image.label)

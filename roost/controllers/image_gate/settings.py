@@ -32,7 +32,7 @@ class PullerPods(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class GateSettings:
-    """`gate` of release.json, for one release."""
+    """`imageGate` of release.json, for one release."""
 
     release: str
     namespace: str

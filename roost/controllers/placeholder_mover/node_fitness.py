@@ -14,7 +14,7 @@ from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot
 from roost.controllers.placeholder_mover.settings import MoverSettings
 from roost.controllers.placeholder_mover.view import View
-from roost_core.objects.leaving_taints import GOING_TAINTS, MAYBE_GOING_TAINTS
+from roost_core.objects.leaving_taints import LEAVING_TAINTS, MAYBE_LEAVING_TAINTS
 from roost_core.objects.node import Node, node_is_tolerated
 from roost_core.objects.selectors import node_matches
 from roost_core.placement.labels import HELD
@@ -78,7 +78,7 @@ class NodeJudge:
         """Return why the set's placeholders must not be attracted to the node; None if they may."""
         if not node_matches(placeholder_set.rules, node.name, node.labels):
             return Reason("not of the pool", is_for_good=True)
-        why = self._why_unusable(node)
+        why = self._why_unfit(node)
         # Where pullers label nodes, the labels say which images are present.
         if why is None and not self._settings.pullers and node.name in self._view.pulling_on:
             why = Reason("images are being pulled")
@@ -96,7 +96,7 @@ class NodeJudge:
 
     def why_unmoved(self, node: Node) -> Reason | None:
         """Return why placeholders should neither be evicted from the node nor sent to it now; None if they may."""
-        why = self._why_unusable(node)
+        why = self._why_unfit(node)
         if why is None and node.name in self._view.pulling_on:
             why = Reason("images are being pulled")
         return why
@@ -113,17 +113,17 @@ class NodeJudge:
             before = self.fitness[key] = fit, self._now.steady
         return before[1]
 
-    def _why_unusable(self, node: Node) -> Reason | None:
+    def _why_unfit(self, node: Node) -> Reason | None:
         if node.deleting:
             return Reason("being deleted", is_for_good=True)
         taints = {taint.key for taint in node.taints}
-        if taints & GOING_TAINTS:
+        if taints & LEAVING_TAINTS:
             return Reason("an autoscaler takes it away", is_for_good=True)
         if not node.ready:
             return Reason("not ready")
         if node.unschedulable:
             return Reason("cordoned")
-        if taints & MAYBE_GOING_TAINTS:
+        if taints & MAYBE_LEAVING_TAINTS:
             return Reason("an autoscaler may take it away")
         if self._settings.startup_taint in taints:
             return Reason("its startup taint is there")

@@ -41,7 +41,7 @@ from roost.controllers.popular_images.pull_pods import (
 )
 from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, PopularSettings, read_popular_settings
 from roost_core.objects.image_references import normalise_reference, split_reference
-from roost_core.objects.leaving_taints import LEAVING_TAINTS
+from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
@@ -483,7 +483,7 @@ def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
 
 def _closed(state: Node, settings: PopularSettings) -> str:
     taints = {taint.key for taint in state.taints}
-    if state.leaving or taints & LEAVING_TAINTS:
+    if state.leaving or taints & ANY_LEAVING_TAINTS:
         return "leaving"
     if not state.ready:
         return "not-ready"

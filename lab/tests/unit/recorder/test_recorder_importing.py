@@ -36,7 +36,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
 from roost_lab.report.gather import gather
-from roost_lab.report.starts import WindowStarts
+from roost_lab.report.start_phases import WindowStarts
 
 Object = dict[str, Any]
 REPOSITORY = Path(__file__).parents[4]

@@ -23,7 +23,7 @@ from roost_lab.recorder.recording.live_starts import (
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, StoredState
-from roost_lab.report import starts as report_starts
+from roost_lab.report import start_phases
 
 SECOND = 1_000_000
 BEGIN = int(read_moment("2026-11-23T08:00:00Z") or 0)
@@ -140,7 +140,7 @@ def test_a_start_has_the_phases_that_reports_know() -> None:
     recorder.sees(ready_pod("ada"), ready_pod("ada"))
     assert recorder.sums() == {"node": 2, "containers": 10, "ready": 1, "whole": 13, "pull": 9.5}
     assert set(recorder.counts().values()) == {1}
-    assert set(PHASES) == set(report_starts.PHASES)
+    assert set(PHASES) == set(start_phases.PHASES)
 
 
 def test_where_a_hubs_log_is_read_a_start_ends_with_the_hubs_word() -> None:

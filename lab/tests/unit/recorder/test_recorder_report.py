@@ -31,7 +31,7 @@ from roost_lab.report.page import TITLE, make_page, title
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.sentence import sentence
-from roost_lab.report.start_times import StartTimes
+from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.subject import Report
 
 

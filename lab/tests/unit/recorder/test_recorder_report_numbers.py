@@ -27,8 +27,8 @@ from roost_lab.report.pulls import OTHER_IMAGES, Pulls
 from roost_lab.report.query import Scope
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import parts, tables
-from roost_lab.report.start_times import MAX_SLOWEST, StartTimes
-from roost_lab.report.starts import WindowStarts, show
+from roost_lab.report.slow_starts import MAX_SLOWEST, StartTimes
+from roost_lab.report.start_phases import WindowStarts, show
 from roost_lab.report.statistics import Span, Spans, Steps, covered, cut
 from roost_lab.report.subject import Report
 from tests.harness.postgres import Postgres

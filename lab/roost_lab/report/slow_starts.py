@@ -13,7 +13,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
-from roost_lab.report.starts import INDEXES, exact_creation, leading_classes, until, whole_from, whole_to
+from roost_lab.report.start_phases import INDEXES, exact_creation, leading_classes, until, whole_from, whole_to
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
