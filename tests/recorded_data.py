@@ -21,6 +21,7 @@ HUBS: Final = DATA / "hubs"
 VALUES: Final = DATA / "values"
 
 
-def rows(name: str) -> list[tuple[Any, ...]]:
+def rows(name: str) -> list[Any]:
     """The cases of a table in `cases`, for `pytest.mark.parametrize`."""
-    return [tuple(row) for row in yaml.safe_load((DATA / "cases" / f"{name}.yaml").read_text())]
+    table = yaml.safe_load((DATA / "cases" / f"{name}.yaml").read_text())
+    return [tuple(row) if isinstance(row, list) else row for row in table]

@@ -11,6 +11,7 @@ import yaml
 from roost.__main__ import main
 from roost_core.placement.headroom_history import read_history
 from tests.builders import default_values
+from tests.recorded_data import rows
 
 LECTURES = {
     "name": "lectures",
@@ -94,17 +95,7 @@ def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     assert capsys.readouterr().out.count(f"windows without effect: {said}") == 1
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--at", "tomorrow"), "--at: found 'tomorrow', expected a date-time"),
-        (("--at", "0001-01-01T00:00"), "--at: found '0001-01-01T00:00', expected a year from 1970 to 2199"),
-        (("--at", "9999-12-31T23:59"), "--at: found '9999-12-31T23:59', expected a year from 1970 to 2199"),
-        (("--node-cpu", "much"), "--node-cpu: found 'much', expected a Kubernetes quantity"),
-        (("--node-memory", "0"), "--node-memory: found '0'"),
-        (("--days", "0"), "--days"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), rows("commands/headroom-usage"))
 def test_wrong_usage_is_said_and_is_exit_code_2(
     arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

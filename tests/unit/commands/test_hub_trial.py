@@ -13,11 +13,10 @@ from generator.importing.user_pods import user_pods
 from roost.__main__ import main
 from roost.commands.hub_trial import try_import
 from tests.e2e.spawned import NOWHERE, spawned_pod
+from tests.recorded_data import rows
 
-NO_SCHEDULER = "scheduling: {userScheduler: {enabled: false}}\n"
 IMAGE = "image: {name: a/b, tag: '1'}"
 ROOM = "scheduling: {userPlaceholder: {replicas: 5}}\n"
-GPU = "{key: gpu, operator: Exists, effect: NoSchedule}"
 ALL = "Roost's scheduler, image brought, gate on 1 image"
 
 
@@ -32,71 +31,9 @@ def profiles(*overrides: str) -> str:
     return f"singleuser: {{{IMAGE}, profileList: [{', '.join(listed)}]}}\n"
 
 
-@pytest.mark.parametrize(
-    ("hub", "lines"),
-    [
-        (f"singleuser: {{{IMAGE}}}", [f"users: {ALL}"]),
-        (ROOM + f"singleuser: {{{IMAGE}}}", [f"users: {ALL}, 5 placeholders fit"]),
-        # Another pool, a taint, a larger size, a device: no placeholder keeps room there.
-        *(
-            (
-                ROOM + profiles("node_selector: {pool: a}", other),
-                [f"users of A: {ALL}, 5 placeholders fit", f"users of B: {ALL}, no placeholder fits"],
-            )
-            for other in (
-                "node_selector: {pool: b}",
-                "cpu_limit: 1",
-                f"node_selector: {{pool: a}}, tolerations: [{GPU}]",
-                "node_selector: {pool: a}, mem_guarantee: 2G",
-                "node_selector: {pool: a}, extra_resource_limits: {example.org/gpu: '1'}",
-                "node_selector: {pool: a, zone: null, disk: ssd}, mem_limit: 8G, cpu_guarantee: 1",
-                "extra_pod_config: {nodeSelector: {pool: b}}",
-            )
-        ),
-        (
-            profiles("cpu_limit: 1", "scheduler_name: mine"),
-            [f"users of A: {ALL}", "users of B: the scheduler mine, image brought, gate on 1 image"],
-        ),
-        # A pod of another namespace has no class, and nothing is done for it.
-        (
-            profiles("cpu_limit: 1", "namespace: far"),
-            [f"users of A: {ALL}", "users of B: the scheduler hub-user-scheduler, image brought"],
-        ),
-        # Whoever could have pods of lower priority deleted isn't held back.
-        (
-            f"scheduling: {{podPriority: {{enabled: true, defaultPriority: 7}}}}\nsingleuser: {{{IMAGE}}}",
-            ["users: Roost's scheduler, image brought, prefer nodes with their image"],
-        ),
-        ("singleuser: {memory: {guarantee: 1G}}", ["users: Roost's scheduler"]),
-        ("singleuser: {image: {tag: '1'}, initContainers: [{name: i, image: 'c:1'}]}",
-         ["users: Roost's scheduler, image not named here, gate on 1 image"]),
-        (
-            f"prePuller: {{continuous: {{enabled: false}}}}\n{NO_SCHEDULER}singleuser: {{{IMAGE}}}",
-            ["users: the cluster's scheduler, prefer nodes with their image"],
-        ),
-        (
-            """
-            singleuser:
-              profileList:
-                - display_name: A
-                  profile_options:
-                    image:
-                      choices:
-                        one: {kubespawner_override: {image: 'c:1'}}
-                        two: {kubespawner_override: {image: 'c:2'}}
-                      unlisted_choice: {enabled: true, kubespawner_override: {image: '{value}'}}
-                    pool:
-                      choices: {x: {kubespawner_override: {node_selector: {pool: x}}}, y: {}}
-                - {display_name: B, kubespawner_override: {image: 'c:3'}}
-            """,
-            [f"users of one, two, B: {ALL}", "users of an image of their own: Roost's scheduler, image not brought"],
-        ),
-        ("binderhub: {config: {BinderHub: {}}, jupyterhub: {scheduling: {userScheduler: {enabled: true}}}}",
-         ["users: Roost's scheduler"]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("hub", "lines"), rows("commands/hub-users"))
 def test_how_users_fare_is_told_by_their_pods(hub: str, lines: list[str]) -> None:
-    assert tried(hub).tried == lines
+    assert tried(hub).tried == [line.replace("ALL", ALL) for line in lines]
 
 
 def test_options_multiply_and_pods_do_not() -> None:
@@ -146,27 +83,7 @@ def test_the_command_says_it_before_what_is_not_mapped(capsys: pytest.CaptureFix
     assert list(filter(None, told))[:3] == ["switch off", "users: ", "not mapped"]
 
 
-@pytest.mark.parametrize(
-    "traits",
-    [
-        {"image": "a/b:1", "mem_guarantee": "1G", "cpu_limit": 0.5, "node_selector": {"pool": "a"}},
-        {"image": "a/b:1", "component_label": "lab", "extra_labels": {"component": "other", "course": "x"}},
-        {
-            "image": "a/b:1",
-            "node_selector": {"pool": "a"},
-            "tolerations": [{"key": "k", "operator": "Exists"}],
-            "extra_pod_config": {"nodeSelector": {"pool": "b"}, "tolerations": [], "schedulerName": "mine"},
-        },
-        {
-            "image": "a/b:1",
-            "init_containers": [{"name": "i", "image": "c:1"}],
-            "extra_containers": [{"name": "e", "image": "c:2"}],
-            "extra_resource_limits": {"nvidia.com/gpu": "1"},
-            "node_affinity_required": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}],
-            "scheduler_name": "mine",
-        },
-    ],
-)
+@pytest.mark.parametrize("traits", rows("commands/kubespawner-traits"))
 def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text(NOWHERE)
     theirs = spawned_pod("ada", tmp_path / "kubeconfig", **traits)

@@ -34,7 +34,7 @@ from roost_core.release.events import Event, Limits, first_start_after
 from roost_core.release.reader import Reader
 from roost_lab.simulator.setup.policy import load_policy
 from tests.builders import default_values
-from tests.recorded_data import DATA
+from tests.recorded_data import DATA, rows
 
 LIMITS = Limits(("default",), 200)
 BERLIN = "DTSTART;TZID=Europe/Berlin:20261124T090000"
@@ -82,54 +82,14 @@ def test_an_event_with_people_in_its_description_is_a_booking_and_another_is_non
     )
 
 
-WEEKLY = ["DTSTART;TZID=Europe/Berlin:20261013T090000", "RRULE:FREQ=WEEKLY;COUNT=4"]
-
-
-@pytest.mark.parametrize(
-    ("lines", "expected"),
-    [
-        (["DTSTART:20261124T080000Z"], ["2026-11-24 09:00"]),
-        (['DTSTART;TZID="America/New_York":20261124T030000'], ["2026-11-24 09:00"]),
-        # It keeps its time across a clock change.
-        (
-            [*WEEKLY, "EXDATE;TZID=Europe/Berlin:20261020T090000"],
-            ["2026-10-13 09:00", "2026-10-27 09:00", "2026-11-03 09:00"],
-        ),
-        # Dates beside the rule.
-        (
-            [BERLIN, "RDATE;TZID=Europe/Berlin:20261126T090000,20261125T090000"],
-            [f"2026-11-{n} 09:00" for n in (24, 25, 26)],
-        ),
-        # The end is a date alone.
-        ([BERLIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=31;UNTIL=20270301"], ["2026-12-31 09:00", "2027-01-31 09:00"]),
-    ],
-    ids=["UTC", "zone", "weekly", "dates", "until"],
-)
+@pytest.mark.parametrize(("lines", "expected"), rows("controllers/calendar-starts"))
 def test_when_events_begin(lines: list[str], expected: list[str]) -> None:
     (event,), faults = _parse([*lines, PEOPLE])
     assert not faults
     assert _starts(event) == expected
 
 
-@pytest.mark.parametrize(
-    "description",
-    [
-        r"DESCRIPTION:<p>people: 120</p><br>image: quay.io/me/course:1",
-        r"DESCRIPTION:Welcome<ul><li>people: 120 students\, perhaps more</li></ul>",
-        "DESCRIPTION:People:&nbsp;<b>120</b>",
-        "DESCRIPTION:people: 120\u200b image: quay.io/me/course:1",
-        r"DESCRIPTION:Bring a laptop\n* people: 120.",
-        "X-ALT-DESC;FMTTYPE=text/html:<!DOCTYPE HTML><html><head><style>p {x: y}</style></head><p>people: 120</p>",
-        "DESCRIPTION:\r\nX-ALT-DESC;FMTTYPE=text/html:<!-- people: 3 --><p><i>people:</i> <b>120</b></p>",
-        "DESCRIPTION;LANGUAGE=en:PEOPLE: 120",
-        "DESCRIPTION:peo\r\n ple: 1\r\n\t20",
-        'DESCRIPTION;ALTREP="cid:part;1:2":people: 120',
-        # As Google and Outlook write them.
-        "DESCRIPTION:<b>people:</b> 120",
-        "DESCRIPTION:<span>people: </span><span>120</span><br>",
-        'DESCRIPTION:people: 120<br>image: <a href="https://quay.io/me/course:1">quay.io/me/course:1</a>',
-    ],
-)
+@pytest.mark.parametrize("description", rows("controllers/calendar-people"))
 def test_people_are_found_in_html_in_folded_lines_and_behind_parameters(description: str) -> None:
     (event,), faults = _parse([BERLIN, description])
     assert not faults
@@ -145,29 +105,10 @@ def test_an_occurrence_that_was_moved_counts_where_it_is_now_and_a_cancelled_one
     assert [_starts(event) for event in events] == [["2026-11-03 09:00", "2026-11-24 09:00"], ["2026-11-11 14:00"]]
 
 
-@pytest.mark.parametrize(
-    ("lines", "fault"),
-    [
-        (["DTSTART;VALUE=DATE:20261124"], "DTSTART: found"),
-        (["DTSTART:20261124T090000"], "DTSTART;TZID: found nothing, expected TZID="),
-        (["DTSTART;TZID=Middle Earth Standard Time:20261124T090000"], 'found "Middle Earth Standard Time"'),
-        (["DTSTART;TZID=UTC:20260231T090000"], "expected a date-time of the calendar"),
-        (["DTSTART;TZID=UTC:99990101T090000"], "expected a year from 1970 to 2199"),
-        ([BERLIN, "RRULE:FREQ=YEARLY"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=SECONDLY"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=MONTHLY;BYDAY=9TU"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=32"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=WEEKLY;BYDAY=2TU"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=WEEKLY;BYSETPOS=1"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=DAILY;BYDAY=MO;INTERVAL=2"], "write other recurrences as single events"),
-        ([BERLIN, "EXDATE;TZID=Europe/Berlin:" + ",".join(["20261124T090000"] * 1001)], "EXDATE: found"),
-        ([BERLIN, "RRULE:FREQ=DAILY;INTERVAL=0"], "RRULE: found"),
-        ([BERLIN, "RRULE:FREQ=DAILY;UNTIL=99999999"], "UNTIL with a date"),
-        ([BERLIN, "RRULE:FREQ=DAILY", "RRULE:FREQ=WEEKLY"], "expected one RRULE"),
-        ([BERLIN, "EXDATE;VALUE=DATE:20261124"], "EXDATE: found"),
-        ([], "DTSTART: found nothing"),
-    ],
-)
+MANY = [BERLIN, "EXDATE;TZID=Europe/Berlin:" + ",".join(["20261124T090000"] * 1001)]
+
+
+@pytest.mark.parametrize(("lines", "fault"), [*rows("controllers/calendar-refused"), (MANY, "EXDATE: found")])
 def test_what_is_not_supported_is_refused_by_name_and_the_others_count(lines: list[str], fault: str) -> None:
     events, faults = _parse([*lines, PEOPLE], [BERLIN, PEOPLE, "SUMMARY:other"])
     assert [event.name for event in events] == ["other"]
@@ -219,32 +160,7 @@ def test_zones_of_other_programs_are_those_that_they_mean() -> None:
     assert [_starts(event) for event in events] == [["2026-10-13 09:00"], ["2026-10-14 09:00"]]
 
 
-@pytest.mark.parametrize(
-    ("name", "zone"),
-    [
-        ("India Standard Time", "Asia/Calcutta"),
-        ("gmt standard time", "Europe/London"),
-        ("Eastern Standard Time (Mexico)", "America/Cancun"),
-        ("UTC-11", "Etc/GMT+11"),
-        ("tzone://Microsoft/Utc", "UTC"),
-        # As Outlook shows them: by a city, or Windows' name; never another zone, and UTC where it is named only.
-        ("(UTC+01:00) Amsterdam, Berlin, Bern, Rome, Stockholm, Vienna", "Europe/Amsterdam"),
-        ("(UTC) Dublin, Edinburgh, Lisbon, London", "Europe/Dublin"),
-        ("(UTC-05:00) Eastern Time (US & Canada)", "America/New_York"),
-        ("(UTC+13:00) Samoa", "Pacific/Apia"),
-        ("(UTC+05:30) Chennai, Kolkata, Mumbai, New Delhi", "Asia/Kolkata"),
-        ("(UTC) Coordinated Universal Time", "UTC"),
-        ("(UTC+02:00) Amsterdam, Berlin, Bern", ""),
-        ("(UTC) Nowhere", ""),
-        ("(UTC+99:99) Paris", ""),
-        ("/softwarestudio.org/Tzfile/America/Argentina/Ushuaia", "America/Argentina/Ushuaia"),
-        ("/citadel.org/20260101_1/Europe/Berlin", "Europe/Berlin"),
-        ("America/Indiana/Knox", "America/Indiana/Knox"),
-        ("Standard Time", ""),
-        ("../../etc/passwd", ""),
-        ("", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "zone"), rows("controllers/calendar-zones"))
 def test_a_zone_is_found_by_each_name_that_calendars_give_it(name: str, zone: str) -> None:
     assert find_zone(name) == zone
 

@@ -23,7 +23,6 @@ from tests.unit.controllers.planners import faults_of, planner_from
 
 SET = "hub-roost-placeholder-default"
 HISTORY = "hub-roost-headroom-history"
-HOUR = 3600
 # A Monday, 12:00.
 NOW = parse_moment("2026-10-05T12:00", "UTC")
 LEARN = {"quantile": 0.9, "min": 1, "max": 60, "costPercent": 100, "timeZone": "UTC"}

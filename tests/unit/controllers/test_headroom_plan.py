@@ -16,7 +16,6 @@ from tests.builders import NAMESPACE, RELEASE
 from tests.unit.controllers.planners import faults_of, only, planner_from
 
 SET = "hub-roost-placeholder-default"
-GIB = 2**30
 DAY = {"name": "day", "replicas": 30, "timeZone": "Europe/Berlin", "start": "0 8 * * *", "end": "0 18 * * *"}
 
 

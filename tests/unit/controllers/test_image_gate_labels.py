@@ -21,7 +21,7 @@ from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
-from tests.recorded_data import PODS
+from tests.recorded_data import PODS, rows
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -259,18 +259,6 @@ def test_all_faults_of_the_settings_come_at_once() -> None:
     assert {fault.key for fault in read.faults} == {f"imageGate.{key}" for key in keys}
 
 
-REFUSED = (
-    f'Back-off pulling image "{SCIPY}": ErrImagePull: failed to do request: Head "https://quay.io/v2/": '
-    "dial tcp 127.0.0.1:40404: connect: connection refused"
-)
-
-
-DENIED = (
-    f'failed to pull and unpack image "{SCIPY}": pull access denied, repository does not exist or may require '
-    "authorization: server message: insufficient_scope: authorization failed"
-)
-
-
 def told_and_planned(w: GateWorld) -> tuple[Notice, Planned[Any]]:
     """The one Event of a plan, and the plan."""
     planned = w.plan()
@@ -278,20 +266,7 @@ def told_and_planned(w: GateWorld) -> tuple[Notice, Planned[Any]]:
     return notice, planned
 
 
-@pytest.mark.parametrize(
-    ("reason", "message", "cause", "words"),
-    [
-        ("ErrImagePull", NOT_FOUND, "missing", "no such image"),
-        ("ImagePullBackOff", REFUSED, "registry", "does not answer"),
-        ("ErrImagePull", DENIED, "credentials", "imagePullSecrets"),
-        ("ErrImagePull", "unexpected status from HEAD request: 401 Unauthorized", "credentials", "credentials"),
-        ("ErrImagePull", "429 Too Many Requests - toomanyrequests: limit", "throttled", "limits"),
-        ("ErrImagePull", "tls: failed to verify: x509: certificate signed by unknown", "certificate", "certificate"),
-        ("ErrImagePull", "write /var/lib/x: no space left on device", "disk", "disk is full"),
-        ("InvalidImageName", "couldn't parse image name", "name", "not a valid image name"),
-        ("ErrImagePull", "something nobody has ever read", "other", "puller's pod"),
-    ],
-)
+@pytest.mark.parametrize(("reason", "message", "cause", "words"), rows("controllers/gate-failed-pulls"))
 def test_a_failed_pull_is_told_with_its_cause_and_counted(reason: str, message: str, cause: str, words: str) -> None:
     w = world()
     puller = w.add_pulling()
@@ -419,21 +394,7 @@ HELD = {label(SCIPY): "true"}
 FULL_LIST = [f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)]
 
 
-@pytest.mark.parametrize(
-    ("reference", "listed", "is_there"),
-    [
-        (SCIPY, SCIPY, True),
-        ("jupyter/base-notebook", "docker.io/jupyter/base-notebook:latest", True),
-        ("busybox:1.37", "docker.io/library/busybox:1.37", True),
-        ("busybox:1.37", "busybox:1.37", True),
-        (f"quay.io/me/image@{DIGEST}", f"quay.io/me/image@{DIGEST}", True),
-        (f"quay.io/me/image:v1@{DIGEST}", f"quay.io/me/image@{DIGEST}", True),
-        # Another tag or digest of the repository is another image.
-        (SCIPY, SCIPY + "a", False),
-        (SCIPY, SCIPY.replace(":", "-old:"), False),
-        (SCIPY, f"{SCIPY.partition(':')[0]}@{DIGEST}", False),
-    ],
-)
+@pytest.mark.parametrize(("reference", "listed", "is_there"), rows("controllers/gate-spellings"))
 def test_an_image_in_the_nodes_list_is_there_however_spelt(reference: str, listed: str, is_there: bool) -> None:
     w = world(reference)
     w.add_node(images=[OTHER, listed])
@@ -453,22 +414,7 @@ def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_
     assert w.changes() == []
 
 
-@pytest.mark.parametrize(
-    ("state", "is_there"),
-    [
-        ({"running": True}, True),
-        ({"terminated": True, "image_id": DIGEST}, True),
-        # As kubelets write it of a pod that was evicted: a container that never began has ended all the same.
-        ({"terminated": True}, False),
-        ({"waiting_reason": "CrashLoopBackOff"}, True),
-        ({"waiting_reason": "RunContainerError"}, True),
-        ({"waiting_reason": "CreateContainerError"}, True),
-        *(
-            ({"waiting_reason": reason}, False)
-            for reason in ("", "ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff")
-        ),
-    ],
-)
+@pytest.mark.parametrize(("state", "is_there"), rows("controllers/gate-container-states"))
 def test_a_container_beyond_its_pull_shows_that_the_image_is_there(state: dict[str, Any], is_there: bool) -> None:
     w = world()
     puller = w.add_pulling()

@@ -25,6 +25,7 @@ from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import NAMESPACE, RELEASE, default_values
+from tests.recorded_data import rows
 from tests.unit.controllers.planners import faults_of, planner_from
 
 USER = {"component": "singleuser-server", "app": "jupyterhub"}
@@ -346,17 +347,7 @@ def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_s
     assert [key in history.by_key for key in ("pull", "pull 0", f"pull {MOST_KEYS + 4}")] == [True, False, True]
 
 
-@pytest.mark.parametrize(
-    ("estimate", "left", "range_of_it"),
-    [
-        ((12.6, 22.4, 25.6), "About 20 seconds", "15 to 30 seconds"),
-        ((27.6, 31.0, 61.0), "About 30 seconds", "30 seconds to 1.5 minutes"),
-        ((400.0, 420.0, 421.0), "About 7 minutes", "7 to 8 minutes"),
-        ((55.0, 60.0, 150.0), "About 1 minute", "55 seconds to 2.5 minutes"),
-        ((61.0, 61.0, 119.0), "About 1 minute", "1 to 2 minutes"),
-        ((1.0, 4.0, 9.0), "A few seconds", "a few seconds to 10 seconds"),
-    ],
-)
+@pytest.mark.parametrize(("estimate", "left", "range_of_it"), rows("controllers/estimates"))
 def test_estimates_are_rounded_in_words(estimate: tuple[float, float, float], left: str, range_of_it: str) -> None:
     assert with_estimate("{left}; {usual}", Estimate(*estimate)) == f"{left} left ({range_of_it}); {range_of_it}"
     assert with_estimate("{left}; {usual}", Estimate(1.0, 4.0, 4.9)) == "A few seconds left; a few seconds"

@@ -8,6 +8,7 @@ import pytest
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.events import Event, Limits, first_start_after, parse_events
 from roost_core.release.reader import Reader
+from tests.recorded_data import rows
 
 LIMITS = Limits(("default", "gpu"), 200)
 LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00"}
@@ -46,21 +47,7 @@ def test_a_date_begins_once_and_a_weekly_event_keeps_its_local_time(start: str, 
     assert _starts(event, after, 2) == [parse_moment(text, "UTC") for text in starts]
 
 
-@pytest.mark.parametrize(
-    ("change", "fault"),
-    [
-        ({"people": 0}, "events[0].people: found 0, expected a whole number from 1 to 200 (events.maxPeople)."),
-        ({"people": 201}, "events[0].people: found 201, expected a whole number from 1 to 200 (events.maxPeople)."),
-        ({"people": True}, "events[0].people: found true, expected a whole number from 1 to 200 (events.maxPeople)."),
-        ({"set": "cpu"}, 'events[0].set: found "cpu", expected default or gpu of placeholders, or leave it out.'),
-        ({"start": "9999-12-31T23:00"}, 'found "9999-12-31T23:00", expected a year from 1970 to 2199.'),
-        ({"start": "tomorrow"}, "expected a cron text of five fields"),
-        ({"timeZone": "CEST"}, "expected a zone of the IANA database"),
-        ({"image": "a b"}, "expected an image as pods name it, like quay.io/me/course:1."),
-        ({"name": "a\nb"}, "expected a name of at most 100 letters"),
-        ({"minutes": 5}, "expected no such key; known are image, name, people, set, start, timeZone, until."),
-    ],
-)
+@pytest.mark.parametrize(("change", "fault"), rows("roost_core/events-refused"))
 def test_what_is_wrong_is_said_and_the_others_count(change: dict[str, Any], fault: str) -> None:
     events, faults = _parse({**LECTURE, **change}, {**LECTURE, "name": "other"})
     assert [event.name for event in events] == ["other"]

@@ -1,9 +1,7 @@
 """What is learned of the number of users, and what is forecast from it."""
 
 import json
-import zlib
 from array import array
-from base64 import b64encode
 
 import pytest
 
@@ -19,6 +17,7 @@ from roost_core.placement.headroom_history import (
     read_history,
 )
 from roost_core.placement.headroom_windows import parse_moment
+from tests.recorded_data import rows
 
 # Monday.
 BEGIN = int(parse_moment("2026-03-02T00:00Z", "UTC")) // 60
@@ -137,24 +136,7 @@ def test_a_node_is_awaited_as_long_as_most_took() -> None:
     assert History(boots=(100,) * 9 + (900,)).ahead_minutes == 4
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"version": 1},
-        {"threshold": "x"},
-        {"threshold": 7},
-        {"bootSeconds": [-1]},
-        {"bootSeconds": 5},
-        {"nodeHours": [1]},
-        {"nodeHours": [2, 1]},
-        {"first": -1},
-        {"levels": None},
-        {"levels": "not base64"},
-        {"levels": "AAAA"},
-        {"levels": b64encode(zlib.compress(b"1234567")).decode()},
-        {"levels": b64encode(zlib.compress(b"12345678")).decode()},
-    ],
-)
+@pytest.mark.parametrize("changes", rows("roost_core/histories-refused"))
 def test_a_garbled_history_is_refused(changes: dict[str, object]) -> None:
     body = json.loads(classes(2).as_text())
     assert read_history(json.dumps(body)).seen_minutes == 2 * DAY_MINUTES

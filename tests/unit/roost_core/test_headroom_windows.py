@@ -37,17 +37,7 @@ def _faults(**changed: object) -> list[str]:
 # What can be read
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        {},
-        {"start": "*/15 8-10 1,15 JAN-MAR MON#2", "end": "0 0 L * *"},
-        {"start": "2026-10-01T08:00", "end": "2026-10-02 18:00:30"},
-        {"timeZone": "UTC"},
-        {"timeZone": "America/Argentina/Buenos_Aires"},
-        {"replicas": 0},
-    ],
-)
+@pytest.mark.parametrize("changed", rows("roost_core/windows-accepted"))
 def test_a_window_is_cron_texts_or_dates_in_a_zone(changed: dict[str, object]) -> None:
     assert _faults(**changed) == []
 
@@ -75,20 +65,7 @@ def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_num
     assert found == [(f"2026-10-{at}:00 CEST", replicas) for at, replicas in wanted.items()]
 
 
-@pytest.mark.parametrize(
-    ("zone", "text", "utc"),
-    [
-        ("Asia/Kolkata", "2027-01-01T08:00", "2027-01-01T02:30"),
-        ("Pacific/Chatham", "2027-01-01T08:00", "2026-12-31T18:15"),
-        # Skipped: the change itself, at 02:00 standard time.
-        ("Europe/Berlin", "2027-03-28T02:30", "2027-03-28T01:00"),
-        ("Pacific/Chatham", "2027-09-26T03:00", "2027-09-25T14:00"),
-        # Twice: the first.
-        ("Europe/Berlin", "2027-10-31T02:30", "2027-10-31T00:30"),
-        # A day that never was.
-        ("Pacific/Apia", "2011-12-30T12:00", "2011-12-30T10:00"),
-    ],
-)
+@pytest.mark.parametrize(("zone", "text", "utc"), rows("roost_core/local-times"))
 def test_a_local_time_is_one_moment(zone: str, text: str, utc: str) -> None:
     assert local_time(parse_moment(text, zone), "UTC")[4:] == f"{utc.replace('T', ' ')} UTC"
 
@@ -114,16 +91,6 @@ def test_nodes_are_rounded_up_at_each_change() -> None:
     assert replica_hours(changes, begin + 86400, per=12) == 3 * 10 + 1 * 14
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "never"),
-    [
-        ("0 8 * * 1", "0 8 * * *", True),
-        ("0 8 * * *", "0 * * * *", True),
-        ("0 8 * * *", "0 18 * * *", False),
-        ("0 8 29 2 *", "0 9 29 2 *", False),
-        ("0 * * * *", "0 0-22 * * *", False),
-        ("2020-01-01T00:00", "2020-01-02T00:00", False),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "never"), rows("roost_core/windows-never"))
 def test_a_window_whose_every_start_is_an_end_never_holds(start: str, end: str, never: bool) -> None:
     assert never_holds(Window("w", 1, "Europe/Berlin", start, end)) is never

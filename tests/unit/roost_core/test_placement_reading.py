@@ -89,25 +89,7 @@ def test_without_a_selector_a_class_lives_in_the_releases_namespace() -> None:
     assert class_name(USER, "another-hub") == ""
 
 
-@pytest.mark.parametrize(
-    ("selector", "namespace", "known", "found"),
-    [
-        ("{}", "user-ada", None, "user"),
-        ("{}", "kube-system", None, ""),
-        ("{matchLabels: {hub: jhub}}", "user-ada", {"hub": "jhub"}, "user"),
-        ("{matchLabels: {hub: jhub}}", "user-ada", {}, ""),
-        (
-            "{matchExpressions: [{key: kubernetes.io/metadata.name, operator: In, values: [user-ada]}]}",
-            "user-ada",
-            None,
-            "user",
-        ),
-        # What is asked of labels that nobody knows is not met, whichever way it is put.
-        ("{matchExpressions: [{key: team, operator: Exists}]}", "user-ada", None, ""),
-        ("{matchExpressions: [{key: team, operator: DoesNotExist}]}", "user-ada", None, ""),
-        ("{matchExpressions: [{key: team, operator: DoesNotExist}]}", "user-ada", {}, "user"),
-    ],
-)
+@pytest.mark.parametrize(("selector", "namespace", "known", "found"), rows("roost_core/user-namespaces"))
 def test_user_namespaces_are_found_by_the_classs_selector(
     selector: str, namespace: str, known: dict[str, str] | None, found: str
 ) -> None:

@@ -1,9 +1,12 @@
 """The ring's order, and what kubelets say of pulls."""
 
+from typing import Any
+
 import pytest
 
 from roost_core.placement.kubelet_pulls import PulledMessage, image_in_message, read_pull_event, read_pulled_message
 from roost_core.placement.rendezvous import rank_nodes
+from tests.recorded_data import rows
 
 SIX = [f"node-{index}" for index in range(6)]
 
@@ -26,27 +29,9 @@ def test_a_key_and_a_node_that_hash_alike_are_told_apart_by_the_nodes_name() -> 
     assert rank_nodes("a", ["b-c", "z"]) == rank_nodes("a", ["z", "b-c"])
 
 
-@pytest.mark.parametrize(
-    ("message", "expected"),
-    [
-        (
-            'Successfully pulled image "a/b:1" in 1m0.5s (2m0s including waiting). Image size: 7 bytes.',
-            PulledMessage("a/b:1", False, 60_500_000, 120_000_000, 7),
-        ),
-        ('Successfully pulled image "a:1" in 2s', PulledMessage("a:1", False, 2_000_000, 2_000_000)),
-        (
-            'Successfully pulled image "a:1" in 2.5s. Image size: 7 bytes.',
-            PulledMessage("a:1", False, 2_500_000, 2_500_000, 7),
-        ),
-        ('Successfully pulled image "a:1" in no time', PulledMessage("a:1", False)),
-        ('Container image "a:1" already present on machine', PulledMessage("a:1", True)),
-        ('Container image "a:1" already present on machine and can be accessed by the pod', PulledMessage("a:1", True)),
-        ('Pulling image "a:1"', None),
-        ("Successfully pulled image", None),
-    ],
-)
-def test_messages_of_pulled_images(message: str, expected: PulledMessage | None) -> None:
-    assert read_pulled_message(message) == expected
+@pytest.mark.parametrize(("message", "expected"), rows("roost_core/pulled-messages"))
+def test_messages_of_pulled_images(message: str, expected: list[Any] | None) -> None:
+    assert read_pulled_message(message) == (PulledMessage(*expected) if expected else None)
 
 
 def test_a_size_of_thousands_of_digits_is_none() -> None:

@@ -20,7 +20,6 @@ from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.generator.linted import table
 from tests.unit.scheduling_builders import HOSTNAME, ZONE, arguments, node, pod, profile
 
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 DEFAULT = default_profile(NEWEST_MINOR)
 
 

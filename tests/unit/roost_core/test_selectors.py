@@ -26,6 +26,7 @@ from roost_core.objects.selectors import (
 from roost_core.placement.nodes import Nodes
 from tests.builders import expression
 from tests.popular_builders import popular_settings
+from tests.recorded_data import rows
 
 LABELS = {"zone": "a", "size": "8"}
 
@@ -103,21 +104,7 @@ def test_match_labels_and_the_equal_expression_are_the_same_rule() -> None:
 TAINT = Taint("dedicated", "user", "NoSchedule")
 
 
-@pytest.mark.parametrize(
-    ("toleration", "covers"),
-    [
-        ("{key: dedicated, operator: Equal, value: user, effect: NoSchedule}", True),
-        ("{key: dedicated, value: user}", True),
-        ("{key: dedicated, value: core}", False),
-        ("{key: dedicated, operator: Exists}", True),
-        ("{operator: Exists}", True),
-        ("{operator: Exists, effect: NoExecute}", False),
-        ("{key: other, operator: Exists}", False),
-        ('{key: dedicated, operator: Gt, value: "1"}', False),
-        ("{}", False),
-        ("odd", False),
-    ],
-)
+@pytest.mark.parametrize(("toleration", "covers"), rows("roost_core/tolerations"))
 def test_tolerations_cover_what_kubernetes_says(toleration: str, covers: bool) -> None:
     assert tolerates(read_tolerations([yaml.safe_load(toleration)]), TAINT) is covers
 
