@@ -151,6 +151,14 @@
 {{- $t1 | toJson -}}
 {{- end }}
 
+{{- /* roost.are_too_many (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- define "roost.are_too_many" -}}
+{{- $root := index . 0 -}}
+{{- $singleuser := index . 1 -}}
+{{- $pre_puller := index . 2 -}}
+{{- (dict "value" (not (include "roost.uses" (list $root $singleuser $pre_puller) | fromJsonArray))) | toJson -}}
+{{- end }}
+
 {{- /* roost.dns_label (list $ name limit): roost_core/placement/labels.py */}}
 {{- define "roost.dns_label" -}}
 {{- $root := index . 0 -}}
@@ -310,6 +318,46 @@
 {{- end -}}
 {{- end }}
 
+{{- /* roost.uses (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
+{{- define "roost.uses" -}}
+{{- $root := index . 0 -}}
+{{- $singleuser := index . 1 -}}
+{{- $pre_puller := index . 2 -}}
+{{- $choices := "" -}}
+{{- $count := "" -}}
+{{- $default := (include "roost.default_use" (list $root $singleuser) | fromJson) -}}
+{{- $uses := (list $default) -}}
+{{- $extra := (include "roost.items" (list $root $pre_puller "extraImages") | fromJsonArray) -}}
+{{- $always := (len (toJson (include "roost.items" (list $root $pre_puller "tolerations") | fromJsonArray))) -}}
+{{- $left := (sub (sub 8388608 (mul $always (len $extra) | int) | int) (mul (include "roost.bytes_of" (list $root (list $default)) | int) (len $extra) | int) | int) -}}
+{{- if (ne (toJson (include "roost.value" (list $root $pre_puller "pullProfileListImages") | fromJson).value) "false") -}}
+{{- range $_, $profile := (include "roost.items" (list $root $singleuser "profileList") | fromJsonArray) -}}
+{{- if (gt $left 0) -}}
+{{- $choices = (list (include "roost.overridden" (list $root $default $profile) | fromJson)) -}}
+{{- range $_, $option := (include "roost.items" (list $root $profile "profile_options") | fromJsonArray) -}}
+{{- $count = (len (include "roost.items" (list $root $option "choices") | fromJsonArray)) -}}
+{{- $left = (sub (sub $left (mul (len (toJson $option)) (len $choices) | int) | int) (mul (include "roost.bytes_of" (list $root $choices) | int) $count | int) | int) -}}
+{{- $left = (sub $left (mul (mul 256 (len $choices) | int) $count | int) | int) -}}
+{{- if (gt $left 0) -}}
+{{- $choices = (include "roost.chosen" (list $root $choices $option) | fromJsonArray) -}}
+{{- end -}}
+{{- end -}}
+{{- $left = (sub (sub $left (mul $always (len $choices) | int) | int) (include "roost.bytes_of" (list $root $choices) | int) | int) -}}
+{{- $uses = (concat $uses $choices) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if (le $left 0) -}}
+{{- (list) | toJson -}}
+{{- else -}}
+{{- $t1 := list -}}
+{{- range $_, $image := $extra -}}
+{{- $t1 = append $t1 (set (deepCopy $default) "image" (include "roost.named_image" (list $root $image))) -}}
+{{- end -}}
+{{- (concat $uses $t1) | toJson -}}
+{{- end -}}
+{{- end }}
+
 {{- /* roost.split_reference (list $ reference): roost_core/objects/image_references.py */}}
 {{- define "roost.split_reference" -}}
 {{- $root := index . 0 -}}
@@ -325,46 +373,6 @@
 {{- $name := (regexFind "^[^:]*" $t3) -}}
 {{- $tag := (regexReplaceAll "^[^:]*:?" $t3 "") -}}
 {{- (list (printf "%v%v%v" $head $slash $name) $tag $digest) | toJson -}}
-{{- end }}
-
-{{- /* roost.uses (list $ singleuser pre_puller): roost_core/placement/managed_images.py */}}
-{{- define "roost.uses" -}}
-{{- $root := index . 0 -}}
-{{- $singleuser := index . 1 -}}
-{{- $pre_puller := index . 2 -}}
-{{- $choices := "" -}}
-{{- $count := "" -}}
-{{- $default := (include "roost.default_use" (list $root $singleuser) | fromJson) -}}
-{{- $uses := (list $default) -}}
-{{- $extra := (include "roost.items" (list $root $pre_puller "extraImages") | fromJsonArray) -}}
-{{- $always := (len (toJson (include "roost.items" (list $root $pre_puller "tolerations") | fromJsonArray))) -}}
-{{- $left := (sub (sub 8388608 (mul $always (len $extra) | int) | int) (mul (len (toJson $default)) (len $extra) | int) | int) -}}
-{{- if (ne (toJson (include "roost.value" (list $root $pre_puller "pullProfileListImages") | fromJson).value) "false") -}}
-{{- range $_, $profile := (include "roost.items" (list $root $singleuser "profileList") | fromJsonArray) -}}
-{{- if (gt $left 0) -}}
-{{- $choices = (list (include "roost.overridden" (list $root $default $profile) | fromJson)) -}}
-{{- range $_, $option := (include "roost.items" (list $root $profile "profile_options") | fromJsonArray) -}}
-{{- $count = (len (include "roost.items" (list $root $option "choices") | fromJsonArray)) -}}
-{{- $left = (sub (sub $left (mul (len (toJson $option)) (len $choices) | int) | int) (mul (len (toJson $choices)) $count | int) | int) -}}
-{{- $left = (sub $left (mul (mul 256 (len $choices) | int) $count | int) | int) -}}
-{{- if (gt $left 0) -}}
-{{- $choices = (include "roost.chosen" (list $root $choices $option) | fromJsonArray) -}}
-{{- end -}}
-{{- end -}}
-{{- $left = (sub (sub $left (mul $always (len $choices) | int) | int) (len (toJson $choices)) | int) -}}
-{{- $uses = (concat $uses $choices) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- if (le $left 0) -}}
-{{- (list) | toJson -}}
-{{- else -}}
-{{- $t1 := list -}}
-{{- range $_, $image := $extra -}}
-{{- $t1 = append $t1 (set (deepCopy $default) "image" (include "roost.named_image" (list $root $image))) -}}
-{{- end -}}
-{{- (concat $uses $t1) | toJson -}}
-{{- end -}}
 {{- end }}
 
 {{- /* roost.value (list $ parent key): roost_core/placement/managed_images.py */}}
@@ -506,6 +514,17 @@
 {{- end -}}
 {{- $t2 | toJson -}}
 {{- end -}}
+{{- end }}
+
+{{- /* roost.bytes_of (list $ uses): roost_core/placement/managed_images.py */}}
+{{- define "roost.bytes_of" -}}
+{{- $root := index . 0 -}}
+{{- $uses := index . 1 -}}
+{{- $t1 := list -}}
+{{- range $_, $use := $uses -}}
+{{- $t1 = append $t1 $use -}}
+{{- end -}}
+{{- (len (toJson $t1)) | toJson -}}
 {{- end }}
 
 {{- /* roost.overridden (list $ use holder): roost_core/placement/managed_images.py */}}

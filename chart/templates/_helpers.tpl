@@ -123,3 +123,12 @@ what it doesn't name. */}}
 {{- end -}}
 {{- end -}}
 {{- end }}
+
+{{- /* roost.refuse_too_many (list $): stop where users may choose so much that no puller is made, in the words of
+   `roost validate` (generator/checks/controllers.py). */}}
+{{- define "roost.refuse_too_many" -}}
+{{- $values := (index . 0).Values -}}
+{{- if (include "roost.are_too_many" (list (index . 0) $values.singleuser $values.prePuller) | fromJson).value -}}
+{{- fail (printf "%s: its images, each with all that its users have, come to more than 8 MiB. Give fewer choices or images, or fewer tolerations, terms, labels and containers to all users." (ternary "singleuser.profileList" "prePuller.extraImages" (not (empty $values.singleuser.profileList)))) -}}
+{{- end -}}
+{{- end }}

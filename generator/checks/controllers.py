@@ -13,14 +13,14 @@ from generator.values.release import Release
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.managed_images import MOST_CHARACTERS, PullerGroup, are_too_many, puller_groups
+from roost_core.placement.managed_images import MOST_BYTES, PullerGroup, are_too_many, puller_groups
 
 # Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
 # Of release.json, which has it indented: Kubernetes takes a ConfigMap of 1 MiB.
-_MOST_CHARACTERS: Final = 2**19
+_MOST_BYTES: Final = 2**19
 # A user waits twice as long where the first node that is opened is the wrong one.
 _PATIENT_SECONDS: Final = 15
 _LABEL_KEY: Final = re.compile(
@@ -100,21 +100,21 @@ def _lint_puller(report: LintReport, release: Release) -> None:
 
 
 def _lint_size(report: LintReport) -> None:
-    """Refuse what multiplies: choices with each other, and what each puller or set of placeholders has of defaults."""
+    """Refuse what multiplies: choices with each other (as does the chart's `roost.refuse_too_many`), and defaults."""
     profiles: Path = ("singleuser", "profileList")
     if not report.pullers and are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):
-        reason = f"its images, each with all that its users have, come to more than {MOST_CHARACTERS // 2**20} MiB."
+        reason = f"its images, each with all that its users have, come to more than {MOST_BYTES // 2**20} MiB."
         fix = "Give fewer choices or images, or fewer tolerations, terms, labels and containers to all users."
         report.refuse(profiles if at(report.values, *map(str, profiles)) else ("prePuller", "extraImages"), reason, fix)
-    left = _MOST_CHARACTERS
+    left = _MOST_BYTES
     for path, written in (
         (profiles, (list(group) for group in report.pullers)),
         (("placeholders",), (one.whole for one in placeholder_sets(report))),
     ):
         for part in written:
-            left -= len(to_json(part))
+            left -= len(to_json(part).encode())
             if left < 0:
-                reason = f"with what each of them inherits it takes more than {_MOST_CHARACTERS} bytes."
+                reason = f"with what each of them inherits it takes more than {_MOST_BYTES} bytes."
                 report.refuse(path, reason, "Use fewer, or fewer tolerations, terms and labels.")
                 return
 

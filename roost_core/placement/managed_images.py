@@ -20,8 +20,8 @@ _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")
 # All that users may choose, written out as JSON, with what it takes to find it. The largest hubs have a part of it.
-MOST_CHARACTERS: Final = 8 * 2**20
-_LEAST_CHARACTERS: Final = 256  # Each takes the time of so many, however little it says.
+MOST_BYTES: Final = 8 * 2**20
+_LEAST_BYTES: Final = 256  # Each takes the time of so many, however little it says.
 
 
 class PullerGroup(NamedTuple):
@@ -191,24 +191,29 @@ def _default_use(singleuser: object) -> _Use:
     )
 
 
+def _bytes_of(uses: list[_Use]) -> int:
+    """How long they are as JSON, as Helm would print them: with the names of the fields."""
+    return len(to_json([use._asdict() for use in uses]).encode())
+
+
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
     """Every image with the nodes it is for, in order of use; some may come twice. None at all if they are too many."""
     default = _default_use(singleuser)
     uses = [default]
     extra = _items(pre_puller, "extraImages")
-    always = len(to_json(_items(pre_puller, "tolerations")))
-    left = MOST_CHARACTERS - always * len(extra) - len(to_json(list(default))) * len(extra)
+    always = len(to_json(_items(pre_puller, "tolerations")).encode())
+    left = MOST_BYTES - always * len(extra) - _bytes_of([default]) * len(extra)
     if _value(pre_puller, "pullProfileListImages") is not False:
         for profile in _items(singleuser, "profileList"):
             if left > 0:
                 choices = [_overridden(default, profile)]
                 for option in _items(profile, "profile_options"):
                     count = len(_items(option, "choices"))
-                    left = left - len(to_json(option)) * len(choices) - len(to_json(choices)) * count
-                    left = left - _LEAST_CHARACTERS * len(choices) * count
+                    left = left - len(to_json(option).encode()) * len(choices) - _bytes_of(choices) * count
+                    left = left - _LEAST_BYTES * len(choices) * count
                     if left > 0:
                         choices = _chosen(choices, option)
-                left = left - always * len(choices) - len(to_json(choices))
+                left = left - always * len(choices) - _bytes_of(choices)
                 uses += choices
     if left <= 0:
         return []

@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from bisect import bisect
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from generator.checks import lint
 from generator.render.functions import Chart, context
 from generator.values.files import read_values
 from generator.values.release import Release
+from roost_core.placement.managed_images import are_too_many
 from tests.harness.fixtures import require_binary
 from tests.parity.renderers import (
     CHART,
@@ -121,6 +123,33 @@ def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_th
     with pytest.raises(HelmError) as refused:
         helm_template(helm, [file])
     assert str(refusals[0]).partition(": ")[2] in str(refused.value)
+
+
+def choosing(repeated: int, once: int) -> dict[str, Any]:
+    """What comes with each of forty choices, in two bytes a character, and what comes once, as Go escapes it."""
+    chosen = {f"c{index}": {"kubespawner_override": {"image": f"r/i{index}:1"}} for index in range(40)}
+    options = {"a": {"choices": chosen}, "b": {"display_name": "ü" * repeated, "choices": {"c": {}}}}
+    last = {"profile_options": {"a": {"display_name": "<" * (once // 6) + "x" * (once % 6), "choices": {"c": {}}}}}
+    return {"profileList": [{"profile_options": options}, last]}
+
+
+def test_helm_refuses_the_byte_too_many_of_what_users_may_choose_in_the_words_of_the_lint(
+    helm: Path, tmp_path: Path
+) -> None:
+    puller = {"extraImages": {"a": {"name": "r/a", "tag": "1"}}, "tolerations": [{"key": "e", "operator": "Exists"}]}
+    repeated = bisect(range(200_000), 0, key=lambda number: are_too_many(choosing(number, 0), puller)) - 1
+    once = bisect(range(10**4), 0, key=lambda number: are_too_many(choosing(repeated, number), puller))
+    file = tmp_path / "values.yaml"
+    for most, count in ((True, once - 1), (False, once)):
+        values = {"singleuser": choosing(repeated, count), "prePuller": puller}
+        file.write_text(json.dumps(values, ensure_ascii=False))
+        refusals = [one for one in lint(read_values([str(file)]), RELEASE) if one.severity == "error"]
+        assert [one.key for one in refusals] == ([] if most else ["singleuser.profileList"])
+        if most:
+            helm_template(helm, [file])
+        else:
+            with pytest.raises(HelmError, match=re.escape(str(refusals[0]).partition(": ")[2])):
+                helm_template(helm, [file])
 
 
 # Helm prints notes only on install; without a cluster it prints them for a dry run on the client.

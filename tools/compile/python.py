@@ -36,7 +36,12 @@ _KINDS: Final = {"Mapping": "map", "str": "string", "bool": "bool", "list | tupl
 _MAPS: Final = ("dict", "Mapping")
 _LISTS: Final = ("list", "tuple", "Sequence", "frozenset")
 # How a result that is no text is read back.
-_READ: Final = {"map": "({} | fromJson)", "list": "({} | fromJsonArray)", "any": "({} | fromJson).value"}
+_READ: Final = {
+    "int": "({} | int)",
+    "map": "({} | fromJson)",
+    "list": "({} | fromJsonArray)",
+    "any": "({} | fromJson).value",
+}
 # Functions whose argument is already as Go wants it.
 _SAME: Final = ("list", "tuple")
 
@@ -460,6 +465,9 @@ class _FunctionWriter:
                 return _Go(f'(regexReplaceAll {_quoted(f"[{re.escape(characters)}]+$")} {of} "")', "str")
             case "strip":
                 return _Go(f"(trimAll {words[0]} {of})", "str")
+            case "encode" | "_asdict":
+                # Go's texts are bytes, and tuples with names are maps there.
+                return _Go(of, "str" if method.attr == "encode" else "map")
             case "lower":
                 return _Go(f"(lower {of})", "str")
             case "replace":
