@@ -2,6 +2,9 @@
 
 import json
 import shutil
+import subprocess
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.installed import InstalledRelease
+from tests.e2e.leftovers import leftovers
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.e2e.storm import Storm
 from tests.harness.controlplane import ControlPlane
@@ -18,7 +22,7 @@ from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
-from tests.stack import Stack
+from tests.stack import ROOST, Stack
 
 pytestmark = pytest.mark.e2e
 
@@ -64,6 +68,32 @@ class Hub:
         if run:
             self.release.run()
         return done
+
+    def cleanup(self, *arguments: str, kubeconfig: Path) -> subprocess.Popen[str]:
+        given = [f"--namespace={self.release.namespace}", f"--kubeconfig={kubeconfig}", *arguments]
+        return subprocess.Popen([ROOST, "cleanup", f"--release={self.release.release}", *given], text=True)
+
+    def uninstall_with_hooks(self) -> None:
+        """As a kubelet, run the Job that Helm waits for, and end the controllers that it scales to 0."""
+        api, namespace = self.release.cluster.api, self.release.namespace
+        base = f"{self.release.release}-roost"
+
+        def pod_of_job() -> Object | None:
+            pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"job-name={base}-cleanup")
+            return next((one for one in pods if one["status"]["phase"] == "Running"), None)
+
+        with ThreadPoolExecutor(1) as pool:
+            helm = pool.submit(self.helm, "uninstall", run=False)
+            job = wait_until(pod_of_job, 60.0, "the Job's pod")
+            account = self.release.cluster.service_account_kubeconfig(namespace, job["spec"]["serviceAccountName"])
+            cleanup = self.cleanup(f"--controllers={base}-controllers", kubeconfig=account)
+            scale = f"/apis/apps/v1/namespaces/{namespace}/deployments/{base}-controllers/scale"
+            wait_until(lambda: not api.get(scale)["spec"].get("replicas"), 60.0, "the controllers to be scaled to 0")
+            self.release.controllers[0].process.stop()
+            assert cleanup.wait(60) == 0
+            path = f"/api/v1/namespaces/{namespace}/pods/{job['metadata']['name']}/status"
+            api.patch(path, {"status": {"phase": "Succeeded"}})
+            helm.result(60)
 
     def version(self, number: str, *, gate: str, placeholders: int) -> tuple[str, str]:
         """Helm's arguments for a version with values of its own."""
@@ -130,59 +160,79 @@ def required_nodes(stored: Object) -> object:
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
 
 
-def test_a_version_comes_and_goes_while_users_run(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> None:
+@pytest.fixture
+def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Hub]:
+    """A hub on a node that has its image, and one whose puller never ends."""
+
+    def pulls(pod: Object) -> bool:
+        labels = pod["metadata"].get("labels", {})
+        return pod["spec"]["nodeName"] == "cold" and labels.get("app.kubernetes.io/component") == "puller"
+
     with (
-        PodKeeper(control_plane.api),
+        PodKeeper(control_plane.api, hold=pulls),
         FakeNodes(control_plane.api) as nodes,
         start_scheduler(control_plane, leader_elect=False),
         InstalledRelease(control_plane, namespace) as release,
     ):
-        nodes.create("upgraded", cpu="8", memory="32Gi", images={IMAGE: 1_000_000_000})
-        hub = Hub(release, tmp_path)
-        hub.helm("install", *hub.version("1.0.0", gate="prefer", placeholders=1))
-        ada = hub.start_user("ada")
-        assert required_nodes(ada) is None
-        hub.wait_for_placeholders(1)
-        authority, specs = hub.authority(), hub.specs()
-
-        hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=2))
-        assert hub.authority() == authority
-        hub.check_users_run()
-        grace = hub.start_user("grace")
-        assert required_nodes(grace) is not None
-        assert revision(grace) != revision(ada)
-        hub.wait_for_placeholders(2)
-
-        hub.helm("rollback", "1")
-        assert hub.authority() == authority
-        # What was there, and nothing else.
-        assert hub.specs() == specs
-        hub.check_users_run()
-        linus = hub.start_user("linus")
-        assert required_nodes(linus) is None
-        assert revision(linus) == revision(ada)
-        hub.wait_for_placeholders(1)
-        hub.check_users_run()
+        nodes.create("warm", cpu="64", memory="64Gi", pods=5000, images={IMAGE: 1_000_000_000})
+        nodes.create("cold", cpu="64", memory="64Gi", pods=5000)
+        yield Hub(release, tmp_path)
 
 
-def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(
-    control_plane: ControlPlane, namespace: str, tmp_path: Path
-) -> None:
-    with (
-        PodKeeper(control_plane.api),
-        FakeNodes(control_plane.api) as nodes,
-        start_scheduler(control_plane, leader_elect=False),
-        InstalledRelease(control_plane, namespace) as release,
-    ):
-        nodes.create("stormy", cpu="64", memory="64Gi", pods=5000, images={IMAGE: 1_000_000_000})
-        hub = Hub(release, tmp_path)
-        hub.helm("install", *hub.version("1.0.0", gate="prefer", placeholders=0), run=False)
-        hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=0))
-        with Storm(control_plane, namespace, IMAGE) as storm:
-            hub.helm("rollback", "1")
-            assert storm.wait_for_more()[-1]["spec"]["schedulerName"] == release.scheduler_name("user")
-            # Without its hook, a Job that no kubelet runs here.
+def test_a_version_comes_and_goes_while_users_run(hub: Hub) -> None:
+    hub.helm("install", *hub.version("1.0.0", gate="prefer", placeholders=1))
+    ada = hub.start_user("ada")
+    assert required_nodes(ada) is None
+    hub.wait_for_placeholders(1)
+    authority, specs = hub.authority(), hub.specs()
+
+    hub.helm("upgrade", *hub.version("1.1.0", gate="requireLabel", placeholders=2))
+    assert hub.authority() == authority
+    hub.check_users_run()
+    grace = hub.start_user("grace")
+    assert required_nodes(grace) is not None
+    assert revision(grace) != revision(ada)
+    hub.wait_for_placeholders(2)
+
+    hub.helm("rollback", "1")
+    assert hub.authority() == authority
+    # What was there, and nothing else.
+    assert hub.specs() == specs
+    hub.check_users_run()
+    linus = hub.start_user("linus")
+    assert required_nodes(linus) is None
+    assert revision(linus) == revision(ada)
+    hub.wait_for_placeholders(1)
+    hub.check_users_run()
+
+
+@pytest.mark.parametrize("hooks", [True, False])
+def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(hub: Hub, *, hooks: bool) -> None:
+    """Users are required to keep off the node that pulls until the last one."""
+    release = hub.release
+    api, namespace = release.cluster.api, release.namespace
+    hub.helm("install", *hub.version("1.0.0", gate="requireLabel", placeholders=0), run=False)
+    hub.helm("upgrade", *hub.version("1.1.0", gate="prefer", placeholders=0))
+    with Storm(release.cluster, namespace, IMAGE) as storm:
+        hub.helm("rollback", "1", *([] if hooks else ["--no-hooks"]))
+        last = storm.wait_for_more()[-1]
+        assert last["spec"]["schedulerName"] == release.scheduler_name("user")
+        assert required_nodes(last) is not None
+        if hooks:
+            hub.uninstall_with_hooks()
+        else:
             hub.helm("uninstall", "--no-hooks", run=False)
-            release.end_programs()
-            assert storm.wait_for_more()[-1]["spec"]["schedulerName"] == "default-scheduler"
-        storm.check()
+        release.end_programs()
+        assert storm.wait_for_more()[-1]["spec"]["schedulerName"] == "default-scheduler"
+    storm.check()
+
+    def left() -> list[str]:
+        return leftovers(api, namespace, frozenset(pod["metadata"]["name"] for pod in storm.pods))
+
+    def is_all(*nodes: str) -> bool:
+        return [one.partition(": .metadata.labels")[0] for one in left()] == [f"nodes//{name}" for name in nodes]
+
+    if not hooks:
+        wait_until(lambda: is_all("cold", "warm"), 60.0, "all to be gone but nodes' labels", explain=left)
+        assert hub.cleanup(kubeconfig=release.cluster.kubeconfig).wait(60) == 0
+    wait_until(is_all, 60.0, "all to be gone", explain=left)
