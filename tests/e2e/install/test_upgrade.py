@@ -165,8 +165,8 @@ def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator
     """A hub on a node that has its image, and one whose puller never ends."""
 
     def pulls(pod: Object) -> bool:
-        labels = pod["metadata"].get("labels", {})
-        return pod["spec"]["nodeName"] == "cold" and labels.get("app.kubernetes.io/component") == "puller"
+        labels: Object = pod["metadata"].get("labels", {})
+        return (pod["spec"]["nodeName"], labels.get("app.kubernetes.io/component")) == ("cold", "puller")
 
     with (
         PodKeeper(control_plane.api, hold=pulls),

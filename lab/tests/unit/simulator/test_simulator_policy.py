@@ -30,6 +30,7 @@ from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.traces.archive import read_launch
 from roost_lab.traces.synthetic import synthetic_attempts
+from tests.recorded_data import rows
 from webhook.facts import Facts
 
 
@@ -97,37 +98,6 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
 ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
 LARGE = {**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}
 ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
-# Of each: values, and the start of what is said.
-REFUSED = {
-    "a placeholder larger than any node": (
-        {"placeholders": [LARGE]},
-        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
-    ),
-    "a placeholder larger than any node, whose number is learned": (
-        {"placeholders": [{**LARGE, "replicas": 0, "learn": {
-            "quantile": 0.9, "min": 0, "max": 9, "timeZone": "UTC"}}]},
-        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
-    ),
-    "a placeholder larger than any node, for events alone": (
-        {"placeholders": [{**LARGE, "replicas": 0}], "events": {"enabled": True}},
-        "placeholders[0]: found pods that fit no node (Insufficient memory), expected such as fit an empty one of cpu",
-    ),
-    "a placeholder of another pool than users": (
-        {"singleuser": {"nodeSelector": {"pool": "a"}}, "placeholders": [{**ENTRY, "nodeSelector": {"pool": "b"}}]},
-        "placeholders[0]: found pods that fit no node (node(s) didn't match Pod's node affinity/selector), expected",
-    ),
-    "a zone for each placeholder": (
-        {"placeholders": [ENTRY, {**ENTRY, "name": "of-a", "requiredNodeTerms": ZONES}, {
-            **ENTRY, "name": "of-c", "requiredNodeTerms": [
-                {"matchExpressions": [{**ZONES[0]["matchExpressions"][0], "values": ["c"]}]}]}]},
-        "placeholders[2]: found pods that fit no node",
-    ),
-    "a profile of another pool": (
-        {"singleuser": {"nodeSelector": {"pool": "users"}, "profileList": [{
-            "display_name": "GPU", "kubespawner_override": {"image": "gpu:1", "node_selector": {"pool": "gpu"}}}]}},
-        "singleuser: found users of nodes with pool=gpu, expected nodes with pool=users, as the other profiles select.",
-    ),
-}  # fmt: skip
 
 
 def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
@@ -139,9 +109,8 @@ def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
     check_policy(load_policy("prod", [str(file)]), Assumptions())
 
 
-@pytest.mark.parametrize("what", REFUSED)
-def test_what_fits_nowhere_is_refused_by_file_and_key(what: str, tmp_path: Path) -> None:
-    values, said = REFUSED[what]
+@pytest.mark.parametrize(("values", "said"), rows("policies-refused"))
+def test_what_fits_nowhere_is_refused_by_file_and_key(values: dict[str, Any], said: str, tmp_path: Path) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text("# ours\n" + yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(AssumptionsError) as refused:
