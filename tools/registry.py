@@ -13,7 +13,7 @@ import urllib.parse
 import urllib.request
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from roost.images.listing import name_of
+from roost_core.objects.image_references import image_repository
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ class Registries:
         return found
 
     def _ask(self, image: str, path: str) -> Answer:
-        host, name, _, _ = name_of(image)
+        host, _, name = image_repository(image).partition("/")
         host = _DOCKER_HUB if host == "docker.io" else host
         scheme = "http" if _LOOPBACK.fullmatch(host) else "https"
         token = self._tokens.get((host, name))

@@ -1,10 +1,32 @@
 """`roost images`: the images that an install needs."""
 
+from collections.abc import Iterable, Iterator
+from typing import Any
+
 import click
 
 from roost.commands.options import RenderOptions, values_options
 from roost.commands.render import manifests
-from roost.images.listing import images_of, name_of
+from roost_core.objects.image_references import normalise_reference
+
+
+def images_of(bodies: Iterable[Any]) -> list[str]:
+    """Every image of containers and of image volumes in these objects, once each, by its whole name."""
+    return sorted({normalise_reference(image) for body in bodies for image in _images(body)})
+
+
+def _images(node: object) -> Iterator[str]:
+    if isinstance(node, dict):
+        image = node.get("image")
+        if isinstance(image, str):
+            yield image
+        elif isinstance(image, dict) and isinstance(image.get("reference"), str):
+            yield image["reference"]
+        for value in node.values():
+            yield from _images(value)
+    elif isinstance(node, list):
+        for value in node:
+            yield from _images(value)
 
 
 @click.command("images")
@@ -17,6 +39,6 @@ def command(*, options: RenderOptions) -> int:
     \b
     roost images -f values.yaml --kube-version v1.37.2
     """
-    for image in sorted({str(name_of(image)) for image in images_of(manifest.body for manifest in manifests(options))}):
+    for image in images_of(manifest.body for manifest in manifests(options)):
         click.echo(image)
     return 0

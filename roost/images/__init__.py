@@ -1,1 +1,0 @@
-"""Which images an install needs, and where their copies go."""
