@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
+import yaml
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 
@@ -89,3 +90,9 @@ def read_stories(name: str) -> Iterator[Story]:
 def stories(name: str) -> pytest.MarkDecorator:
     """A test's argument `story`: each of those in a file."""
     return pytest.mark.parametrize("story", [pytest.param(one, id=one.title) for one in read_stories(name)])
+
+
+def cases(file: str, table: str) -> list[tuple[Any, ...]]:
+    """The rows of a table in a file of `data/cases`, for `pytest.mark.parametrize`."""
+    tables = yaml.safe_load((_DATA / "cases" / f"{file}.yaml").read_text(encoding="utf-8"))
+    return [tuple(row) for row in tables[table]]

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from lab.tests.told import cases
 from lab.tests.trace_lines import NOON, as_bytes, launch, read, reasons, recorded, stamp, write
 from roost_lab.traces import files as trace_files
 from roost_lab.traces import order as trace_order
@@ -277,18 +278,7 @@ def test_github_names_are_folded_for_the_repository_and_kept_for_the_image(tmp_p
     assert [attempt.image for attempt in attempts] == ["GitHub/Ada/Engine.git/master", "GitHub/ada/engine/master"]
 
 
-@pytest.mark.parametrize(
-    ("provider", "spec", "repository"),
-    [
-        ("GitHub", "o/r/feature/x", "GitHub/o/r"),
-        ("Gist", "Ada/0123abcd/master", "Gist/ada/0123abcd"),
-        ("GitLab", "group%2Fsub%2Fproject/feature/x", "GitLab/group/sub/project"),
-        ("GitLab", "group/sub/project/master", "GitLab/group/sub/project"),
-        ("Git", "https%3A%2F%2Fexample.org%2FMixed.git/0123", "Git/https://example.org/Mixed"),
-        ("Git", "example.org/Mixed/0123", "Git/example.org/Mixed"),
-        ("Zenodo", "10.5281/zenodo.3242074", "Zenodo/10.5281/zenodo.3242074"),
-    ],
-)
+@pytest.mark.parametrize(("provider", "spec", "repository"), cases("traces", "repositories"))
 def test_repositories_of_each_provider(tmp_path: Path, provider: str, spec: str, repository: str) -> None:
     attempts, _ = read(write(tmp_path, launch(provider=provider, spec=spec)))
     assert attempts[0].repository == repository
@@ -336,14 +326,6 @@ def test_a_recorded_session_lasts_from_ready_to_gone(
     assert not counts.notes
 
 
-@pytest.mark.parametrize("hub", ["Hub", "hub.example", "-hub", "h" * 64, 3])
-def test_a_hub_is_the_name_of_a_namespace(tmp_path: Path, hub: object) -> None:
-    attempts, counts = read(write(tmp_path, recorded(), recorded(1, hub=hub)))
-    assert len(attempts) == 1
-    (why,) = reasons(counts)
-    assert why.startswith("`hub` is")
-
-
 @pytest.mark.parametrize("key", ["image_bytes", "cpu_millicores", "memory_bytes", "seconds", "ready_seconds"])
 @pytest.mark.parametrize("found", [-1, True, "many", 1e300, []])
 def test_impossible_amounts_are_noted_and_drawn_instead(tmp_path: Path, key: str, found: object) -> None:
@@ -352,49 +334,20 @@ def test_impossible_amounts_are_noted_and_drawn_instead(tmp_path: Path, key: str
     assert [what for what in counts.notes if key in what]
 
 
-def test_only_users_are_taken_from_a_recorded_export(tmp_path: Path) -> None:
-    attempts, counts = read(write(tmp_path, recorded(), recorded() | {"class": "placeholder"}))
-    assert len(attempts) == 1
-    assert reasons(counts) == {'class "placeholder" isn\'t `user`': 1}
+HUGE = [
+    ("[" * 100_000, "not valid JSON"),
+    (launch(spec="x" * 5000), "`spec` isn't a text of 1 to 4096 characters"),
+    ("x" * (trace_files.MOST_LINE_BYTES + 1), f"longer than {trace_files.MOST_LINE_BYTES} bytes"),
+]
 
 
-@pytest.mark.parametrize(
-    ("line", "reason"),
-    [
-        ("", "empty"),
-        ("{", "not valid JSON"),
-        ("\ufeff{}", "not valid JSON"),
-        ('{"a": NaN}', "not valid JSON"),
-        ("[" * 100_000, "not valid JSON"),
-        ("[]", "not a JSON object"),
-        ("17", "not a JSON object"),
-        ({}, "`schema` is missing"),
-        (launch(schema="other/launch"), 'schema "other/launch" is unknown'),
-        (launch(schema=7), "schema 7 is unknown"),
-        (launch(version=7), "version 7 of binderhub.jupyter.org/launch is unknown"),
-        (launch(version="2"), 'version "2" of binderhub.jupyter.org/launch is unknown'),
-        (launch(version=True), "version true of binderhub.jupyter.org/launch is unknown"),
-        (recorded(version=2), "version 2 of roost.hub.jupyter.org/launch is unknown"),
-        (recorded(version=4), "version 4 of roost.hub.jupyter.org/launch is unknown"),
-        (launch(provider=None), "`provider` isn't a name"),
-        (launch(spec=["x"]), "`spec` isn't a text of 1 to 4096 characters"),
-        (launch(spec=""), "`spec` isn't a text of 1 to 4096 characters"),
-        (launch(spec="x" * 5000), "`spec` isn't a text of 1 to 4096 characters"),
-        (launch(status="maybe"), '`status` is "maybe", neither success nor failure'),
-        (launch(timestamp=17), "`timestamp` isn't an ISO 8601 time"),
-        (launch(timestamp="yesterday"), "`timestamp` isn't an ISO 8601 time"),
-        (launch(timestamp="2019-05-22"), "`timestamp` isn't an ISO 8601 time"),
-        (launch(timestamp="1970-01-01T00:00:00Z"), "`timestamp` is not between the years 2000 and 2100"),
-        (launch(timestamp="9999-12-31T23:59:59-23:59"), "`timestamp` is not between the years 2000 and 2100"),
-        (recorded(repository="", image=""), "neither `image` nor `repository` is known"),
-        (recorded(image=17), "`image` isn't a text of up to 4096 characters"),
-        ({"object": "Pod", "name": "x", "endpoint": "preStop"}, "`schema` is missing"),
-        ("x" * (trace_files.MOST_LINE_BYTES + 1), f"longer than {trace_files.MOST_LINE_BYTES} bytes"),
-    ],
-)
+@pytest.mark.parametrize(("line", "reason"), [*cases("traces", "unused"), *HUGE])
 def test_a_line_that_cannot_be_used_is_counted_with_reason_and_place(
     tmp_path: Path, line: dict[str, Any] | str, reason: str
 ) -> None:
+    if isinstance(line, dict) and len(line) == 1:
+        ((kind, changed),) = line.items()
+        line = {"launch": launch, "recorded": recorded}[kind]() | changed
     path = write(tmp_path, launch(), line, launch(1))
     attempts, counts = read(path)
     assert len(attempts) == 2
