@@ -3,9 +3,10 @@
 import functools
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
@@ -121,9 +122,10 @@ _MADE: dict[str, Callable[..., Record]] = {
 }
 
 
-def record_of(thing: Thing) -> Record:
-    """What a line of a story stores: made by the function above, then with the columns that it names."""
-    return replace(_MADE[thing.kind](*thing.plain), **thing.named)
+def record_of(thing: Thing, more: Mapping[str, Callable[..., Record]] = MappingProxyType({})) -> Record:
+    """What a line of a story stores: made by a function above or of `more`, then with the columns that it names."""
+    named = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in thing.named.items()}
+    return replace({**_MADE, **more}[thing.kind](*thing.plain), **named)
 
 
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:

@@ -3,7 +3,7 @@
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -15,7 +15,8 @@ from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 
 _DATA: Final = Path(__file__).parent / "data"
 _UNITS: Final = {"us": 1, "ms": 1000, "s": SECOND, "min": MINUTE, "h": HOUR}
-_SPAN: Final = re.compile(r"(T?)([+-]?)(\d+(?:\.\d+)?)(us|ms|s|min|h)")
+_SPAN: Final = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(us|ms|s|min|h)")
+_SPANS: Final = re.compile(rf"(T?)((?:{_SPAN.pattern})+)")
 _NAMED: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
 
 
@@ -44,14 +45,21 @@ class Story:
         assert [one for one in self.said["~"] if one not in text] == [], text
         assert [one for one in self.said["!"] if one in text] == [], text
 
+    def check_drawn(self, lines: Iterable[str]) -> None:
+        """Likewise; and of each kind of line, its first word, that `>` tells of there are no others, in this order."""
+        text = "\n".join(lines)
+        kinds = {line.split()[0] for line in self.said[">"]}
+        assert [line for line in text.splitlines() if line.split()[0] in kinds] == self.said[">"], text
+        self.check(text)
+
 
 def value_of(word: str) -> Any:
-    """`T+90s`: so long after BEGIN, in µs; `90s`: so many µs; else as JSON, or a text."""
+    """`T+1h-2s`: so long after BEGIN, in µs; `90s`: so many µs; else as JSON, or a text."""
     if word == "T":
         return BEGIN
-    if found := _SPAN.fullmatch(word):
-        span_us = round(float(found[3]) * _UNITS[found[4]]) * (-1 if found[2] == "-" else 1)
-        return BEGIN + span_us if found[1] else span_us
+    if found := _SPANS.fullmatch(word):
+        parts = ((float(sign + number), unit) for sign, number, unit in _SPAN.findall(found[2]))
+        return (BEGIN if found[1] else 0) + round(sum(number * _UNITS[unit] for number, unit in parts))
     try:
         return json.loads(word)
     except ValueError:
