@@ -19,75 +19,15 @@ from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
 from generator.values.release import Release
 from tests.parity.drawn_values import overrides
+from tests.recorded_data import VALUES
 from tests.unit.generator.linted import laid
 from webhook.settings import read_settings
 
-# Sound values with lists in lists, and what makes one fault of them each: of the schema or of a check.
-SOUND: Final = """
-scheduler:
-  profiles:
-    gpu: {plugins: {score: {enabled: [{name: NodeAffinity, weight: 2}, {name: ImageLocality, weight: 3}]}}}
-podClasses:
-  user: {preferredNodeTerms: [{weight: 5, preference: {matchExpressions: [{key: a, operator: In, values: [b]}]}}]}
-placeholders:
-- name: a
-  replicas: 1
-  windows: [{name: w, replicas: 3, start: 0 8 * * 1, end: 0 9 * * 1, timeZone: UTC},
-            {name: v, replicas: 3, start: 0 8 * * 2, end: 0 9 * * 2, timeZone: UTC}]
-  tolerations: [{key: hub.jupyter.org/dedicated, value: user, effect: NoSchedule}, {key: x, operator: Exists}]
-- name: b
-  replicas: 2
-  learn: {quantile: 0.9, min: 1, max: 5, timeZone: UTC}
-  requiredNodeTerms: [{matchExpressions: [{key: q, operator: Exists}, {key: z, operator: In, values: [u]}]}]
-singleuser:
-  image: {name: lab, tag: "1"}
-  extraTolerations: [{key: k, operator: Exists}, {key: z, value: "1", effect: NoSchedule}]
-  profileList: [{kubespawner_override: {image: "a:1"}}, {kubespawner_override: {image: "b:1"}}]
-replaceSchedulers: [one, two]
-events:
-  booked: [{name: exam, people: 30, start: "2027-02-01 09:00", timeZone: UTC},
-           {name: talk, people: 30, start: "2027-02-02 09:00", timeZone: UTC}]
-webhook: {extraEnv: [{name: A, value: b}, {name: C, value: d}]}
-"""
-BREAKS: Final = """
-scheduler profiles user strategy: fast
-scheduler profiles gpu plugins score enabled 0 weight: -1
-scheduler profiles gpu plugins score enabled 1 name: 7
-scheduler replicas: two
-podClasses user preferredNodeTerms 0 weight: 500
-podClasses user preferredNodeTerms 0 preference matchExpressions 0 operator: Perhaps
-podClasses user join nobody: 5
-podClasses build match labels no!label: x
-placeholders 0 name: A_b
-placeholders 0 replicas: -1
-placeholders 0 unknown: 1
-placeholders 0 windows 0 start: 0 8 * *
-placeholders 0 windows 0 replicas: many
-placeholders 0 windows 1 timeZone: Mars/Olympus
-placeholders 0 windows 1 name: w
-placeholders 0 tolerations 0 effect: Never
-placeholders 0 tolerations 1 value: x
-placeholders 1 learn min: 50
-placeholders 1 learn quantile: 2
-placeholders 1 learn timeZone: Mars/Olympus
-placeholders 1 requiredNodeTerms 0 matchExpressions 1 values: []
-placeholders 1 requiredNodeTerms 0 matchExpressions 0 key: "-"
-singleuser image tag: [1]
-singleuser extraTolerations 0 operator: Perhaps
-singleuser extraTolerations 1: 7
-singleuser profileList 0 kubespawner_override image: a b
-singleuser profileList 1: 7
-replaceSchedulers 0: -x
-events booked 0 people: none
-events booked 1 start: 2027-02-30 09:00
-events booked 1 set: nobody
-prePuller enabled: maybe
-webhook extraEnv 0 name: 7
-priorityClasses placeholder: 5
-unknown: 1
-"""
+# Sound values, and what makes one fault of them each.
+SOUND: Final = (VALUES / "sound.yaml").read_text()
+FAULTS: Final = yaml.safe_load((VALUES / "faults-alone.yaml").read_text())
 Break = tuple[tuple[str, ...], object]
-ALONE: Final[list[Break]] = [(tuple(key.split()), value) for key, value in yaml.safe_load(BREAKS).items()]
+ALONE: Final[list[Break]] = [(tuple(key.split()), value) for key, value in FAULTS.items()]
 
 
 @cache

@@ -9,36 +9,14 @@ from roost.commands.doctor import _as_text
 from roost.doctor import checks
 from roost.doctor.checks import BEFORE, FELT, INSTALLED
 from roost.doctor.contract import CheckOutcome, Finding, Severity
+from tests.recorded_data import rows
 
 
 def outcome(check: str, severity: Severity, evidence: str = "seen") -> CheckOutcome:
     return CheckOutcome(check, "", (Finding(severity, evidence, f"Mend {check}."),))
 
 
-@pytest.mark.parametrize(
-    ("found", "said"),
-    [
-        ([], "Users aren't affected."),
-        ([("switches", "warning")], "Users aren't affected. First: switches: Mend switches."),
-        (
-            [("switches", "warning"), ("leaders", "error")],
-            "Users start, but not as the values say. First: leaders: Mend leaders.",
-        ),
-        ([("leaders", "error"), ("puller", "warning")], "Users are affected. First: puller: Mend puller."),
-        ([("puller", "unknown")], "Users aren't affected. First: puller: Mend puller."),
-        # A webhook that is away: whether the API server creates pods without it.
-        ([("admission", "error")], "Users start, but not as the values say. First: admission: Mend admission."),
-        (
-            [("leaders", "error"), ("admission", "error", "A pod of class user is refused: POST")],
-            "Users are affected. First: admission: Mend admission.",
-        ),
-        (
-            [("programs", "warning", "DaemonSet hub/roost-puller: pods don't start: p-1 ErrImagePull (a/b:1).")],
-            "Users are affected. First: programs: Mend programs.",
-        ),
-        ([("programs", "warning", "StatefulSet")], "Users aren't affected. First: programs: Mend programs."),
-    ],
-)
+@pytest.mark.parametrize(("found", "said"), rows("doctor/last-lines"))
 def test_the_last_line_says_whether_users_feel_it(found: list[Any], said: str) -> None:
     assert _as_text([outcome(*one) for one in found], before=False).splitlines()[-1] == said
 

@@ -9,6 +9,7 @@ from roost.doctor.checks import BEFORE, run_checks
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import startup_taint
+from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
     LEASES,
     LISTED,
@@ -57,17 +58,7 @@ def test_a_kubelet_that_is_too_old_or_newer_than_the_api_server_is_told(version:
     assert [finding.evidence.endswith(f": other ({version}).") for finding in outcome.findings] == [True] * is_told
 
 
-@pytest.mark.parametrize(
-    ("runtime", "is_told"),
-    [
-        ("containerd://1.7.27", True),
-        ("containerd://2.0.5", True),
-        ("containerd://2.1.0-rc.1", False),
-        ("cri-o://1.30.9", True),
-        ("cri-o://1.34.0", False),
-        ("other://0.1", False),
-    ],
-)
+@pytest.mark.parametrize(("runtime", "is_told"), rows("doctor/container-runtimes"))
 def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(runtime: str, is_told: bool) -> None:
     for method, counts in (("auto", True), ("noop", False)):
         cluster = Cluster(f"{LISTED}\nprePuller: {{method: {method}}}")
@@ -171,27 +162,7 @@ def of_provider(values: str, scheme: str) -> Cluster:
     return cluster
 
 
-TAINTED, NO_IDS = "imageGate: {mode: startupTaint}", "runAsUser: null, runAsGroup: null, fsGroup: null"
-
-
-@pytest.mark.parametrize(
-    ("values", "scheme", "is_installed", "expected"),
-    [
-        ("", "gce", True, []),
-        ("", "gce", False, [("warning", "TCP 8443")]),
-        ("webhook: {port: 10250}", "gce", False, []),
-        ("", "aws with its own plugin", True, []),
-        # That has no such DaemonSet.
-        ("", "aws in Auto Mode", True, []),
-        ("", "aws", True, [("warning", "hostNetwork")]),
-        ("webhook: {hostNetwork: true}", "aws", True, []),
-        ("", "azure", False, []),
-        (TAINTED, "azure", False, [("warning", "node initialization taint")]),
-        (TAINTED, "azure", True, []),
-        ("", "openshift", True, [("error", NO_IDS)]),
-        (f"podSecurityContext: {{{NO_IDS}}}", "openshift", True, []),
-    ],
-)
+@pytest.mark.parametrize(("values", "scheme", "is_installed", "expected"), rows("doctor/providers"))
 def test_what_a_provider_asks_for_is_told_when_it_matters(
     values: str, scheme: str, is_installed: bool, expected: list[tuple[str, str]]
 ) -> None:

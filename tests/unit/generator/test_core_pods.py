@@ -18,6 +18,7 @@ from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.release.reader import Reader
 from tests.builders import default_values
 from tests.popular_builders import node_state
+from tests.recorded_data import rows
 from tests.unit.generator.linted import found, merged, said
 
 PROGRAMS = ("scheduler", "webhook", "controllers", "recorder")
@@ -49,16 +50,7 @@ def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
     assert all(one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high" for one in others)
 
 
-@pytest.mark.parametrize(
-    ("values", "key"),
-    [
-        ("corePods: {pdb: {maxUnavailable: 0}}", "corePods.pdb.maxUnavailable"),
-        ("webhook: {pdb: {maxUnavailable: 0}}", "webhook.pdb.maxUnavailable"),
-        ("corePods: {labels: {component: singleuser-server}}", "corePods.labels"),
-        ("recorder: {labels: {component: singleuser-server}}", "recorder.labels"),
-        ("recorder: {enabled: true}\ncorePods: {extraEnv: [{name: ROOST_DATABASE, value: x}]}", "corePods.extraEnv[0]"),
-    ],
-)
+@pytest.mark.parametrize(("values", "key"), rows("generator/core-pods-faults"))
 def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:
     assert key in {fault.key for fault in found(values)}
 
@@ -85,16 +77,7 @@ placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {poo
         assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "50m", "memory": "1Gi"}}
 
 
-@pytest.mark.parametrize(
-    ("tolerations", "is_warned"),
-    [
-        ("[]", True),
-        ("[{key: nvidia.com/gpu, operator: Exists}]", True),
-        ("[{operator: Exists}]", False),
-        ("[{key: hub.jupyter.org/dedicated, operator: Exists}, {key: hub.jupyter.org_dedicated, value: user}]", False),
-        ("[{key: hub.jupyter.org/dedicated, operator: Exists}]", True),
-    ],
-)
+@pytest.mark.parametrize(("tolerations", "is_warned"), rows("generator/placeholders-tolerations"))
 def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(tolerations: str, is_warned: bool) -> None:
     text = f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]"
     assert ("prod.yaml:1: warning: placeholders[0].tolerations: leaves out" in said(text)) is is_warned

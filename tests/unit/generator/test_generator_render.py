@@ -21,6 +21,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release, check_release
 from roost_core.placement import go_json
+from tests.recorded_data import rows
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 SEVERAL_SETS = "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]"
@@ -218,16 +219,7 @@ def test_changes_are_named_by_object_and_field() -> None:
     assert "new, " in sum_up(changes)
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "line"),
-    [
-        ({}, {}, ""),
-        ({"a": 1}, {}, "1 object (1 gone)"),
-        ({"roost-placeholder-lectures": 10}, {"roost-placeholder-lectures": 25}, "1 object; lectures 10 → 25"),
-        ({"a": 1, "b": 2}, {"b": 3, "c": 1}, "3 objects (1 new, 1 gone); b 2 → 3"),
-        (*(dict.fromkeys("abcdef", n) for n in (1, 2)), "6 objects; a 1 → 2; b 1 → 2; c 1 → 2; d 1 → 2; and 2 more"),
-    ],
-)
+@pytest.mark.parametrize(("before", "after", "line"), rows("generator/diff-lines"))
 def test_a_line_says_how_many_objects_differ_and_whose_replicas(
     before: dict[str, int], after: dict[str, int], line: str
 ) -> None:
@@ -317,22 +309,7 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     assert [json.loads(expression) for expression in expressions] == [secrets]
 
 
-@pytest.mark.parametrize(
-    ("values", "mode", "run"),
-    [
-        # Labels that nobody keeps true are required of no pod.
-        ("", "requireLabel", True),
-        ("controllers: {enabled: false}", "prefer", True),
-        ("controllers: {replicas: 0}", "prefer", True),
-        ("{controllers: {enabled: false}, imageGate: {mode: 'off'}}", "off", True),
-        ("imageGate: {mode: prefer}", "prefer", True),
-        ("imageGate: {mode: startupTaint}", "startupTaint", True),
-        # Whether pullers bring images to nodes that join; the last is a hub that pulls during its upgrades only.
-        ("prePuller: {enabled: false}", "requireLabel", False),
-        ("{prePuller: {enabled: false}, imageGate: {pullerPods: zeroToJupyterHub}}", "requireLabel", True),
-        ("{prePuller: {enabled: false}, imageGate: {pullerPods: zeroToJupyterHub, mode: prefer}}", "prefer", False),
-    ],
-)
+@pytest.mark.parametrize(("values", "mode", "run"), rows("generator/gate-told"))
 def test_the_programs_are_told_what_the_gate_may_require_and_who_pulls(values: str, mode: str, run: bool) -> None:
     document = document_of(values)
     assert (document["imageGate"]["mode"], document["pullersRun"]) == (mode, run)

@@ -15,6 +15,7 @@ from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
 from generator.values.release import Release
 from generator.values.sources import LoadedFile, ValueSource
+from tests.recorded_data import rows
 from tests.unit.generator.linted import table
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
@@ -101,16 +102,7 @@ def test_patterns_mean_the_same_to_helm_and_to_python() -> None:
         re.compile(pattern)
 
 
-@pytest.mark.parametrize(
-    ("key", "shown"),
-    [
-        ("0", "podClasses.0.match"),
-        ('"017"', "podClasses.017.match"),
-        ('"+7"', "podClasses.+7.match"),
-        ('"": {}, "017"', "podClasses.017.match"),
-        ('""', 'podClasses[""].match'),
-    ],
-)
+@pytest.mark.parametrize(("key", "shown"), rows("generator/odd-keys"))
 def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown: str) -> None:
     assert any(
         f"prod.yaml:1: {shown}.labels.a: found 5" in one

@@ -5,6 +5,7 @@ import pytest
 from generator.checks import find_hints
 from generator.pipeline import check, report
 from generator.values.release import Release
+from tests.recorded_data import rows
 from tests.unit.generator.linted import merged
 
 OWN = "image: {name: registry.example.org/roost}"
@@ -22,22 +23,7 @@ def test_network_tools_that_are_not_listed_are_hinted_at(text: str) -> None:
     assert check(merged(text), Release()) == [], "not of whoever only renders"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}",
-        'singleuser: {image: {name: a/b, tag: "1"}, networkTools: {image: {name: tools, tag: "1"}}}',
-        *(
-            f"{LISTED}\n{key}: {{{off}}}"
-            for key, off in (("podClasses", "user: {warm: null}"), ("admission", "mode: none"))
-        ),
-        *(
-            f"{LISTED}\n{off}"
-            for off in ("webhook: {readNodes: false}", "prePuller: {enabled: false}", "enabled: false")
-        ),
-    ],
-)
+@pytest.mark.parametrize("text", rows("generator/hints-none"))
 def test_where_no_image_is_missing_or_no_warm_set_in_the_way_nothing_is_hinted_at(text: str) -> None:
     assert find_hints(merged(f"{OWN}\n{text}"), Release()) == []
 
@@ -50,21 +36,7 @@ def test_an_image_that_no_registry_has_is_hinted_at(text: str) -> None:
     assert find_hints(merged("enabled: false"), Release()) == [], "what installs nothing needs no image"
 
 
-@pytest.mark.parametrize(
-    ("start", "end", "said"),
-    [
-        ("*/30 8-18 * * 1-5", "0 18 * * 1-5", "it lasts up to 71.5 hours, 4,965 placeholder-hours a week"),
-        ("0 8 * * 1-5", "0 18 * * 1-4", "it lasts up to 82 hours"),
-        ("0 8 1-7 * 1", "0 18 1-7 * 1", "cron takes either; it lasts up to 10 hours, 715 placeholder-hours a week"),
-        ("*/5 8-18 * * 1-5", "0 18 * * 1-5", "it lasts up to 71.9 hours, 5,028 placeholder-hours a week"),
-        ("0 8 1 * *", "0 8 2 7 *", "it lasts up to 8,040 hours, "),
-        # Beside a star, as in */2, cron takes days that both name.
-        ("0 8 */2 * 1", "0 18 * * *", ""),
-        ("0 8 * * 1-5", "0 18 * * 1-5", ""),
-        ("* * * * *", "30 * * * *", ""),
-        ("2026-10-01T08:00", "2026-12-01T08:00", ""),
-    ],
-)
+@pytest.mark.parametrize(("start", "end", "said"), rows("generator/hints-windows"))
 def test_a_window_that_lasts_is_hinted_at_with_its_longest_time(start: str, end: str, said: str) -> None:
     window = f'{{name: w, replicas: 30, timeZone: Europe/Berlin, start: "{start}", end: "{end}"}}'
     hints = find_hints(merged(f"{OWN}\nplaceholders: [{{name: a, replicas: 1, windows: [{window}]}}]"), Release())
@@ -72,26 +44,6 @@ def test_a_window_that_lasts_is_hinted_at_with_its_longest_time(start: str, end:
     assert all(said in hint.found for hint in hints)
 
 
-TOOLS = 'networkTools: {image: {name: tools, tag: "1"}}'
-
-
-@pytest.mark.parametrize(
-    ("text", "key"),
-    [
-        # Tags that move.
-        (f"singleuser: {{{TOOLS}, image: {{name: a/b, tag: prod}}}}", "singleuser.image.tag"),
-        (f"singleuser: {{{TOOLS}, image: {{name: a/b}}}}", "singleuser.image.tag"),
-        (
-            f"singleuser: {{{TOOLS}, profileList: [{{kubespawner_override: {{image: 'c:latest'}}}}]}}",
-            "singleuser.profileList",
-        ),
-        (f"singleuser: {{{TOOLS}, image: {{name: a/b, tag: 2026-01-05}}}}", ""),
-        (f"singleuser: {{{TOOLS}, image: {{name: a/b@sha256, tag: {'a' * 64}}}}}", ""),
-        # Alerts whose runbooks have no address.
-        ("monitoring: {prometheusRule: {enabled: true}}", "monitoring.prometheusRule.runbooks"),
-        ("monitoring: {prometheusRule: {enabled: true, runbooks: 'https://wiki.example.org/alerts'}}", ""),
-        ("monitoring: {prometheusRule: {enabled: false}}", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "key"), rows("generator/hints"))
 def test_what_works_and_may_surprise_is_hinted_at(text: str, key: str) -> None:
     assert [hint.key for hint in find_hints(merged(f"{OWN}\n{text}"), Release())] == ([key] if key else [])

@@ -16,6 +16,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.__main__ import main
+from tests.recorded_data import rows
 from tests.unit.generator.imported_hubs import defaults, hub
 
 OFF = """
@@ -62,16 +63,7 @@ def test_a_binderhub_is_proposed_the_warm_set_first_and_no_puller() -> None:
     assert [sorted(one.values) for one in found] == [["podClasses", "scheduler"], ["placeholders"], ["popularImages"]]
 
 
-@pytest.mark.parametrize(
-    ("text", "keys"),
-    [
-        ("singleuser: {image: {name: a/b, tag: '1'}}\nscheduling: {userPlaceholder: {replicas: 4}}", []),
-        ("singleuser: {image: {name: a/b, tag: '1'}}", ["placeholders"]),
-        ("scheduling: {userPlaceholder: 7}\nsingleuser: {image: {name: a/b, tag: '1'}}", ["placeholders"]),
-        ("config: {BinderHub: {use_registry: true}}", ["placeholders", "popularImages"]),
-    ],
-    ids=["all on", "the chart's defaults", "odd values", "a BinderHub's defaults"],
-)
+@pytest.mark.parametrize(("text", "keys"), rows("generator/proposals"))
 def test_what_a_hub_has_is_not_proposed(text: str, keys: list[str]) -> None:
     assert [key for one in proposed(text) for key in one.values] == keys
 

@@ -11,16 +11,7 @@ from tests.unit.generator.imported_hubs import fault_of, imported
 from tools import try_import
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a: 1\nsingleuser: [1, 2]\n", "hub.yaml:2: singleuser: found a list, expected a mapping."),
-        ('prePuller: "x"\n', "hub.yaml:1: prePuller: found a string, expected a mapping."),
-        ("hub: 5\n", "hub.yaml:1: hub: found a number, expected a mapping."),
-        ("jupyterhub: on\n", "hub.yaml:1: jupyterhub: found a boolean, expected a mapping."),
-        ("a: 1\njupyterhub: [x]\n", "hub.yaml:2: jupyterhub: found a list, expected a mapping."),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), rows("generator/lone-sections"))
 def test_a_lone_section_of_a_wrong_shape_is_a_fault_that_says_so(text: str, said: str) -> None:
     fault = fault_of(text)
     assert said in fault

@@ -15,14 +15,12 @@ from generator.importing.user_pods import user_pods
 from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.managed_images import managed_images
-from tests.recorded_data import HUBS
+from tests.recorded_data import HUBS, rows
 from tests.unit.generator.imported_hubs import imported, merged, value
 
-DIGEST = "0123456789abcdef" * 4
 PULLER = "prePuller.continuous.enabled"
 SCHEDULER = "scheduling.userScheduler.enabled"
 PYTHON = "that hub.extraConfig.a sets in Python (line 1)"
-NAMESPACE = f"namespaceSelector selects the namespace {PYTHON}"
 
 
 def imported_file(name: str) -> ImportResult:
@@ -53,16 +51,7 @@ def named(result: ImportResult) -> list[tuple[int, str]]:
     return [(note.line, note.key) for note in result.unmapped]
 
 
-@pytest.mark.parametrize(
-    ("image", "reference"),
-    [
-        (f"{{name: r.example.org/lab@sha256, tag: '{DIGEST}'}}", f"r.example.org/lab@sha256:{DIGEST}"),
-        (f"{{name: 'r.example.org:5000/lab', tag: 'v1@sha256:{DIGEST}'}}", f"r.example.org:5000/lab@sha256:{DIGEST}"),
-        (f"{{name: 'r.example.org/lab@sha256:{DIGEST}', tag: ''}}", f"r.example.org/lab@sha256:{DIGEST}"),
-        ("{name: 'r.example.org:5000/lab', tag: 2024}", "r.example.org:5000/lab:2024"),
-        ("{name: r.example.org/lab, tag: null}", "r.example.org/lab:latest"),
-    ],
-)
+@pytest.mark.parametrize(("image", "reference"), rows("generator/hubs-images"))
 def test_an_image_is_what_the_hub_means_by_it(image: str, reference: str) -> None:
     assert images(imported(f"singleuser: {{image: {image}}}")) == {reference}
     if "null" not in image and "2024" not in image and "''" not in image:
@@ -142,15 +131,7 @@ def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
     assert kept in result.report(details=False)
 
 
-@pytest.mark.parametrize(
-    ("hub", "image"),
-    [
-        ("hub: {config: {KubeSpawner: {image: 'a/b:1'}}}", "a/b:1"),
-        ("hub: {config: {KubeSpawner: {image_spec: 'a/b:1'}}}", "a/b:1"),
-        ("hub: {extraConfig: {a: c.KubeSpawner.image = 'a/b:1'}}\nsingleuser: {image: {name: c, tag: '1'}}", "a/b:1"),
-        ("hub: {extraConfig: {a: c.KubeSpawner.image = read()}}\nsingleuser: {image: {name: c, tag: '1'}}", "c:1"),
-    ],
-)
+@pytest.mark.parametrize(("hub", "image"), rows("generator/hubs-spawner-images"))
 def test_an_image_of_the_spawners_settings_comes_before_the_charts(hub: str, image: str) -> None:
     result = imported(hub)
     assert images(result) == {normalise_reference(image)}
@@ -163,53 +144,11 @@ def _extra(code: str) -> str:
     return f'hub: {{extraConfig: {{a: "{code}"}}}}'
 
 
-SETS_NAMESPACE = (
-    "def hook(spawner):\\n  spawner.namespace = 'lab'",
-    "class Own(KubeSpawner):\\n  pass\\nc.Own.namespace = 'lab'",
-    "setattr(c.KubeSpawner, 'namespace', 'lab')",
-    "c.KubeSpawner.pre_spawn_hook = lambda one: setattr(one, 'namespace', 'lab')",
-    "def hook(one):\\n  one.set_trait('namespace', 'lab')\\nc.KubeSpawner.pre_spawn_hook = functools.partial(hook)",
-    "c['KubeSpawner']['namespace'] = 'lab'",
-    "c.update({'KubeSpawner': dict(namespace='lab')})",
-    "def hook(spawner, pod):\\n  pod.metadata.namespace = 'lab'\\n  return pod",
-    "class Own(KubeSpawner):\\n  namespace = 'lab'",
-)
-CONFIG_FILE = """
-hub: {extraFiles: {a: {mountPath: /usr/local/etc/jupyterhub/jupyterhub_config.d/a.py,
-  stringData: "c.KubeSpawner.namespace = 'lab'"}}}
-"""
 NO_PROFILES = "their profiles are set in Python: image and nodes aren't known here"
-# What may set anything, with the statement that is named.
-SETS_ANY = (
-    ("for k, v in more.items():\\n  setattr(c.KubeSpawner, k, v)", "setattr(c.KubeSpawner, k, v)"),
-    ("def hook(spawner):\\n  setattr(spawner, *pair)", "setattr(spawner, *pair)"),
-    ("c.KubeSpawner.modify_pod_hook = lambda spawner, pod: move(pod)", "c.KubeSpawner.modify_pod_hook = lambda"),
-    ("from more import move\\nc.KubeSpawner.pre_spawn_hook = move", "c.KubeSpawner.pre_spawn_hook = move"),
-    ("from more import move\\nhook = partial(move, 1)\\nc.KubeSpawner.pre_spawn_hook = hook", "pre_spawn_hook = hook"),
-    ("def hook(spawner):\\n  move(spawner)", "move(spawner)"),
-    ("import mine\\ndef hook(spawner):\\n  mine.prepare(who=spawner)", "mine.prepare(who=spawner)"),
-    ("c.KubeSpawner.update(more)", "c.KubeSpawner.update(more)"),
-    ("configure(c)", "configure(c)"),
-    ("k = c.KubeSpawner\\nk.namespace = 'lab'", "k = c.KubeSpawner"),
-    ("load_subconfig('more.py')", "load_subconfig('more.py')"),
-    ("c.KubeSpawner.namespace = (", "no valid Python"),
-    ("c.JupyterHub.spawner_class = 'mine.Own'", "the class mine.Own"),
-    ("from mine import Own\\nc.JupyterHub.spawner_class = Own", "c.JupyterHub.spawner_class = Own"),
-    ("from mine import Base\\nclass Own(Base):\\n  pass\\nc.JupyterHub.spawner_class = Own", "spawner_class = Own"),
-)
-SETS_NOTHING = (
-    "c = get_config()\\nc.Spawner.default_url = '/lab'\\nfor k in ('a', 'b'):\\n  setattr(c.JupyterHub, k, True)",
-    "def hook(spawner):\\n  spawner.environment['A'] = str(spawner)\\nc.KubeSpawner.pre_spawn_hook = hook",
-    "from jupyterhub_fancy_profiles import setup_ui\\nsetup_ui(c)",
-    "class Own(KubeSpawner):\\n  pass\\nc.JupyterHub.spawner_class = Own",
-    "for k, c in {}.items():\\n  print(c)",
-    "def make(a):\\n  def hook(spawner):\\n    print(a)\\n  return hook\\nc.KubeSpawner.pre_spawn_hook = make(1)",
-    "def hook(spawner, pod):\\n  pod.metadata.labels.update(more)\\n  for one in (len, str):\\n    one(pod)",
-)
 
 
 def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
-    for code, statement in SETS_ANY:
+    for code, statement in rows("generator/python-sets-any"):
         result = imported(f"singleuser: {{image: {{name: lab, tag: '1'}}}}\n{_extra(code)}")
         for _ in range(2):
             first = result.report().splitlines()[0]
@@ -218,25 +157,13 @@ def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
             assert statement in first
             assert not any(SCHEDULER in line for line in result.switch_off)
             try_import(result)
-    for code in SETS_NOTHING:
+    for code in rows("generator/python-sets-nothing"):
         result = imported(_extra(code))
         try_import(result)
         assert (result.places_users_once, "podClasses" in result.values) == ([], False), code
 
 
-@pytest.mark.parametrize(
-    ("hub", "match"),
-    [
-        ("hub: {config: {KubeSpawner: {namespace: lab}}}", {"kubernetes.io/metadata.name": "lab"}),
-        ("hub: {extraConfig: {a: \"c.KubeSpawner.namespace = 'lab'\"}}", {"kubernetes.io/metadata.name": "lab"}),
-        *((_extra(code), {"kubernetes.io/metadata.name": "lab"}) for code in SETS_NAMESPACE),
-        (CONFIG_FILE, {"kubernetes.io/metadata.name": "lab"}),
-        (
-            "hub: {config: {MySpawner: {enable_user_namespaces: true, user_namespace_labels: {hub: lab}}}}",
-            {"hub": "lab"},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("hub", "match"), rows("generator/hubs-namespaces"))
 def test_the_class_follows_users_to_their_namespace(hub: str, match: dict[str, str]) -> None:
     result = imported(f"{hub}\nsingleuser: {{image: {{name: a/b, tag: '1'}}}}")
     assert value(result, "podClasses.user.match.namespaceSelector") == {"matchLabels": match}
@@ -244,48 +171,12 @@ def test_the_class_follows_users_to_their_namespace(hub: str, match: dict[str, s
     assert "places no users" not in result.report()
 
 
-@pytest.mark.parametrize(
-    ("hub", "component"),
-    [
-        ("hub: {config: {KubeSpawner: {component_label: lab}}}", "lab"),
-        ("hub: {extraConfig: {a: \"c.KubeSpawner.component_label = 'lab'\"}}", "lab"),
-        # KubeSpawner writes its own over these.
-        ("hub: {config: {KubeSpawner: {extra_labels: {component: lab}}}}", "singleuser-server"),
-        ("singleuser: {extraLabels: {component: lab}}", "singleuser-server"),
-    ],
-)
+@pytest.mark.parametrize(("hub", "component"), rows("generator/hubs-labels"))
 def test_the_class_follows_users_labels(hub: str, component: str) -> None:
     assert value(imported(hub), "podClasses.user.match.labels") == {"component": component}
 
 
-@pytest.mark.parametrize(
-    ("hub", "until"),
-    [
-        ("hub: {config: {KubeSpawner: {scheduler_name: mine}}}", "replaceSchedulers has mine"),
-        ("hub: {config: {KubeSpawner: {extra_pod_config: {schedulerName: mine}}}}", "replaceSchedulers has mine"),
-        ("singleuser: {extraPodConfig: {schedulerName: mine}}", "replaceSchedulers has mine"),
-        (_extra("def hook(s, pod):\\n  pod.spec.scheduler_name = 'mine'"), "replaceSchedulers has mine"),
-        (_extra("class Own(KubeSpawner):\\n  scheduler_name = 'mine'"), "replaceSchedulers has mine"),
-        (_extra("c.KubeSpawner.extra_pod_config = dict(schedulerName='mine')"), "replaceSchedulers has mine"),
-        ("hub: {config: {KubeSpawner: {enable_user_namespaces: true}}}", "namespaceSelector selects"),
-        (
-            "hub: {config: {KubeSpawner: {user_namespace_template: x, enable_user_namespaces: true}}}",
-            "namespaceSelector",
-        ),
-        ("hub: {config: {KubeSpawner: {namespace: 'A b'}}}", "namespaceSelector follows the hub's"),
-        (_extra("c.KubeSpawner.namespace = 'ab'\\nc.KubeSpawner.namespace = os.environ['N']"), NAMESPACE),
-        (_extra("if x:\\n  c.KubeSpawner.namespace = 'ab'"), NAMESPACE),
-        (_extra("def hook(spawner):\\n  if x:\\n    setattr(spawner, 'namespace', 'ab')"), NAMESPACE),
-        (_extra("def hook(spawner):\\n  if x:\\n    return\\n  spawner.namespace = 'ab'"), NAMESPACE),
-        (_extra("c.KubeSpawner.enable_user_namespaces = x"), NAMESPACE),
-        (_extra("c.KubeSpawner.component_label = f()"), f"is the component_label {PYTHON}"),
-        (_extra("def hook(spawner):\\n  spawner.extra_pod_config['schedulerName'] = 'mine'"), "has mine"),
-        (_extra("def hook(spawner):\\n  spawner.extra_pod_config.update({'schedulerName': 'mine'})"), "has mine"),
-        (_extra("c.KubeSpawner.extra_pod_config = {'schedulerName': 'mine', 'nodeName': f()}"), "has mine"),
-        (_extra("c.KubeSpawner.extra_pod_config |= dict(**own)"), f"has the scheduler {PYTHON}"),
-        (_extra("def hook(spawner):\\n  spawner.extra_pod_config.update(own)"), f"has the scheduler {PYTHON}"),
-    ],
-)
+@pytest.mark.parametrize(("hub", "until"), rows("generator/hubs-out-of-reach"))
 def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: str, until: str) -> None:
     result = imported(hub)
     assert result.report().startswith("Roost places no users until ")

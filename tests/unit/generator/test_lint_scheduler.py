@@ -5,6 +5,7 @@ import pytest
 from generator.checks.scheduler import seconds
 from generator.schema.check import find_faults
 from generator.values.release import Release
+from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said, table
 
 
@@ -63,15 +64,7 @@ def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
     assert seconds(text) == expected
 
 
-@pytest.mark.parametrize(
-    ("gates", "version", "expected"),
-    [
-        ('"1.36": {InterPodAffinityHostnameFastPath: true}', "v1.36.0", "It came with 1.37: give it under that minor."),
-        ('"1.36": {GangScheduling: false}', "v1.37.0", 'It went with 1.37: give "1.37" an entry without it.'),
-        ('"1.36": {OpportunisticBatching: true}', "v1.36.0", "the simulator"),
-        ('"1.36": {SchedulerAsyncPremption: false}', "v1.36.0", "not a feature gate that Roost knows"),
-    ],
-)
+@pytest.mark.parametrize(("gates", "version", "expected"), rows("generator/feature-gates"))
 def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(
     gates: str, version: str, expected: str
 ) -> None:

@@ -24,6 +24,7 @@ from tests.builders import (
     settings,
     user_pod,
 )
+from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, RING
 
 
@@ -59,16 +60,7 @@ def test_who_is_placed_all_the_same_and_names_the_revision_of_its_rules() -> Non
         assert place(body, FIVE)["metadata"]["annotations"][POLICY_REVISION_ANNOTATION] == "revision0001"
 
 
-@pytest.mark.parametrize(
-    "request_change",
-    [
-        {"operation": "UPDATE"},
-        {"operation": "DELETE", "object": None},
-        {"subResource": "ephemeralcontainers"},
-        {"resource": {"group": "", "version": "v1", "resource": "configmaps"}},
-        {"resource": {"group": "other", "version": "v1", "resource": "pods"}},
-    ],
-)
+@pytest.mark.parametrize("request_change", rows("webhook/other-requests"))
 def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -> None:
     assert untouched(user_pod(), **request_change) == "ignored"
 
@@ -133,19 +125,7 @@ def test_a_pod_of_another_scheduler_was_not_left_to_the_cluster() -> None:
     assert [decision.left_to_cluster for decision in desk.decisions] == ["", ""]
 
 
-@pytest.mark.parametrize(
-    ("own", "changes", "expected"),
-    [
-        ("default-scheduler", {}, "hub.jhub.user"),
-        ("", {}, "hub.jhub.user"),
-        (None, {}, "hub.jhub.user"),
-        ("hub.jhub.user", {}, "hub.jhub.user"),
-        ("hub-user-scheduler", {}, "hub-user-scheduler"),
-        ("hub-user-scheduler", {"replaceSchedulers": ["hub-user-scheduler"]}, "hub.jhub.user"),
-        ("default-scheduler", {"schedulerTarget": "none"}, "default-scheduler"),
-        ("default-scheduler", {"podClasses": {"user": {"profile": ""}}}, "default-scheduler"),
-    ],
-)
+@pytest.mark.parametrize(("own", "changes", "expected"), rows("webhook/scheduler-names"))
 def test_a_pod_gets_its_classs_profile_as_values_say(
     own: str | None, changes: dict[str, object], expected: str
 ) -> None:
@@ -160,23 +140,7 @@ def test_a_pod_gets_its_classs_profile_as_values_say(
 STORAGE = {"podClasses": {"build": {"resources": {"ephemeral-storage": "1Gi"}}}}
 
 
-LIMITED, BELOW = {"limits": {"memory": "512Mi"}}, {"limits": {"cpu": "1m", "memory": "1Mi"}}
-DEFAULTS = {"cpu": "100m", "memory": "1Gi"}
-
-
-@pytest.mark.parametrize(
-    ("own", "whole", "expected"),
-    [
-        (None, None, {"requests": DEFAULTS}),
-        ({}, None, {"requests": DEFAULTS}),
-        ({"requests": {}, "limits": {}}, None, {"requests": DEFAULTS, "limits": {}}),
-        ({"requests": {"cpu": "1"}}, None, {"requests": {"cpu": "1"}}),
-        # What is limited and not requested is requested at its limit by Kubernetes itself.
-        (LIMITED, None, {**LIMITED, "requests": {"cpu": "100m"}}),
-        (BELOW, None, BELOW),
-        ({}, {"requests": {"memory": "512Mi"}}, {}),
-    ],
-)
+@pytest.mark.parametrize(("own", "whole", "expected"), rows("webhook/given-requests"))
 def test_a_container_gets_the_classs_requests_or_none(
     own: Object | None, whole: Object | None, expected: Object
 ) -> None:

@@ -29,6 +29,7 @@ from tests.builders import (
     settings,
     user_pod,
 )
+from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_HOLDER
 from webhook.facts import Facts
 
@@ -75,19 +76,7 @@ def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_
     assert any("Lease" in warning for warning in warnings) is bool(degraded)
 
 
-@pytest.mark.parametrize(
-    ("spec", "lowest", "degraded"),
-    [
-        ({}, 0, ""),
-        ({"priority": 0}, 0, ""),
-        ({"priority": -10}, -10, ""),
-        ({"priority": 1000, "preemptionPolicy": "Never"}, -100, ""),
-        ({"priority": 1000}, 0, "may-preempt"),
-        ({"priority": 0, "preemptionPolicy": "PreemptLowerPriority"}, -100, "may-preempt"),
-        ({}, -1, "may-preempt"),
-        ({"priority": -10}, -100, "may-preempt"),
-    ],
-)
+@pytest.mark.parametrize(("spec", "lowest", "degraded"), rows("webhook/may-preempt"))
 def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Object, lowest: int, degraded: str) -> None:
     body = user_pod()
     body["spec"].update(spec)

@@ -15,6 +15,7 @@ from roost_core.release.pod_classes import Warm
 from roost_core.release.reader import SettingsError
 from roost_core.release.settings import ReleaseSettings
 from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
+from tests.recorded_data import rows
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
 
@@ -94,17 +95,7 @@ def test_no_other_text_is_a_share(odd: object) -> None:
         settings(podClasses={"user": {"warm": {"spare": odd}}})
 
 
-@pytest.mark.parametrize(
-    ("slots", "pods", "percent", "size"),
-    [
-        ((10, 10), 11, 10, 2),
-        ((10, 10), 11, -10, 1),
-        ((10, 100), 11, -10, 1),
-        ((10, 10, 10), 19, 10, 2),
-        ((10, 10, 20), 19, 20, 3),
-        ((), 5, -100, 0),
-    ],
-)
+@pytest.mark.parametrize(("slots", "pods", "percent", "size"), rows("webhook/shares"))
 def test_a_share_is_one_of_the_sets_last_node(slots: tuple[int, ...], pods: int, percent: int, size: int) -> None:
     assert set_size(slots, pods, Spare(percent=percent)) == size
 

@@ -27,7 +27,7 @@ from tests.builders import (
     spread_term,
     user_pod,
 )
-from tests.recorded_data import PODS, REVIEWS
+from tests.recorded_data import PODS, REVIEWS, rows
 from webhook.admission import ReviewResult
 from webhook.bounds import MAX_BODY_BYTES
 from webhook.facts import Facts, Homes, PlacedPod, read_builder
@@ -77,23 +77,7 @@ def test_what_is_no_review_is_refused_with_one_clear_line(body: bytes, status: i
     assert [decision.result for decision in desk.decisions] == [ReviewResult.MALFORMED]
 
 
-USER = {"labels": {"component": "singleuser-server"}}
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        None,
-        [],
-        {"kind": "Node", "spec": {}},
-        {"spec": None},
-        {"metadata": {"labels": ["component"]}, "spec": {}},
-        {"metadata": USER, "spec": {"containers": {}}},
-        {"metadata": USER, "spec": {"tolerations": 1, "containers": [{"image": IMAGE}]}},
-        {"metadata": USER, "spec": {"affinity": {"podAffinity": "x"}}},
-        {"metadata": {"labels": {"component": "binderhub-build"}}, "spec": {"containers": [{"resources": []}]}},
-    ],
-)
+@pytest.mark.parametrize("body", rows("webhook/odd-objects"))
 def test_an_odd_object_is_admitted_as_it_is_with_a_warning(body: object) -> None:
     desk = Desk(known=facts(node("n1", IMAGE)))
     response = desk.answer(body)
