@@ -57,8 +57,7 @@ class UserPods(PodKeeper):
         node, image = pod["spec"]["nodeName"], pod["spec"]["containers"][0]["image"]
         with self._guard:
             turn = self._turns.setdefault(node, threading.Lock())
-        # A kubelet that has the image waits for no pull.
-        with contextlib.nullcontext() if (node, image) in self._held_images else turn:
+        with contextlib.nullcontext() if self._holds(node, image) else turn:
             self._pull(pod, node, image)
         with self._guard:
             number = next(self._numbers)
@@ -69,11 +68,15 @@ class UserPods(PodKeeper):
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
         _persist(lambda: self._api.patch(path, body, content_type=STRATEGIC))
 
+    def _holds(self, node: str, image: str) -> bool:
+        """Whether a start needs no pull: such a start waits for no other on its node."""
+        return not self._pull_seconds.get(image) or (node, image) in self._held_images
+
     def _pull(self, pod: Object, node: str, image: str) -> None:
-        seconds = self._pull_seconds.get(image, 0.0)
-        if (node, image) in self._held_images or not seconds:
+        if self._holds(node, image):
             self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
             return
+        seconds = self._pull_seconds[image]
         self._tell(pod, "Pulling", f'Pulling image "{image}"')
         time.sleep(seconds)
         self._held_images.add((node, image))
