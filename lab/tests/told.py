@@ -17,7 +17,7 @@ _DATA: Final = Path(__file__).parent / "data"
 _UNITS: Final = {"us": 1, "ms": 1000, "s": SECOND, "min": MINUTE, "h": HOUR}
 _SPAN: Final = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(us|ms|s|min|h)")
 _SPANS: Final = re.compile(rf"(T?)((?:{_SPAN.pattern})+)")
-_NAMED: Final = re.compile(r"(\w+)=(.*)", re.DOTALL)
+_NAMED: Final = re.compile(r"([\w-]+)=(.*)", re.DOTALL)
 
 
 class Thing(NamedTuple):

@@ -1,13 +1,14 @@
 """Metrics of starts, live: each counts once, with the phases that reports know, in whatever order its news comes."""
 
 import time
+from collections.abc import Iterable
 from typing import Any
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lab.tests.objects import pod_object, pod_reading
 from lab.tests.recorded import pull_record
+from lab.tests.told import Story, Thing, stories
 from roost_core.objects.timestamps import read_moment
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording.assembler import Assembler
@@ -22,7 +23,7 @@ from roost_lab.recorder.recording.live_starts import (
 )
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
-from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, StoredState
+from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, Record, StoredState
 from roost_lab.report import start_phases
 
 SECOND = 1_000_000
@@ -77,7 +78,9 @@ def hub_line(said: str, at: float) -> str:
     return f"{moment:%Y-%m-%dT%H:%M:%S.%f}000Z [I {moment:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}"
 
 
-TOOK = "User ada took 30.500 seconds to start"
+def phases(told: Iterable[Record]) -> dict[str, float]:
+    """Phases, and how many seconds after BEGIN each was."""
+    return {str(one.phase): one.at_us / SECOND - BEGIN for one in told if isinstance(one, PhaseRecord)}
 
 
 class Recorder:
@@ -101,15 +104,15 @@ class Recorder:
             late_us = 9 * SECOND if at is None else 1
             self.assembler.pod(one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us)
 
-    def loses(self, one: PodReading) -> None:
-        self.assembler.pod_deleted(one.state.key, one, BEGIN * SECOND)
+    def loses(self, one: PodReading, at: float) -> dict[str, float]:
+        """Phases, and seconds after BEGIN."""
+        return phases(self.assembler.pod_deleted(one.state.key, one, int((BEGIN + at) * SECOND)))
 
-    def hears(self, said: str, at: float) -> list[tuple[str, float]]:
-        """What a line of the hub's log makes: phases, and seconds after BEGIN."""
+    def hears(self, said: str, at: float) -> dict[str, float]:
+        """What a line of the hub's log makes."""
         news = read_hub_line(hub_line(said, at))
         assert news is not None
-        told = self.starts.hub_told("hub", news, int((BEGIN + at) * SECOND))
-        return [(one.phase, one.at_us / SECOND - BEGIN) for one in told if isinstance(one, PhaseRecord)]
+        return phases(self.starts.hub_told("hub", news, int((BEGIN + at) * SECOND)))
 
     def samples(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by the values of the labels, in order of the labels' names; zeros are left out."""
@@ -132,143 +135,56 @@ class Recorder:
         return {labels[1]: value for labels, value in self.samples("roost_start_phase_seconds_count").items()}
 
 
-def test_a_start_has_the_phases_that_reports_know() -> None:
-    recorder = Recorder().listed()
-    recorder.sees(pod("ada"), pod("ada", bound=2))
-    recorder.starts.pulled(pull("ada"))
-    assert recorder.counts() == {}
-    recorder.sees(ready_pod("ada"), ready_pod("ada"))
-    assert recorder.sums() == {"node": 2, "containers": 10, "ready": 1, "whole": 13, "pull": 9.5}
-    assert set(recorder.counts().values()) == {1}
+def told(recorder: Recorder, thing: Thing) -> None:
+    """What a line of a story does, or says of the metrics."""
+    kind, plain, named = thing
+    if kind in ("results", "sums", "phases"):
+        found = {"results": recorder.results, "sums": recorder.sums, "phases": recorder.counts}[kind]()
+        assert found == named, thing
+    elif kind == "phase":
+        assert named.items() <= recorder.counts().items(), thing
+    elif kind == "no-phase":
+        assert plain[0] not in recorder.counts(), thing
+    elif kind == "lists":
+        recorder.listed(*(seen(*one.split(":")) for one in plain))
+    elif kind == "sees":
+        at = named.pop("at", None)
+        recorder.sees(seen(*plain, **named), at=at)
+    elif kind == "loses":
+        expected = {key: named.pop(key) for key in ("gone", "gave-up") if key in named}
+        phases = recorder.loses(seen(*plain, **named), at=5)
+        assert not expected or phases == expected, thing
+    elif kind == "pulled":
+        seconds = None if plain[1] == "warm" else plain[1]
+        recorder.starts.pulled(pull(plain[0], named.get("image", "me/image:1"), seconds))
+    elif kind == "log":
+        recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=plain == ("read",))
+    elif kind == "hears":
+        assert recorder.hears(*plain) == named, thing
+    else:
+        assert (kind, plain[0]) == ("time", "is")
+        recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US - ("nearly" in plain))
+
+
+def seen(name: str, up: str = "", **how: Any) -> PodReading:
+    return ready_pod(name, **how) if up else pod(name, **how)
+
+
+@stories("live-starts")
+def test_each_start_counts_once_with_its_phases(story: Story) -> None:
+    kinds = [thing.kind for thing in story.things]
+    classes = [thing.plain[0] for thing in story.things if thing.kind == "of"]
+    recorder = Recorder(*classes)
+    if kinds[0] not in ("lists", "lists-nothing-yet"):
+        recorder.listed()
+    for thing in story.things:
+        if thing.kind not in ("of", "lists-nothing-yet"):
+            told(recorder, thing)
+    story.check(recorder.metrics.text().decode())
+
+
+def test_live_phases_are_those_of_reports() -> None:
     assert set(PHASES) == set(start_phases.PHASES)
-
-
-def test_where_a_hubs_log_is_read_a_start_ends_with_the_hubs_word() -> None:
-    recorder = Recorder().listed()
-    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
-    recorder.sees(pod("ada", server=""), at=0.25)
-    recorder.sees(pod("ada", server="", bound=2), at=2.5)
-    recorder.sees(ready_pod("ada", server=""), at=13.5)
-    recorder.starts.pulled(pull("ada"))
-    assert recorder.results() == {}
-    # A named server of the same user is another one.
-    assert recorder.hears("User ada:second took 1.000 seconds to start", 20) == []
-    assert recorder.hears(TOOK, 30) == [("answered", 30.0), ("asked", -0.5)]
-    assert recorder.hears(TOOK, 30) == []
-    assert recorder.results() == {"cold": 1}
-    # The watch told of creation and binding; the rest is in the pods' whole seconds.
-    assert recorder.sums() == {
-        "hub": 0.75, "node": 2.25, "containers": 10, "ready": 1, "answer": 18, "whole": 30.5, "pull": 9.5
-    }  # fmt: skip
-
-
-FAILED = "ada's server failed to start in 60 seconds, giving up."
-
-
-@pytest.mark.parametrize("server", ["", "second"])
-@pytest.mark.parametrize("is_ready", [True, False])
-def test_a_start_that_the_hub_gives_up_has_failed_whatever_its_pod_says(server: str, is_ready: bool) -> None:
-    recorder = Recorder().listed()
-    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
-    recorder.sees(pod("ada", server=server), *([ready_pod("ada", server=server)] if is_ready else []), at=0.25)
-    recorder.starts.pulled(pull("ada"))
-    assert recorder.hears(FAILED, 60) == [("start-failed", 60.0)]
-    recorder.loses(ready_pod("ada", server=server))
-    assert (recorder.results(), recorder.counts().get("whole")) == ({"failed": 1}, None)
-
-
-def test_a_pod_that_goes_before_its_hub_has_said_anything_was_given_up_unless_the_log_is_not_read() -> None:
-    for is_read, gone in ((True, ["gone", "gave-up"]), (False, ["gone"])):
-        recorder = Recorder().listed()
-        recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=is_read)
-        recorder.sees(pod("ada", server=""), at=0.25)
-        told = recorder.assembler.pod_deleted("hub/ada", None, (BEGIN + 5) * SECOND)
-        assert sorted(one.phase for one in told if isinstance(one, PhaseRecord)) == sorted(gone)
-        # The hub's own word, later, is the better one.
-        assert recorder.hears(FAILED, 60) == [("start-failed", 60.0)]
-        assert recorder.results() == {"failed": 1}
-
-
-def test_without_a_log_that_can_be_read_a_start_ends_when_its_pod_is_ready() -> None:
-    recorder = Recorder().listed()
-    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=True)
-    recorder.sees(pod("ada", server=""))
-    recorder.sees(ready_pod("ada", server=""))
-    recorder.starts.hub_log("hub", BEGIN * SECOND, is_read=False)
-    recorder.starts.pulled(pull("ada", seconds=None))
-    recorder.loses(ready_pod("ada", server=""))
-    recorder.sees(pod("bob"))
-    recorder.sees(ready_pod("bob"))
-    recorder.starts.pulled(pull("bob", seconds=None))
-    assert recorder.results() == {"warm": 2}
-
-
-@pytest.mark.parametrize(("pulls", "result"), [([None], "warm"), ([9.5], "cold"), ([None, 9.5], "warm")])
-@pytest.mark.parametrize("told_first", [True, False])
-def test_a_start_is_warm_or_cold_whatever_comes_first(pulls: list[float | None], result: str, told_first: bool) -> None:
-    recorder = Recorder().listed()
-    if not told_first:
-        recorder.sees(ready_pod("ada"))
-    for seconds in pulls:
-        recorder.starts.pulled(pull("ada", seconds=seconds))
-    if told_first:
-        recorder.sees(ready_pod("ada"))
-    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
-    recorder.loses(ready_pod("ada"))
-    assert recorder.results() == {result: 1}
-
-
-def test_a_start_with_two_images_is_cold_when_one_was_pulled() -> None:
-    recorder = Recorder().listed()
-    images = ("me/image:1", "me/other:1")
-    recorder.sees(ready_pod("ada", images=images))
-    recorder.starts.pulled(pull("ada", seconds=None))
-    assert recorder.results() == {}
-    recorder.starts.pulled(pull("ada", images[1]))
-    assert recorder.results() == {"cold": 1}
-
-
-def test_a_start_whose_events_never_come_is_counted_as_unknown_after_a_while() -> None:
-    recorder = Recorder().listed()
-    recorder.sees(ready_pod("ada"))
-    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US - 1)
-    assert recorder.results() == {}
-    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
-    assert recorder.results() == {"unknown": 1}
-
-
-def test_a_pod_that_goes_before_it_is_ready_has_failed_and_has_no_phases() -> None:
-    recorder = Recorder().listed(pod("bob"))
-    recorder.sees(pod("ada"))
-    recorder.loses(pod("ada", bound=2))
-    # Missing from the next list.
-    recorder.listed()
-    assert recorder.results() == {"failed": 2}
-    assert recorder.counts() == {}
-
-
-def test_a_build_that_finished_between_two_looks_has_started() -> None:
-    recorder = Recorder("build").listed()
-    recorder.sees(pod("build-a"), pod("build-a", bound=2, started=12, phase="Succeeded"))
-    recorder.starts.pulled(pull("build-a", seconds=None))
-    recorder.loses(pod("build-a", bound=2, started=12, phase="Succeeded"))
-    assert recorder.sums() == {"node": 2, "containers": 10, "whole": 12}
-    assert recorder.results() == {"warm": 1}
-
-
-def test_what_had_started_before_the_recorder_does_not_count_and_what_was_starting_does() -> None:
-    recorder = Recorder()
-    # Events may be listed first.
-    recorder.starts.pulled(pull("old"))
-    recorder.listed(ready_pod("old"), pod("ada"))
-    recorder.starts.pulled(pull("old"))
-    recorder.sees(ready_pod("old"), ready_pod("ada"))
-    recorder.starts.pulled(pull("ada"))
-    assert recorder.results() == {"cold": 1}
-    assert recorder.counts()["whole"] == 1
-    # A later list shows what happened since.
-    recorder.listed(ready_pod("old"), ready_pod("ada"), ready_pod("new"))
-    assert recorder.counts()["whole"] == 2
 
 
 def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() -> None:
@@ -276,14 +192,6 @@ def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() 
     recorder.sees(*(ready_pod(name, hub="jupyterhub", namespace=name) for name in ("maths", "physics")))
     hubs = {labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")}
     assert hubs == {"jupyterhub.maths", "jupyterhub.physics"}
-
-
-@pytest.mark.parametrize("pod_class", ["", "placeholder"])
-def test_pods_that_nobody_waits_for_do_not_count(pod_class: str) -> None:
-    recorder = Recorder(pod_class).listed()
-    recorder.sees(pod("ada"), ready_pod("ada"))
-    recorder.loses(ready_pod("ada"))
-    assert 'pod_class="' not in recorder.metrics.text().decode()
 
 
 def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
