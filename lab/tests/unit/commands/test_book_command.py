@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from generator.faults import UsageError
+from lab.tests.told import cases
 from roost.cli import run
 from roost_core.kube.client import ApiError
 from roost_core.placement.headroom_windows import parse_moment
@@ -80,22 +81,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return made
 
 
-@pytest.mark.parametrize(
-    ("words", "start"),
-    [
-        ("tomorrow 9:00", "2026-11-27T09:00"),
-        ("today 14:30", "2026-11-26T14:30"),
-        ("thursday 9am", "2026-12-03T09:00"),
-        ("Thu 12pm", "2026-11-26T12:00"),
-        ("2026-12-01 9:05", "2026-12-01T09:05"),
-        ("2026-12-01T09:00", "2026-12-01T09:00"),
-        ("every monday,thursday 12am", "0 0 * * 1,4"),
-        ("every sunday 8", "0 8 * * 0"),
-        ("every weekday 8:15", "15 8 * * 1,2,3,4,5"),
-        ("every day 8:15", "15 8 * * *"),
-        ("0 9 * * 2", "0 9 * * 2"),
-    ],
-)
+@pytest.mark.parametrize(("words", "start"), cases("booking", "starts"))
 def test_words_are_a_start_as_events_reads_it(words: str, start: str) -> None:
     assert read_when(words.split(), "Europe/Berlin", NOW) == start
 
@@ -150,25 +136,7 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
     assert [event["name"] for event in cluster.booked] == ["every monday 14:00"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (
-            "120 today 9:00",
-            "WHEN: found 2026-11-26T09:00, which is past, expected a time to come: it is Thu 2026-11-26",
-        ),
-        ("120 every monday 9:00 --until 2026-11-01", "which is past"),
-        ("120 tomorrow 9:00 --until 2027-02-12", '--until: found "2027-02-12", expected the last day of a start that'),
-        ("501 tomorrow 9:00", "PEOPLE: found 501, expected a whole number from 1 to 500 (events.maxPeople)"),
-        ("5 tomorrow 9:00 --placeholders large", '--placeholders: found "large", expected default or gpu'),
-        ("5 tomorrow 9:00 --zone Mars/Base", "--zone: found 'Mars/Base', expected a zone of the IANA database"),
-        ("5 tomorrow 9:00 --release other", "found no release other in namespace hub"),
-        ("5", "found no PEOPLE and WHEN, expected how many come, and a time like tomorrow 9:00"),
-        ("5 tomorrow 9:00 --cancel x", "found --cancel beside PEOPLE and WHEN"),
-        ("--cancel intr", "--cancel: found no booking 'intr', expected one of ConfigMap roost-bookings: 'other'"),
-        ("5 2026-12-01 9:00", "--name: found a booking '2026-12-01T09:00' already"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), cases("booking", "refused"))
 def test_what_cannot_be_booked_is_named_with_the_fix_and_nothing_is_lost(
     arguments: str, said: str, cluster: Cluster
 ) -> None:

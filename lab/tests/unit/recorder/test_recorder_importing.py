@@ -28,6 +28,7 @@ from lab.tests.history import (
 )
 from lab.tests.moments import SECOND
 from lab.tests.recorded import empty_store
+from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands import records as command
 from roost_lab.recorder.importing.history import ImportedHistory
@@ -132,18 +133,7 @@ def test_classes_are_recognised_as_the_chart_recognises_them() -> None:
     assert {one["match"]["labels"]["component"]: name for name, one in classes.items()} == CLASS_OF_COMPONENT
 
 
-@pytest.mark.parametrize(
-    ("name", "namespace", "pod_class"),
-    [
-        ("jupyter-ada--lab", "hub", "user"),
-        ("build-conda-2d-1f", "hub", "build"),
-        ("user-placeholder-0", "hub", "placeholder"),
-        ("hub-user-placeholder-3", "hub", "placeholder"),
-        ("hub-7f", "hub", ""),
-        ("my-jupyter-x", "hub", ""),
-        ("jupyter-ada", "kube-system", ""),
-    ],
-)
+@pytest.mark.parametrize(("name", "namespace", "pod_class"), cases("importing", "names"))
 def test_without_labels_names_tell_the_class(tmp_path: Path, name: str, namespace: str, pod_class: str) -> None:
     store, events = empty_store(tmp_path), Events()
     event = events.add(name, "Created", "Created container: notebook", BEGIN)
@@ -234,23 +224,7 @@ def test_gzip_that_breaks_off_gives_what_is_there(tmp_path: Path) -> None:
     assert "the compressed data breaks off or is damaged from here on" in history.counts.skipped
 
 
-ODD: list[tuple[str, Any, str]] = [
-    ("involvedObject", {"kind": "Pod", "namespace": "hub", "name": "p"}, "an Event without the uid of its pod"),
-    ("involvedObject", {"kind": "Node", "name": "n", "uid": "u"}, "an Event of something else than a pod"),
-    ("firstTimestamp", None, ""),
-    ("message", "\0", ""),
-    ("count", "many", "malformed Events"),
-    ("count", 10**30, ""),
-    ("source", "kubelet", "malformed Events"),
-    ("metadata", None, "malformed Events"),
-    ("involvedObject.uid", "u" * 65, "Events with a value that no database holds (uid)"),
-    ("involvedObject.name", "n" * 254, "Events with a value that no database holds (name)"),
-    ("involvedObject.name", "a\0b", "Events with a value that no database holds (name)"),
-    ("involvedObject.namespace", "n" * 64, "Events with a value that no database holds (namespace)"),
-]
-
-
-@pytest.mark.parametrize(("key", "value", "reason"), ODD)
+@pytest.mark.parametrize(("key", "value", "reason"), cases("importing", "odd"))
 def test_an_odd_event_is_counted_and_the_others_are_stored(
     tmp_path: Path, key: str, value: object, reason: str
 ) -> None:
@@ -263,22 +237,12 @@ def test_an_odd_event_is_counted_and_the_others_are_stored(
     assert history.counts.used["Events"] == len(events.items) - bool(reason)
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"BZh91AY", "found bzip2, expected text or gzip. Unpack it: bzip2 -dc"),
-        (b"", "found no pod's Event"),
-        (b"hello\n", "found no pod's Event"),
-        (b'{"apiVersion": "v1", "kind": "ConfigMap"}\n', "found no pod's Event"),
-        (b"apiVersion: v1\nitems: [\n", "found no pod's Event"),
-        (b"apiVersion: &a v1\nitems: [*a]\n", "found no pod's Event"),
-    ],
-)
+@pytest.mark.parametrize(("content", "said"), cases("importing", "no_history"))
 def test_a_file_without_history_says_what_is_accepted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: bytes, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str
 ) -> None:
     file = tmp_path / "odd.json"
-    file.write_bytes(content)
+    file.write_text(content)
     assert command.take_in(str(tmp_path / "h.db"), [str(file)]) == 1
     error = capsys.readouterr().err
     assert f"roost records: {file}: {said}" in error

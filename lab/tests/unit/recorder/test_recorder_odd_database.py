@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from lab.tests.objects import Object, event_object, pod_object
 from lab.tests.recorded import empty_store, pod_record
+from lab.tests.told import cases
 from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run
 from roost.cli import run
 from roost_lab.recorder.recording.assembler import Assembler
@@ -51,17 +52,7 @@ def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
     assert "sec" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("url", "shown", "found"),
-    [
-        ("sqlite+aiosqlite:///roost.db", "sqlite+aiosqlite:///roost.db", "aiosqlite"),
-        ("sqlite+nothing:///roost.db", "sqlite+nothing:///roost.db", "nothing"),
-        ("sqlite+pysqlcipher://:secret@/roost.db?cipher=secret", "sqlite+pysqlcipher://:***@/roost.db", "pysqlcipher"),
-        ("mysql://u:secret@h/x?passwd=secret", "mysql://u:***@h/x", "mysql"),
-        ("mysql+asyncmy://u:secret@h/x", "mysql+asyncmy://u:***@h/x", "mysql"),
-        ("postgres://u:secret@h/x", "postgres://u:***@h/x", "postgres"),
-    ],
-)
+@pytest.mark.parametrize(("url", "shown", "found"), cases("database", "kinds"))
 def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
     capsys: pytest.CaptureFixture[str], url: str, shown: str, found: str
 ) -> None:

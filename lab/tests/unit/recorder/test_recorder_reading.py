@@ -4,6 +4,7 @@ from typing import Any, cast
 import pytest
 
 from lab.tests.objects import Object, event_object, pod_object, pod_reading
+from lab.tests.told import cases
 from roost.cli import run
 from roost_core.kube import logs
 from roost_core.kube.client import Client
@@ -32,20 +33,7 @@ def test_moments_are_read_to_the_microsecond(text: object, wanted: int | None) -
     assert micros(text) == wanted
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("257ms", 257_000),
-        ("2.873s", 2_873_000),
-        ("31m47.355s", 1_907_355_000),
-        ("1h0m0s", 3_600_000_000),
-        ("17µs", 17),
-        ("0s", 0),
-        ("", None),
-        ("soon", None),
-        ("3s ago", None),
-    ],
-)
+@pytest.mark.parametrize(("text", "wanted"), cases("reading", "spans"))
 def test_gos_spans_are_read(text: str, wanted: int | None) -> None:
     assert read_span(text) == wanted
 
@@ -81,10 +69,6 @@ def pod(**changes: Any) -> Object:
     return {**item, **changes}
 
 
-def disrupted(reason: str) -> Object:
-    return {"conditions": [{"type": "DisruptionTarget", "status": "True", "reason": reason}]}
-
-
 def binder_reading(item: Object) -> PodReading:
     found = read_pod(item, (KeySource("env", "BINDER_REPO_URL"),), {})
     assert found is not None
@@ -116,18 +100,7 @@ def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
     assert pod_reading(pod(metadata=metadata)).deletion_us == micros("2026-01-01T00:01:00Z")
 
 
-@pytest.mark.parametrize(
-    ("status", "reason"),
-    [
-        ({"phase": "Succeeded"}, "finished"),
-        ({"phase": "Failed"}, "failed"),
-        ({"phase": "Failed", "reason": "Evicted"}, "evicted"),
-        (disrupted("PreemptionByScheduler"), "preempted"),
-        (disrupted("EvictionByEvictionAPI"), "evicted"),
-        (disrupted("DeletionByPodGC"), "node-gone"),
-        ({}, "deleted"),
-    ],
-)
+@pytest.mark.parametrize(("status", "reason"), cases("reading", "ends"))
 def test_why_a_pod_went_is_told(status: Object, reason: str) -> None:
     assert end_reason(pod_reading(pod(status=status))) == reason
 
@@ -142,7 +115,8 @@ def test_a_pod_of_another_shape_is_none(body: Object) -> None:
 @pytest.mark.parametrize("reason", ["DeletionByTaintManager", "TerminationByKubelet"])
 def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) -> None:
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
-    told = assembler.pod("hub/p", read_pod(pod(status=disrupted(reason)), (), {}), 1)
+    gone = {"type": "DisruptionTarget", "status": "True", "reason": reason}
+    told = assembler.pod("hub/p", read_pod(pod(status={"conditions": [gone]}), (), {}), 1)
     assert [one.kind for one in told if isinstance(one, PreemptionRecord)] == ["evicted"]
 
 
@@ -161,33 +135,14 @@ def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
     assert (len(ids), len(set(ids))) == (2, 1)
 
 
-@pytest.mark.parametrize(
-    ("repo", "kept"),
-    [
-        ("https://me:ghp_token@github.com/me/repo", "https://github.com/me/repo"),
-        ("https://ghp_token@github.com/me/repo@v1", "https://github.com/me/repo@v1"),
-        ("https://example.org/@me/repo", "https://example.org/@me/repo"),
-        ("git@github.com:me/repo", "git@github.com:me/repo"),
-    ],
-)
+@pytest.mark.parametrize(("repo", "kept"), cases("reading", "repositories"))
 def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> None:
     body = pod()
     body["spec"]["containers"][0]["env"][1]["value"] = repo
     assert binder_reading(body).repo == kept
 
 
-COMMIT = "d1c7a09b9a1a4b5c6f2b7f1d1f7c2f3f8ee61b0a"
-
-
-@pytest.mark.parametrize(
-    ("container", "ref"),
-    [
-        ({"env": [{"name": "BINDER_PERSISTENT_REQUEST", "value": f"v2/gh/me/repo/{COMMIT}"}]}, COMMIT),
-        ({"args": ["jupyter-repo2docker", f"--ref={COMMIT}", "--no-clean"]}, COMMIT),
-        ({"command": ["jupyter-repo2docker", "--ref=3242074"]}, "3242074"),
-        ({}, ""),
-    ],
-)
+@pytest.mark.parametrize(("container", "ref"), cases("reading", "references"))
 def test_the_reference_within_the_repository_is_read_of_users_and_builds(container: Object, ref: str) -> None:
     body = pod()
     body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}
@@ -256,17 +211,7 @@ class Server:
 SERVER = cast("Client", Server())
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "found nothing, expected the kind KubeSchedulerConfiguration."),
-        ("[]", "found [], expected the kind KubeSchedulerConfiguration."),
-        ("kind: ConfigMap\ndata: {}", 'found "ConfigMap", expected the kind KubeSchedulerConfiguration.'),
-        ("kind: [", "while parsing a flow node"),
-        ("kind: KubeSchedulerConfiguration\nprofiles: 5", "expected a KubeSchedulerConfiguration."),
-        ("kind: KubeSchedulerConfiguration\nprofiles: [5]", "profiles[0]: found 5, expected an object"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), cases("reading", "scheduler_configurations"))
 def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(tmp_path: Path, text: str, says: str) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
@@ -285,15 +230,7 @@ def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration
     assert _profiles(None, SERVER).keys() == {"default-scheduler"}
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        (None, "found no readable file (No such file or directory), expected a JSON object.\n"),
-        ("[", "found invalid JSON (JSONDecodeError), expected a JSON object.\n"),
-        ("[]", "found [], expected a JSON object.\n"),
-        ('{"version": 2}', "version: found 2, expected 1.\n"),
-    ],
-)
+@pytest.mark.parametrize(("text", "says"), cases("reading", "releases"))
 def test_settings_that_cannot_be_used_are_said_with_their_file_named_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str | None, says: str
 ) -> None:

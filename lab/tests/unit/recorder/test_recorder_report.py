@@ -20,6 +20,7 @@ from lab.tests.recorded import (
     pull_record,
     story_records,
 )
+from lab.tests.told import cases
 from lab.tests.unit.recorder.reported import report_of, tables_of
 from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
@@ -27,7 +28,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
-from roost_lab.report.page import TITLE, make_page, title
+from roost_lab.report.page import make_page, title
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.sentence import sentence
@@ -35,20 +36,7 @@ from roost_lab.report.slow_starts import StartTimes
 from roost_lab.report.subject import Report
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ("--since yesterday", "yesterday: expected a time such as"),
-        ("--until 7d", "7d: expected a time such as"),
-        ("--since 2026-11-02 --until 2026-11-01", "expected a time after --since 2026-11-02"),
-        *((f"--since={since}", "or a duration such as 90m, 2h, 7d, 2w") for since in ("0h", "h", "2y", "-2h", "٢h")),
-        *(
-            (f"--timezone={zone}", "expected a time zone's name, such as Europe/Berlin")
-            for zone in ("Berlin", "../etc/passwd", "", "Europe")
-        ),
-        ("--format pdf", "pdf"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), cases("report", "usage"))
 def test_what_can_not_be_understood_is_wrong_usage(
     arguments: str, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -260,16 +248,7 @@ def test_each_figure_stands_beside_that_of_the_time_before(tmp_path: Path) -> No
     assert "; before:" not in make_page(whole, "about")
 
 
-@pytest.mark.parametrize(
-    ("hubs", "server", "expected"),
-    [
-        ([], "https://10.96.0.1:443", TITLE),
-        ([], "https://[fd00::1]:443", TITLE),
-        (["maths"], "https://10.96.0.1:443", "maths: how pods started, and where they went"),
-        (["maths", "physics"], "https://prod.example.org:6443", "maths, physics on prod.example.org: how pods started"),
-        (["a", "b", "c", "d"], "", "4 hubs: how pods started"),
-    ],
-)
+@pytest.mark.parametrize(("hubs", "server", "expected"), cases("report", "titles"))
 def test_the_title_names_hubs_and_cluster(tmp_path: Path, hubs: list[str], server: str, expected: str) -> None:
     store = empty_store(tmp_path)
     with store.run(server, "0.1", ""):
@@ -318,25 +297,7 @@ def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -
 
 
 # Of each start: how many seconds it took, and whether it waited for an image (None: no Event told).
-@pytest.mark.parametrize(
-    ("starts", "said"),
-    [
-        ([], "No start ended in this period."),
-        ([(80, True)], "One start took 1 min 20 s and waited for an image."),
-        ([(4, False)], "One start took 4 s and waited for no image."),
-        ([(4, None)], "One start took 4 s."),
-        ([(4, None), (5, None), (9, None)], "Of 3 starts, half took 5 s at most."),
-        ([(4, False), (5, False)], "None of 2 starts waited for an image; half took 4 s at most."),
-        ([(60, True), (70, True)], "All 2 starts waited for an image; half took 1 min at most."),
-        (
-            [(4, False), (5, False), (6, False), (83, True)],
-            "Of 4 starts, 1 (25 %) waited for an image, 1 min 18 s more.",
-        ),
-        # As quick as the others; and one whose Events are missing counts as one of these.
-        ([(4, None), (4, True)], "Of 2 starts, 1 (50 %) waited for an image."),
-        ([*[(4, False)] * 299, (5, True)], "Of 300 starts, 1 (<1 %) waited for an image, 1 s more."),
-    ],
-)
+@pytest.mark.parametrize(("starts", "said"), cases("report", "waits"))
 def test_the_sentence_says_who_waited_for_an_image(
     tmp_path: Path, starts: list[tuple[int, bool | None]], said: str
 ) -> None:
@@ -362,25 +323,7 @@ def test_starts_that_all_fail_are_told_with_their_number(tmp_path: Path) -> None
     assert "until pods are ready; class user; 6 more didn&#39;t end" in make_page(report, "about")
 
 
-@pytest.mark.parametrize(
-    ("pods", "said"),
-    [
-        # (node, class, from hour, to hour)
-        ([("n", "placeholder", 0, 18)], "One node held only placeholders for 18 hours."),
-        ([("n", "placeholder", 0, 18), ("n", "user", 0, 18)], "No node held only placeholders."),
-        # The cluster's own pods don't count, builds do.
-        (
-            [("n", "placeholder", 0, 8), ("n", "", 0, 18), ("n", "build", 4, 8)],
-            "One node held only placeholders for 4 hours.",
-        ),
-        (
-            [("n", "placeholder", 0, 8), ("m", "placeholder", 10, 11)],
-            "2 nodes held only placeholders, for 9 hours together.",
-        ),
-        ([("n", "placeholder", 0, 1)], "One node held only placeholders for 1 h."),
-        ([("n", "user", 0, 1)], ""),
-    ],
-)
+@pytest.mark.parametrize(("pods", "said"), cases("report", "placeholders"))
 def test_the_sentence_says_where_only_placeholders_were(
     tmp_path: Path, pods: list[tuple[str, str, int, int]], said: str
 ) -> None:

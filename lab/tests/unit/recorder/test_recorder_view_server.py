@@ -9,6 +9,7 @@ from flask.testing import FlaskClient
 
 from lab.tests.moments import BEGIN, HOUR
 from lab.tests.recorded import empty_store, pod_record, story_records
+from lab.tests.told import cases
 from roost.__main__ import main
 from roost_core.http.server import bind
 from roost_lab.commands.view import names_of
@@ -104,19 +105,7 @@ def test_a_moment_and_a_why_are_json(viewer: FlaskClient) -> None:
     assert [moment.mimetype, why.mimetype] == ["application/json"] * 2
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "said"),
-    [
-        ("/api/moment?at=yesterday", 400, "at: found 'yesterday', expected microseconds since 1970, as a whole number"),
-        ("/api/moment?at=-1", 400, "at: found '-1'"),
-        ("/api/moment?at=99999999999999999999", 400, "at: found '99999999999999999999'"),
-        ("/api/why", 404, "uid: found '', expected the uid of a recorded pod"),
-        ("/api/why?uid=%00'\"", 404, "expected the uid"),
-        ("/api/nothing", 404, ""),
-        ("/page.html.j2", 404, "no such page"),
-        ("/..%2f..%2fpyproject.toml", 404, ""),
-    ],
-)
+@pytest.mark.parametrize(("path", "status", "said"), cases("view", "asked_wrongly"))
 def test_what_is_asked_wrongly_is_refused_in_one_sentence(
     viewer: FlaskClient, path: str, status: int, said: str
 ) -> None:

@@ -20,6 +20,7 @@ from benchmarks.never_worse import (
     show,
 )
 from benchmarks.never_worse import main as compare
+from lab.tests.told import cases
 
 pytestmark = pytest.mark.slow
 
@@ -79,19 +80,7 @@ def test_the_hubs_values_name_as_many_placeholders_as_roosts() -> None:
 
 
 @pytest.mark.parametrize("autoscaler", AUTOSCALERS)
-@pytest.mark.parametrize(
-    ("name", "placeholders", "days"),
-    [
-        ("lecture", (0, 4, 25), 0.5),
-        ("university", (0, 25), 0.5),
-        ("university: GPUs", (0,), 1.0),
-        ("university: large memory", (0,), 1.0),
-        ("research", (0, 4), 1.0),
-        ("small binder", (4,), 0.5),
-        ("shared cluster", (0, 4), 0.5),
-        ("mybinder.org", (25,), 0.1),
-    ],
-)
+@pytest.mark.parametrize(("name", "placeholders", "days"), cases("simulator", "never_worse"))
 def test_roost_is_nowhere_worse_than_the_hub_without_it(
     name: str, placeholders: tuple[int, ...], days: float, autoscaler: str
 ) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lab.tests.told import cases
 from lab.tests.trace_lines import launch, recorded, write
 from roost.__main__ import main
 from roost_lab.recorder.store.database import Store
@@ -71,19 +72,7 @@ def test_shipped_policies_are_listed(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert all(len(line.split()) > 3 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--policy", "z2hj"), "--policy z2hj: unknown policy. Did you mean z2jh"),
-        (("--values", "/nowhere.yaml"), "/nowhere.yaml"),
-        (("--set", "user_memory_bytes=1Ti"), "No user fits any node"),
-        (("--set", "minnodes=2"), "Did you mean min_nodes or max_nodes?"),
-        (("--vary", "sessions=mid,never"), "--vary: sessions: found 'never', expected short or mid or long."),
-        (("--vary", "pulls"), "--vary: found 'pulls', expected NAME=VALUE,VALUE."),
-        (("--trace", "/nowhere.jsonl"), "/nowhere.jsonl: found No such file or directory"),
-        (("--trace", "launches.jsonl", "--days", "3"), "--days is for made-up launches: leave it out, or --trace"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), cases("simulator", "usage"))
 def test_wrong_input_is_one_clear_line_and_no_traceback(
     arguments: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

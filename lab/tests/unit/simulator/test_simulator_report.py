@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.simulated import SCALES, result
+from lab.tests.told import cases
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine.results import RunResult
@@ -86,24 +87,7 @@ def test_worlds_are_told_by_what_was_varied_in_the_order_asked() -> None:
     assert summarise(runs, many).varied() == {"pushes_per_day": [0, 1, 2]}
 
 
-@pytest.mark.parametrize(
-    ("amount", "unit", "text"),
-    [
-        (10_030.0, Unit.COUNT, "10,030"),
-        (4.5, Unit.COUNT, "4.5"),
-        (1_193.44, Unit.MEAN, "1,193"),
-        (23.84, Unit.MEAN, "23.8"),
-        (0.0963, Unit.SHARE, "9.6 %"),
-        (1.35, Unit.SECONDS, "1.4 s"),
-        (0.02, Unit.SECONDS, "20 ms"),
-        (0, Unit.SECONDS, "0 s"),
-        (59.96, Unit.SECONDS, "1 min"),
-        (297, Unit.SECONDS, "4 min 57 s"),
-        (3599.7, Unit.SECONDS, "1 h"),
-        (6_700, Unit.SECONDS, "1 h 52 min"),
-        (3 << 30, Unit.BYTES, "3.0 GiB"),
-    ],
-)
+@pytest.mark.parametrize(("amount", "unit", "text"), cases("simulator", "amounts"))
 def test_amounts_are_short(amount: float, unit: Unit, text: str) -> None:
     assert show_amount(amount, unit) == text
 

@@ -347,7 +347,7 @@ def test_a_line_that_cannot_be_used_is_counted_with_reason_and_place(
 ) -> None:
     if isinstance(line, dict) and len(line) == 1:
         ((kind, changed),) = line.items()
-        line = {"launch": launch, "recorded": recorded}[kind]() | changed
+        line = (launch() if kind == "launch" else recorded()) | changed
     path = write(tmp_path, launch(), line, launch(1))
     attempts, counts = read(path)
     assert len(attempts) == 2
