@@ -27,60 +27,38 @@ _ELSEWHERE: Final = dict.fromkeys(
 )
 
 
-class CommandEntry(NamedTuple):
-    """A command, before it is imported."""
-
-    # Of the module that has it, as `command`.
-    module: str
-    # Its line in the list of commands.
-    short_help: str
-
-
 class CommandGroup(NamedTuple):
-    """Commands that serve one purpose, by name, in the order in which they are listed."""
+    """Commands that serve one purpose, by name, each with its line in the list, in the order in which they are listed.
+
+    package: has a module for each, which is its `command`.
+    """
 
     title: str
-    commands: Mapping[str, CommandEntry]
+    commands: Mapping[str, str]
+    package: str = "roost.commands"
 
 
+# Modules that are called otherwise than their command, which is a word of Python's own.
+_MODULES: Final = {"import": "import_values"}
 GROUPS: Final = (
     CommandGroup(
         "set up",
         {
-            "import": CommandEntry(
-                "roost.commands.import_values", "Convert zero-to-jupyterhub's or BinderHub's values to Roost's."
-            ),
-            "validate": CommandEntry("roost.commands.validate", "Print every fault and warning of the values."),
-            "render": CommandEntry("roost.commands.render", "Render values to Kubernetes manifests."),
-            "diff": CommandEntry(
-                "roost.commands.diff", "Show what changes between two values files, or values and manifests."
-            ),
-            "doctor": CommandEntry(
-                "roost.commands.doctor", "Say what keeps an install from doing its work, and how to mend it."
-            ),
-            "images": CommandEntry(
-                "roost.commands.images", "List the images that an install needs, for a copy of them."
-            ),
+            "import": "Convert zero-to-jupyterhub's or BinderHub's values to Roost's.",
+            "validate": "Print every fault and warning of the values.",
+            "render": "Render values to Kubernetes manifests.",
+            "diff": "Show what changes between two values files, or values and manifests.",
+            "doctor": "Say what keeps an install from doing its work, and how to mend it.",
+            "images": "List the images that an install needs, for a copy of them.",
         },
     ),
-    CommandGroup(
-        "room",
-        {
-            "headroom": CommandEntry(
-                "roost.commands.headroom", "Print the placeholders of the coming days, and their node-hours."
-            )
-        },
-    ),
+    CommandGroup("room", {"headroom": "Print the placeholders of the coming days, and their node-hours."}),
     CommandGroup(
         "programs",
         {
-            "webhook": CommandEntry("roost.commands.webhook", "Serve admission reviews until SIGTERM."),
-            "controllers": CommandEntry(
-                "roost.commands.controllers", "Keep labels, placeholders and images in order until SIGTERM."
-            ),
-            "cleanup": CommandEntry(
-                "roost.commands.cleanup", "Remove a release's labels, taints and conditions from the nodes."
-            ),
+            "webhook": "Serve admission reviews until SIGTERM.",
+            "controllers": "Keep labels, placeholders and images in order until SIGTERM.",
+            "cleanup": "Remove a release's labels, taints and conditions from the nodes.",
         },
     ),
 )
@@ -104,25 +82,29 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name; None if there is none."""
-        entry = _entry(cmd_name)
-        if entry is None:
+        module = _module_of(cmd_name)
+        if not module:
             if cmd_name in _ELSEWHERE:
                 package = _ELSEWHERE[cmd_name]
                 ctx.fail(f"roost {cmd_name} belongs to {package}: pip install {package}")
             return None
-        command: click.Command = import_module(entry.module).command
+        command: click.Command = import_module(module).command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's
         """List the commands of each group under its title."""
         for group in groups():
             with formatter.section(group.title):
-                formatter.write_dl([(name, entry.short_help) for name, entry in group.commands.items()])
+                formatter.write_dl(list(group.commands.items()))
 
 
-def _entry(name: str) -> CommandEntry | None:
-    own = next((group.commands[name] for group in GROUPS if name in group.commands), None)
-    return own or next((group.commands[name] for group in groups() if name in group.commands), None)
+def _module_of(name: str) -> str:
+    """The module of a command; "": there is none. Its own are found without a look at other distributions."""
+    file = _MODULES.get(name, name)
+    found = (
+        f"{group.package}.{file}" for many in (lambda: GROUPS, groups) for group in many() if name in group.commands
+    )
+    return next(found, "")
 
 
 def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> None:

@@ -2,48 +2,34 @@
 
 from typing import Final
 
-from roost.cli import CommandEntry, CommandGroup
+from roost.cli import CommandGroup
 
 GROUPS: Final = (
     CommandGroup(
         "watch",
         {
-            "why": CommandEntry("roost_lab.commands.why", "Explain where a pod was placed, and what it waited for."),
-            "view": CommandEntry(
-                "roost_lab.commands.view", "Show the recorded cluster in a browser, now or at any time."
-            ),
-            "top": CommandEntry(
-                "roost_lab.commands.top", "Draw nodes, users, placeholders, builds and pulls live in the terminal."
-            ),
-            "report": CommandEntry("roost_lab.commands.report", "Summarize the record: an HTML page, or its numbers."),
+            "why": "Explain where a pod was placed, and what it waited for.",
+            "view": "Show the recorded cluster in a browser, now or at any time.",
+            "top": "Draw nodes, users, placeholders, builds and pulls live in the terminal.",
+            "report": "Summarize the record: an HTML page, or its numbers.",
         },
+        __name__,
     ),
     CommandGroup(
         "record",
         {
-            "record": CommandEntry(
-                "roost_lab.commands.record", "Record scheduling decisions and start phases until SIGTERM."
-            ),
-            "records": CommandEntry(
-                "roost_lab.commands.records", "Export recorded starts, or import your cluster's Events."
-            ),
+            "record": "Record scheduling decisions and start phases until SIGTERM.",
+            "records": "Export recorded starts, or import your cluster's Events.",
         },
+        __name__,
     ),
-    CommandGroup(
-        "study",
-        {
-            "simulate": CommandEntry(
-                "roost_lab.commands.simulate", "Replay launches under values files, and compare the outcomes."
-            )
-        },
-    ),
+    CommandGroup("study", {"simulate": "Replay launches under values files, and compare the outcomes."}, __name__),
     CommandGroup(
         "events",
         {
-            "book": CommandEntry("roost_lab.commands.book", "Book room for so many people at a time; list and cancel."),
-            "rehearse": CommandEntry(
-                "roost_lab.commands.rehearse", "Play an event's day with and without a booking: waits and node-hours."
-            ),
+            "book": "Book room for so many people at a time; list and cancel.",
+            "rehearse": "Play an event's day with and without a booking: waits and node-hours.",
         },
+        __name__,
     ),
 )
