@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from lab.tests.objects import CREATED, Object, node_object, node_reading, pod_object
+from lab.tests.told import Story, stories
 from roost_core.kube.client import ApiError
 from roost_core.release.reader import SettingsError
 from roost_lab.commands import top
@@ -22,7 +23,7 @@ from roost_lab.pages.dates import US
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
 from roost_lab.view.live import find_classes, rows_of, why_of
-from roost_lab.view.moment import OTHER, ChangeKind, ClusterMoment, PodState, as_json, moment_of, tell_moment
+from roost_lab.view.moment import OTHER, ClusterMoment, as_json, moment_of, tell_moment
 from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
 # 90 s after that.
@@ -73,7 +74,7 @@ def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> Cl
     return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
 
 
-def drawn(seen: ClusterMoment, columns: int = 100, lines: int | None = None) -> str:
+def drawn(seen: ClusterMoment, columns: int = 120, lines: int | None = None) -> str:
     console = Console(width=columns, force_terminal=False)
     with console.capture() as capture:
         console.print(show(seen, columns, lines))
@@ -85,28 +86,51 @@ def line_of(text: str, word: str) -> str:
     return found
 
 
-def test_each_node_is_a_bar_of_its_pods_by_kind_with_their_numbers() -> None:
-    kinds = (USER, USER, BUILD, PLACEHOLDER, "dask", "")
-    pods = [pod(kind, "a-1", cpu="0" if kind in ("dask", "") else "1") for kind in kinds]
-    line = line_of(drawn(moment([node("a-1", "docker.io/me/image:1")], pods)), "a-1  ")
-    assert " UUBp.. 2U 1B 1p 2. " in line
-    assert "100%" in line
-    assert line.rstrip().endswith(" 1")
+CONDITIONS = {"bound": ("PodScheduled", "True", ""), "preempted": ("DisruptionTarget", "True", "PreemptionByScheduler")}
 
 
-def test_finished_pods_take_no_room() -> None:
-    (found,) = moment([node("a")], [pod(USER, "a", phase="Succeeded"), pod(USER, "a", name="q")]).nodes
-    assert [each.uid for each in found.pods] == ["q"]
-    assert found.cpu_millicores == (1000, 4000)
+def told_pod(kind: str, name: str, on: str = "", image: str = "me/image:1", state: str = "", **how: Any) -> PodReading:
+    """The pod of a story's line."""
+    states = {"": [], "up": [RUNNING], "pulls": [waiting()]}
+    conditions = [condition(*said, seconds=how.pop(key)) for key, said in CONDITIONS.items() if key in how]
+    if "unfit" in how:
+        conditions.append(condition("PodScheduled", "False", "Unschedulable", how.pop("unfit")))
+    how["cpu"] = str(how.get("cpu", 1))
+    return pod(kind, on, image, *states.get(state, [waiting(state)]), name=name, conditions=conditions, **how)
 
 
-@pytest.mark.parametrize(
-    ("more", "state"), [({}, "ready"), ({"ready": "False"}, "not ready"), ({"cordoned": True}, "cordoned")]
-)
-def test_what_is_the_matter_with_a_node_is_said(more: Object, state: str) -> None:
-    seen = moment([node("a-1", **more)])
-    assert seen.nodes[0].state == state
-    assert state in line_of(drawn(seen), "a-1")
+@stories("live-moments")
+def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
+    nodes, pods, size = [], [], {}
+    for kind, plain, named in story.things:
+        if kind == "node":
+            nodes.append(node(*plain, **named))
+        elif kind == "pod":
+            pods.append(told_pod(*plain, **named))
+        elif kind in ("columns", "lines"):
+            size[kind] = plain[0]
+    seen = moment(nodes, pods)
+    for thing in story.things:
+        if thing.kind == "states":
+            assert {each.uid: each.state for found in seen.nodes for each in found.pods} == thing.named
+        elif thing.kind == "in-order":
+            assert tuple(each.name for each in in_order(seen.nodes)) == thing.plain
+    # The page takes it as it takes a moment of a record.
+    assert json.loads(json.dumps(as_json(seen)))
+    text = "\n".join(" ".join(line.split()) for line in drawn(seen, **size).splitlines())
+    story.check(f"{text}\n{tell_moment(seen)}")
+    assert "\n".join(story.said[">"]) in text
+    assert "\x1b" not in text
+
+
+def test_why_a_pod_of_a_live_cluster_waits_or_is_where_it_is() -> None:
+    unfit = told_pod(USER, "a", unfit="0/3 nodes are available: 3 Insufficient cpu.")
+    seen = moment([node("n-1")], [unfit, told_pod(USER, "p75", "n-1", bound=75)])
+    assert why_of(seen, "a") == "hub/a waits for a node.\n0/3 nodes are available: 3 Insufficient cpu.\n"
+    assert why_of(seen, "c") is None
+    text = why_of(seen, "p75") or ""
+    assert "hub/p75 is on node n-1: starting, created 90 s ago." in text
+    assert "`roost record`" in text
 
 
 @given(
@@ -123,22 +147,6 @@ def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(counts: dict[str,
     assert sorted(filter(None, numbers.split(" "))) == sorted(f"{there[kind]}{LETTERS[kind]}" for kind in there)
 
 
-def test_a_pod_runs_starts_or_pulls_as_its_containers_say() -> None:
-    pods = [
-        pod(USER, "a", "me/image:1", RUNNING, name="runs"),
-        pod(USER, "a", "me/image:1", waiting(), name="pulls"),
-        pod(USER, "a", "me/image:1", waiting("ErrImagePull"), name="fails"),
-        pod(USER, "b", "me/image:1", waiting(), name="mounts"),
-        pod(USER, "a", "me/image:1", name="unheard"),
-    ]
-    seen = moment([node("a"), node("b", "docker.io/me/image:1")], pods)
-    states = {"runs": PodState.RUNNING, "pulls": PodState.PULLING, "fails": PodState.FAILING}
-    starting = dict.fromkeys(("mounts", "unheard"), PodState.STARTING)
-    assert {each.uid: each.state for found in seen.nodes for each in found.pods} == {**states, **starting}
-    # The page takes it as it takes a moment of a record.
-    assert json.loads(json.dumps(as_json(seen)))["counts"] == {USER: 5}
-
-
 def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
     init = [{"name": "first", "image": "me/first:1"}, {"name": "second", "image": "me/second:1"}]
     statuses = [waiting("PodInitializing", "first"), waiting("PodInitializing", "second")]
@@ -151,94 +159,6 @@ def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
     done = [{"name": name, "imageID": "i", "state": {"terminated": {"exitCode": 0}}} for name in ("first", "second")]
     assert (awaited(*statuses), awaited(done[0], statuses[1])) == ("me/first:1", "me/second:1")
     assert awaited(*done) == "me/main:1"
-
-
-def test_pods_without_a_node_are_counted_by_kind_with_their_reasons() -> None:
-    unfit = condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")
-    pods = [
-        pod(USER, name="a", conditions=[unfit]),
-        pod(USER, name="b", gates=["hub/quota"]),
-        pod(PLACEHOLDER),
-        pod(""),
-    ]
-    seen = moment([node("a")], pods)
-    text = drawn(seen, 120)
-    assert (
-        "pending: 1 other pod, oldest 1 min 30 s; 1 placeholder, oldest 1 min 30 s; 2 users, oldest 1 min 30 s" in text
-    )
-    lines = text.splitlines()
-    assert lines[0] == "2 of 2 users wait: 1 for a node, 1 held by a gate."
-    assert lines[lines.index("who waits, and why") + 1 :] == [
-        "hub/a  1 min 30 s  0/3 nodes are available: 3 Insufficient cpu.",
-        "hub/b  1 min 30 s  It is held by the scheduling gate hub/quota.",
-        "hub/p  1 min 30 s  no scheduler has tried yet",
-    ]
-    assert why_of(seen, "a") == "hub/a waits for a node.\n0/3 nodes are available: 3 Insufficient cpu.\n"
-    assert why_of(seen, "c") is None
-
-
-def test_users_who_wait_are_named_with_why_before_others() -> None:
-    unfit = condition("PodScheduled", "False", "Unschedulable", "0/1 nodes are available.")
-    begun = [
-        pod(PLACEHOLDER, name="early", conditions=[unfit]),
-        pod(USER, name="ann"),
-        pod(USER, "a", "me/typo:1", waiting("ImagePullBackOff"), name="bob"),
-        pod(USER, "a", "me/here:1", waiting(), name="cleo"),
-        pod(USER, "a", "me/here:1", RUNNING, name="dan"),
-    ]
-    seen = moment([node("a", "docker.io/me/here:1")], begun)
-    lines = drawn(seen).splitlines()
-    assert [" ".join(line.split()) for line in lines[lines.index("who waits, and why") + 1 :]] == [
-        "hub/ann 1 min 30 s no scheduler has tried yet",
-        "hub/bob 1 min 30 s can't pull typo:1 on a",
-        "hub/cleo 1 min 30 s its containers start on a",
-        "hub/early 1 min 30 s 0/1 nodes are available.",
-    ]
-    assert "and 2 more" in drawn(seen, 100, 12).splitlines()
-
-
-@pytest.mark.parametrize(
-    ("nodes", "pods", "said"),
-    [
-        ([], [], "No users."),
-        ([node("a")], [pod(PLACEHOLDER), pod(USER, "a", "me/image:1", RUNNING)], "None of 1 user waits."),
-        ([node("a")], [pod(USER, "a", "me/image:1", waiting())], "1 of 1 user waits: 1 for an image."),
-        (
-            [node("a"), node("b", ready="False", creationTimestamp="2027-01-15T08:00:00Z")],
-            [
-                *(pod(USER, name=f"p{number}") for number in range(2)),
-                pod(USER, "a", "me/image:1", waiting()),
-                pod(USER, "a", "me/typo:1", waiting("ErrImagePull")),
-                pod(USER, "a", "me/image:1", RUNNING),
-            ],
-            "4 of 5 users wait: 2 for a node that boots, 1 for an image, 1 for an image that can't be pulled.",
-        ),
-    ],
-)
-def test_how_many_users_wait_and_for_what_is_one_sentence(
-    nodes: list[NodeReading], pods: list[PodReading], said: str
-) -> None:
-    assert tell_moment(moment(nodes, pods)) == said
-
-
-def test_what_happened_in_the_last_minute_is_told_newest_first() -> None:
-    pods = [
-        pod(USER, "n-1", conditions=[condition("PodScheduled", "True", seconds=second)], name=f"p{second}")
-        for second in (10, 40, 75)
-    ]
-    gone = condition("DisruptionTarget", "True", "PreemptionByScheduler", seconds=60)
-    pods.append(pod(PLACEHOLDER, "n-1", conditions=[condition("PodScheduled", "True", seconds=1), gone], name="q"))
-    seen = moment([node("n-1")], pods)
-    assert [(change.name, change.kind) for change in seen.changes] == [
-        ("hub/p75", ChangeKind.PLACED),
-        ("hub/q", ChangeKind.PREEMPTED),
-        ("hub/p40", ChangeKind.PLACED),
-    ]
-    lines = drawn(seen).splitlines()
-    assert lines[lines.index("the last minute (UTC)") + 1] == "hub/p75  n-1  08:01:15  placed"
-    text = why_of(seen, "p75") or ""
-    assert "hub/p75 is on node n-1: starting, created 90 s ago." in text
-    assert "`roost record`" in text
 
 
 LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
@@ -275,20 +195,6 @@ def test_no_more_lines_than_the_terminal_has_and_what_is_left_out_is_said(height
     assert len(lines) <= height
     shown = [line for line in lines if "30U" in line]
     assert (f"and {12 - len(shown)} more nodes" in lines) == (len(shown) < 12)
-
-
-def test_trouble_comes_first_then_nodes_by_name() -> None:
-    nodes = [node("a"), node("b", ready="False"), node("c", cordoned=True), node("d"), node("e")]
-    pods = [pod(USER, "d", "me/typo:1", waiting("ErrImagePull"), cpu="0"), pod(USER, "e"), pod("dask", "a", cpu="3")]
-    assert [each.name for each in in_order(moment(nodes, pods).nodes)] == ["b", "c", "d", "a", "e"]
-
-
-def test_markup_and_escapes_are_shown_as_what_they_are() -> None:
-    failed = condition("PodScheduled", "False", "Unschedulable", "\x1b[31mnote [bold]")
-    text = drawn(moment([], [pod(USER, name="p[/]", conditions=[failed])]), 200)
-    assert "\x1b" not in text
-    assert "hub/p[/]" in text
-    assert "note [bold]" in text
 
 
 class Cluster(NamedTuple):
