@@ -80,14 +80,6 @@ def test_a_placeholder_of_one_hub_gives_way_to_a_user_of_another_and_comes_back_
     assert sorted(pod.state.namespace for pod in waiting) == ["hub-a", "hub-a", "hub-b", "hub-b"]
 
 
-def test_quotas_are_each_hubs_own() -> None:
-    same = [attempt(number, number, "a", hub=HUBS[number % 2]) for number in range(4)]
-    assumed = small(8, quota_per_repository=1)
-    assert play(same, policy("z2jh"), assumed)[0].refused_by_repository == 3
-    assert play(same, policy("z2jh"), assumed, make=in_hubs())[0].refused_by_repository == 2
-    assert play(same, policy("z2jh"), small(8, quota_total=1), make=in_hubs())[0].refused_by_total == 2
-
-
 def test_new_nodes_have_each_releases_startup_taint_and_lose_it() -> None:
     tainted = policy("roost", json.dumps({"imageGate": {"mode": "startupTaint"}, "placeholders": []}))
     _, world = play(of_hubs(in_order((600, "a"), (601, "b"))), tainted, small(8), make=in_hubs())

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,20 +22,9 @@ from lab.tests.small_worlds import (
     with_placeholders,
     without_pullers,
 )
+from lab.tests.told import Story, stories
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER, image_reference
-from roost_lab.simulator.engine.results import (
-    ELSEWHERE,
-    NODE_WAIT,
-    NOWHERE,
-    ONLY_FULL,
-    PARTS,
-    PULL,
-    PULL_WAIT,
-    QUEUE,
-    START,
-    TOTAL,
-    RunResult,
-)
+from roost_lab.simulator.engine.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PARTS, QUEUE, TOTAL, RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, Priority
 
@@ -56,16 +46,52 @@ def a_morning(number: int = 400, images: int = 12) -> list[Any]:
     ]
 
 
-def test_a_server_that_ended_gives_its_place_in_the_quota_back() -> None:
-    said = in_order((0, "a"), (100, "a"), (500, "a"), stays=200)
-    result, _ = play(said, policy("z2jh"), small(quota_per_repository=1))
-    assert (result.admitted, result.refused_by_repository) == (2, 1)
+COLD = {"nowhere": NOWHERE, "full": ONLY_FULL, "elsewhere": ELSEWHERE}
 
 
-def test_the_total_quota_counts_all_repositories_and_is_asked_after_the_repositorys() -> None:
-    said = in_order((0, "a"), (1, "b"), (2, "b"), (3, "c"))
-    result, _ = play(said, policy("z2jh"), small(quota_total=2, quota_per_repository=1))
-    assert (result.admitted, result.refused_by_total, result.refused_by_repository) == (2, 1, 1)
+def told_policy(story: Story) -> Policy:
+    """That of a story's title, with the values of its lines."""
+    values = {key: value for thing in story.things if thing.kind == "values" for key, value in thing.named.items()}
+    placeholders = [thing.plain[0] for thing in story.things if thing.kind == "placeholders"]
+    if any(thing.kind == "bare" for thing in story.things):
+        return without_pullers(story.about)
+    return (
+        with_placeholders(story.about, *placeholders, **values)
+        if placeholders
+        else policy(story.about, json.dumps(values))
+    )
+
+
+@stories("replays")
+def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None:
+    world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
+    if "autoscaler" in world:
+        world["autoscaler"] = Autoscaler(world["autoscaler"])
+    launches = [thing for thing in story.things if thing.kind == "launch"]
+    said = [
+        attempt(number, one.plain[0], MANAGED if one.plain[1] == "MANAGED" else one.plain[1], **one.named)
+        for number, one in enumerate(launches)
+    ]
+    hubs = next((thing.plain for thing in story.things if thing.kind == "hubs"), ())
+    result, seen = play(said, told_policy(story), small(**world), make=partial(WatchedWorld, hubs=hubs))
+    for kind, plain, named in story.things:
+        if kind == "result":
+            assert {name: getattr(result, name) for name in named} == named
+        elif kind == "seconds":
+            assert {part: result.waits[part].total for part in named} == pytest.approx(named, abs=2e-3)
+            assert sum(result.waits[part].total for part in PARTS) == pytest.approx(result.waits[TOTAL].total)
+        elif kind == "cold":
+            assert result.cold_why == {COLD[why]: number for why, number in named.items()}
+        elif kind == "nodes":
+            assert seen.users_nodes() == list(plain)
+        elif kind == "bound":
+            assert [round(one.moment) for one in seen.bindings] == list(plain)
+        elif kind == "over":
+            assert result.over == dict.fromkeys(plain, 1)
+    assert len(seen.preempted) == result.placeholder_preemptions + result.users_preempted
+    assert (seen.still_starting == 0) == (result.still_waiting == 0)
+    # Nobody is waited for longer than a week.
+    assert seen.now - BEGIN < 8 * 86_400 or not result.still_waiting
 
 
 def test_who_comes_while_too_many_servers_start_comes_again_after_half_a_minute_to_a_minute() -> None:
@@ -75,23 +101,6 @@ def test_who_comes_while_too_many_servers_start_comes_again_after_half_a_minute_
     assert 30 <= waits[1] - START_SECONDS <= 60 + PULL_SECONDS
     assert 30 <= result.waits[QUEUE].total <= 60
     assert waits[0] < 30
-
-
-def test_the_waits_of_a_cold_start_add_up_to_the_moment_its_server_is_up() -> None:
-    result, _ = play(in_order((0, "a")), without_pullers("z2jh"), small())
-    waits = {part: result.waits[part].total for part in (*PARTS, TOTAL)}
-    assert waits[PULL] == pytest.approx(PULL_SECONDS, rel=1e-6)
-    assert waits[START] == pytest.approx(START_SECONDS)
-    assert waits[QUEUE] == waits[NODE_WAIT] == waits[PULL_WAIT] == 0
-    assert waits[TOTAL] == pytest.approx(sum(waits[part] for part in PARTS))
-    assert (result.cold, result.started) == (1, 1)
-
-
-def test_the_second_image_of_a_node_waits_for_the_first_pull() -> None:
-    result, _ = play(in_order((0, "a"), (4, "b")), without_pullers("z2jh"), small(nodes=1))
-    # Asked for a bind later; begun when the first is there.
-    assert result.waits[PULL_WAIT].total == pytest.approx(PULL_SECONDS - 4, rel=1e-6)
-    assert result.waits[PULL].total == pytest.approx(2 * PULL_SECONDS, rel=1e-6)
 
 
 def test_whoever_fits_nowhere_waits_until_somebody_leaves() -> None:
@@ -110,58 +119,6 @@ def test_whoever_waits_for_a_node_waits_a_turn_of_the_autoscaler_and_the_boot() 
     (boot,) = seen.boots
     assert boot <= result.waits[NODE_WAIT].total <= boot + world.autoscaler_loop_seconds + 1
     assert (result.waited_for_node, result.waits[QUEUE].total, result.peak_nodes) == (1, 0, 2)
-
-
-def test_a_launch_whose_images_pull_outlasts_the_spawner_is_tried_again_and_finds_the_image_coming() -> None:
-    result, world = play([attempt(0, 0, image_bytes=HUGE_BYTES)], without_pullers("z2jh"), small())
-    assert (result.started, result.timeouts, result.given_up) == (1, 1, 0)
-    # The same pull serves both tries: it's one start, at 300 s later than the first.
-    pulled = HUGE_BYTES / 2.8 / 25e6 + 1
-    assert result.waits[TOTAL].total == pytest.approx(pulled + START_SECONDS, abs=2.1)
-    assert [round(one.moment) for one in world.bindings] == [0, 300]
-    assert result.over[300] == 1
-
-
-def test_a_launch_whose_every_try_ends_in_a_timeout_is_given_up() -> None:
-    result, world = play([attempt(0, 0, image_bytes=HUGE_BYTES)], policy("z2jh"), small(pulls="slow"))
-    assert (result.started, result.timeouts, result.given_up) == (0, 2, 1)
-    assert result.over == {30: 1, 60: 1, 300: 1}
-    assert world.still_starting == 0
-
-
-def test_the_last_launches_are_seen_through_however_patient_the_spawner_is() -> None:
-    said = [attempt(0, 0, stays=15_000), attempt(1, 1, stays=15_000), attempt(2, 2, stays=15_000)]
-    world = small(room=1, nodes=1, start_timeout_seconds=20_000.0)
-    result, _ = play(said, without_pullers("z2jh"), world)
-    assert (result.started, result.given_up, result.still_waiting) == (3, 0, 0)
-    once, _ = play(said, without_pullers("z2jh"), replace(world, retries=0))
-    assert (once.started, once.given_up, once.still_waiting) == (2, 1, 0)
-
-
-def test_launches_that_wait_when_the_replay_ends_are_told() -> None:
-    endless = small(room=1, nodes=1, start_timeout_seconds=1e7)
-    result, world = play([attempt(0, 0, stays=1e9), attempt(1, 1)], policy("z2jh"), endless)
-    assert (result.admitted, result.started, result.given_up, result.still_waiting) == (2, 1, 0, 1)
-    assert world.now - BEGIN < 8 * 86_400
-
-
-def test_an_image_that_no_node_has_is_cold_for_it_is_nowhere() -> None:
-    result, _ = play(in_order((0, "a"), (60, "b")), policy("z2jh"), small())
-    assert result.cold_why == {NOWHERE: 2}
-
-
-def test_an_image_on_full_nodes_only_is_cold_for_there_is_no_room() -> None:
-    result, world = play(in_order((0, "a"), (60, "a"), (120, "a")), policy("z2jh"), small(room=2))
-    assert len(set(world.users_nodes()[:2])) == 1
-    assert result.cold_why == {NOWHERE: 1, ONLY_FULL: 1}
-
-
-def test_spreading_makes_a_start_cold_although_a_node_with_room_has_the_image() -> None:
-    # Small enough that ImageLocality, of weight 1, doesn't outweigh the room on the empty node.
-    said = [attempt(number, 60 * number, image_bytes=300_000_000) for number in range(2)]
-    result, world = play(said, policy("kube-default"), small())
-    assert set(world.users_nodes()) == {"node-1", "node-2"}
-    assert result.cold_why == {NOWHERE: 1, ELSEWHERE: 1}
 
 
 def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() -> None:
@@ -184,33 +141,10 @@ def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() ->
     assert result.placeholder_pending_seconds == pytest.approx(on_new[0].moment - 61, abs=1.1)
 
 
-def test_a_user_never_preempts_a_user() -> None:
-    said = in_order((0, "a"), (1, "a"), (2, "a"), (3, "a"))
-    result, world = play(said, with_placeholders("z2jh-placeholders-packed", 1), small(room=2, nodes=1))
-    assert len(world.preempted) == result.placeholder_preemptions == 1
-    assert result.given_up == 2
-
-
-def test_a_user_has_the_priority_of_the_class_of_users_whatever_that_is() -> None:
-    for values in (PRIORITIES, {**PRIORITIES, "placeholder": 0}, {**PRIORITIES, "globalDefault": True}):
-        placeholders = with_placeholders("z2jh-placeholders-packed", 2, priorityClasses=values)
-        said = in_order((0, "a"), (10, "a"), (20, "a"))
-        result, seen = play(said, placeholders, small(room=3, nodes=1))
-        assert (result.started, result.given_up) == (3, 0)
-        assert len(seen.preempted) == result.placeholder_preemptions == 2
-        assert result.users_preempted == 0
-
-
 def test_a_placeholder_pre_empts_nobody_even_if_it_comes_first_in_the_queue() -> None:
     placeholders = with_placeholders("z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10})
     result, seen = play_with_a_placeholder_at(100, placeholders, in_order((0, "a"), (0, "a"), stays=500))
     assert (result.started, seen.preempted, result.users_preempted) == (3, [], 0)
-
-
-def test_priorities_are_those_of_the_values_where_somebody_else_creates_the_classes() -> None:
-    placeholders = with_placeholders("z2jh-placeholders-packed", 1, priorityClasses=PRIORITIES, clusterResources=False)
-    result, seen = play(in_order((0, "a"), (10, "a")), placeholders, small(room=2, nodes=1))
-    assert (result.started, len(seen.preempted)) == (2, 1)
 
 
 def placeholders_above_users() -> Policy:
@@ -308,18 +242,6 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
     assert bare.cold > 1
 
 
-@pytest.mark.parametrize("autoscaler", [Autoscaler.CLUSTER_AUTOSCALER, Autoscaler.KARPENTER])
-# A taint keeps the first launch off the node, too, until the gate opens it.
-@pytest.mark.parametrize(("name", "held_back"), [("gate-label", 1), ("gate-taint", 2)])
-def test_users_whom_a_gate_holds_back_bring_nodes_without_placeholders_too(
-    name: str, held_back: int, autoscaler: Autoscaler
-) -> None:
-    world = small(room=2, nodes=1, max_nodes=4, autoscaler=autoscaler, start_timeout_seconds=3000.0)
-    managed = [attempt(number, 300 + number, MANAGED, stays=9000) for number in range(1, 4)]
-    result, _ = play([attempt(0, 0, "somebody", stays=1), *managed], with_placeholders(name, 0), world)
-    assert (result.nodes_created, result.started, result.waited_for_node) == (2, 4, held_back)
-
-
 def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
     # Images of a push: nobody can have built them before the trace.
     said = in_order((0, "a+1"), (10, "a+1"), (20, "b+1"), (5000, "a+1"))
@@ -329,19 +251,3 @@ def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
     without, _ = play(said, policy("kube-default"), replace(world, with_builds=False))
     assert without.builds == 0
     assert result.waits[TOTAL].total == pytest.approx(without.waits[TOTAL].total, rel=0.5)
-
-
-@pytest.mark.parametrize(("name", "cold_why"), [("warm-alone", {}), ("z2jh", {ELSEWHERE: 1})])
-def test_a_warm_set_sends_a_user_to_the_image_where_packing_pulls_it_again(name: str, cold_why: dict[str, int]) -> None:
-    # Four fill the first node, the second gets e and another a; then d leaves room on the fuller first.
-    said = [
-        *(attempt(number, 100 * number, image) for number, image in enumerate("abc")),
-        attempt(3, 300, "d", stays=600),
-        attempt(4, 400, "e"),
-        attempt(5, 500, "a"),
-        attempt(6, 1200, "e"),
-    ]
-    # The set is one place too small, so that the first user without a holder goes beyond it.
-    warm = {"podClasses": {"user": {"warm": {"spare": -1}}}} if name == "warm-alone" else {}
-    result, _ = play(said, policy(name, json.dumps({"prePuller": {"enabled": False}, **warm})), small(room=4, nodes=2))
-    assert result.cold_why == {NOWHERE: 5, ONLY_FULL: 1, **cold_why}
