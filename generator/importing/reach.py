@@ -118,16 +118,7 @@ def traits_of(hub: HubSection) -> _Traits:
     if own := child(hub.data, *at):
         found["spawner_class"] = own, at
     # What hooks may name: all code runs in one module.
-    known = {
-        *dir(builtins),
-        *sys.stdlib_module_names,
-        "c",
-        "functools",
-        "partial",
-        "kubespawner",
-        "KubeSpawner",
-        "get_config",
-    }
+    known = {*dir(builtins), *sys.stdlib_module_names, "c", "partial", "kubespawner", "KubeSpawner", "get_config"}
     for keys, code in python_of(hub):
         for trait, set_to, is_part in _assigned(code, known):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}

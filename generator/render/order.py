@@ -3,36 +3,15 @@
 from typing import Final
 
 _KINDS: Final = (
-    "Namespace",
-    "PriorityClass",
-    "CustomResourceDefinition",
-    "ServiceAccount",
-    "Secret",
-    "ConfigMap",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "Role",
-    "RoleBinding",
-    "Issuer",
-    "Certificate",
-    "Service",
-    "DaemonSet",
-    "Deployment",
-    "StatefulSet",
-    "PodDisruptionBudget",
-    "NetworkPolicy",
-    "ServiceMonitor",
-    "PrometheusRule",
-)
+    "Namespace", "PriorityClass", "CustomResourceDefinition", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
+    "ClusterRoleBinding", "Role", "RoleBinding", "Issuer", "Certificate", "Service", "DaemonSet", "Deployment",
+    "StatefulSet", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule",
+)  # fmt: skip
 # These affect the pods of the whole cluster as soon as they exist: everything they call must exist by then.
 _LAST: Final = (
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-    "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-)
+    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
+)  # fmt: skip
 _RANKS: Final = {
     **{kind: index for index, kind in enumerate(_KINDS)},
     **{kind: len(_KINDS) + 1 + index for index, kind in enumerate(_LAST)},

@@ -215,17 +215,8 @@ def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
 
 
 _CLASS_KEYS: Final = (
-    "match",
-    "profile",
-    "imageGate",
-    "join",
-    "avoid",
-    "preferredNodeTerms",
-    "home",
-    "attract",
-    "resources",
-    "warm",
-)
+    "match", "profile", "imageGate", "join", "avoid", "preferredNodeTerms", "home", "attract", "resources", "warm",
+)  # fmt: skip
 
 
 def _read_class(read: Reader, name: str, value: object) -> PodClass:

@@ -13,18 +13,11 @@ from roost_core.release.reader import Document, Reader
 EARLY_SECONDS: Final = 300.0
 # Schema and readers accept no more.
 MOST_PEOPLE: Final = 100_000
+# The last is of the hub itself: `roost book` reads it.
 _KEYS: Final = (
-    "enabled",
-    "booked",
-    "configMaps",
-    "calendarUrl",
-    "leadMinutes",
-    "settleMinutes",
-    "maxPeople",
-    "maxPlaceholders",
-    # Of the hub itself: `roost book` reads it.
+    "enabled", "booked", "configMaps", "calendarUrl", "leadMinutes", "settleMinutes", "maxPeople", "maxPlaceholders",
     "concurrentSpawnLimit",
-)
+)  # fmt: skip
 # Beginnings are looked up once in so many seconds.
 _STEP: Final = 60
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from typing import Final
 
@@ -24,46 +25,24 @@ class Cause(StrEnum):
     OTHER = "other"
 
 
-# Searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are left out: ports and
-# digests contain the same digits.
+# Patterns, searched in this order, in lower case: a refusal may also say "not found". HTTP status codes are left out:
+# ports and digests contain the same digits.
 _WORDS: Final = (
-    (Cause.DISK, ("no space left on device", "disk quota exceeded")),
-    (Cause.THROTTLED, ("toomanyrequests", "too many requests", "pull qps exceeded", "rate limit")),
-    (Cause.CERTIFICATE, ("x509:", "certificate", "http response to https client")),
+    (Cause.DISK, "no space left on device|disk quota exceeded"),
+    (Cause.THROTTLED, "toomanyrequests|too many requests|pull qps exceeded|rate limit"),
+    (Cause.CERTIFICATE, "x509:|certificate|http response to https client"),
     (
         Cause.CREDENTIALS,
-        (
-            "unauthorized",
-            "forbidden",
-            "authorization failed",
-            "authentication required",
-            "insufficient_scope",
-            "no basic auth credentials",
-            "pull access denied",
-            "access denied",
-            "permission denied",
-        ),
+        "unauthorized|forbidden|authorization failed|authentication required|insufficient_scope"
+        "|no basic auth credentials|access denied|permission denied",
     ),
     (
         Cause.REGISTRY,
-        (
-            "connection refused",
-            "connection reset",
-            "no such host",
-            "i/o timeout",
-            "deadline exceeded",
-            "timeout",
-            "network is unreachable",
-            "no route to host",
-            "server misbehaving",
-            "unexpected eof",
-            ": eof",
-            "service unavailable",
-            "bad gateway",
-            "internal server error",
-        ),
+        "connection refused|connection reset|no such host|i/o timeout|deadline exceeded|timeout"
+        "|network is unreachable|no route to host|server misbehaving|unexpected eof|: eof|service unavailable"
+        "|bad gateway|internal server error",
     ),
-    (Cause.MISSING, ("not found", "manifest unknown", "name unknown")),
+    (Cause.MISSING, "not found|manifest unknown|name unknown"),
 )
 _BY_REASON: Final = {
     "InvalidImageName": Cause.NAME,
@@ -99,7 +78,7 @@ def find_cause(fault: PullFault) -> Cause:
     message = fault.message.lower()
     for name in {fault.reference, fault.image.reference, fault.image.normalised}:
         message = message.replace(name.lower(), "IMAGE")
-    return next((cause for cause, words in _WORDS if any(word in message for word in words)), Cause.OTHER)
+    return next((cause for cause, words in _WORDS if re.search(words, message)), Cause.OTHER)
 
 
 def describe_fault(fault: PullFault, node: str, mode: GateMode) -> str:
