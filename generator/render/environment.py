@@ -100,16 +100,9 @@ def make_environment(root: Path) -> RestrictedEnvironment:
         autoescape=False,
     )
     environment.filters = {
-        "to_json": to_json,
-        "to_pretty_json": to_pretty_json,
-        "indent": indent,
-        "int": to_int,
-        "items": items,
-        "each": each,
-        "default": default,
-        "sha256": sha256_of,
-        "replace": replace,
-    }
+        "to_json": to_json, "to_pretty_json": to_pretty_json, "indent": indent, "int": to_int, "items": items,
+        "each": each, "default": default, "sha256": sha256_of, "replace": replace,
+    }  # fmt: skip
     environment.tests = {"none": lambda value: value is None}
     environment.globals = {}
     return environment

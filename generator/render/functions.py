@@ -23,24 +23,16 @@ from roost_core.placement.managed_images import managed_images, puller_groups
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "opt_out": labels.OPT_OUT_ANNOTATION,
-        "policy_revision": labels.POLICY_REVISION_ANNOTATION,
-        "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
-        "user_class": labels.USER_CLASS,
-        "namespace_name": labels.NAMESPACE_NAME_LABEL,
-        "hostname": labels.HOSTNAME_LABEL,
-        "domain": DOMAIN,
-        "puller": labels.OWN_PULLER,
-        "puller_set": labels.PULLER_SET_LABEL,
-        "popular_puller": labels.OWN_POPULAR_PULLER,
-        "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
-        "popular_node": labels.POPULAR_NODE_ANNOTATION,
-        "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
-        "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION,
-        "hub_bookings": labels.HUB_BOOKINGS,
+        "opt_out": labels.OPT_OUT_ANNOTATION, "policy_revision": labels.POLICY_REVISION_ANNOTATION,
+        "placeholder_set": labels.PLACEHOLDER_SET_LABEL, "user_class": labels.USER_CLASS,
+        "namespace_name": labels.NAMESPACE_NAME_LABEL, "hostname": labels.HOSTNAME_LABEL, "domain": DOMAIN,
+        "puller": labels.OWN_PULLER, "puller_set": labels.PULLER_SET_LABEL,
+        "popular_puller": labels.OWN_POPULAR_PULLER, "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
+        "popular_node": labels.POPULAR_NODE_ANNOTATION, "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
+        "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION, "hub_bookings": labels.HUB_BOOKINGS,
         "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
     }
-)
+)  # fmt: skip
 
 # What `placeholder.defaults` says nothing of.
 _SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"windows": [], "learn": None})

@@ -15,14 +15,9 @@ from generator.values.merge import Merged
 Schema = dict[str, object]
 
 _TYPE_NAMES: Final = {
-    "object": "a map",
-    "array": "a list",
-    "string": "text",
-    "boolean": "true or false",
-    "null": "null",
-    "integer": "an integer",
-    "number": "a number",
-}
+    "object": "a map", "array": "a list", "string": "text", "boolean": "true or false", "null": "null",
+    "integer": "an integer", "number": "a number",
+}  # fmt: skip
 _SET_IT: Final = "Set it: entries of a list have no defaults."
 _SET_IT_TOO: Final = "Set it too: --set-json replaces the list, and what the default's entries hold is gone."
 _SET_IT_NOT_NULL: Final = "Set it; null removes the default."

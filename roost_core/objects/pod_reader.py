@@ -65,14 +65,9 @@ _STATUSES: Final[Shape] = [
 ]
 _CONTAINER_STATUSES: Final[Shape] = {"containerStatuses": _STATUSES, "initContainerStatuses": _STATUSES}
 _SPREAD_CONSTRAINT: Final[Shape] = {
-    "topologyKey": str,
-    "maxSkew": int,
-    "whenUnsatisfiable": str,
-    "minDomains": int,
-    "nodeAffinityPolicy": str,
-    "nodeTaintsPolicy": str,
-    "matchLabelKeys": list,
-}
+    "topologyKey": str, "maxSkew": int, "whenUnsatisfiable": str, "minDomains": int, "nodeAffinityPolicy": str,
+    "nodeTaintsPolicy": str, "matchLabelKeys": list,
+}  # fmt: skip
 
 
 def read_pod(

@@ -31,17 +31,11 @@ _WORDS: Final = (
     (Cause.DISK, "no space left on device|disk quota exceeded"),
     (Cause.THROTTLED, "toomanyrequests|too many requests|pull qps exceeded|rate limit"),
     (Cause.CERTIFICATE, "x509:|certificate|http response to https client"),
-    (
-        Cause.CREDENTIALS,
-        "unauthorized|forbidden|authorization failed|authentication required|insufficient_scope"
-        "|no basic auth credentials|access denied|permission denied",
-    ),
-    (
-        Cause.REGISTRY,
-        "connection refused|connection reset|no such host|i/o timeout|deadline exceeded|timeout"
-        "|network is unreachable|no route to host|server misbehaving|unexpected eof|: eof|service unavailable"
-        "|bad gateway|internal server error",
-    ),
+    (Cause.CREDENTIALS, "unauthorized|forbidden|authorization failed|authentication required|insufficient_scope"),
+    (Cause.CREDENTIALS, "no basic auth credentials|access denied|permission denied"),
+    (Cause.REGISTRY, "connection refused|connection reset|no such host|timeout|deadline exceeded|unexpected eof|: eof"),
+    (Cause.REGISTRY, "network is unreachable|no route to host|server misbehaving|service unavailable|bad gateway"),
+    (Cause.REGISTRY, "internal server error"),
     (Cause.MISSING, "not found|manifest unknown|name unknown"),
 )
 _BY_REASON: Final = {
