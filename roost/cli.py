@@ -19,12 +19,8 @@ First steps:
   roost validate -f values.yaml             every fault at once: file, line, key, fix
   roost render -f values.yaml --release roost --namespace hub | kubectl diff -f -
 """
-# Packages that one option of a command needs, and no plain install brings.
-_OPTIONAL: Final = frozenset({"distributed"})
-# Commands of groups that a distribution of their own brings.
-_ELSEWHERE: Final = dict.fromkeys(
-    ("why", "view", "top", "report", "record", "records", "simulate", "rehearse", "book"), "roost-lab"
-)
+# Commands of roost-lab, a distribution of its own.
+_ELSEWHERE: Final = ("why", "view", "top", "report", "record", "records", "simulate", "rehearse", "book")
 
 
 class CommandGroup(NamedTuple):
@@ -85,8 +81,7 @@ class _Commands(click.Group):
         module = _module_of(cmd_name)
         if not module:
             if cmd_name in _ELSEWHERE:
-                package = _ELSEWHERE[cmd_name]
-                ctx.fail(f"roost {cmd_name} belongs to {package}: pip install {package}")
+                ctx.fail(f"roost {cmd_name} belongs to roost-lab: pip install roost-lab")
             return None
         command: click.Command = import_module(module).command
         return command
@@ -145,10 +140,4 @@ def run(arguments: list[str]) -> int:
         return 2
     except click.Abort as error:
         raise KeyboardInterrupt from error
-    except ModuleNotFoundError as error:
-        package = (error.name or "").partition(".")[0]
-        if package not in _OPTIONAL:
-            raise
-        click.echo(f"roost {arguments[0]} needs the package {package}: pip install {package}", err=True)
-        return 2
     return code if isinstance(code, int) else 0
