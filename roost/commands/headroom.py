@@ -207,6 +207,9 @@ def _quantity(option: str, text: str | None) -> Fraction | None:
 @click.option(
     "--launches", metavar="FILE", default="", help="Learn from lines of roost records export instead; - is stdin."
 )
+@click.option(
+    "--prometheus", metavar="URL|FILE", default="", help="Learn from Prometheus, or from its answer to query_range."
+)
 @click.option("--explain", "explains", is_flag=True, help="Say what learned numbers rest on at the start, in people.")
 @click.option(
     "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
@@ -220,6 +223,7 @@ def command(
     node_memory: str | None,
     config_map: str,
     launches: str,
+    prometheus: str,
     explains: bool,
     prints_config_map: bool,
 ) -> int:
@@ -231,6 +235,7 @@ def command(
     roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
     kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
+    roost headroom -f values.yaml -n jhub --prometheus http://localhost:9090 --config-map
     """
     node = {"cpu": _quantity("--node-cpu", node_cpu), "memory": _quantity("--node-memory", node_memory)}
     merged = read_values(options.files, options.settings)
@@ -241,10 +246,11 @@ def command(
     sets: list[dict[str, Any]] = [complete_placeholder_set(one, defaults) for one in values["placeholders"]]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
-    histories = read_histories(config_map, launches, sets)
+    sources = {"--history": config_map, "--launches": launches, "--prometheus": prometheus}
+    histories = read_histories(sources, sets, options.release.namespace)
     if prints_config_map:
-        if not (config_map or launches):
-            raise UsageError("--config-map: found no history, expected --launches beside it")
+        if not any(sources.values()):
+            raise UsageError("--config-map: found no history, expected --launches or --prometheus beside it")
         base = base_name(options.release.name, values.get("fullnameOverride"))
         sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
         return 0
@@ -263,7 +269,7 @@ def command(
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
         if placeholder_set["learn"] and history is None:
-            sys.stdout.write("  learn: say --history or --launches to see what it would keep\n")
+            sys.stdout.write("  learn: say --history, --launches or --prometheus to see what it would keep\n")
         if without and (windows or placeholder_set["learn"]):
             what = "windows" if windows else "learn"
             sys.stdout.write(f"  {what} without effect: {without}\n")

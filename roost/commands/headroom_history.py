@@ -17,12 +17,12 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
 
 
-def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, Any]]) -> dict[str, History]:
+def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]], namespace: str) -> dict[str, History]:
     """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix.
 
-    config_map, launches: files; launches are JSON lines, as `roost records export` prints them.
+    sources: what each option was given, "": nothing; launches are JSON lines, as `roost records export` prints them.
     """
-    named = [name for name, value in (("--history", config_map), ("--launches", launches)) if value]
+    named = [name for name, value in sources.items() if value]
     if not named:
         return {}
     if len(named) > 1:
@@ -30,20 +30,27 @@ def read_histories(config_map: str, launches: str, sets: Sequence[Mapping[str, A
     learning = [each for each in sets if each.get("learn")]
     if not learning:
         raise UsageError(f"{named[0]}: found values in which no placeholder set has `learn`, expected one that has")
-    if config_map:
-        return _from_config_map(config_map, learning)
+    source = sources[named[0]]
+    if named[0] == "--history":
+        return _from_config_map(source, learning)
     if len(learning) > 1:
         names = ", ".join(str(each["name"]) for each in learning)
         raise UsageError(
-            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: launches don't tell whose"
-            " nodes they were for. Remove `learn` from the others"
+            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: it doesn't tell whose nodes"
+            " servers were on. Remove `learn` from the others"
         )
     entry = learning[0]
+    if named[0] == "--prometheus":
+        from roost.commands.prometheus import read_usage  # noqa: PLC0415 - loads an HTTP client
+
+        usage = read_usage(source, namespace)
+        sys.stderr.write("".join(f"{line}\n" for line in usage.told))
+        return {str(entry["name"]): history_of(((*session, 1.0) for session in usage.sessions), usage.seen)}
     requests = entry["resources"].get("requests") or {}
     own_cpu, own_memory = (float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory"))
     sessions = [
         (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))
-        for begin, end, cpu, memory in _launches(launches)
+        for begin, end, cpu, memory in _launches(source)
     ]
     return {str(entry["name"]): history_of(sessions)}
 
@@ -76,6 +83,11 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
             histories[name] = read_history(str(data[name]))
         except HistoryError as error:
             raise UsageError(f"--history: {path}: data.{name}: {error}") from None
+    if data and not histories:
+        names = ", ".join(str(entry["name"]) for entry in learning)
+        raise UsageError(
+            f"--history: {path}: found data of {', '.join(map(str, data))}, expected of a set here: {names}"
+        )
     return histories
 
 

@@ -9,7 +9,7 @@ import json
 import zlib
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 from math import ceil
@@ -150,16 +150,20 @@ def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, plac
     return max(shares, default=1.0)
 
 
-def history_of(sessions: Iterable[tuple[float, float, float]]) -> History:
-    """Make a history of past sessions: (begin, end, size in placeholders); from the first begin to the last."""
+def history_of(sessions: Iterable[tuple[float, float, float]], seen: Collection[int] = ()) -> History:
+    """Make a history of past sessions: (begin, end, size in placeholders).
+
+    seen: the minutes in which somebody looked; none: from the first begin to the last.
+    """
     changes = sorted(change for begin, end, size in sessions if end > begin for change in ((begin, size), (end, -size)))
     if not changes:
         return History()
-    end = ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS) + 1
-    first = max(ceil(changes[0][0] / MINUTE_SECONDS), end - KEPT_MINUTES)
+    end = 1 + (max(seen) if seen else ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS))
+    first = max(min(seen) if seen else ceil(changes[0][0] / MINUTE_SECONDS), end - KEPT_MINUTES)
     steps = [0.0] * (end - first)
     for at, size in changes:
         index = max(0, ceil(at / MINUTE_SECONDS) - first)
         if index < len(steps):
             steps[index] += size
-    return History(first, array("i", (min(MOST_USERS, max(0, round(level))) for level in accumulate(steps))))
+    levels = (min(MOST_USERS, max(0, round(level))) for level in accumulate(steps))
+    return History(first, array("i", (n if not seen or at in seen else UNSEEN for at, n in enumerate(levels, first))))

@@ -1,0 +1,157 @@
+"""Read which servers a hub had from Prometheus: from its address, or from a file of what its API answered."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import urllib3
+
+from generator.faults import UsageError
+from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, MOST_USERS
+from roost_core.placement.headroom_windows import local_time
+
+# kube-state-metrics says when each pod was made, JupyterHub only how many servers run: the first is asked less often.
+PODS, SERVERS = "kube_pod_created", "jupyterhub_running_servers"
+STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
+# As KubeSpawner names pods.
+USER_PODS: Final = "jupyter-"
+# Prometheus gives no more than 11,000 points of a series at once.
+_CHUNK_SECONDS: Final = 7 * 86_400
+_EXPECTED: Final = (
+    f"Prometheus' JSON of /api/v1/query_range for {PODS} or {SERVERS}; give the address of Prometheus itself, such as "
+    "http://localhost:9090 after kubectl port-forward, or a file of the answer"
+)
+
+
+class Usage(NamedTuple):
+    """What Prometheus knows of a hub's servers."""
+
+    # (begin, end) of each, Unix time.
+    sessions: Sequence[tuple[float, float]]
+    # Minutes since 1970 in which anything was seen.
+    seen: frozenset[int]
+    # What this was read from, how fine, and what is missing: a line each.
+    told: Sequence[str]
+
+
+def read_usage(source: str, namespace: str) -> Usage:
+    """Read an address, or a file. namespace: the hub's. Raises UsageError that says what was found, and the fix."""
+    if "://" in source:
+        series = next(filter(None, (_asked(source, metric, namespace) for metric in STEPS)), [])
+    else:
+        try:
+            text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            raise UsageError(f"--prometheus: found {source}, which can't be read ({type(error).__name__})") from None
+        series = _series(text, source)
+    if strange := {str(one["metric"].get("__name__", SERVERS)) for one in series} - {*STEPS}:
+        raise UsageError(f"--prometheus: {source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
+    of_hub = [one for one in series if one["metric"].get("namespace", namespace) == namespace]
+    if not of_hub:
+        others = sorted({one["metric"].get("namespace", "") for one in series})
+        found = f"those of {', '.join(others)} alone" if others else f"neither {PODS} nor {SERVERS}"
+        raise UsageError(
+            f"--prometheus: {source}: found {found}, expected some of namespace {namespace} in the last {KEPT_DAYS} "
+            "days; say the hub's with -n, and see that Prometheus scrapes kube-state-metrics or the hub"
+        )
+    step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
+    step = min(max(step, MINUTE_SECONDS), 3600)
+    # A sample stands until the next one.
+    seen = {at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in range(step // MINUTE_SECONDS)}
+    by_pods = any("pod" in one["metric"] and one["metric"].get("__name__") == PODS for one in of_hub)
+    sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
+    if not sessions:
+        found = f"{len(of_hub)} pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
+        raise UsageError(f"--prometheus: {source}: found {found} in {namespace}, expected users' servers")
+    return Usage(sessions, frozenset(seen), [*_tell(source, sessions, seen, step, by_pods=by_pods)])
+
+
+def _asked(source: str, metric: str, namespace: str) -> list[Any]:
+    """All series of a metric; the hub's own metric with those of other namespaces, so that errors can name these."""
+    query, step, now = metric, STEPS[metric], int(time.time()) // 300 * 300
+    if metric == PODS:
+        query += f"{{namespace={json.dumps(namespace)}}}"
+    series = []
+    for begin in range(now - KEPT_DAYS * 86_400, now, _CHUNK_SECONDS):
+        fields = {"query": query, "start": str(begin), "end": str(begin + _CHUNK_SECONDS - step), "step": str(step)}
+        try:
+            answer = urllib3.request(
+                "GET", f"{source.rstrip('/')}/api/v1/query_range", fields=fields, retries=False, timeout=60
+            )
+            text = answer.data.decode(errors="replace")
+        except urllib3.exceptions.HTTPError as error:
+            raise UsageError(f"--prometheus: {source}: found {str(error)!r}, expected {_EXPECTED}") from None
+        if answer.status in (401, 403):
+            raise UsageError(
+                f"--prometheus: {source}: found {answer.status} {answer.reason}, expected an API without a login. Save "
+                "what curl gets with your token of /api/v1/query_range, and give that file"
+            )
+        series += _series(text, source)
+    return series
+
+
+def _series(text: str, source: str) -> list[Any]:
+    """The series of one answer or several, one after the other."""
+    decoder, rest, series, latest = json.JSONDecoder(), text.strip(), list[Any](), time.time() + 86_400
+    found = rest[:40]
+    try:
+        while rest:
+            body, end = decoder.raw_decode(rest)
+            rest = rest[end:].lstrip()
+            found = str(body.get("error") or body["data"]["resultType"])
+            for one in body["data"]["result"]:
+                # Another type has no values.
+                read = [(int(at), float(number)) for at, number in one["values"]]
+                if values := [(at, number) for at, number in read if 0 < at < latest and isfinite(number)]:
+                    series.append({"metric": dict(one["metric"]), "values": values})
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise UsageError(f"--prometheus: {source}: found {found!r}, expected {_EXPECTED}") from None
+    return series
+
+
+def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
+    ends: dict[tuple[str, float], float] = {}
+    for one in series:
+        pod, (last, created) = one["metric"].get("pod", ""), one["values"][-1]
+        if pod.startswith(USER_PODS):
+            ends[pod, created] = max(ends.get((pod, created), 0.0), last + step)
+    return ((created, end) for (_, created), end in ends.items())
+
+
+def _of_levels(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
+    """Who came first leaves first. A hub's pod that is replaced begins another series."""
+    levels: dict[int, int] = {}
+    for one in series:
+        for at, number in one["values"]:
+            levels[at] = max(levels.get(at, 0), min(MOST_USERS, int(number)))
+    here: deque[float] = deque()
+    for at in sorted(levels):
+        while len(here) > levels[at]:
+            yield here.popleft(), at
+        here.extend([float(at)] * (levels[at] - len(here)))
+    yield from ((begin, max(levels) + step) for begin in here)
+
+
+def _tell(
+    source: str, sessions: Sequence[tuple[float, float]], seen: set[int], step: int, *, by_pods: bool
+) -> Iterator[str]:
+    first, last = (local_time(minute * 60.0, "UTC") for minute in (min(seen), max(seen) + 1))
+    yield f"{source}: {len(sessions)} servers in {len(seen) / DAY_MINUTES:.1f} days, {first} to {last}"
+    if by_pods:
+        yield f"  from {PODS}: begins to the second, ends to {step} s"
+    else:
+        yield f"  from {SERVERS}, each {step} s: who came while another left isn't seen ({PODS} would say it)"
+    gaps = [b - a - 1 for a, b in pairwise(sorted(seen)) if b - a > 5]
+    if gaps:
+        yield f"  {len(gaps)} gaps, {sum(gaps) / 60:.1f} hours in all, count as unknown"
+    yield "  missing: sizes (each counts as one placeholder), and how long nodes boot (240 s until that is learned)"
+    if len(seen) < 3 * DAY_MINUTES:
+        yield "  thin: a forecast needs two earlier days, and a weekly lecture two weeks"

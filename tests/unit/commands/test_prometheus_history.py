@@ -1,0 +1,126 @@
+"""`roost headroom --prometheus`: a hub's weeks from Prometheus' answers, before anything is installed."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from roost.commands.prometheus import PODS, SERVERS
+from roost_core.placement.headroom_history import UNSEEN, History, read_history
+from tests.unit.commands.test_headroom_command import LEARN, MONDAY, _run, _values
+
+START = MONDAY - 21 * 86_400
+
+
+def starts() -> Iterator[int]:
+    """Somebody each hour; forty people on Mondays from 9:10 on. Each stays for 40 minutes."""
+    for hour in range(21 * 24):
+        yield START + 3600 * hour + 60
+        if hour % 168 == 9:
+            yield from (START + 3600 * hour + 600 + person for person in range(40))
+
+
+def answer(series: Sequence[tuple[dict[str, str], Sequence[tuple[int, float]]]], kind: str = "matrix") -> str:
+    result = [{"metric": metric, "values": [[at, str(n)] for at, n in values]} for metric, values in series]
+    return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}})
+
+
+def pods() -> str:
+    series = [
+        (
+            {"__name__": PODS, "namespace": "jhub", "pod": f"jupyter-{number}"},
+            [(at, begin) for at in range(-(-begin // 300) * 300, begin + 2400, 300)],
+        )
+        for number, begin in enumerate(starts())
+    ]
+    hub = {"__name__": PODS, "namespace": "jhub", "pod": "hub-1"}, [(at, START) for at in range(START, MONDAY, 300)]
+    return answer([*series, hub])
+
+
+def servers(seen: Callable[[int], bool] = lambda _at: True, namespace: str = "jhub") -> str:
+    begins = [*starts()]
+    levels = [(at, sum(begin <= at < begin + 2400 for begin in begins)) for at in range(START, MONDAY, 60) if seen(at)]
+    return answer([({"__name__": SERVERS, "namespace": namespace}, levels)])
+
+
+def learn(folder: Path, capsys: pytest.CaptureFixture[str], text: str, *more: str) -> tuple[History, str]:
+    """The history of the ConfigMap that is printed, and what is said."""
+    (folder / "answer.json").write_text(text)
+    values = _values(folder, {"learn": LEARN})
+    assert _run("-f", values, "-n", "jhub", "--prometheus", str(folder / "answer.json"), "--config-map", *more) == 0
+    said = capsys.readouterr()
+    return read_history(yaml.safe_load(said.out)["data"]["default"]), said.err
+
+
+def test_pods_and_running_servers_give_the_same_weeks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    by_pods, said = learn(tmp_path, capsys, pods())
+    assert "624 servers in 21.0 days, Mon 2026-09-14 00:00 UTC to Mon 2026-10-05 00:00 UTC\n" in said
+    assert "begins to the second, ends to 300 s" in said
+    by_number, said = learn(tmp_path, capsys, servers())
+    assert "from jupyterhub_running_servers, each 60 s" in said
+    for week in (1, 2, 3):
+        lecture = MONDAY // 60 - week * 10_080 + 9 * 60 + 9
+        assert by_pods.growth(lecture, 6) == by_number.growth(lecture, 6) == 40
+        assert by_pods.growth(lecture + 120, 6) == 0
+    assert (by_pods.first, by_pods.end) == (by_number.first, by_number.end) == (START // 60, MONDAY // 60)
+
+
+def test_the_forecast_of_the_first_monday_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "answer.json").write_text(pods())
+    values = _values(tmp_path, {"replicas": 0, "learn": LEARN})
+    given = ("--prometheus", str(tmp_path / "answer.json"), "--at", "2026-10-05T06:00Z", "--days", "1")
+    assert _run("-f", values, "-n", "jhub", *given) == 0
+    lines = capsys.readouterr().out.splitlines()
+    at = {line[17:22]: line[28:].split(maxsplit=1)[0] for line in lines[2:-1]}
+    assert int(at["09:00"]) >= 30
+    assert at["09:15"] == "1"
+
+
+def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    middle, lost = START + 10 * 86_400, START + 12 * 86_400
+    parts = servers(lambda at: at < middle), servers(lambda at: at >= middle and not lost <= at < lost + 7200)
+    history, said = learn(tmp_path, capsys, "\n".join(parts))
+    assert "1 gaps, 2.0 hours in all, count as unknown" in said
+    assert history.at(lost // 60 + 60) == UNSEEN
+    assert history.seen_minutes == 21 * 1440 - 120
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "<!DOCTYPE html><title>Grafana</title>",
+            "found '<!DOCTYPE html><title>Grafana</title>', expected Prometheus'",
+        ),
+        ('{"status": "error", "error": "exceeded maximum resolution"}', "found 'exceeded maximum resolution'"),
+        ('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}', "found 'vector'"),
+        (answer([]), "found neither kube_pod_created nor jupyterhub_running_servers, expected some of namespace jhub"),
+        (answer([({"__name__": "up"}, [(START, 1)])]), "found up, expected Prometheus'"),
+        (answer([({"__name__": PODS, "pod": "hub-1"}, [(START, 1)])]), "found 1 pods, none of them jupyter-…"),
+        (answer([({"__name__": SERVERS}, [(START, 0.0)])]), "found no server at any time in jhub"),
+        (answer([({"__name__": SERVERS}, [(START, float("nan"))])]), "found neither"),
+        (answer([({"__name__": SERVERS}, [(9 * 10**12, 1.0)])]), "found neither"),
+        (servers(lambda at: at == START, "other"), "found those of other alone, expected some of namespace jhub"),
+        ("[" * 100_000, "expected Prometheus'"),
+    ],
+)
+def test_other_answers_are_refused_and_nothing_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    (tmp_path / "answer.json").write_text(text)
+    given = ("-n", "jhub", "--prometheus", str(tmp_path / "answer.json"), "--config-map")
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *given) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert said in printed.err
+    assert "Traceback" not in printed.err
+
+
+def test_a_history_of_another_set_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    body: dict[str, Any] = {"kind": "ConfigMap", "data": {"gpu": History().as_text()}}
+    (tmp_path / "history.yaml").write_text(yaml.safe_dump(body))
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml")) == 2
+    assert "found data of gpu, expected of a set here: default" in capsys.readouterr().err
