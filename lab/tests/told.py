@@ -100,7 +100,7 @@ def stories(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("story", [pytest.param(one, id=one.title) for one in read_stories(name)])
 
 
-def cases(file: str, table: str) -> list[tuple[Any, ...]]:
+def cases(file: str, table: str) -> list[Any]:
     """The rows of a table in a file of `data/cases`, for `pytest.mark.parametrize`."""
     tables = yaml.safe_load((_DATA / "cases" / f"{file}.yaml").read_text(encoding="utf-8"))
-    return [tuple(row) for row in tables[table]]
+    return [tuple(row) if isinstance(row, list) else row for row in tables[table]]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
+from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.commands import records as command
 from roost_lab.pages.dates import as_date
@@ -161,14 +162,7 @@ def line(**fields: Any) -> str:
     return json.dumps({"object": "Pod", "name": "p", "event": "Ready", "timestamp": "2024-04-23T19:51:09Z", **fields})
 
 
-@pytest.mark.parametrize(
-    "timestamp",
-    [
-        *("0001-01-01 00:00:00 +0000 UTC", "0001-01-01T00:00:00Z", "0000-00-00 00:00:00 +0000 UTC"),
-        *("1969-12-31T23:59:59.5Z", "1970-01-01T00:00:00Z", "2024-02-30 10:00:00 +0000 UTC"),
-        *("2024-02-28T25:00:00Z", "9999-12-31T23:59:59-01:00"),
-    ],
-)
+@pytest.mark.parametrize("timestamp", cases("importing", "no_times"))
 def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(timestamp: str) -> None:
     report = SnifferReport()
     records = list(read_lines([line(timestamp=timestamp)], report))

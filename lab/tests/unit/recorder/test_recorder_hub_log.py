@@ -12,38 +12,20 @@ from kubespawner import slugs
 from lab.tests.history import BEGIN as START
 from lab.tests.history import Events, listed
 from lab.tests.moments import BEGIN
+from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.recorder.importing.hub_log import NO_POD, pod_names
 from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
-from roost_lab.recorder.store.records import Phase
 
-OWN = "[I 2027-01-15 08:00:00.250 JupyterHub base:1192] "
 TIMED = "2027-01-15T09:00:00.250999999+01:00 "
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        (f"{OWN}User ada took 3.250 seconds to start", (Phase.ANSWERED, "ada", 3_250_000)),
-        (f"{TIMED}{OWN}User ada:my one took 3.250 seconds to start", (Phase.ANSWERED, "ada:my one", 3_250_000)),
-        (f"\x1b[32m{OWN[:-1]}\x1b[m User ada took 3.250 seconds to start", (Phase.ANSWERED, "ada", 3_250_000)),
-        (f"{OWN}ada's server failed to start in 60 seconds, giving up.", (Phase.FAILED, "ada", None)),
-        (f"{OWN}Error starting ada's server: HTTP 403: Forbidden", (Phase.FAILED, "ada", None)),
-        (f"{OWN}Unhandled error starting ada's server: pod is gone", (Phase.FAILED, "ada", None)),
-        (f"{OWN}ada's server never showed up at http://10.0.0.9:8888/ after 30 s", (Phase.FAILED, "ada", None)),
-        (f"{OWN}Unhandled error waiting for ada's server to show up at http://: x", (Phase.FAILED, "ada", None)),
-        (f"{OWN}Failed to add ada:second to proxy!", (Phase.FAILED, "ada:second", None)),
-        (f"{OWN}200 GET /hub/api/users/ada/server/progress (ada@10.0.0.1) 900.00ms", None),
-        ("User ada took 3.250 seconds to start", None),
-        (f"{OWN}302 GET /hub/?User ada took 3.250 seconds to start (@10.0.0.1)", None),
-        ("[I 2027-13-45 99:00:00.250 JupyterHub base:1192] User ada took 3.250 seconds to start", "any"),
-    ],
-)
+@pytest.mark.parametrize(("line", "found"), cases("importing", "hub_lines"))
 def test_a_line_tells_whose_start_ended_how_and_when(line: str, found: Any) -> None:
     news = read_hub_line(line)
     if found != "any":
-        assert (news and (news.outcome, news.who, news.span_us)) == found
-    if isinstance(found, tuple):
+        assert (news and [news.outcome, news.who, news.span_us]) == found
+    if isinstance(found, list):
         assert news is not None
         assert news.when == (BEGIN + 250_000 + (999 if line.startswith(TIMED) else 0), 1000)
 

@@ -41,6 +41,9 @@ from roost_lab.recorder.store.records import (
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 
+# A migration of a later version.
+LATER = Path(__file__).parents[2] / "data" / "later-migration.txt"
+
 
 def rows(store: Store, table: sa.FromClause) -> list[tuple[Any, ...]]:
     with store.reading() as connection:
@@ -388,22 +391,6 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
             assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
 
 
-# What a later version would bring: a column, and a table that is filled from what is there.
-LATER = """
-import sqlalchemy as sa
-from alembic import op
-
-revision = "0002"
-down_revision = "0001"
-
-
-def upgrade() -> None:
-    op.add_column("pod", sa.Column("team", sa.String(16), server_default="none", nullable=False))
-    op.create_table("name", sa.Column("name", sa.String(16), primary_key=True))
-    op.execute("INSERT INTO name SELECT name FROM pod")
-"""
-
-
 @pytest.fixture
 def old_store(store: Store) -> Store:
     """A database of today's schema, with rows in it."""
@@ -419,7 +406,7 @@ def upgrade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Store]
         folder = tmp_path / "migrations"
         if not folder.exists():
             shutil.copytree(database.MIGRATIONS, folder)
-            (folder / "versions" / "0002_teams.py").write_text(LATER, encoding="utf-8")
+            shutil.copy(LATER, folder / "versions" / "0002_teams.py")
             monkeypatch.setattr(database, "MIGRATIONS", folder)
         store.migrate()
 

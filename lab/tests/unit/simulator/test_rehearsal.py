@@ -8,6 +8,7 @@ import pytest
 
 from generator.faults import UsageError, ValuesError
 from generator.values.merge import NO_SETTINGS, Settings
+from lab.tests.told import cases
 from roost.cli import run
 from roost_core.release.events import Event, LocalStarts
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -21,14 +22,7 @@ def _rehearse(entry: dict[str, Any] = COURSE, settings: Settings = NO_SETTINGS, 
     return rehearse(entry, (), settings, Assumptions(), seeds=1, launches=300, **options)
 
 
-@pytest.mark.parametrize(
-    ("more", "settings", "said"),
-    [
-        ({}, "controllers.enabled=false", "controllers.enabled is false"),
-        ({}, "events.maxPeople=100", r"PEOPLE: found 120, expected a whole number from 1 to 100"),
-        ({"set": "gpu"}, "enabled=true", '--placeholders: found "gpu", expected default'),
-    ],
-)
+@pytest.mark.parametrize(("more", "settings", "said"), cases("simulator", "rehearsals"))
 def test_what_the_values_do_not_allow_is_refused(more: dict[str, str], settings: str, said: str) -> None:
     with pytest.raises(UsageError, match=said):
         _rehearse(COURSE | more, Settings(values=(settings,)))

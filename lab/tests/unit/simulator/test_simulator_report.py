@@ -151,15 +151,7 @@ def test_the_page_asks_no_network_and_escapes_names() -> None:
     assert not re.search(r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0])
 
 
-@pytest.mark.parametrize(
-    ("policies", "begins"),
-    [
-        (["z2jh"], "Of 400 starts, 36 pulled an image (9 %); 95 of 100 users waited at most "),
-        (["z2jh", "roost"], "With Roost, 95 of 100 users wait at most "),
-        (["roost", "z2jh"], "With Roost, 95 of 100 users wait at most "),
-        (["z2jh", "a", "roost"], "z2jh and roost: With Roost, 95 of 100 users wait at most "),
-    ],
-)
+@pytest.mark.parametrize(("policies", "begins"), cases("simulator", "leads"))
 def test_the_page_begins_with_what_users_get_and_for_what(policies: list[str], begins: str) -> None:
     scales = {"z2jh": 1.0, "roost": 0.5, "a": 0.7}
     page = make_page(
