@@ -5,8 +5,6 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from roost.controllers.contract.actions import ChangeNode, Notice, Planned
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -580,59 +578,3 @@ def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
     there = replace(there, allocatable={**there.allocatable, "pods": 2})
     found = openings([there], [wants("ada", SCIPY), wants("bob", GPU), wants("eve", SCIPY)])[0]
     assert found == {"new": {label(SCIPY), label(GPU)}}
-
-
-pods = st.builds(
-    user,
-    st.sampled_from([f"u{index}" for index in range(6)]),
-    cpu=st.sampled_from([500, 1000, 3000, 5000]),
-    gpus=st.sampled_from([0, 1]),
-    waits_for=st.sampled_from([1.0, 11.0, 25.0, 500.0]),
-    priority=st.sampled_from([0, 5]),
-)
-nodes = st.builds(
-    node,
-    st.sampled_from("abcd"),
-    cpu=st.sampled_from([1000, 4000]),
-    gpus=st.sampled_from([0, 1]),
-    ready_for=st.sampled_from([1.0, 11.0, 25.0, 500.0]),
-    value=st.sampled_from(["pulling", "open", "true"]),
-    taints=st.sampled_from([(), (Taint("gpu", "", "NoSchedule"),)]),
-)
-others = st.builds(
-    bound,
-    st.sampled_from([f"o{index}" for index in range(6)]),
-    st.sampled_from("abcd"),
-    cpu=st.sampled_from([500, 2000]),
-    priority=st.sampled_from([-10, 0, 10]),
-)
-
-
-def fits(pod: Pod, one: Node) -> bool:
-    return all(one.allocatable.get(key, 0) >= amount for key, amount in pod.spec.requests)
-
-
-@given(
-    st.lists(nodes, unique_by=lambda one: one.name),
-    st.lists(pods, unique_by=lambda one: one.name),
-    st.lists(others, unique_by=lambda one: one.name),
-)
-def test_only_closed_nodes_are_opened_and_in_time(there: list[Node], waiting: list[Pod], running: list[Pod]) -> None:
-    found, _ = openings(there, [*waiting, *running])
-    closed = [one for one in there if one.labels[label(SCIPY)] == "pulling" and not one.taints]
-    assert found.keys() <= {one.name for one in closed}
-    waited = {pod.name: NOW - (pod.unschedulable_since or 0.0) for pod in waiting}
-    for one in closed:
-        takes = [pod for pod in waiting if fits(pod, one)]
-        ready_for = NOW - (one.ready_since or 0.0)
-        if any(min(ready_for, waited[pod.name]) >= 2 * AFTER for pod in takes):
-            assert one.name in found
-        may_take = [pod for pod in waiting if pod.spec.requests not in [one.spec.requests for one in takes]]
-        is_young = ready_for < DEVICES.age_seconds and not one.allocatable.get("nvidia.com/gpu")
-        hopes = is_young and any(dict(pod.spec.requests).get("nvidia.com/gpu") for pod in may_take)
-        if not hopes and all(waited[pod.name] < AFTER for pod in takes):
-            assert one.name not in found
-    # Whoever waited long enough for any node has one opened now that could take it.
-    for pod in waiting:
-        due = [one.name for one in closed if fits(pod, one)] if waited[pod.name] >= AFTER else []
-        assert not due or found.keys() & due
