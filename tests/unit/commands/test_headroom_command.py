@@ -167,15 +167,7 @@ def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: py
     assert "  on the last 3 Mon, 40 to 40 more people came from 09:06 to 09:12\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "text"),
-    [
-        (("--history", "nowhere.yaml"), "--history: found nowhere.yaml, which can't be read"),
-        (("--launches", "nowhere.jsonl"), "--launches: found nowhere.jsonl, which can't be read"),
-        (("--launches", "a", "--history", "b"), "expected one source of history"),
-        (("--config-map",), "--config-map: found no history"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "text"), rows("commands/headroom-histories"))
 def test_faults_of_a_history_name_the_option(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], text: str
 ) -> None:

@@ -18,8 +18,8 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.beliefs import COMING, DEVICES, STARTING
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from roost_core.release.image_gate import GateMode
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
+from tests.recorded_data import rows
 
 _NOT_PULLING = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
 KEEPS_OFF = PodSpec(required_node_terms=(NodeTerm((_NOT_PULLING,), ()),))
@@ -50,16 +50,6 @@ def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_on
     assert w.plan().gauges["gate_nodes_closed"] == {(SCIPY,): 1.0, (GPU,): 1.0}
     w.pulled_event(puller, SCIPY)
     assert w.labels_next() == {label(SCIPY): "true", label(GPU): "pulling"}
-
-
-@pytest.mark.parametrize("mode", [GateMode.PREFER, GateMode.STARTUP_TAINT, GateMode.OFF])
-def test_other_modes_close_nothing_and_take_away_what_the_gate_wrote(mode: GateMode) -> None:
-    w = world(mode=mode)
-    w.add_node("a", ready=False)
-    w.add_node("b", labels=CLOSED)
-    w.add_node("c", labels=OPEN)
-    w.turn()
-    assert [w.labels(name) for name in "abc"] == [{}, {}, {}]
 
 
 def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_image_along() -> None:
@@ -181,16 +171,7 @@ def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_le
     assert w.labels_next() == {label(SCIPY): "true"}
 
 
-@pytest.mark.parametrize(
-    ("facts", "value"),
-    [
-        ({"node_name": "a"}, "open"),
-        ({"nominated_node": "a"}, "open"),
-        ({"node_name": "b", "nominated_node": "a"}, "pulling"),
-        ({"node_name": "a", "phase": "Succeeded"}, "pulling"),
-        ({}, "pulling"),
-    ],
-)
+@pytest.mark.parametrize(("facts", "value"), rows("controllers/gate-kept-off"))
 def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(facts: dict[str, Any], value: str) -> None:
     w = world(SCIPY, GPU)
     w.add_pulling()

@@ -8,6 +8,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import attract_label
 from tests.builders import NAMESPACE, RELEASE
 from tests.mover_world import LABEL, PULLED, settled_world
+from tests.recorded_data import rows
 
 OTHER_HUB = attract_label("other", NAMESPACE, "default")
 FORMER_SET = attract_label(RELEASE, NAMESPACE, "former")
@@ -39,25 +40,11 @@ def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless
     assert world.marked_after(310) == ["new"]
 
 
-@pytest.mark.parametrize(
-    ("change", "is_for_good"),
-    [
-        ({"leaving": True}, True),
-        ({"taints": (Taint("ToBeDeletedByClusterAutoscaler", "1", "NoSchedule"),)}, True),
-        ({"taints": (Taint("karpenter.sh/disrupted", "", "NoSchedule"),)}, True),
-        ({"ready": False}, False),
-        ({"cordoned": True}, False),
-        ({"taints": (Taint("DeletionCandidateOfClusterAutoscaler", "1", "PreferNoSchedule"),)}, False),
-        (
-            {"taints": (Taint("startup-taint.cluster-autoscaler.kubernetes.io/roost-hub.jhub", "", "NoSchedule"),)},
-            False,
-        ),
-        ({"taints": (Taint("node.kubernetes.io/memory-pressure", "", "NoSchedule"),)}, False),
-        ({"taints": (Taint("somebody.else/dedicated", "gpu", "NoSchedule"),)}, False),
-    ],
-    ids=str,
-)
-def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(change: dict[str, Any], is_for_good: bool) -> None:
+@pytest.mark.parametrize(("befalls", "is_for_good"), rows("controllers/mover-unfit"))
+def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(befalls: dict[str, Any], is_for_good: bool) -> None:
+    change: dict[str, Any] = dict(befalls)
+    if "taints" in befalls:
+        change["taints"] = tuple(Taint(*one) for one in befalls["taints"])
     world = settled_world()
     world.add_node("new")
     world.change_node("new", **change)

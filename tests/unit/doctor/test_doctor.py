@@ -7,6 +7,7 @@ import pytest
 from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
 from roost_core.kube.client import ApiError
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
+from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
     APPS,
     ENDPOINTS,
@@ -25,17 +26,7 @@ from tests.unit.doctor.whole_cluster import (
 )
 
 
-@pytest.mark.parametrize(
-    "values",
-    [
-        "",
-        "podClasses: {user: null, build: null}",
-        "admission: {mode: policy}",
-        "admission: {mode: none}",
-        "scheduler: {target: none}",
-        "enabled: false",
-    ],
-)
+@pytest.mark.parametrize("values", rows("doctor/well"))
 def test_nothing_is_found_where_all_is_well(values: str) -> None:
     cluster = Cluster(values)
     for checks in (INSTALLED, BEFORE):

@@ -12,6 +12,7 @@ from roost.commands import doctor as command
 from roost.doctor.try_pod import PAUSE_SECONDS, make_pod, try_until_placed
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
+from tests.recorded_data import rows
 
 USER: Final = {"component": "singleuser-server"}
 POD_OF_USER: Final = make_pod({"metadata": {"labels": USER}})
@@ -104,15 +105,7 @@ def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
 
 
 @pytest.mark.parametrize("verb", ["doctor", "validate"])
-@pytest.mark.parametrize(
-    ("pod", "said"),
-    [
-        ("no-such-file.yaml", "--pod: no-such-file.yaml: "),
-        ('{"kind": "Service"}', '--pod: the argument: found "Service", expected a Pod in YAML or JSON'),
-        ('{"spec": 5}', "--pod: the argument: spec: found 5, expected a map."),
-        ("{", "--pod: the argument: "),
-    ],
-)
+@pytest.mark.parametrize(("pod", "said"), rows("doctor/no-pods"))
 def test_what_is_no_pod_is_a_wrong_usage(capsys: pytest.CaptureFixture[str], verb: str, pod: str, said: str) -> None:
     assert main([verb, "--pod", pod]) == 2
     assert said in capsys.readouterr().err

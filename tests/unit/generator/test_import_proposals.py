@@ -121,16 +121,7 @@ def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> 
     assert "placeholders" in found[-1].values
 
 
-@pytest.mark.parametrize(
-    "profile",
-    [
-        "{display_name: Big, kubespawner_override: {mem_guarantee: 9G}}",
-        "{display_name: Odd, kubespawner_override: {node_selector: {pool: 7}, tolerations: 3}}",
-        "{display_name: Odd, kubespawner_override: {node_selector: {'a label!': x}}}",
-        "7",
-    ],
-    ids=["another size", "not of their shapes", "a label that no node has", "no profile"],
-)
+@pytest.mark.parametrize("profile", rows("generator/profiles-without-pools"))
 def test_what_leads_to_no_pool_of_its_own_is_proposed_nothing(profile: str) -> None:
     image = "image: {name: a/b, tag: '1'}"
     hub = f"singleuser: {{{image}, profileList: [{profile}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"

@@ -144,9 +144,6 @@ def _extra(code: str) -> str:
     return f'hub: {{extraConfig: {{a: "{code}"}}}}'
 
 
-NO_PROFILES = "their profiles are set in Python: image and nodes aren't known here"
-
-
 def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
     for code, statement in rows("generator/python-sets-any"):
         result = imported(f"singleuser: {{image: {{name: lab, tag: '1'}}}}\n{_extra(code)}")
@@ -189,16 +186,7 @@ def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: 
     assert not imported(_extra(f"{code}\\nc.Other.namespace = f()")).places_users_once
 
 
-@pytest.mark.parametrize(
-    ("code", "told"),
-    [
-        *(
-            (f"c.KubeSpawner.profile_list{code}", NO_PROFILES)
-            for code in (" = f", " += [{'slug': 'b'}]", ".extend(f())")
-        ),
-        ("def hook(spawner):\\n  spawner.image = choose()", "image not brought, 3 placeholders fit"),
-    ],
-)
+@pytest.mark.parametrize(("code", "told"), rows("generator/hubs-python-images"))
 def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> None:
     gpu = "{slug: gpu, kubespawner_override: {image: 'g:1', node_selector: {pool: gpu}, cpu_guarantee: 9}}"
     room = "scheduling: {userPlaceholder: {enabled: true, replicas: 3}}"

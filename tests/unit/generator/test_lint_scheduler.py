@@ -92,18 +92,7 @@ def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
 ON = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, OpportunisticBatching: false}}"
 
 
-@pytest.mark.parametrize(
-    ("plugin", "minor", "expected"),
-    [
-        ("TopologyPlacementGenerator", 35, "it came with 1.36"),
-        ("DeferredPodScheduling", 36, "it came with 1.37"),
-        (
-            *("DeferredPodScheduling", 37),
-            "behind the feature gate InPlacePodVerticalScalingSchedulerPreemption, which is off",
-        ),
-        ("GangScheduling", 36, "behind the feature gate GangScheduling, which is off"),
-    ],
-)
+@pytest.mark.parametrize(("plugin", "minor", "expected"), rows("generator/plugins"))
 def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said(plugin: str, minor: int, expected: str) -> None:
     text, release = raw(f"{{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}"), Release(kube_version=f"v1.{minor}.0")
     assert expected in said(text, release)

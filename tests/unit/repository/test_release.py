@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from tests.harness.binaries import MINORS
+from tests.recorded_data import rows
 from tools.release import addresses, version
 from tools.release.addresses import AddressError, Addresses, read_addresses
 from tools.release.fill import changes_of, fill
@@ -128,15 +129,7 @@ def test_an_address_that_is_not_known_says_where_to_write_it(capsys: pytest.Capt
     assert addresses.main(["nothing"]) == 2
 
 
-@pytest.mark.parametrize(
-    ("variable", "value"),
-    [
-        ("ROOST_IMAGE", "registry.example.org/roost:1"),
-        ("ROOST_CHARTS", "https://registry.example.org/charts"),
-        ("ROOST_REPOSITORY", "forge.example.org/roost"),
-        ("ROOST_DOCUMENTATION", "https://roost.example.org/"),
-    ],
-)
+@pytest.mark.parametrize(("variable", "value"), rows("repository/addresses-refused"))
 def test_what_is_no_address_is_refused(variable: str, value: str) -> None:
     with pytest.raises(AddressError, match=f"{variable}, or addresses.*found .*, expected "):
         read_addresses({variable: value})

@@ -139,18 +139,7 @@ def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
     assert load_bound(running=49, nodes=5, min_load=0, max_load=1.1) == 11
 
 
-@pytest.mark.parametrize(
-    ("loads", "max_load", "order"),
-    [
-        # An overloaded node is passed by and the others move up; when all are, the least loaded comes first.
-        ((3, 0, 0), 2, "abc"),
-        ((4, 0, 0), 2, "bc"),
-        ((4, 4, 0), 1, "c"),
-        ((9, 8, 7), 0.5, "cba"),
-        # No bound.
-        ((1000, 0, 0), 0, "abc"),
-    ],
-)
+@pytest.mark.parametrize(("loads", "max_load", "order"), rows("roost_core/homes"))
 def test_the_bound_orders_homes(loads: tuple[int, ...], max_load: float, order: str) -> None:
     at = dict(zip("abc", loads, strict=True))
     assert choose_homes([*"abc"], at, running=sum(loads), nodes=3, min_load=4, max_load=max_load) == [*order]

@@ -11,15 +11,7 @@ from tests.recorded_data import rows
 SIX = [f"node-{index}" for index in range(6)]
 
 
-@pytest.mark.parametrize(
-    ("key", "order"),
-    [
-        ("https://github.com/jupyterlab/jupyterlab-demo", "5 4 3 1 2 0"),
-        ("https://github.com/ipython/ipython-in-depth", "2 3 5 4 0 1"),
-        ("10.5281/zenodo.3242074", "5 1 3 2 0 4"),
-        ("repo", "5 3 2 0 4 1"),
-    ],
-)
+@pytest.mark.parametrize(("key", "order"), rows("roost_core/ring-orders"))
 def test_the_order_is_binderhubs(key: str, order: str) -> None:
     assert rank_nodes(key, SIX) == [f"node-{index}" for index in order.split()]
 

@@ -62,18 +62,7 @@ def test_a_term_needs_all_its_expressions_and_fields() -> None:
     assert not matches(term, "node-1", {})
 
 
-@pytest.mark.parametrize(
-    "term",
-    [
-        # Empty.
-        *({}, {"matchExpressions": []}, {"matchExpressions": None, "matchFields": []}, None, "x"),
-        # What can't be read.
-        {"matchFields": [expression("metadata.namespace", "node-1")]},
-        {"matchFields": [{"key": "metadata.name", "operator": "Exists"}]},
-        {"matchExpressions": [expression("zone", "a"), "odd"]},
-        {"matchExpressions": {"zone": "a"}},
-    ],
-)
+@pytest.mark.parametrize("term", rows("roost_core/terms-of-nothing"))
 def test_a_term_that_is_empty_or_cant_be_read_matches_nothing(term: object) -> None:
     assert not matches(term, "node-1", LABELS)
 

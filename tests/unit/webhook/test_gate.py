@@ -87,15 +87,7 @@ def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Obje
     assert any("lower priority" in warning for warning in warnings) is bool(degraded)
 
 
-@pytest.mark.parametrize(
-    ("constraint", "degraded"),
-    [
-        ({"whenUnsatisfiable": "DoNotSchedule"}, "spread"),
-        ({"whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "Honor"}, "spread"),
-        ({"whenUnsatisfiable": "DoNotSchedule", "nodeAffinityPolicy": "Ignore"}, ""),
-        ({"whenUnsatisfiable": "ScheduleAnyway"}, ""),
-    ],
-)
+@pytest.mark.parametrize(("constraint", "degraded"), rows("webhook/spread"))
 def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(constraint: Object, degraded: str) -> None:
     body = user_pod()
     body["spec"]["topologySpreadConstraints"] = [

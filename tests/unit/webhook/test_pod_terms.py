@@ -18,7 +18,6 @@ from tests.builders import (
     NAMESPACE,
     PREFERRED,
     RELEASE,
-    REQUIRED,
     Desk,
     Object,
     build_pod,
@@ -36,6 +35,7 @@ from tests.builders import (
     settings,
     user_pod,
 )
+from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, PREFERS_HOLDER, PURPOSE, RING, pair
 from webhook.facts import Facts
 from webhook.patch import node_rule
@@ -198,17 +198,7 @@ def test_of_a_class_in_other_namespaces_the_shared_ones_count() -> None:
     assert term["podAffinityTerm"]["namespaces"] == [NAMESPACE]
 
 
-@pytest.mark.parametrize(
-    "affinity",
-    [
-        None,
-        {},
-        {"nodeAffinity": None, "podAffinity": None},
-        {"nodeAffinity": {}, "podAffinity": {}},
-        {"nodeAffinity": {PREFERRED: None, REQUIRED: None}, "podAffinity": {PREFERRED: None}},
-        {"nodeAffinity": {PREFERRED: []}, "podAffinity": {PREFERRED: []}},
-    ],
-)
+@pytest.mark.parametrize("affinity", rows("webhook/parents"))
 def test_a_patch_applies_whatever_parents_are_missing_null_or_empty(affinity: object) -> None:
     # The API server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore.
     placed = place(user_pod(affinity=affinity), HERE)

@@ -31,46 +31,11 @@ def n(name: str, pods: int, *, holds: bool = False, created: float = 0.0, slots:
     return WarmNode(name, pods, slots, holds, created)._replace(**more)
 
 
-BY_AGE = [n("a", 0, created=4.0), n("b", 1, created=3.0), n("c", 3, created=2.0), n("d", 2, created=1.0)]
-A_FULL_SET = [n("a", 4, created=1.0), n("b", 0, created=3.0), n("c", 1, created=2.0)]
-TWO_TO_A_NODE = [n(f"{index}", 1, slots=2, holds=index == 7) for index in range(9)]
-
-
-@pytest.mark.parametrize(
-    ("nodes", "spare", "limit", "expected"),
-    [
-        # Holders, then others, the emptiest of each first.
-        ([n("a", 3), n("b", 2, holds=True), n("c", 1, holds=True), n("d", 0)], 7, 10, "cbda"),
-        # Of those that must pull it the one that pulls least, and of these a new node, with few images, last.
-        ([n("a", 0, pulls=2), n("b", 3), n("c", 1, holds=True, pulls=9)], 7, 10, "cba"),
-        ([n("a", 0, images=29), n("b", 3, images=30), n("c", 1)], 7, 10, "bac"),
-        ([n("a", 0, images=29), n("b", 3, images=30, pulls=1)], 7, 10, "ab"),
-        # A holder to which many images came since comes after one that used it lately.
-        ([n("a", 0, holds=True, images_since=15), n("b", 3, holds=True)], 3, 10, "ab"),
-        ([n("a", 0, holds=True, images_since=16), n("b", 3, holds=True)], 3, 10, "ba"),
-        ([n("a", 0, holds=True, images_since=40), n("b", 3, holds=True, images_since=32)], 3, 10, "ab"),
-        # Seven pods, this one the last of them: the set is the two oldest nodes of four slots. Then the others by age.
-        (BY_AGE, 0, 10, "dcba"),
-        (BY_AGE, 0, 2, "dc"),
-        (BY_AGE, 5, 10, "bdca"),
-        (BY_AGE, 6, 10, "abdc"),
-        # Of one age, the first by name.
-        ([n("b", 3), n("a", 0)], 0, 10, "ab"),
-        # A holder outside the set comes after it; spare room brings it in.
-        ([n("a", 2), n("b", 1, holds=True)], 0, 10, "ab"),
-        ([n("a", 2), n("b", 1, holds=True)], 1, 10, "ba"),
-        # With too little room wanted, the oldest node alone is the set.
-        ([n("a", 1), n("b", 2, holds=True)], -50, 10, "ab"),
-        # Beyond a full set the oldest node with room comes first, and full ones aren't named either.
-        (A_FULL_SET, -5, 10, "cb"),
-        ([A_FULL_SET[0], n("b", 4, created=3.0), A_FULL_SET[2]], -9, 10, "c"),
-        # No more than allowed; holders are the last to go.
-        (TWO_TO_A_NODE, 9, 3, "701"),
-    ],
-)
-def test_the_order_of_the_nodes_that_are_named(nodes: list[WarmNode], spare: int, limit: int, expected: str) -> None:
-    running = sum(one.pods for one in nodes)
-    assert "".join(name for name, _ in choose_warm(nodes, running=running, spare=spare, limit=limit)) == expected
+@pytest.mark.parametrize(("nodes", "spare", "limit", "expected"), rows("webhook/warm-orders"))
+def test_the_order_of_the_nodes_that_are_named(nodes: list[Object], spare: int, limit: int, expected: str) -> None:
+    known = [n(**one) for one in nodes]
+    running = sum(one.pods for one in known)
+    assert "".join(name for name, _ in choose_warm(known, running=running, spare=spare, limit=limit)) == expected
 
 
 def test_slots_are_what_the_scarcest_resource_takes() -> None:
@@ -105,17 +70,6 @@ def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
         settings(podClasses={"user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}})
     keys = [fault.key.removeprefix("podClasses.user.warm.") for fault in raised.value.faults]
     assert keys == ["space", "podsPerNode", "spare", "nodes"]
-
-
-def test_pods_count_on_their_node_and_their_images_stay_known_when_they_are_gone() -> None:
-    facts = WarmFacts({"ns/a": on("n1", ("x",)), "ns/b": on("n1", ("y",)), "ns/c": on("", ())})
-    assert (facts.running, facts.pods_on("n1"), facts.pods_on("n2"), facts.pods_on("")) == (3, 2, 0, 1)
-    later = facts.updated({"ns/a": None, "ns/b": None})
-    assert (later.running, later.pods_on("n1")) == (1, 0)
-    assert later.holds("n1", "x")
-    assert later.holds("n1", "y")
-    assert not later.holds("n2", "x")
-    assert (facts.running, facts.pods_on("n1")) == (3, 2)
 
 
 def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

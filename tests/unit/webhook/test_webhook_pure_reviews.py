@@ -236,15 +236,6 @@ def test_a_node_is_read_as_placement_needs_it() -> None:
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
-@pytest.mark.parametrize(
-    ("changes", "node_name"),
-    [
-        ({}, "n1"),
-        ({"spec": {}}, None),
-        ({"status": {"phase": "Pending"}}, None),
-        ({"metadata": {"deletionTimestamp": "now"}}, None),
-        ({"status": {"conditions": [{"type": "Ready", "status": "False"}]}}, None),
-    ],
-)
+@pytest.mark.parametrize(("changes", "node_name"), rows("webhook/builders"))
 def test_pending_unready_and_leaving_builders_serve_no_node(changes: Object, node_name: str | None) -> None:
     assert read_builder({"metadata": {}, "spec": {"nodeName": "n1"}, "status": READY, **changes}) == node_name
