@@ -18,19 +18,19 @@ def show_faults(faults: Sequence[Fault], form: str) -> str:
     """The faults in one of `FORMATS`, a line each."""
     if form == "text":
         return "".join(f"{fault}\n" for fault in faults)
-    return "".join(annotation(str(one), _LEVELS[one.severity], one.file, one.line, one.key) for one in faults)
+    return "".join(map(_annotation, faults))
 
 
-def annotation(text: str, level: str = "error", file: str = "", line: int = 0, title: str = "") -> str:
-    """A workflow command of GitHub's; without a place when `file` isn't one (`--set`)."""
-    if not Path(file).is_file():
-        file, line = "", 0
-    # From the repository's top, where GitHub looks for it; a job may run in a folder below.
-    path = file and os.path.relpath(file, os.environ.get("GITHUB_WORKSPACE") or ".")
-    given = {"file": path, "line": str(line or ""), "title": title}
+def _annotation(fault: Fault) -> str:
+    """A workflow command of GitHub's; without a place when the fault's file isn't one (`--set`)."""
+    given = {"title": fault.key}
+    if Path(fault.file).is_file():
+        # From the repository's top, where GitHub looks for it; a job may run in a folder below.
+        path = os.path.relpath(fault.file, os.environ.get("GITHUB_WORKSPACE") or ".")
+        given = {"file": path, "line": str(fault.line or ""), **given}
     escaped = {name: _escaped(value).replace(":", "%3A").replace(",", "%2C") for name, value in given.items()}
     said = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
-    return f"::{level} {said}::{_escaped(text)}\n"
+    return f"::{_LEVELS[fault.severity]} {said}::{_escaped(str(fault))}\n"
 
 
 def _escaped(text: str) -> str:

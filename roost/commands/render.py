@@ -12,9 +12,8 @@ from generator.faults import UsageError
 from generator.pipeline import make
 from generator.render.diff import compare, read_manifests, show
 from generator.render.manifests import Manifest
-from generator.render.output import file_name, stream, write_folder
+from generator.render.output import stream, write_folder
 from generator.values.files import read_values
-from roost.commands.forges import annotation
 from roost.commands.options import RenderOptions, values_options
 
 
@@ -25,18 +24,11 @@ def manifests(options: RenderOptions) -> list[Manifest]:
     return made
 
 
-def _check(made: Sequence[Manifest], place: str, form: str) -> int:
+def _check(made: Sequence[Manifest], place: str) -> int:
     changes = compare(read_manifests(place), {manifest.identity: manifest.body for manifest in made})
     if not changes:
         return 0
     sys.stdout.write(show(changes))
-    if form == "github":
-        names = {manifest.identity: file_name(manifest) for manifest in made}
-        for change in changes:
-            # An object that is missing, or that the values don't render, has no file of its own here.
-            files = (Path(place, names.get(change.identity, "")), Path(place, "kustomization.yaml"), Path(place))
-            file = next((str(one) for one in files if one.is_file()), "")
-            sys.stdout.write(annotation(show([change]), file=file))
     how = f"--output-dir {place}" if Path(place).is_dir() else f"`roost render … > {place}`"
     what = "object differs" if len(changes) == 1 else "objects differ"
     sys.stderr.write(f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n")
@@ -54,20 +46,12 @@ def _check(made: Sequence[Manifest], place: str, form: str) -> int:
     help="Write nothing; exit with 1 and show the difference if the manifests of this folder or file are others.",
 )
 @click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "github"]),
-    default="text",
-    show_default=True,
-    help="With --check. github: also an annotation for each object that differs.",
-)
-@click.option(
     "--only",
     type=click.Choice(["cluster", "namespace"]),
     help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
     "clusterResources: false.",
 )
-def command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None, form: str) -> int:
+def command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None) -> int:
     """Render values to Kubernetes manifests.
 
     \b
@@ -87,7 +71,7 @@ def command(*, options: RenderOptions, output_dir: str | None, only: str | None,
     if only == "cluster":
         made = [manifest for manifest in made if not manifest.identity.namespace]
     if check is not None:
-        return _check(made, check, form)
+        return _check(made, check)
     if output_dir is None:
         sys.stdout.write(stream(made))
         return 0
