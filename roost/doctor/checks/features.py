@@ -1,16 +1,30 @@
-"""Every kind that the values render to is served."""
+"""Kinds are served, and feature gates that the objects need are on."""
 
 from __future__ import annotations
 
-from roost.doctor.contract import Install, Told, error
-from roost.doctor.evidence import count, some
+import re
+from typing import Final
+
+from roost.doctor.contract import Install, Told, error, unknown
+from roost.doctor.evidence import count, mounts_images, some
+from roost_core.kube.client import ApiError
+
+# One line of the API server's metrics for each feature gate that it knows.
+_GATE_LINE: Final = re.compile(rb'kubernetes_feature_enabled\{[^}]*name="(\w+)"[^}]*\} (\d)')
+_SILENCE_SECONDS: Final = 15.0
+_FIXES: Final = {
+    "ImageVolume": "Switch it on in the API server and on nodes, or set prePuller.method: noop.",
+    "MutatingAdmissionPolicy": "Switch it on in the API server, or set admission.mode: webhook.",
+}
 
 
 def check(install: Install) -> Told:
+    gates = [gate for gate in _FIXES if (mounts_images(install) if gate == "ImageVolume" else install.of_kind(gate))]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
-    yield count(sum(map(len, versions.values())), "kind")
+    said = f", feature gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
+    yield f"{count(sum(map(len, versions.values())), 'kind')}{said}"
     missing = []
     for version, kinds in versions.items():
         found = install.client.find(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
@@ -22,3 +36,24 @@ def check(install: Install) -> Told:
             "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on in the API "
             "server, or switch off in the values what needs them.",
         )
+    if gates:
+        yield from _find_off(install, gates)
+
+
+def _find_off(install: Install, gates: list[str]) -> Told:
+    try:
+        known = {
+            match[1].decode(): match[2] == b"1"
+            for line in install.client.lines("/metrics", {}, _SILENCE_SECONDS)
+            if (match := _GATE_LINE.match(line))
+        }
+    except ApiError as refusal:
+        yield unknown(
+            f"Not allowed to look whether the API server has {' and '.join(gates)} on: {refusal}",
+            "Run it with an account that may get the path /metrics, or look there: kubernetes_feature_enabled.",
+        )
+        return
+    for gate in gates:
+        # One that a newer API server no longer knows can't be switched off there.
+        if not known.get(gate, True):
+            yield error(f"The API server has the feature gate {gate} switched off.", _FIXES[gate])

@@ -20,7 +20,7 @@ from roost.doctor.contract import Finding, Install
 from roost_core.kube.account import connect
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import networked_node
+from tests.harness.fixtures import networked_node, or_give_up
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 
@@ -78,12 +78,24 @@ def test_a_holder_whose_clock_is_wrong_is_told_by_what_the_api_server_wrote(
     assert "fine" not in findings[0].evidence
 
 
-def test_an_api_server_is_asked_what_it_serves(control_plane: ControlPlane, namespace: str) -> None:
+def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     assert asked(control_plane, namespace, "features") == []
     ((severity, evidence, _),) = asked(
         control_plane, namespace, "features", "monitoring: {serviceMonitor: {enabled: true}}"
     )
     assert (severity, "ServiceMonitor (monitoring.coreos.com/v1)" in evidence) == ("error", True)
+    stranger = account_that_may(control_plane, namespace, "create", "pods")
+    ((severity, evidence, _),) = asked(control_plane, namespace, "features", kubeconfig=stranger)
+    assert (severity, "Not allowed to look whether the API server has ImageVolume on" in evidence) == ("unknown", True)
+
+
+def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
+    with or_give_up(), ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster:
+        findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
+    assert {finding.severity for finding in findings} == {"error"}
+    assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
 
 
 def test_objects_are_held_against_what_the_values_would_make_of_them(

@@ -83,8 +83,8 @@ class Cluster:
                 for of in ("deployments", "statefulsets", "daemonsets")
             },
         }
-        # Logs, by path.
-        self.texts: dict[str, list[str] | ApiError] = {}
+        # What isn't JSON: metrics and logs, by path.
+        self.texts: dict[str, list[str] | ApiError] = {"/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']}
         # Kinds that the API server serves, by path.
         self.served: dict[str, set[str]] = {}
         for body in rendered:
