@@ -1,7 +1,8 @@
 """What is told of nodes: each change once, across restarts and gaps, and when all images were there."""
 
+import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
+from lab.tests.history import rows as store_rows
+from lab.tests.moments import BEGIN, SECOND
 from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
 from lab.tests.recorded import empty_store
+from lab.tests.told import Story, Thing, stories
 from roost_core.placement.labels import pulled_label
 from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.assembler import Assembler
@@ -18,17 +22,11 @@ from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.recording.settings import RecorderSettings, parse_settings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, Record, StoredState
+from roost_lab.recorder.store.records import NODES, NodeChangeRecord, NodeRecord, StoredState
 
-US = 1_000_000
-HEARD_US = 1_800_000_000 * US
-LATER_US = HEARD_US + 600 * US
 IMAGES = ("me/first:1", "me/second:1")
 LABELS = [pulled_label("hub", "jhub", image) for image in IMAGES]
-
-
-def node(version: int, labels: Mapping[str, str] | None = None, **how: Any) -> Object:
-    return node_object("n", version, labels=labels, **how)
+NAMED = dict(zip(("FIRST", "SECOND"), LABELS, strict=True))
 
 
 def gated_settings(**gate: Any) -> RecorderSettings:
@@ -44,144 +42,79 @@ def no_class(_labels: Mapping[str, str], _namespace: str) -> str:
     return ""
 
 
-class Run:
-    """One run of the recorder on a store; each call is one change, stored at once."""
+class Recorder:
+    """One recorder after the other on a store, and what lines tell them of the node; each is stored at once."""
 
-    def __init__(self, store: Store, *, listed: Object, at_us: int, lost: str = "") -> None:
+    def __init__(self, store: Store) -> None:
         self.store = store
-        self.assembler = Assembler(no_class, store.read_state(), None, gated_settings().gate_labels)
-        self.relist(listed, at_us, lost)
+        self.versions = itertools.count(5)
+        self.begin()
 
-    def relist(self, listed: Object, at_us: int, lost: str = "") -> None:
-        if lost:
-            self.assembler.lost(NODES, lost)
+    def begin(self) -> None:
+        self.assembler = Assembler(no_class, self.store.read_state(), None, gated_settings().gate_labels)
+
+    def tell(self, thing: Thing) -> None:
+        (at_us, *flags), how = thing.plain, dict(thing.named)
+        late = {"late_us": how.pop("late")} if "late" in how else {}
+        if thing.kind == "sees":
+            records = self.assembler.node("n", read_node(self._node(**how)), at_us, **late)
+            assert bool(records) == ("nothing" not in flags)
+            self.store.write(records, {})
+            return
+        if "again" in flags or thing.kind == "gone":
+            self.begin()
+        if "lost" in flags:
+            self.assembler.lost(NODES, "forgotten")
         self.assembler.listing(NODES)
-        self.tell(listed, at_us, listed=True)
+        if thing.kind == "lists":
+            self.store.write(self.assembler.node("n", read_node(self._node(**how)), at_us, listed=True), {})
         self.store.write(self.assembler.synced(NODES, at_us), {NODES: ("1", at_us)})
         self.assembler.heard(NODES, at_us)
 
-    def tell(self, item: Object, at_us: int, **how: Any) -> list[Record]:
-        records = self.assembler.node("n", read_node(item), at_us, **how)
-        self.store.write(records, {})
-        return records
+    def _node(self, labels: str = "", cpu: int = 4, **how: Any) -> Object:
+        said = dict(word.split("=") for word in labels.split() if "=" in word)
+        said |= {label: "true" for name, label in NAMED.items() if name in labels}
+        return node_object("n", next(self.versions), labels=said, cpu=str(cpu), **how)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def stored(store: Store) -> Iterator[str]:
+    """The node's row, and its changes."""
+    node = store_rows(store, schema.node)[0]
+    labels = (name_of(key, "" if text == "true" else f"={text}") for key, text in json.loads(node["labels"]).items())
+    states = {
+        "not ready": not node["is_ready"],
+        "cordoned": node["is_unschedulable"],
+        node["taints"]: node["taints"],
+        f"all images at {seconds(node['images_ready_us'])}": node["images_ready_us"],
+        f"gone at {seconds(node['gone_us'])}": node["gone_us"],
+    }
+    yield f"node {', '.join([' '.join(sorted(labels)), *(said for said, holds in states.items() if holds)])}"
+    for row in sorted(store_rows(store, schema.node_change), key=lambda row: (row["field"], row["at_us"])):
+        what, old, new = name_of(row["field"]), row["old"], row["new"]
+        if what == "allocatable":
+            what, old, new = "allocatable cpu", *(json.loads(row[key])["cpu"] for key in ("old", "new"))
+        when = f"at {seconds(row['at_us'])}, up to {seconds(BEGIN + row['resolution_us'])} earlier"
+        yield " ".join(f"change {what}: {old} -> {new} {when}".split())
+
+
+def name_of(label: str, more: str = "") -> str:
+    for name, one in NAMED.items():
+        label = label.replace(one, name)
+    return f"{label}{more}"
+
+
+def seconds(at_us: int | None) -> str:
+    return "" if at_us is None else f"{(at_us - BEGIN) / SECOND:g} s"
+
+
+@stories("nodes")
+def test_changes_of_a_node_are_told_once_and_since_when_it_has_all_images(tmp_path: Path, story: Story) -> None:
     store = empty_store(tmp_path)
-    yield store
+    recorder = Recorder(store)
+    for thing in story.things:
+        recorder.tell(thing)
+    story.check_drawn(stored(store))
     store.close()
-
-
-def changes(store: Store) -> list[tuple[str, str, str, int, int]]:
-    change = schema.node_change.c
-    query = sa.select(change.field, change.old, change.new, change.at_us, change.resolution_us).order_by(change.field)
-    with store.reading() as connection:
-        return [(row[0], row[1], row[2], row[3], row[4]) for row in connection.execute(query)]
-
-
-def one_row(store: Store, table: sa.Table) -> Object:
-    with store.reading() as connection:
-        return dict(connection.execute(sa.select(table)).mappings().one())
-
-
-CORDONED: Object = {
-    "labels": {"zone": "b"},
-    "unschedulable": True,
-    "taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}],
-    "cpu": "3",
-    "ready": "False",
-}
-ALLOCATABLE = '{"cpu": %d, "memory": 8589934592, "pods": 10}'
-TOLD = [
-    ("allocatable", ALLOCATABLE % 4000, ALLOCATABLE % 3000),
-    ("label:zone", "a", "b"),
-    ("ready", "True", "False"),
-    ("taints", "", "k=v:NoSchedule"),
-    ("unschedulable", "False", "True"),
-]
-
-
-def restart(first: Run) -> Callable[[Object, int, str], None]:
-    def relist(listed: Object, at_us: int, lost: str) -> None:
-        Run(first.store, listed=listed, at_us=at_us, lost=lost)
-
-    return relist
-
-
-def go_on(first: Run) -> Callable[[Object, int, str], None]:
-    return first.relist
-
-
-@pytest.mark.parametrize("way", [restart, go_on])
-def test_what_changed_while_nobody_watched_is_told_once_and_how_much_earlier_it_may_have_been(
-    store: Store, way: Callable[[Run], Callable[[Object, int, str], None]]
-) -> None:
-    relist = way(Run(store, listed=node(5, {"zone": "a"}), at_us=HEARD_US))
-    relist(node(9, **CORDONED), LATER_US, "forgotten")
-    wanted = [(*one, LATER_US, 600 * US) for one in TOLD]
-    assert changes(store) == wanted
-    # Once more, and after a second gap in which nothing changed.
-    relist(node(9, **CORDONED), LATER_US + 60 * US, "forgotten")
-    assert changes(store) == wanted
-
-
-def test_a_watched_change_is_told_with_the_moment_of_its_telling(store: Store) -> None:
-    run = Run(store, listed=node(5, {"zone": "a"}), at_us=HEARD_US)
-    run.tell(node(6, {"zone": "b"}), HEARD_US + 5)
-    run.tell(node(7, {"zone": "c"}), HEARD_US + 9 * US, late_us=4 * US)
-    assert changes(store) == [
-        ("label:zone", "a", "b", HEARD_US + 5, 1),
-        ("label:zone", "b", "c", HEARD_US + 9 * US, 4 * US),
-    ]
-
-
-def test_the_row_of_a_node_says_how_it_stands_and_keeps_that_after_its_end(store: Store) -> None:
-    Run(store, listed=node(5, {"zone": "a"}), at_us=HEARD_US).tell(node(6, **CORDONED), HEARD_US + 5)
-    row = one_row(store, schema.node)
-    assert json.loads(row["labels"]) == {"zone": "b"}
-    assert (row["is_ready"], row["is_unschedulable"], row["taints"]) == (False, True, "k=v:NoSchedule")
-    # It goes while nobody watches.
-    later = Assembler(no_class, store.read_state())
-    later.listing(NODES)
-    store.write(later.synced(NODES, LATER_US), {})
-    assert one_row(store, schema.node) == {**row, "gone_us": LATER_US}
-
-
-def test_a_heartbeat_writes_nothing(store: Store) -> None:
-    assert Run(store, listed=node(5), at_us=HEARD_US).tell(node(6), HEARD_US + 5) == []
-
-
-def test_all_images_are_there_when_the_last_label_that_belongs_on_the_node_has_come(store: Store) -> None:
-    pool = {"pool": "large"}
-    run = Run(store, listed=node(5, pool), at_us=HEARD_US)
-    run.tell(node(6, {**pool, LABELS[0]: "true"}), HEARD_US + 1 * US)
-    assert one_row(store, schema.node)["images_ready_us"] is None
-    run.tell(node(7, {**pool, LABELS[0]: "true", LABELS[1]: "true"}), HEARD_US + 2 * US)
-    # One goes and comes back: it is the first time that counts; after a restart, too.
-    run.tell(node(8, {**pool, LABELS[0]: "true"}), HEARD_US + 3 * US)
-    again = Run(store, listed=node(8, {**pool, LABELS[0]: "true"}), at_us=HEARD_US + 4 * US)
-    again.tell(node(9, {**pool, LABELS[0]: "true", LABELS[1]: "true"}), HEARD_US + 5 * US)
-    assert one_row(store, schema.node)["images_ready_us"] == HEARD_US + 2 * US
-
-
-def test_only_images_for_that_kind_of_node_are_waited_for(store: Store) -> None:
-    Run(store, listed=node(5), at_us=HEARD_US).tell(node(6, {LABELS[0]: "true"}), HEARD_US + 1)
-    assert one_row(store, schema.node)["images_ready_us"] == HEARD_US + 1
-
-
-def test_since_when_a_node_has_images_that_had_them_before_it_was_seen_is_not_said(store: Store) -> None:
-    full = {LABELS[0]: "true"}
-    Run(store, listed=node(5, full), at_us=HEARD_US).tell(node(6, {**full, "zone": "b"}), HEARD_US + 5)
-    Run(store, listed=node(6, {**full, "zone": "b"}), at_us=LATER_US)
-    assert one_row(store, schema.node)["images_ready_us"] is None
-
-
-def test_images_that_came_in_a_gap_are_there_at_its_end_at_the_latest(store: Store) -> None:
-    Run(store, listed=node(5), at_us=HEARD_US)
-    Run(store, listed=node(9, {LABELS[0]: "true"}), at_us=LATER_US, lost="forgotten")
-    assert one_row(store, schema.node)["images_ready_us"] == LATER_US
-    assert [one[-2:] for one in changes(store)] == [(LATER_US, 600 * US)]
 
 
 def test_a_gate_that_is_off_labels_no_nodes() -> None:
@@ -201,8 +134,8 @@ def test_faults_of_the_gate_are_told_with_their_keys() -> None:
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:
     assembler = Assembler(no_class, StoredState())
-    assembler.node("n", read_node(node(1)), 1)
-    told = assembler.node("n", read_node(node(2, unschedulable=True)), 2)
+    assembler.node("n", read_node(node_object("n", 1)), 1)
+    told = assembler.node("n", read_node(node_object("n", 2, unschedulable=True)), 2)
     assert [type(one) for one in told] == [NodeRecord, NodeChangeRecord]
 
 
