@@ -23,33 +23,6 @@ def world(assumptions: Assumptions = STEADY, seed: int = 1) -> BuildWorld:
     return BuildWorld(assumptions, Chance(seed))
 
 
-def test_the_first_build_of_a_repository_finds_nothing_and_the_next_on_that_node_does() -> None:
-    builds = world()
-    first, second = builds.begin("r", "a", 0.0), builds.begin("r", "a", DAY)
-    assert (first.hit, first.quick, second.hit, second.quick) == (False, False, True, True)
-
-
-def test_layers_are_of_one_repository_and_one_node() -> None:
-    builds = world()
-    builds.begin("r", "a", 0.0)
-    assert not builds.begin("other", "a", DAY).hit
-    assert not builds.begin("r", "b", DAY).hit
-
-
-def test_a_build_that_still_runs_leaves_nothing_to_find() -> None:
-    builds = world()
-    first = builds.begin("r", "a", 0.0)
-    assert not builds.begin("r", "a", first.seconds - 0.001).hit
-    assert builds.begin("r", "a", first.seconds).hit
-
-
-def test_a_changed_environment_is_made_anew_though_layers_are_there() -> None:
-    builds = world(replace(STEADY, build_changed_share=1.0))
-    builds.begin("r", "a", 0.0)
-    second = builds.begin("r", "a", DAY)
-    assert (second.hit, second.quick) == (True, False)
-
-
 def test_a_node_that_built_before_the_environment_changed_has_the_old_one() -> None:
     changing = Assumptions(build_changed_share=0.5)
     found = []
@@ -76,17 +49,6 @@ def test_a_quick_build_takes_a_sixth_of_what_it_would_have_taken() -> None:
     for one in (quick, cold):
         one.begin("r", "a", 0.0)
     assert cold.begin("r", "b", DAY).seconds == pytest.approx(quick.begin("r", "a", DAY).seconds * 240 / 40)
-
-
-def test_a_node_that_left_took_its_layers_and_its_builds_along() -> None:
-    builds = world()
-    builds.begin("r", "a", 0.0)
-    builds.begin("s", "a", DAY - 0.001)
-    builds.begin("t", "b", DAY - 0.001)
-    builds.node_left("a", DAY)
-    assert builds.holders("r", DAY) == []
-    assert builds.holders("s", 2 * DAY) == []
-    assert builds.holders("t", 2 * DAY) == ["b"]
 
 
 def test_what_was_seen_goes_into_the_result() -> None:
@@ -116,19 +78,34 @@ def test_a_pushed_image_is_always_built_and_a_plus_in_a_name_is_no_push() -> Non
 
 
 @given(
-    builds=st.lists(st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.floats(0, 2000)), max_size=40),
+    # None: when the build before ends.
+    builds=st.lists(
+        st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.none() | st.floats(0, 2000)), max_size=40
+    ),
     leaves=st.integers(0, 40),
+    changed=st.sampled_from([0.0, 0.5, 1.0]),
 )
-def test_hits_never_exceed_builds_less_distinct_repositories(builds: list[tuple[str, str, float]], leaves: int) -> None:
-    machine = world(Assumptions())
-    now = 0.0
+def test_a_build_finds_what_earlier_ones_of_its_repository_left_on_its_node(
+    builds: list[tuple[str, str, float | None]], leaves: int, changed: float
+) -> None:
+    machine = world(Assumptions(build_changed_share=changed))
+    now, ended = 0.0, 0.0
+    # Of each build: its repository, its node, and its end; a node that leaves takes them along.
+    left: list[tuple[str, str, float]] = []
     for number, (repository, node, later) in enumerate(builds):
-        now += later
+        now = max(now, ended) if later is None else now + later
         if number == leaves:
             machine.node_left("a", now)
+            left = [one for one in left if one[1] != "a"]
         build = machine.begin(repository, node, now)
         assert build.seconds > 0
-        assert build.hit or not build.quick
+        there = {one[1] for one in left if one[0] == repository and one[2] <= now}
+        assert build.hit == (node in there)
+        assert set(machine.holders(repository, now)) == there
+        if changed != 0.5:
+            assert build.quick == (build.hit and not changed)
+        ended = now + build.seconds
+        left.append((repository, node, ended))
     assert machine.quick <= machine.hits <= len(builds) - len({one[0] for one in builds})
     assert sum(machine.by_node.values()) == machine.builds == machine.seconds.count == len(builds)
 
