@@ -9,19 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.told import Story, Thing, stories
+from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
+from roost_core.placement.labels import HOSTNAME_LABEL
 from roost_core.scheduler.state import ClusterState
 from roost_lab.simulator.engine.autoscaler import ScalingDecision
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler, plan_scale_up
+from roost_lab.simulator.engine.group_template import CopiedTemplate
 from roost_lab.simulator.engine.karpenter import Karpenter
 from roost_lab.simulator.engine.scaling import make_node_scaler
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
-from tests.unit.scheduling_builders import HOSTNAME, node, pod
+from tests.unit.scheduling_builders import node, pod
 
 # Four pods of one CPU fill a node.
 WORLD = Assumptions(min_nodes=0, max_nodes=10)
 TEMPLATE = node("template", labels={"purpose": "user"})
 TAINTS = {"startup": "startup-taint.cluster-autoscaler.kubernetes.io/hub=:NoSchedule"}
+# Of an image; controllers write it.
+KEY = "images-pulled.roost.hub.jupyter.org/hub-image"
+NOW = 10_000.0
 OWNERS = {"placeholder": "StatefulSet", "daemon": "DaemonSet"}
 NONE: dict[str, float] = {}
 # Longer than anything that waits does.
@@ -37,6 +43,11 @@ def made(kind: str, name: str, *, on: str = "", cpu: str | int = 1, memory: str 
     }
     exists = {label: [{"key": more.get(label), "operator": "Exists"}] for label in ("requires", "prefers")}
     affinity: dict[str, Any] = {}
+    if "wants" in more:
+        operator, *values = more["wants"].split()
+        expression = {"key": KEY, "operator": operator, **({"values": values} if values else {})}
+        wanted = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+        affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": wanted}
     if "requires" in more:
         terms = {"nodeSelectorTerms": [{"matchExpressions": exists["requires"]}]}
         affinity["nodeAffinity"] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
@@ -44,7 +55,7 @@ def made(kind: str, name: str, *, on: str = "", cpu: str | int = 1, memory: str 
         preferred = [{"weight": 100, "preference": {"matchExpressions": exists["prefers"]}}]
         affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     if "avoids" in more:
-        term = {"labelSelector": {"matchLabels": {"component": more["avoids"]}}, "topologyKey": HOSTNAME}
+        term = {"labelSelector": {"matchLabels": {"component": more["avoids"]}}, "topologyKey": HOSTNAME_LABEL}
         away = [{"weight": 1, "podAffinityTerm": term}]
         affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": away}
     return pod(
@@ -70,6 +81,16 @@ def placeholder(name: str, **more: Any) -> Pod:
     return made("placeholder", name, **more)
 
 
+def told_node(
+    name: str, *, labels: str = "", taints: str = "", created: float = 0.0, ready: float | str = 0.0, **how: Any
+) -> Node:
+    """taints: one, or that of `TAINTS`. ready: since when, or never."""
+    said = dict(word.split("=") for word in labels.split())
+    texts: dict[str, Any] = {key: value if isinstance(value, bool) else str(value) for key, value in how.items()}
+    made = node(name, labels=said, taints=[TAINTS.get(taints, taints)] if taints else [], **texts)
+    return replace(made, created=created, ready_since=None if ready == "never" else float(ready))
+
+
 class Told:
     """A cluster and its autoscaler, and what a story's lines do to them."""
 
@@ -77,9 +98,9 @@ class Told:
         self.world = replace(
             WORLD, **{key: it for one in story.things if one.kind == "world" for key, it in one.named.items()}
         )
-        template = [one.named["taints"] for one in story.things if one.kind == "template"]
-        self.template = replace(TEMPLATE, taints=node("t", taints=[TAINTS[one] for one in template]).taints)
-        self.machine = make_node_scaler(replace(self.world, autoscaler=Autoscaler(story.about)), self.template, 0.0)
+        template = {key: it for one in story.things if one.kind == "template" for key, it in one.named.items()}
+        cloud = told_node("template", **{"labels": "purpose=user", **template})
+        self.machine = make_node_scaler(replace(self.world, autoscaler=Autoscaler(story.about)), cloud, 0.0)
         self.state = ClusterState()
         self.waiting: list[Pod] = []
         self.booting: dict[str, float] = {}
@@ -88,7 +109,8 @@ class Told:
     def tell(self, thing: Thing) -> None:
         kind, plain, named = thing
         if kind == "node":
-            self.nodes(plain, **named)
+            for name in plain:
+                self.state.set_node(told_node(name, **named))
         elif kind == "booting":
             self.booting |= dict.fromkeys(map(str, plain), float(named.get("since", 0)))
         elif kind == "full":
@@ -99,6 +121,8 @@ class Told:
         elif kind in ("user", "placeholder", "daemon"):
             making = named.pop("making", False)
             self.pods([made(kind, name, **named) for name in plain], making=making)
+        elif kind == "left":
+            self.state.remove_node(plain[0])
         elif kind == "gone":
             self.gone(plain)
         elif kind == "changed":
@@ -107,11 +131,6 @@ class Told:
             self.look(float(plain[0]), **named)
         elif kind == "removes":
             self.removes(plain)
-
-    def nodes(self, names: tuple[str, ...], *, taints: str = "", created: float = 0.0, **how: Any) -> None:
-        how |= {"taints": [TAINTS.get(taints, taints)]} if taints else {}
-        for name in names:
-            self.state.set_node(replace(node(name, **{key: _text(it) for key, it in how.items()}), created=created))
 
     def pods(self, pods: list[Pod], *, making: bool = False) -> None:
         """making: room is being made for them, which the state knows."""
@@ -152,10 +171,6 @@ class Told:
         for name in looked.give_up:
             del self.booting[name]
         return looked
-
-
-def _text(value: Any) -> Any:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 @stories("scaling")
@@ -209,6 +224,28 @@ def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take()
     assert [removed(drained, 25) for drained in range(5)] == [3, 2, 1, 0, 0]
     # The least number of nodes is one of those that stay.
     assert [removed(1, 25, least) for least in (22, 23, 24)] == [2, 1, 0]
+
+
+def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
+    taints = ["node.kubernetes.io/disk-pressure=:NoSchedule", "hub=user:NoSchedule"]
+    there = replace(node("a", labels={"pool": "user", KEY: "true"}, taints=taints), ready_since=0.0)
+    found = CopiedTemplate(TEMPLATE).find(ClusterState([there]), NOW)
+    assert (found.name, found.labels) == ("template", {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"})
+    assert [taint.key for taint in found.taints] == ["hub"]
+
+
+def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_of_them_helps_waits_for_it() -> None:
+    nodes = [told_node(name, labels=f"{KEY}={text}") for name, text in (("a", "true"), ("b", "pulling"))]
+    state = ClusterState(nodes, [user(f"on-{one.name}", on=one.name, cpu=3) for one in nodes])
+    template = CopiedTemplate(TEMPLATE)
+    found = {template.find(state, NOW + 10 * turn).labels[KEY] for turn in range(20)}
+    assert found == {"true", "pulling"}
+    scaler = ClusterAutoscaler(WORLD, TEMPLATE, NOW)
+    moment, turns = NOW, 0
+    while not (looked := scaler.look(state, [user("w", cpu=3, wants="NotIn pulling")], {}, moment)).request:
+        assert looked.look_again == moment + WORLD.autoscaler_loop_seconds
+        moment, turns = looked.look_again, turns + 1
+        assert turns < 20
 
 
 @given(
