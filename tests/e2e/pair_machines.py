@@ -6,6 +6,7 @@ filter_out_schedulable.go, mixed_nodeinfos_processor.go, node_info_utils.go. As 
 own filters.
 """
 
+import contextlib
 import http.client
 import threading
 import time
@@ -24,7 +25,7 @@ from tests.harness.nodes import NODES, FakeNodes, read_taint
 from tests.harness.pods import PODS, PodKeeper
 from tests.harness.scheduler import scheduler_config
 from tests.harness.talk import say
-from tests.judge.cases import GROUP_LABEL, HOSTNAME, IMAGE_BYTES, Pool
+from tests.judge.cases import GROUP_LABEL, HOSTNAME, IMAGE_BYTES, ZONE, Case, Pool
 from tests.scheduling import filter_nodes
 
 Object = dict[str, Any]
@@ -38,6 +39,8 @@ PRIORITY_CUTOFF = -10
 DEFAULT_PROFILE = read_profiles(scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR)[
     "default-scheduler"
 ]
+# The nodes must not have changed for so long before anybody comes.
+STEADY_SECONDS, STEADY_AT_MOST_SECONDS = 2.0, 25.0
 # After so long a pull that doesn't succeed is told.
 FAULT_SECONDS = 1.0
 # What a new node's template never has: taints that say how the node is just now.
@@ -58,7 +61,7 @@ class Kubelets:
         # Pods of which it was told that an image can't be pulled, by uid.
         self._told: set[tuple[str, str]] = set()
         self._lock = threading.RLock()
-        self._keeper = PodKeeper(api, hold=self._lacks, parallel_requests=8)
+        self._keeper = PodKeeper(api, hold=self._lacks, leave=self.lingers, parallel_requests=8)
 
     def __enter__(self) -> Self:
         self._keeper.start()
@@ -71,14 +74,21 @@ class Kubelets:
         self._keeper.stop()
 
     def hold(self, node: str, images: Iterable[str]) -> None:
-        """Say what a node holds from the start."""
         with self._lock:
             self._held.setdefault(node, set()).update(images)
 
-    def seconds(self, node: str) -> float:
-        """How long a node takes for an image."""
-        del node
+    def holds(self, node: str, image: str) -> bool:
+        with self._lock:
+            return image in self._held.get(node, ())
+
+    def seconds(self, node: str, image: str) -> float:
+        del node, image
         return self._pull_seconds
+
+    def lingers(self, pod: Object) -> bool:
+        """Whether a pod that is deleted is still to be there; no by default, whatever its grace."""
+        del pod
+        return False
 
     def fails(self, node: str, image: str) -> bool:
         """Whether no pull of the image succeeds there; one that doesn't is told after a second."""
@@ -96,7 +106,7 @@ class Kubelets:
                         self._told.add(key)
                         self._start(("", "/".join(key)), FAULT_SECONDS, self._tell_fault, pod, image)
                 elif (node, image) not in self._pulls:
-                    self._start((node, image), self.seconds(node), self._pulled, node, image)
+                    self._start((node, image), self.seconds(node, image), self._pulled, node, image)
         return bool(missing)
 
     def _start(self, key: tuple[str, str], seconds: float, call: Callable[..., None], *given: Any) -> None:
@@ -141,10 +151,44 @@ class Kubelets:
 
 
 def images_of(pod: Object) -> set[str]:
-    """All that a kubelet pulls for a pod."""
     spec = pod["spec"]
     found = {one["image"] for one in (*spec["containers"], *spec.get("initContainers", ()))}
     return found | {one["image"]["reference"] for one in spec.get("volumes", ()) if "image" in one}
+
+
+def create_priority_classes(api: Api, case: Case) -> None:
+    """Those of the case; an earlier one's may be there."""
+    for name, value, never in case.priorities:
+        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        with contextlib.suppress(ApiError):
+            policy = "Never" if never else "PreemptLowerPriority"
+            api.create({**body, "value": value, "preemptionPolicy": policy})
+
+
+def add_node(nodes: FakeNodes, kubelets: Kubelets, pool: Pool, index: int, name: str, **labels: str) -> None:
+    """The first, second, ... node of a pool, there from the beginning."""
+    holds = pool.holds_at(index)
+    kubelets.hold(name, holds)
+    nodes.create(
+        name,
+        cpu=pool.cpu,
+        memory=pool.memory,
+        labels={ZONE: pool.zone_at(index), **labels, **pool.labels},
+        taints=pool.taints,
+        images=dict.fromkeys(holds, IMAGE_BYTES),
+        extra_resources=pool.extra_resources,
+    )
+
+
+def settle(seen: Callable[[], object]) -> None:
+    """Wait until Roost has said all that it says about the nodes, and its own pods have theirs."""
+    began = changed = time.monotonic()
+    before: object = None
+    while time.monotonic() - changed < STEADY_SECONDS and time.monotonic() - began < STEADY_AT_MOST_SECONDS:
+        now = seen()
+        if now != before:
+            before, changed = now, time.monotonic()
+        time.sleep(0.25)
 
 
 class Room:
@@ -170,8 +214,6 @@ class Room:
 
 @dataclass(slots=True)
 class Added:
-    """A node that was asked for."""
-
     at: float
     pool: str
     name: str
@@ -226,12 +268,10 @@ class ClusterAutoscaler:
             raise self.faults[0]
 
     def adopt(self, pool: str, node: str) -> None:
-        """Count a node as of a group: one there from the beginning."""
         next(one for one in self._groups if one.pool.name == pool).nodes.append(node)
 
     @property
     def is_growing(self) -> bool:
-        """Whether a node is on its way."""
         return any(not one.is_ready for one in self.added)
 
     def _work(self) -> None:

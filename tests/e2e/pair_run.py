@@ -5,35 +5,24 @@ an autoscaler adds a node without it, it adds one with it, and not many more.
 """
 
 import contextlib
-import math
 import subprocess
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, Protocol, Self
 
 import yaml
 
-from tests.e2e.pair_machines import SCAN_SECONDS, ClusterAutoscaler, Kubelets
+from tests.e2e.pair_machines import SCAN_SECONDS, ClusterAutoscaler, Kubelets, add_node, create_priority_classes, settle
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.karpenter import NODE_CLAIMS, InstanceType, Karpenter, is_booted
 from tests.harness.nodes import NODES, FakeNodes
-from tests.judge.cases import (
-    GROUP_LABEL,
-    HOSTNAME,
-    IMAGE_BYTES,
-    ZONE,
-    Arrival,
-    Case,
-    Fault,
-    Other,
-    Pool,
-    other_pod,
-    user_pod,
-)
+from tests.judge.cases import GROUP_LABEL, HOSTNAME, Arrival, Case, Fault, Other, other_pod, user_pod
 from tests.stack import ROOST, Stack
 
 Object = dict[str, Any]
@@ -46,18 +35,11 @@ ALLOWED_SECONDS = 30.0
 LOOK_SECONDS = 1.5
 # For placeholders, and for an autoscaler that looks while users are still kept off a node that pulls.
 MORE_NODES = 2
-# The labels of the nodes must not have changed for so long before anybody comes.
-STEADY_SECONDS = 2.0
-STEADY_AT_MOST_SECONDS = 25.0
 
 
 class Grower(Protocol):
-    """Whatever adds nodes."""
-
     @property
-    def is_growing(self) -> bool:
-        """Whether a node is on its way."""
-        ...
+    def is_growing(self) -> bool: ...
 
 
 class KarpenterPools:
@@ -102,7 +84,6 @@ class KarpenterPools:
 
 
 def imported_values(case: Case, folder: Path) -> Object:
-    """What `roost import` makes of the hub's values."""
     path = folder / f"{case.name}-hub.yaml"
     path.write_text(yaml.safe_dump(case.hub_values()))
     done = subprocess.run([ROOST, "import", path, "--release", RELEASE], capture_output=True, text=True, check=False)
@@ -142,7 +123,6 @@ class Record:
 
     @property
     def waits(self) -> bool:
-        """Whether a user is there who has no node."""
         waiting = (seen for seen in self.users.values() if seen.created is not None and seen.deleted is None)
         return any(seen.bound is None for seen in waiting)
 
@@ -172,15 +152,17 @@ class Side:
         api, case = self.cluster.api, self.case
         self.namespace = self.cluster.create_namespace()
         exits.callback(api.delete, f"/api/v1/namespaces/{self.namespace}")
-        for name, value, never in case.priorities:
-            self._create_priority_class(name, value, never=never)
+        create_priority_classes(api, case)
         images = {profile.image for profile in case.profiles}
         self.kubelets = exits.enter_context(Kubelets(api, images, case.pull_seconds))
         self.nodes = exits.enter_context(FakeNodes(api))
         self.grower: Grower = self._start_autoscaler(exits)
         for pool in case.pools:
             for index in range(pool.at_first):
-                self._create_node(pool, index)
+                name = f"{self.namespace}-{pool.name}-{index}"
+                add_node(self.nodes, self.kubelets, pool, index, name, **{GROUP_LABEL: pool.name})
+                if isinstance(self.grower, ClusterAutoscaler):
+                    self.grower.adopt(pool.name, name)
         self._at_first = {node["metadata"]["name"] for node in api.list(NODES)}
         for other in case.others:
             if other.at_seconds is None:
@@ -189,10 +171,16 @@ class Side:
             stack = Stack(self.cluster, self.namespace, self.values, release=RELEASE, scheduler=False, webhook=False)
             self.stack = exits.enter_context(stack)
             self._start_roost(stack, has_scheduler=self.values.get("scheduler", {}).get("target") != "none")
-            self._settle()
+            settle(self._standing)
+            # Nodes that came for Roost's own placeholders are there from the beginning.
+            self._at_first = {node["metadata"]["name"] for node in api.list(NODES)}
+
+    def _standing(self) -> object:
+        pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
+        nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in self.cluster.api.list(NODES)}
+        return nodes, {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods}
 
     def _start_roost(self, stack: Stack, *, has_scheduler: bool) -> None:
-        """Start all programs at once, and wait for each."""
         webhook, controllers = stack.start_webhook(), stack.start_controllers()
         if has_scheduler:
             stack.start_scheduler().wait_leading()
@@ -207,49 +195,12 @@ class Side:
         scaler = ClusterAutoscaler(self.cluster.api, self.case.pools, self.namespace, self.case.boot_seconds)
         return exits.enter_context(scaler)
 
-    def _create_node(self, pool: Pool, index: int) -> None:
-        name, holds = f"{self.namespace}-{pool.name}-{index}", pool.holds_at(index)
-        self.kubelets.hold(name, holds)
-        self.nodes.create(
-            name,
-            cpu=pool.cpu,
-            memory=pool.memory,
-            labels={GROUP_LABEL: pool.name, ZONE: pool.zone_at(index), **pool.labels},
-            taints=pool.taints,
-            images=dict.fromkeys(holds, IMAGE_BYTES),
-            extra_resources=pool.extra_resources,
-        )
-        if isinstance(self.grower, ClusterAutoscaler):
-            self.grower.adopt(pool.name, name)
-
-    def _settle(self) -> None:
-        """Wait until Roost has said all that it says about the nodes that are there, and placeholders have theirs."""
-        began = changed = time.monotonic()
-        before: object = None
-        while time.monotonic() - changed < STEADY_SECONDS and time.monotonic() - began < STEADY_AT_MOST_SECONDS:
-            nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in self.cluster.api.list(NODES)}
-            pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-            now = nodes, {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods}
-            if now != before:
-                before, changed = now, time.monotonic()
-            time.sleep(0.25)
-        # Nodes that came for Roost's own placeholders are there from the beginning.
-        self._at_first = {node["metadata"]["name"] for node in self.cluster.api.list(NODES)}
-
-    def _create_priority_class(self, name: str, value: int, *, never: bool) -> None:
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-        policy = "Never" if never else "PreemptLowerPriority"
-        with contextlib.suppress(ApiError):  # an earlier case's is there
-            self.cluster.api.create({**body, "value": value, "preemptionPolicy": policy})
-
     # While it's played
 
     def launch(self, name: str, arrival: Arrival, now: float) -> None:
-        """A user comes."""
         self._launch(user_pod(name, self.case.profile(arrival.profile)), Seen(arrival.profile), now)
 
     def launch_other(self, other: Other, now: float) -> None:
-        """Another team's pod comes."""
         body = other_pod(other)
         if other.node:
             body["spec"]["nodeSelector"] = {HOSTNAME: f"{self.namespace}-{other.node}"}
@@ -267,7 +218,6 @@ class Side:
             seen.refused = str(error)
 
     def strike(self) -> None:
-        """Roost's controllers die, or hang: the replica that leads."""
         for replica in self.stack.controllers[:1] if self.stack else ():
             if self.case.fault is Fault.KILLED:
                 replica.process.kill()
@@ -275,7 +225,6 @@ class Side:
                 replica.process.freeze()
 
     def look(self, now: float) -> None:
-        """Note what is new."""
         record = self.record
         pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
         there = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
@@ -295,7 +244,6 @@ class Side:
                 record.nodes[name], record.last_change = now, now
 
     def explain(self) -> str:
-        """How it stands, for a failure."""
         api = self.cluster.api
         waiting: dict[str, list[str]] = {}
         for pod in api.list(f"/api/v1/namespaces/{self.namespace}/pods"):
@@ -356,7 +304,6 @@ class Pair:
             time.sleep(0.25)
 
     def table(self) -> str:
-        """Both sides' moments, for a report."""
         lines = []
         for profile in self.case.profiles:
             for step in STEPS:
@@ -372,26 +319,20 @@ class Pair:
         lines.append(f"  nodes added at seconds: without {before or '-'}; with {after or '-'}")
         return "\n".join(lines)
 
-    def _lags(self) -> list[tuple[str, str, int, float]]:
-        """What has happened without Roost, and not yet, or later, with it: profile, step, how manieth, when without."""
-        found = []
+    def _lags(self) -> Iterator[tuple[str, str, int, float, float | None]]:
+        """What has happened without Roost, and not yet, or later, with it: profile, step, how manieth, both moments."""
         for profile in self.case.profiles:
             for step in self._steps:
-                before = self.without.record.moments(profile.name, step)
-                after = self.with_roost.record.moments(profile.name, step)
-                for index, moment in enumerate(before):
-                    reached = after[index] if index < len(after) else math.inf
-                    if reached > moment:
-                        found.append((profile.name, step, index, moment))
-        return found
+                before, after = (side.record.moments(profile.name, step) for side in (self.without, self.with_roost))
+                for index, (moment, reached) in enumerate(zip_longest(before, after)):
+                    if moment is not None and (reached is None or reached > moment):
+                        yield profile.name, step, index, moment, reached
 
     def _judge(self, now: float) -> None:
         allowed = ALLOWED_SECONDS + LOOK_SECONDS
-        for profile, step, index, moment in self._lags():
-            after = self.with_roost.record.moments(profile, step)
-            reached = after[index] if index < len(after) else now
-            if reached > moment + allowed:
-                told = f"at {reached:.0f} s" if index < len(after) else f"not yet, {now - moment:.0f} s later"
+        for profile, step, index, moment, reached in self._lags():
+            if (now if reached is None else reached) > moment + allowed:
+                told = f"not yet, {now - moment:.0f} s later" if reached is None else f"at {reached:.0f} s"
                 self._fail(
                     f"user {index + 1} of profile {profile} is {step} at {moment:.0f} s without Roost, {told} with it"
                 )
@@ -430,14 +371,4 @@ class Pair:
         is_all = all(getattr(seen, self._steps[-1]) is not None or seen.refused or seen.deleted for seen in users)
         quiet = self.case.boot_seconds + self.case.pull_seconds + 3 * SCAN_SECONDS
         is_quiet = now - max(self.without.record.last_change, self.case.arrivals[-1].at_seconds) > quiet
-        return (is_all or is_quiet) and not self._behind()
-
-    def _behind(self) -> bool:
-        for profile in self.case.profiles:
-            for step in self._steps:
-                before, after = (
-                    len(side.record.moments(profile.name, step)) for side in (self.without, self.with_roost)
-                )
-                if after < before:
-                    return True
-        return False
+        return (is_all or is_quiet) and all(reached is not None for *_, reached in self._lags())

@@ -3,9 +3,10 @@
 A side of a case has a namespace and nodes of its own, which its pods name by a label, so no pod of one side could be on
 a node of another. Roost serves the namespaces and nodes with the label `side=roost` alone. What became of each pod is
 judged as in the model (`tests/judge/verdicts.py`); whether a pod had room as it was sent is asked of the model, of what
-really stands there. Not drawn here: growth, volumes made late, troubles but cordons, grace of those that go.
+really stands there. Not drawn here: growth, volumes made late, troubles but cordons.
 """
 
+import bisect
 import contextlib
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,9 +17,10 @@ from typing import Any, Self
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
+from roost_core.placement.beliefs import WAITED_SECONDS
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.state import ClusterState
-from tests.e2e.pair_machines import Kubelets
+from tests.e2e.pair_machines import Kubelets, add_node, create_priority_classes, images_of, settle
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import NODES, FakeNodes
@@ -27,7 +29,6 @@ from tests.judge.cases import (
     BASE,
     BUILD,
     HOSTNAME,
-    IMAGE_BYTES,
     OTHER,
     TOLERATES_GPU,
     ZONE,
@@ -51,9 +52,12 @@ SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 OPEN_SECONDS = 3
 # Both openings, kube-scheduler's longest back-off, and a plan and a write each time, on a machine that does much else.
 LATE_SECONDS = 2 * OPEN_SECONDS + 10.0 + 4.0
-# A server that hasn't started by then is deleted, and its user tries again: once.
-START_SECONDS = 14.0
-PLAY_SECONDS = 30.0
+# A server that hasn't started by then is deleted, and its user tries again: once. By then a pull that hangs counts.
+START_SECONDS = WAITED_SECONDS + 2.0
+PLAY_SECONDS = 31.0
+# For the graces that are drawn; and the longest pull that ends.
+GRACE_SECONDS = {0: 0, 5: 3, 60: 12}
+LONG_SECONDS = 60.0
 LOOK_SECONDS = 0.5
 PARALLEL_REQUESTS = 8
 
@@ -65,9 +69,10 @@ def small(seed: int) -> Case:
         case,
         pools=tuple(_roomy(pool) for pool in case.pools if pool.at_first),
         arrivals=tuple(replace(one, at_seconds=one.at_seconds / 2) for one in case.arrivals if one.at_seconds < 20.0),
-        others=tuple(replace(one, grace_seconds=0) for one in case.others),
+        others=tuple(replace(one, grace_seconds=GRACE_SECONDS[one.grace_seconds]) for one in case.others),
         troubles=tuple(one for one in case.troubles if one.what == "cordon"),
-        pull_seconds=min(60.0, case.pull_seconds / 2),
+        pull_seconds=min(LONG_SECONDS, case.pull_seconds / 2),
+        slow_pulls=frozenset((image, node, seconds / 2) for image, node, seconds in case.slow_pulls),
         unbound_volumes=frozenset(),
     )
 
@@ -76,6 +81,10 @@ def _roomy(pool: Pool) -> Pool:
     """With room for pullers beside users who fill it: where one needs the last thousandth of a node, promise 8 says."""
     memory = pool.memory if ".1" in pool.memory else pool.memory.replace("Gi", ".1Gi")
     return replace(pool, most=pool.at_first, cpu=f"{int(float(pool.cpu))}.1", memory=memory)
+
+
+def _when(coming: tuple[float, Object, str, str]) -> float:
+    return coming[0]
 
 
 def values_for(cases: Iterable[Case]) -> Object:
@@ -100,18 +109,44 @@ def values_for(cases: Iterable[Case]) -> Object:
 
 
 class CaseKubelets(Kubelets):
-    """Kubelets of all cases' nodes, each as slow and as helpless as its case says."""
+    """Kubelets of all cases' nodes, as slow and as helpless as their case says; other teams' pods take their grace."""
 
     def __init__(self, cluster: ControlPlane) -> None:
         super().__init__(cluster.api, IMAGES, 0.0)
         self.sides: dict[str, Side] = {}
 
-    def seconds(self, node: str) -> float:
-        return self.sides[node].case.pull_seconds
+    def _of(self, node: str) -> tuple[Case, str]:
+        """The case, and what the node is called there."""
+        side = self.sides[node]
+        return side.case, node.removeprefix(f"{side.name}-")
+
+    def seconds(self, node: str, image: str) -> float:
+        case, name = self._of(node)
+        # A timer can't wait for ever.
+        return min(case.pull_takes(name, image), 3600.0)
 
     def fails(self, node: str, image: str) -> bool:
-        side = self.sides[node]
-        return side.case.pull_fails(node.removeprefix(f"{side.name}-"), image)
+        case, name = self._of(node)
+        return case.pull_fails(name, image)
+
+    def is_bad(self, node: str, image: str) -> bool:
+        """Whether a pull fails there, or takes longer than users wait where others don't."""
+        case, name = self._of(node)
+        hangs = case.pull_seconds <= START_SECONDS < case.pull_takes(name, image)
+        return not self.holds(node, image) and (case.pull_fails(name, image) or hangs)
+
+    def lingers(self, pod: Object) -> bool:
+        meta = pod["metadata"]
+        seconds = meta.get("deletionGracePeriodSeconds", 0)
+        if meta["namespace"] != TEAM or not seconds or pod["status"].get("phase") != "Running":
+            return False
+        with self._lock:
+            if ("", meta["uid"]) not in self._pulls:
+                self._start(("", meta["uid"]), seconds, self._end, pod)
+        return True
+
+    def _end(self, pod: Object) -> None:
+        self._api.delete(f"/api/v1/namespaces/{TEAM}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
 
 
 class Side:
@@ -125,6 +160,9 @@ class Side:
         # Pods as they are stored: where Roost isn't, as they were sent, with the API server's defaults.
         self.stored: dict[str, Object] = {}
         self._failed: dict[tuple[str, str], float] = {}
+        self._bound_at: dict[str, float] = {}
+        # Those that were given up, until they come again.
+        self._away: set[str] = set()
         self._cordoned: set[str] = set()
         # Servers that are given up unless they have started by then.
         self._again: list[tuple[float, Object, str]] = []
@@ -133,7 +171,7 @@ class Side:
         self._looked = 0.0
         self._placed: set[tuple[str, str]] = set()
         self._waited: dict[str, Pod] = {}
-        self._due = sorted(self._plan(), key=lambda one: one[0])
+        self._due = sorted(self._plan(), key=_when)
 
     # What comes
 
@@ -156,16 +194,7 @@ class Side:
             for index in range(pool.at_first):
                 name = f"{self.name}-{pool.name}-{index}"
                 self.kubelets.sides[name] = self
-                self.kubelets.hold(name, pool.holds_at(index))
-                self.nodes.create(
-                    name,
-                    cpu=pool.cpu,
-                    memory=pool.memory,
-                    labels={ZONE: pool.zone_at(index), CASE: self.name, **side, **pool.labels},
-                    taints=pool.taints,
-                    images=dict.fromkeys(pool.holds_at(index), IMAGE_BYTES),
-                    extra_resources=pool.extra_resources,
-                )
+                add_node(self.nodes, self.kubelets, pool, index, name, **{CASE: self.name}, **side)
                 for count in pool.devices.values():
                     self._add_devices(name, count)
         for other in self.case.others:
@@ -213,6 +242,7 @@ class Side:
     def _send(self, body: Object, kind: str, name: str, now: float, namespace: str) -> None:
         fate = self.fates.setdefault(name, Fate(kind, now))
         fate.created = now
+        self._away.discard(name)
         body = {**body, "spec": {**body["spec"]}, "metadata": {**body["metadata"]}}
         body["spec"]["nodeSelector"] = {**body["spec"].get("nodeSelector", {}), CASE: self.name}
         body["spec"].setdefault("tolerations", [] if namespace == self.name else [{"operator": "Exists"}])
@@ -232,11 +262,11 @@ class Side:
         while self._due and self._due[0][0] <= now:
             _, body, kind, namespace = self._due.pop(0)
             self._send(body, kind, body["metadata"]["name"], now, namespace)
-            if kind != BUILD and namespace != TEAM:
+            if kind != BUILD and namespace != TEAM and not self.fates[body["metadata"]["name"]].respawns:
                 self._again.append((now + START_SECONDS, body, kind))
 
     def try_again(self, now: float) -> None:
-        """Give up servers that haven't started in time; their users come again at once."""
+        """Give up servers that haven't started in time; their users come again a second later."""
         for when, body, kind in list(self._again):
             name = body["metadata"]["name"]
             fate = self.fates[name]
@@ -247,14 +277,16 @@ class Side:
                 continue
             self._say(now, f"{name} is given up on {fate.node} and comes again")
             fate.respawns += 1
+            if now - self._bound_at[name] > WAITED_SECONDS + 1.0:
+                self._failed = {(fate.node, image): now for image in images_of(body)} | self._failed
             path = f"/api/v1/namespaces/{self.name}/pods/{name}"
             self.cluster.api.delete(path, {"gracePeriodSeconds": 0})
             fate.node = ""
             self._waited.pop(name, None)
-            self._send(body, kind, name, now, self.name)
+            self._away.add(name)
+            bisect.insort(self._due, (now + 1.0, body, kind, self.name), key=_when)
 
     def strike(self, now: float) -> None:
-        """Cordon the nodes whose time it is."""
         for trouble in self.case.troubles:
             name = f"{self.name}-{trouble.target}"
             if trouble.at_seconds <= now and name in self.nodes.names and name not in self._cordoned:
@@ -279,14 +311,14 @@ class Side:
         state = ClusterState((self._with_devices(node) for node in nodes), pods.values())
         for name, fate in self.fates.items():
             there, pod = mine.get(name), pods.get(name)
-            lives = name in self.stored and fate.deleted is None and not fate.refused
+            lives = name in self.stored and name not in self._away and fate.deleted is None and not fate.refused
             if lives and (there is None or there["metadata"].get("deletionTimestamp")):
                 self._note_deleted(name, now, sent, pods, own)
                 continue
             if there is None or pod is None or fate.deleted is not None:
                 continue
             if pod.node_name and fate.node != pod.node_name:
-                fate.node = pod.node_name
+                fate.node, self._bound_at[name] = pod.node_name, now
                 fate.bound = now if fate.bound is None else fate.bound
                 self._say(now, f"{name} is bound to {pod.node_name}")
                 if twin is not None:
@@ -331,7 +363,10 @@ class Side:
     def _question(self, sent: Pod, pod: Pod, state: ClusterState, fate: Fate, *, is_alone: bool) -> None:
         """What speaks against a node by the pod as it was sent, both before and after it was bound."""
         failing = [
-            one for one in sent.spec.images if self._failed.get((pod.node_name, one), fate.created) < fate.created
+            one
+            for one in sent.spec.images
+            if self._failed.get((pod.node_name, one), fate.created) < fate.created
+            and self.kubelets.is_bad(pod.node_name, one)
         ]
         if not failing and not sent.spec.spread_constraints:
             return
@@ -345,7 +380,7 @@ class Side:
             fate.misplaced = f"{sent.name} on {pod.node_name}: {against[1]}"
         fate.lured += bool(failing) and any(
             all(name in one and one[name] is None for one in seen)
-            and not any(self.kubelets.fails(name, image) for image in failing)
+            and not any(self.kubelets.is_bad(name, image) for image in failing)
             for name in seen[1]
         )
 
@@ -382,14 +417,10 @@ class Wave:
                 for case in self.cases
             ]
             self.sides = [side for pair in self.pairs for side in pair]
-            for name, value, never in self.cases[0].priorities:
-                body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
-                policy = "Never" if never else "PreemptLowerPriority"
-                with contextlib.suppress(ApiError):  # an earlier wave's is there
-                    self.api.create({**body, "value": value, "preemptionPolicy": policy})
+            create_priority_classes(self.api, self.cases[0])
             with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
                 list(pool.map(Side.prepare, self.sides))
-            self._settle()
+            settle(self._standing)
             self._exits = exits.pop_all()
         return self
 
@@ -400,21 +431,13 @@ class Wave:
         for side in self.sides:
             self.api.delete(f"/api/v1/namespaces/{side.name}")
         for path in (f"/api/v1/namespaces/{TEAM}/pods", "/api/v1/persistentvolumes", SLICES):
-            self.api.request("DELETE", path)
+            self.api.request("DELETE", path, {"gracePeriodSeconds": 0})
 
-    def _settle(self) -> None:
-        """Wait until Roost has said all that it says about the nodes, and its own pods have theirs."""
-        began = changed = time.monotonic()
-        before: object = None
-        while time.monotonic() - changed < 2.0 and time.monotonic() - began < 25.0:
-            labels = [node["metadata"]["labels"] for node in self.api.list(NODES)]
-            now = labels, sorted((pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in self.api.list(PODS))
-            if now != before:
-                before, changed = now, time.monotonic()
-            time.sleep(0.5)
+    def _standing(self) -> object:
+        pods = [(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in self.api.list(PODS)]
+        return [node["metadata"]["labels"] for node in self.api.list(NODES)], sorted(pods, key=str)
 
     def play(self) -> dict[str, list[Victim]]:
-        """Let everybody come; who fared worse, by case."""
         began = time.monotonic()
         last = max(arrival.at_seconds for case in self.cases for arrival in case.arrivals)
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:
