@@ -43,14 +43,19 @@ class Kind:
         self.told: dict[str, Object] = {}
         self.told_version = 0
         self.heard_at: float | None = None
-        self.is_forbidden = False
+        # Of the last answer.
+        self.fault: str | int = ""
+
+    @property
+    def is_forbidden(self) -> bool:
+        return self.fault == 403
 
     def answer(self) -> None:
         """Raise what a request meets."""
         if self.mode == "silent":
             raise Paused
         if self.mode in FAULTS:
-            self.is_forbidden = self.mode == 403
+            self.fault = self.mode
             raise FAULTS[self.mode]
 
 
@@ -83,7 +88,7 @@ class Server:
     def get(self, path: str, query: Mapping[str, Any]) -> Object:
         kind = self._asked(path, query)
         kind.answer()
-        kind.is_forbidden = False
+        kind.fault = ""
         kind.told, kind.told_version, kind.heard_at = dict(kind.objects), self.version, self.now
         return {"metadata": {"resourceVersion": str(self.version)}, "items": list(kind.objects.values())}
 
@@ -91,9 +96,9 @@ class Server:
         kind = self._asked(path, query)
         kind.answer()
         if kind.mode == 410:
-            kind.mode, kind.is_forbidden = "ok", False
+            kind.mode, kind.fault = "ok", 410
             raise ApiError(410, "too old")
-        kind.is_forbidden = False
+        kind.fault = ""
         since, until = int(query["resourceVersion"]), self.version - 3 * (kind.mode == "lags")
         events = [event for event in kind.log if since < event[0] <= until]
         if kind.mode == "repeats":

@@ -303,10 +303,7 @@ class MoverWorld:
         for pod in sorted(pending, key=lambda pod: (-pod.priority, pod.created, pod.name)):
             decision = schedule(pod, self._state, self._profiles[pod.scheduler_name])
             if decision.node is not None:
-                bound = replace(pod, node_name=decision.node, nominated_node="", phase="Running", started=self.now)
-                self._state.add_pod(bound)
-                self._add_pod(bound)
-                self._note_landing(bound)
+                self.land(pod, decision.node)
             elif decision.nomination is not None:
                 for victim in decision.nomination.victims:
                     assert victim.priority < 0, "a user was pre-empted"
@@ -315,7 +312,10 @@ class MoverWorld:
                 self._add_pod(replace(pod, nominated_node=decision.nomination.node))
                 self.at(SCHEDULE_SECONDS, self.place)
 
-    def _note_landing(self, pod: Pod) -> None:
+    def land(self, pod: Pod, node: str) -> None:
+        pod = replace(pod, node_name=node, nominated_node="", phase="Running", started=self.now)
+        self._state.add_pod(pod)
+        self._add_pod(pod)
         for eviction in self.evictions:
             if eviction.pod == pod.name and not eviction.landed:
                 eviction.landed, eviction.landed_at = pod.node_name, self.now

@@ -82,8 +82,8 @@ class Learned:
     # Steady seconds of the first plan.
     since: float
     history: History = field(default_factory=History)
-    # The stored text that was last taken in; "": none.
-    stored: str = ""
+    # The stored text that was last taken in, and that was written since: it may be seen late, or never.
+    stored: tuple[str, ...] = ()
     is_loaded: bool = False
     # Of the last plan.
     view: View | None = None
@@ -109,23 +109,23 @@ def observe(
     name = placeholder_set.name
     actions: list[Action] = []
     minute = int(now.wall // MINUTE_SECONDS)
-    if snapshot.histories is not None:
-        stored = snapshot.histories.get(name, "")
-        if stored and stored != learned.stored:
-            try:
-                history = read_history(stored, minute)
-            except HistoryError as error:
-                history = learned.history
-                message = (
-                    f"What set {name} learned can't be used, and what was learned since applies, or the values: "
-                    f"ConfigMap {settings.history_name}, key {name}: {error}."
-                )
-                if (keeper := snapshot.stateful_sets.get(placeholder_set.stateful_set)) is not None:
-                    tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
-                    actions.append(tell("HeadroomHistoryUnusable", message))
-            # What is forecast changes with it.
-            learned = replace(learned, history=history, outlook=look_ahead(history, minute, learn.time_zone))
-        learned = replace(learned, stored=stored, is_loaded=True)
+    stored = (snapshot.histories or {}).get(name, "")
+    if stored and stored not in learned.stored:
+        try:
+            history = read_history(stored, minute)
+        except HistoryError as error:
+            history = learned.history
+            message = (
+                f"What set {name} learned can't be used, and what was learned since applies, or the values: "
+                f"ConfigMap {settings.history_name}, key {name}: {error}."
+            )
+            if (keeper := snapshot.stateful_sets.get(placeholder_set.stateful_set)) is not None:
+                tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
+                actions.append(tell("HeadroomHistoryUnusable", message))
+        # What is forecast changes with it.
+        outlook = look_ahead(history, minute, learn.time_zone)
+        learned = replace(learned, history=history, outlook=outlook, stored=(stored,))
+    learned = replace(learned, is_loaded=learned.is_loaded or snapshot.histories is not None)
     view = _look(placeholder_set, snapshot, settings, learned.view)
     learned = _with_boots(learned, view)
     is_new = not learned.history.levels or minute != learned.history.end - 1
@@ -147,7 +147,7 @@ def observe(
     if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
         text = learned.history.as_text()
         actions.append(KeepHistory(name=settings.history_name, data={name: text}, why=f"one more hour of set {name}"))
-        learned = replace(learned, stored=text)
+        learned = replace(learned, stored=(stored, text))
     return learned, actions
 
 

@@ -137,30 +137,7 @@ def _read(facts: WarmFacts) -> list[object]:
 
 NODES = ("n0", "n1", "n2")
 BUILD = "build"
-# When (seconds after the last), where, and how long the watch takes to show it.
-REAL = st.tuples(st.floats(0, 3), st.sampled_from(NODES), st.floats(0.01, REVIEWED.age_seconds - 0.1))
 MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
-
-
-@given(st.lists(REAL, max_size=40))
-def test_decisions_count_at_their_node_until_the_watch_shows_them(decisions: list[tuple[float, str, float]]) -> None:
-    ledger, homes, now = Ledger(), Homes(), 0.0
-    waiting: dict[str, tuple[float, str]] = {}
-    for index, (gap, node, lag) in enumerate(decisions):
-        now += gap
-        if shown := {key: PlacedPod(BUILD, at) for key, (when, at) in waiting.items() if when <= now}:
-            homes = homes.updated(shown)
-            waiting = {key: entry for key, entry in waiting.items() if key not in shown}
-        # Whatever came was shown at its time, though it is told of only now.
-        for key in shown:
-            ledger.see(key, homes)
-        ledger.follow(homes, now)
-        assert ledger.is_trusted
-        assert ledger.total(BUILD) == len(waiting)
-        for one in NODES:
-            assert ledger.load(PlacedPod(BUILD, one)) == sum(at == one for _, at in waiting.values())
-        ledger.record(f"a/{index}", PlacedPod(BUILD, node), now)
-        waiting[f"a/{index}"] = (now + lag, node)
 
 
 @given(st.lists(MADE_UP, max_size=30))

@@ -460,18 +460,6 @@ def test_a_label_goes_with_the_list_that_showed_the_image_and_comes_back_with_a_
     assert w.labels_next() == {**HELD, label(GPU): "true"}
 
 
-def test_a_list_that_never_showed_the_image_is_believed_when_it_can_no_longer_be_late() -> None:
-    w = world()
-    puller = w.add_pulling()
-    w.turn()
-    w.pulled_event(puller, SCIPY)
-    w.turn()
-    planned = w.turn(after=LIST_LAGS.age_seconds - 1)
-    assert w.labels() == HELD
-    assert planned.wake_after_seconds == pytest.approx(1)
-    assert w.labels_next(after=1) == {}
-
-
 @pytest.mark.parametrize(
     ("images", "mb", "is_held"), [(FULL_LIST, 500, True), (FULL_LIST, 499, False), ([], 500, True)]
 )
@@ -489,15 +477,6 @@ def test_a_node_that_is_not_ready_keeps_its_labels_and_gets_none() -> None:
     w.list_images(OTHER)
     w.set_fact(ready=False, labels={label(GPU): "true"})
     assert w.labels_next() == {label(GPU): "true"}
-
-
-def test_a_new_leader_keeps_a_label_until_the_list_can_no_longer_be_late() -> None:
-    w = world()
-    w.add_node(labels=HELD)
-    w.new_leader()
-    w.turn()
-    assert w.labels_next(after=LIST_LAGS.age_seconds - 1) == HELD
-    assert w.labels_next(after=2) == {}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -135,30 +134,6 @@ def test_the_next_move_waits_until_the_successor_of_the_last_is_bound() -> None:
     world.place()
     world.run(60)
     assert len(world.evictions) == 6
-
-
-def test_after_a_wrong_guess_the_mover_waits_twice_as_long_each_time() -> None:
-    world = settled_world(placeholders=6, backOffSeconds=60, maxBackOffSeconds=200)
-    world.add_node("new")
-    wrong = world.on_eviction
-
-    def full_meanwhile(name: str, uid: str) -> None:
-        wrong(name, uid)
-        world.change_node("new", taints=(Taint("sudden", "", "NoSchedule"),))
-        world.at(3, lambda: world.change_node("new", taints=()))
-
-    world.on_eviction = full_meanwhile  # type: ignore[method-assign] # the world turns against the mover
-    world.run(3600)
-    rounds: list[float] = []
-    for eviction in world.evictions:
-        assert eviction.landed == "old"
-        if not rounds or eviction.at - rounds[-1] > 5:
-            rounds.append(eviction.at)
-    waits = [round(after - before) for before, after in pairwise(rounds)]
-    assert waits[0] >= 60
-    assert waits[1] >= 120
-    assert all(wait >= 200 for wait in waits[2:])
-    assert any("came back; no other of set default moves for 120 s." in said for said in world.said)
 
 
 def test_a_refused_eviction_makes_the_mover_wait_too() -> None:

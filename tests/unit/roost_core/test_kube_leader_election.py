@@ -109,25 +109,6 @@ def test_an_api_server_that_falls_silent_costs_the_lead_only_once_the_renewal_is
     assert not one.is_leader
 
 
-def test_who_was_frozen_leads_no_more_and_another_takes_over_only_later(server: Server) -> None:
-    clock = Clock()
-    frozen, other = candidate(server, "frozen", clock), candidate(server, "other", clock)
-    frozen.try_once()
-    other.try_once()
-    clock.now += RENEW_SECONDS
-    assert not frozen.is_leader
-    other.try_once()
-    assert not other.is_leader, "it took over while the first might still have been at work"
-    clock.now += LEASE_SECONDS - RENEW_SECONDS + 0.1
-    other.try_once()
-    assert other.is_leader
-    frozen.try_once()
-    assert not frozen.is_leader
-    assert server.lease is not None
-    assert server.lease["spec"]["holderIdentity"] == "other"
-    assert server.lease["spec"]["leaseTransitions"] == 1
-
-
 @pytest.mark.parametrize("written", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z", "soon", None, 7])
 def test_times_that_others_write_count_for_nothing(server: Server, written: object) -> None:
     clock = Clock()

@@ -1,14 +1,13 @@
 """The home of a repository's builds: the ring, BinderHub's own terms, the bound on load, and builds sent lately."""
 
 import copy
-import dataclasses
 from dataclasses import replace
 
 import pytest
 
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
-from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
+from roost_core.placement.beliefs import REVIEWED
 from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import (
@@ -267,17 +266,6 @@ def test_a_dry_run_leaves_no_trace() -> None:
         desk.place(build_pod(name=f"build-{index}"), dryRun=True)
     assert homes_of(desk.place(build_pod(name="real")))[0][1] == RING[0]
     assert all(is_dry_run for _, is_dry_run, _ in desk.outcomes[:-1])
-
-
-def test_what_the_watch_never_shows_is_forgotten_within_seconds_or_minutes_while_it_is_broken() -> None:
-    for known, later in ((FIVE, RING[0]), (dataclasses.replace(FIVE, shows_new_pods=False), RING[1])):
-        desk = Desk(known=known)
-        assert homes_of_builds(desk, 5)[4] == RING[1]
-        desk.now += REVIEWED.age_seconds + 0.1
-        assert homes_of_builds(desk, 1, "later") == [later]
-    # No doubt is cast.
-    desk.now += REVIEWED_UNSEEN.age_seconds
-    assert homes_of_builds(desk, 5, "next") == [RING[0]] * 4 + [RING[1]]
 
 
 def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> None:

@@ -485,18 +485,6 @@ def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: 
         assert (facts.nodes["a"].allocatable, facts.nodes["a"].images) == ({"cpu": 2000}, {})
 
 
-def test_while_nodes_are_refused_images_go_with_the_last_pod_of_their_node(server: FakeServer, kept: Kept) -> None:
-    server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a", "b")
-    server.forbidden.add(NODES)
-    kept.wait(lambda: kept.keeper.facts.nodes is None)
-    assert kept.holders() == {"a", "b"}
-    server.objects[USERS] = [user("two", "b", "team/x")]
-    kept.wait(lambda: kept.holders() == {"b"})
-
-
 def test_a_pod_of_a_gone_node_tells_no_images(server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
     server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
@@ -517,18 +505,6 @@ def test_a_pod_of_a_gone_node_tells_no_images(server: FakeServer, kept: Kept, mo
     kept.wait(lambda: kept.keeper.facts.warm["user"].running == 3)
     # Not even for a moment.
     assert {facts.warm["user"].holders(IMAGE) for facts in made} == {frozenset({"a"})}
-
-
-def test_a_node_replaced_under_its_name_holds_nothing_of_the_one_before(server: FakeServer, kept: Kept) -> None:
-    server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a", "b")
-    server.objects[NODES, ""] = [node("a"), node("b", uid="second")]
-    kept.wait_for_holders("a")
-    # Its next pod tells anew.
-    server.objects[USERS] = [user("three", "b", "team/x")]
-    kept.wait_for_holders("a", "b")
 
 
 @pytest.mark.usefixtures("hasty")
