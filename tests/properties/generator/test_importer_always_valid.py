@@ -3,6 +3,7 @@
 import json
 from functools import cache
 
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +19,7 @@ from generator.values.merge import merge_values
 from generator.values.release import Release
 from generator.values.sources import CONTROL, LoadedFile
 from roost_core.objects.quantities import parse_quantity
+from tests.recorded_data import VALUES
 
 # What an operator may write by mistake at any key, besides what belongs there.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda text: not CONTROL.search(text))
@@ -36,119 +38,26 @@ ODD: st.SearchStrategy[object] = st.one_of(
 )
 
 
-def often(right: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    """What belongs there, three times of four."""
+def drawn(part: object) -> st.SearchStrategy[object]:
+    """What belongs there, three times of four: as `hub-drawn.yaml` says."""
+    match part:
+        case {"any": alternatives}:
+            right: st.SearchStrategy[object] = st.sampled_from(alternatives)
+        case dict():
+            right = st.fixed_dictionaries({}, optional={key: drawn(one) for key, one in part.items()})
+        case list():
+            right = st.lists(st.one_of(*map(drawn, part)), max_size=2)
+        case _:
+            right = st.just(part)
     return st.integers(0, 3).flatmap(lambda choice: right if choice else ODD)
 
 
-def some(**keys: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
-    return often(st.fixed_dictionaries({}, optional=keys))
-
-
-SWITCH = often(st.booleans())
-COUNT = often(st.integers(0, 200))
-SIZE = often(st.sampled_from(["1G", "450M", "1.5G", 1073741824, "256M", "2T", "512Mi"]))
-QUANTITY = often(st.sampled_from(["1Gi", "450M", "100m", "2", 0.5, 1, "57350076Ki", "1e3"]))
-LABELS = often(st.dictionaries(st.sampled_from(["pool", "hub.jupyter.org/node-purpose", "a b"]), WORDS, max_size=2))
-TOLERATION = some(
-    key=WORDS, operator=st.sampled_from(["Exists", "Equal"]), value=WORDS, effect=st.sampled_from(["NoSchedule", "x"])
-)
-EXPRESSION = some(key=WORDS, operator=st.sampled_from(["In", "Exists"]), values=st.lists(WORDS, max_size=2))
-TERM = some(matchExpressions=st.lists(EXPRESSION, max_size=2))
-RESOURCES = some(requests=some(cpu=QUANTITY, memory=QUANTITY), limits=some(cpu=QUANTITY, memory=QUANTITY))
-IMAGE = some(
-    name=often(st.sampled_from(["quay.io/a/b", "a/b@sha256:0", "x"])),
-    tag=WORDS,
-    pullPolicy=WORDS,
-    pullSecrets=st.lists(WORDS),
-)
-PURPOSE = some(matchNodePurpose=often(st.sampled_from(["ignore", "prefer", "require"])))
-PODS = some(tolerations=often(st.lists(TOLERATION, max_size=2)), nodeAffinity=PURPOSE)
-CONTAINERS = often(st.lists(some(name=WORDS, image=WORDS), max_size=2))
-SECRETS = often(st.lists(st.one_of(WORDS, some(name=WORDS)), max_size=2))
-EXTENDED = often(st.dictionaries(st.sampled_from(["nvidia.com/gpu", "cpu"]), QUANTITY, max_size=2))
-OVERRIDE = some(
-    image=often(st.sampled_from(["quay.io/a/b:1", "x"])),
-    mem_guarantee=SIZE,
-    node_selector=LABELS,
-    tolerations=often(st.lists(TOLERATION, max_size=2)),
-    node_affinity_required=often(st.lists(TERM, max_size=2)),
-    extra_resource_limits=EXTENDED,
-    init_containers=CONTAINERS,
-    image_pull_secrets=SECRETS,
-)
-CHOICES = often(st.dictionaries(WORDS, some(kubespawner_override=OVERRIDE), max_size=2))
-PROFILE = some(display_name=WORDS, kubespawner_override=OVERRIDE, profile_options=some(image=some(choices=CHOICES)))
-PLUGINS = some(
-    score=some(
-        enabled=st.lists(some(name=WORDS, weight=COUNT), max_size=2), disabled=st.lists(some(name=WORDS), max_size=1)
-    )
-)
-HUB = some(
-    fullnameOverride=WORDS,
-    imagePullSecret=some(create=SWITCH),
-    imagePullSecrets=SECRETS,
-    hub=some(config=some(KubeSpawner=some(image=WORDS)), extraConfig=some(a=WORDS), nodeSelector=LABELS),
-    scheduling=some(
-        userScheduler=some(
-            enabled=SWITCH,
-            replicas=COUNT,
-            logLevel=COUNT,
-            plugins=PLUGINS,
-            pluginConfig=often(st.lists(some(name=WORDS, args=LABELS), max_size=1)),
-            image=IMAGE,
-            nodeSelector=LABELS,
-            tolerations=often(st.lists(TOLERATION, max_size=1)),
-            labels=LABELS,
-            pdb=some(enabled=SWITCH, maxUnavailable=COUNT, minAvailable=COUNT),
-            resources=RESOURCES,
-        ),
-        podPriority=some(
-            enabled=SWITCH,
-            globalDefault=SWITCH,
-            defaultPriority=often(st.integers(-20, 20)),
-            userPlaceholderPriority=often(st.integers(-20, 20)),
-        ),
-        userPlaceholder=some(
-            enabled=SWITCH, replicas=COUNT, image=IMAGE, labels=LABELS, annotations=LABELS, resources=RESOURCES
-        ),
-        corePods=PODS,
-        userPods=PODS,
-        unknown=ODD,
-    ),
-    prePuller=some(
-        hook=some(enabled=SWITCH),
-        continuous=some(enabled=SWITCH),
-        pullProfileListImages=SWITCH,
-        extraImages=often(st.dictionaries(WORDS, IMAGE, max_size=2)),
-    ),
-    singleuser=some(
-        image=IMAGE,
-        cpu=some(guarantee=often(st.sampled_from([0.05, 1, "0.5", "500m"])), limit=COUNT),
-        memory=some(guarantee=SIZE, limit=SIZE),
-        nodeSelector=LABELS,
-        extraTolerations=often(st.lists(TOLERATION, max_size=2)),
-        extraNodeAffinity=some(
-            required=often(st.lists(TERM, max_size=2)),
-            preferred=often(st.lists(some(weight=often(st.integers(1, 100)), preference=TERM), max_size=2)),
-        ),
-        extraResource=some(limits=EXTENDED, guarantees=LABELS),
-        initContainers=CONTAINERS,
-        extraContainers=CONTAINERS,
-        networkTools=some(image=IMAGE),
-        cloudMetadata=some(blockWithIptables=SWITCH),
-        profileList=often(st.lists(PROFILE, max_size=2)),
-    ),
-)
-EXECUTOR = some(sticky_builds=SWITCH, namespace=WORDS, resources=RESOURCES, docker_host=WORDS, node_selector=LABELS)
-OLD = some(sticky_builds=SWITCH, build_namespace=WORDS, build_memory_request=SIZE, build_node_selector=LABELS)
-CONFIG = some(KubernetesBuildExecutor=EXECUTOR, BinderHub=OLD)
-BINDER = some(imageBuilderType=often(st.sampled_from(["host", "dind", "pink"])), config=CONFIG, jupyterhub=HUB)
-SERVICE = some(enabled=SWITCH, config=CONFIG, dockerApi=some(nodeSelector=LABELS))
+PARTS = yaml.safe_load((VALUES / "hub-drawn.yaml").read_text())
+HUB, BINDER, SERVICE, POOLS = (drawn(PARTS[name]) for name in ("hub", "binder", "service", "pools"))
 FILES = st.one_of(
     HUB,
     BINDER,
-    st.fixed_dictionaries({"jupyterhub": HUB}, optional={"binderhub-service": SERVICE, "nodePlaceholder": LABELS}),
+    st.fixed_dictionaries({"jupyterhub": HUB}, optional={"binderhub-service": SERVICE, "nodePlaceholder": POOLS}),
     st.fixed_dictionaries({"binderhub": BINDER}),
     st.fixed_dictionaries({"basehub": st.fixed_dictionaries({"jupyterhub": HUB, "binderhub-service": SERVICE})}),
 )
