@@ -23,31 +23,6 @@ def test_a_hub_under_a_parent_chart_is_found_and_its_keys_are_named_in_full() ->
     assert list(unmapped(result)) == ["basehub.nodePlaceholder", "basehub.binderhub-service.dockerApi.nodeSelector"]
 
 
-def test_a_builder_service_that_is_off_is_no_builder() -> None:
-    result = imported("jupyterhub: {}\nbinderhub-service: {enabled: false, config: {}}")
-    assert "podClasses" not in result.values
-
-
-@pytest.mark.parametrize(
-    "above",
-    ["%s", "jupyterhub: {%s}", "basehub: {jupyterhub: {%s}}", "daskhub: {jupyterhub: {%s}}", "my: {alias: {%s}}"],
-)
-def test_a_hub_is_found_wherever_a_parent_chart_puts_it(above: str) -> None:
-    result = imported(f"other: {{a: 1}}\n{above % 'scheduling: {userPlaceholder: {replicas: 9}}'}\n")
-    assert placeholder(result)["replicas"] == 9
-
-
-def test_dask_pods_that_name_the_hubs_scheduler_are_warned_of() -> None:
-    result = imported("""
-        daskhub:
-          jupyterhub: {singleuser: {}}
-          dask-gateway: {gateway: {backend: {worker: {extraPodConfig: {schedulerName: hub-user-scheduler}}}}}
-        """)
-    assert "or these pods stay Pending" in result.report()
-    off = "dask-gateway: {enabled: false, gateway: {backend: {worker: {extraPodConfig: {schedulerName: a}}}}}"
-    assert unmapped(imported(f"jupyterhub: {{singleuser: {{}}}}\n{off}")) == {}
-
-
 SEVERAL = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {scheduling: {userPlaceholder: {replicas: 7}}}}\n"
 
 
@@ -81,11 +56,6 @@ def test_defaults_of_another_chart_are_not_taken_for_the_hub(nested: str, key: s
     assert f"{key} (hub.yaml)" in said
     assert "jupyterhub (basehub.yaml)" in said
     assert "helm get values RELEASE --all" in said
-
-
-def test_a_binderhub_with_a_hubs_key_beside_its_hub_is_one_hub() -> None:
-    result = imported("binderhub: {config: {BinderHub: {}}, hub: {}, proxy: {}, jupyterhub: {singleuser: {}}}")
-    assert result.values["replaceSchedulers"] == ["hub-user-scheduler"]
 
 
 def test_later_layers_win_as_with_helm_and_notes_name_the_layer() -> None:

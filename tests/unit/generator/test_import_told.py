@@ -246,17 +246,6 @@ def test_a_tag_that_is_the_charts_own_is_not_guessed() -> None:
     assert any(note.startswith("singleuser.image.tag is not in this file") for note in result.notes)
 
 
-def test_what_python_does_under_a_condition_is_not_guessed() -> None:
-    code = "if x:\\n  c.KubeSpawner.namespace = 'lab'\\nc.KubeSpawner.component_label = f()\\nc.Other.namespace = 'x'"
-    code += "\\ndef hook(spawner):\\n  if x:\\n    spawner.namespace = 'lab'"
-    assert "podClasses" not in imported(f'hub: {{extraConfig: {{a: "{code}"}}}}').values
-
-
-@pytest.mark.parametrize(("config", "named_keys"), [("{restartPolicy: Never}", 0), ("{nodeSelector: {a: b}}", 1)])
-def test_of_extra_pod_config_what_is_about_placement_is_named(config: str, named_keys: int) -> None:
-    assert len(named(imported(f"hub: {{config: {{KubeSpawner: {{extra_pod_config: {config}}}}}}}"))) == named_keys
-
-
 def test_a_spawner_of_its_own_is_named() -> None:
     result = imported("hub: {config: {JupyterHub: {spawner_class: mine.Spawner}}}")
     assert (1, "hub.config.JupyterHub.spawner_class") in named(result)
@@ -266,15 +255,6 @@ def test_a_spawner_of_its_own_is_named() -> None:
         ("'kubespawner.KubeSpawner'", False),
     ):
         assert bool(named(imported(_extra(f"c.JupyterHub.spawner_class = {code}")))) == is_named
-
-
-@pytest.mark.parametrize("moves", ["{name: a/b, tag: prod}", "{name: a/b, tag: '1', pullPolicy: Always}"])
-def test_a_tag_that_moves_is_spoken_of(moves: str) -> None:
-    assert "still count as having it" in imported(f"singleuser: {{image: {moves}}}").report()
-    assert "still count" not in imported("singleuser: {image: {name: a/b, tag: '1'}}").report()
-    for override in ("{image: 'a/b:prod'}", "{image: 'a/b:1', image_pull_policy: Always}"):
-        text = f"singleuser: {{profileList: [{{kubespawner_override: {override}}}]}}"
-        assert "singleuser.profileList: a/b:" in imported(text).report()
 
 
 def test_values_inside_objects_of_argo_cd_and_flux_are_read_with_their_lines() -> None:

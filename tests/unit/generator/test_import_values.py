@@ -23,7 +23,10 @@ def seen(result: ImportResult, key: str) -> object:
 def test_what_a_hub_says_is_kept_or_named(hub: str, expected: str) -> None:
     result, wanted = imported(hub), yaml.safe_load(expected)
     said = result.report() + result.to_yaml()
-    assert [text for text in wanted.pop("says", ()) if text not in said] == []
+    will, wont = "\n".join(result.summary.will), "\n".join(result.summary.wont)
+    for key, told in (("says", said), ("will", will), ("wont", wont)):
+        assert [text for text in wanted.pop(key, ()) if text not in told] == []
+    assert [text for text in wanted.pop("not-will", ()) if text in will] == []
     assert [text for text in wanted.pop("unsaid", ()) if text in said] == []
     assert wanted.pop("named", unmapped(result)) == unmapped(result)
     assert set(wanted.pop("switch", ())) <= set(result.switch_off)
