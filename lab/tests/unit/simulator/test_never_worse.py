@@ -15,6 +15,7 @@ from benchmarks.never_worse import (
     Case,
     Run,
     broken_promises,
+    found_from,
     hub_values,
     replays,
     show,
@@ -50,7 +51,20 @@ def test_one_launch_more_given_up_or_beyond_patience_breaks_a_promise_and_fewer_
     assert broken(RUN, RUN) == []
     assert broken(RUN, RUN._replace(given_up=1)) == ["1 launches given up, 0 without Roost"]
     assert broken(RUN, RUN._replace(timeouts=3)) == ["5 tries beyond the spawner's patience, 4 without Roost"]
-    assert broken(RUN, RUN._replace(timeouts=1, node_hours=20.0, cold=50, p50=3.0)) == []
+    assert broken(RUN, RUN._replace(timeouts=1, cold=50, p50=3.0)) == []
+    more = RUN._replace(node_hours=12.0)
+    assert (broken(more, more), broken(more, more, RUN)) == ([], ["2 node-hours more than 10"])
+
+
+def test_the_least_worsening_that_is_found_shrinks_with_seeds_and_grows_with_how_much_they_differ() -> None:
+    def told(*p95: float) -> str:
+        before = dict.fromkeys(range(len(p95)), RUN)
+        return found_from(before, {seed: RUN._replace(p95=one) for seed, one in enumerate(p95)})
+
+    assert told(99.0) == ""
+    assert told(100.0, 100.0) == "+6.00 s, +11.0 s, +1.50 h; 1.15%"
+    assert told(99.0, 101.0) == "+7.61 s, +11.0 s, +1.50 h; 1.15%"
+    assert told(*[99.0, 101.0] * 8) == "+6.41 s, +11.0 s, +1.50 h; 0.14%"
 
 
 @pytest.mark.parametrize(("p99", "is_broken"), [(190.0, False), (210.9, False), (211.1, True)])
