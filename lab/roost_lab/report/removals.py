@@ -1,4 +1,4 @@
-"""Removals: pods that were pre-empted or evicted."""
+"""Removals: pods that were pre-empted or evicted, not those that went with their node (`end_reason`)."""
 
 from collections import Counter
 from dataclasses import dataclass, field

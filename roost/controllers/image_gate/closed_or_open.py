@@ -1,4 +1,4 @@
-"""Decide the label of an image that a node lacks: it closes the node to the image's users, or opens it to them.
+"""Decide the label of an image that a Ready node lacks: it closes the node to the image's users, or opens it to them.
 
 A node is closed only while this release's puller can be expected to bring the image soon. On any doubt it is opened,
 and it stays open until the image is there, so that the label doesn't flap.
