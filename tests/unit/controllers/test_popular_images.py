@@ -29,7 +29,6 @@ from roost_core.placement.labels import (
 )
 from tests.builders import NAMESPACE, RELEASE
 from tests.popular_builders import (
-    DIGEST,
     GB,
     WALL,
     as_pod,
@@ -47,6 +46,7 @@ from tests.popular_builders import (
     user,
     users,
 )
+from tests.recorded_data import rows
 from tests.unit.controllers.planners import faults_of, planner_from
 
 POPULAR = "quay.io/lab/popular:1"
@@ -262,68 +262,35 @@ def planned_for(nodes: list[Node], pods: list[Pod], **settings: Any) -> Planned[
     return plan_after_a_while(cluster(nodes, pods), popular_settings(**settings))
 
 
-N, USERS = node_state("n"), users(3, POPULAR)
-SMALL, LARGE, CUDA = "quay.io/lab/small:1", "quay.io/lab/large:1", "quay.io/lab/cuda:1"
-SIXTY = node_state("n", images={f"quay.io/lab/{index}:1": GB for index in range(60)}, image_count=60)
-TWO_NAMES = {"quay.io/lab/other:1": 10 * GB, f"quay.io/lab/other@{DIGEST}": 10 * GB}
-HOLDER = node_state("holder", images={SMALL: GB, LARGE: 30 * GB}, joined=WALL - 9000)
-OLD = node_state("n", joined=WALL - 700)
-PLACEHOLDER = user("placeholder", RARE, node="n", component="user-placeholder")
-FOUR = users(4, RARE, node="n", component="user-placeholder")
-PULLER = {"imageGate": {"mode": "off", "pullers": [{"name": "p", "nodeSelector": {"pool": "a"}, "images": [POPULAR]}]}}
-CASES: dict[str, tuple[list[Node], list[Pod], dict[str, Any], list[tuple[str, str]]]] = {
-    # Names are compared in their full form.
-    "docker.io": ([node_state("n", images={"docker.io/library/popular:1": GB})], users(3, "library/popular:1"), {}, []),
-    "latest": ([node_state("n", images={"docker.io/library/popular:latest": GB})], users(3, "popular"), {}, []),
-    "digest": ([node_state("n", images={f"docker.io/lab/a@{DIGEST}": GB})], users(3, f"lab/a@{DIGEST}"), {}, []),
-    "other classes": ([N], users(9, RARE, component="user-placeholder"), {}, []),
-    "where pods may run": (
-        [node_state("cpu"), node_state("gpu", labels={"gpu": "yes"}, joined=WALL - 1)],
-        [*users(5, CUDA, nodeSelector={"gpu": "yes"}), *USERS],
-        {},
-        [("cpu", POPULAR), ("gpu", CUDA)],
-    ),
-    "most users, whatever the size": ([HOLDER, N], [*users(10, LARGE), *users(9, SMALL)], {}, [("n", LARGE)]),
-    "room for a smaller one": (
-        [HOLDER, node_state("n", disk=100 * GB)], [*users(99, LARGE), *users(3, SMALL)], {}, [("n", SMALL)]
-    ),
-    "two names fill the disk once": ([node_state("n", disk=100 * GB, images=TWO_NAMES)], USERS, {}, [("n", POPULAR)]),
-    "the newest of equal nodes": (
-        [node_state("a", joined=WALL - 60), node_state("b", joined=WALL), node_state("c", joined=WALL - 30)],
-        USERS,
-        {"parallel": 2},
-        [("b", POPULAR), ("c", POPULAR)],
-    ),
-    "the puller's business": (
-        [node_state("in", labels={"pool": "a"}), node_state("out", labels={"pool": "b"})],
-        USERS,
-        {"document": PULLER},
-        [("out", POPULAR)],
-    ),
-    **{
-        f"{limit} of 60 are reported": ([SIXTY], USERS, {"nodeStatusMaxImages": limit}, [("n", POPULAR)] * is_room)
-        for limit, is_room in ((50, 0), (60, 0), (61, 1), (-1, 1))
-    },
-    # A pod more would push out placeholders.
-    "all pods are taken": (
-        [node_state("n", pods=4)], [*USERS, *FOUR], {}, []
-    ),
-    "a pod is left": (
-        [node_state("n", pods=5)], [*USERS, *FOUR], {}, [("n", POPULAR)]
-    ),
-    "a user starts": ([N], [*USERS, user("starting", RARE, node="n", phase="Pending")], {}, []),
-    "a user is stuck": (
-        [N], [*USERS, user("stuck", RARE, node="n", phase="Pending", started=WALL - 2000)], {}, [("n", POPULAR)]
-    ),
-    "an empty node may leave in peace": ([OLD], USERS, {}, []),
-    "a placeholder holds it": ([OLD], [*USERS, PLACEHOLDER], {}, [("n", POPULAR)]),
-}  # fmt: skip
+USERS = users(3, POPULAR)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_what_is_pulled(case: str) -> None:
-    nodes, pods, settings, expected = CASES[case]
-    assert sorted(pulls(planned_for(nodes, pods, **settings))) == expected
+def told_node(
+    name: str = "n", *, images: Any = None, disk: int | None = 1000, joined: int = 0, taints: Any = (), **more: Any
+) -> Node:
+    """A node as tests/data/cases/controllers/popular-images.yaml says it."""
+    if isinstance(images, int):
+        more["image_count"], images = images, {f"quay.io/lab/{index}:1": 1 for index in range(images)}
+    return node_state(
+        name,
+        images={image: size * GB for image, size in (images or {}).items()},
+        disk=None if disk is None else disk * GB,
+        joined=WALL - joined,
+        taints=tuple(Taint(*one) for one in taints),
+        **more,
+    )
+
+
+def told_users(count: int, image: str, details: dict[str, Any] | None = None) -> list[Pod]:
+    """Users as that file says them."""
+    return users(count, image, **{**(details or {}), "started": WALL - (details or {}).get("started", 0)})
+
+
+@pytest.mark.parametrize(("_about", "nodes", "pods", "settings", "pulled"), rows("controllers/popular-images"))
+def test_what_is_pulled(_about: str, nodes: Any, pods: Any, settings: dict[str, Any], pulled: Any) -> None:
+    people = [pod for each in pods for pod in told_users(*each)]
+    planned = planned_for([told_node(**one) for one in nodes], people, **settings)
+    assert sorted(pulls(planned)) == [(node, image) for node, image in pulled]
 
 
 def test_a_node_gets_the_most_wanted_images_and_no_more() -> None:
@@ -335,46 +302,22 @@ def test_a_node_gets_the_most_wanted_images_and_no_more() -> None:
         assert pulls(planned) == ([("n", f"quay.io/lab/image-{held}:1")] if held < 3 else [])
 
 
-STOPPED: dict[str, tuple[dict[str, Any], str]] = {
-    "disk pressure": ({"conditions": {"DiskPressure": "True"}}, "pressure"),
-    "memory pressure": ({"conditions": {"MemoryPressure": "True"}}, "pressure"),
-    "pressure on process ids": ({"conditions": {"PIDPressure": "True"}}, "pressure"),
-    "not ready": ({"ready": False}, "not-ready"),
-    "cordoned, by hand or by an image cleaner": ({"unschedulable": True}, "cordoned"),
-    "being deleted": ({"leaving": True}, "leaving"),
-    **{
-        f"tainted by {key}": ({"taints": (Taint(key, "1", "NoSchedule"),)}, state)
-        for key, state in (
-            ("ToBeDeletedByClusterAutoscaler", "leaving"),
-            ("DeletionCandidateOfClusterAutoscaler", "leaving"),
-            ("karpenter.sh/disrupted", "leaving"),
-            (startup_taint(RELEASE, NAMESPACE), "starting"),
-            ("team", "tainted"),
-        )
-    },
-    "pulling the puller's images, which come first": (
-        {"labels": {pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1"): PULLING}},
-        "starting",
-    ),
-    "without a known disk": ({"disk": None}, "disk-unknown"),
-    "with images that it doesn't report": (
-        {"images": {f"quay.io/lab/{index}:1": GB for index in range(50)}, "image_count": 50, "disk": 10**15},
-        "disk-unknown",
-    ),
-    "full": ({"disk": 10 * GB, "images": {"quay.io/lab/other:1": 9 * GB}}, "full"),
-    "empty for a while": ({"joined": WALL - 700}, "empty"),
-}
+STARTING = [
+    ({"taints": [[startup_taint(RELEASE, NAMESPACE), "1", "NoSchedule"]]}, "starting"),
+    # The puller's images come first.
+    ({"labels": {pulled_label(RELEASE, NAMESPACE, "quay.io/lab/managed:1"): PULLING}}, "starting"),
+]
 
 
-@pytest.mark.parametrize("case", STOPPED)
-def test_nothing_is_brought_to_a_node_that_is(case: str) -> None:
-    details, state = STOPPED[case]
-    planned = planned_for([node_state("n", **details)], USERS)
+@pytest.mark.parametrize(("details", "state"), [*rows("controllers/popular-stopped"), *STARTING])
+def test_nothing_is_brought_to_a_node_that_is(details: dict[str, Any], state: str) -> None:
+    stopped = told_node(**details)
+    planned = planned_for([stopped], USERS)
     assert (pulls(planned), planned.gauges["popular_images_nodes"]) == ([], {(state,): 1})
     # A pull that has begun ends when its node comes under pressure.
-    first = planned_for([N], USERS)
+    first = planned_for([node_state("n")], USERS)
     (body,) = created(first)
-    there = cluster([node_state("n", **details)], [*USERS, as_pod(body)])
+    there = cluster([stopped], [*USERS, as_pod(body)])
     after = plan_popular_images(there, first.memory, popular_settings(), at(130))
     if state == "pressure":
         assert deleted(after) == [body["metadata"]["name"]]
@@ -406,10 +349,10 @@ def test_what_was_pulled_and_used_afterwards_is_counted() -> None:
 
 @pytest.mark.parametrize(("changes", "waits"), [({}, True), ({"node": ""}, False), ({"phase": "Running"}, False)])
 def test_a_node_pulls_for_one_hub_after_another(changes: dict[str, Any], waits: bool) -> None:
-    (body,) = created(planned_for([N], USERS))
+    (body,) = created(planned_for([node_state("n")], USERS))
     # The same pod, of another hub.
     pull = as_pod({**body, "metadata": {**body["metadata"], "namespace": "another-hub"}}, **changes)
-    planned = planned_for([N], [*USERS, pull])
+    planned = planned_for([node_state("n")], [*USERS, pull])
     assert pulls(planned) == ([] if waits else [("n", POPULAR)])
     assert deleted(planned) == []
 
