@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.harness.axe import serious_findings
-from tools import browser, write_command_line, write_drawings
+from tools import browser, write_drawings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.
@@ -91,14 +91,6 @@ def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page:
             assert serious_findings(driver) == [], (width, scheme)
             assert driver.execute_script("return document.documentElement.scrollWidth") <= width
     browser.set_scheme(driver, browser.LIGHT)
-
-
-def test_the_command_lines_pages_have_each_command(capsys: pytest.CaptureFixture[str]) -> None:
-    page, lab = write_command_line.page(), write_command_line.lab_page()
-    assert {"roost records export", "roost records import"} <= set(re.findall(r"^## (roost .+)$", lab, re.MULTILINE))
-    assert "--certificate-folder" in page.partition("## roost webhook")[2].partition("## ")[0]
-    assert write_command_line.main(["--wrong"]) == 2
-    assert "usage: " in capsys.readouterr().err
 
 
 def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:

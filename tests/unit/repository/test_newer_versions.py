@@ -58,20 +58,16 @@ def silent(_method: str, _url: str, _headers: Mapping[str, str]) -> Answer:
 WORLD: Final = World(answer, run)
 
 
-def test_patches_and_a_new_minor_are_named(root: Path) -> None:
-    assert [str(line) for line in kubernetes(WORLD, root)] == [
+def test_patches_a_new_minor_images_of_the_same_shape_and_locked_packages_are_named(root: Path) -> None:
+    assert [str(line) for source in (kubernetes, images, dependencies) for line in source(WORLD, root)] == [
         "Kubernetes 1.37: v1.37.1 -> v1.37.2  (chart/values.yaml, scheduler.image.tags)",
         "Kubernetes 1.36: v1.36.3 -> v1.36.5  (tests/controlplane/kubernetes/minor-1.36.mod)",
         "Kubernetes 1.36: v1.36.3 -> v1.36.5  (chart/values.yaml, scheduler.image.tags)",
         "Kubernetes: 1.37 -> v1.38.0  (docs/architecture.md, A Kubernetes minor)",
+        "python: 3.13.9-slim-trixie -> 3.13.11-slim-trixie  (Dockerfile)",
+        "Flask: 3.1.0 -> 3.2.0  (make lock)",
     ]
-
-
-def test_images_are_compared_with_tags_of_the_same_shape_and_of_packages_only_locked_ones_count(root: Path) -> None:
-    (image,) = images(WORLD, root)
-    assert str(image) == "python: 3.13.9-slim-trixie -> 3.13.11-slim-trixie  (Dockerfile)"
     assert newest_like("3.10.1", ["3.9.12", "3.11", "3.10.0"]) == "3.10.1"
-    assert [str(line) for line in dependencies(WORLD, root)] == ["Flask: 3.1.0 -> 3.2.0  (make lock)"]
 
 
 def test_this_checkout_is_read(capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,8 +106,9 @@ def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> 
     manifest = yaml.safe_load((archive.parent / "roost.yaml").read_text(encoding="utf-8"))
     here = version.version_of()
     assert manifest["spec"]["version"] == f"v{here}"
+    assert (manifest["metadata"]["name"], len(manifest["spec"]["shortDescription"]) <= 50) == ("roost", True)
     (platform,) = manifest["spec"]["platforms"]
-    assert {platform["sha256"]} == checksums
+    assert ({platform["sha256"]}, platform["bin"]) == (checksums, "kubectl-roost")
     assert platform["uri"] == f"{KNOWN.repository}/releases/download/v{here}/kubectl-roost.tar.gz"
     with tarfile.open(archive) as packed:
         assert packed.getnames() == [file["from"] for file in platform["files"]]

@@ -10,10 +10,8 @@ import zipfile
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from tests.harness.fixtures import require_binary
 
@@ -199,13 +197,3 @@ def test_without_the_package_what_krew_installs_says_so(tmp_path: Path) -> None:
         [str(KREW / "kubectl-roost")], env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True, check=False
     )
     assert (done.returncode, "isn't installed" in done.stderr) == (127, True)
-
-
-def test_the_manifest_names_files_that_are_there() -> None:
-    manifest: Any = yaml.safe_load((KREW / "roost.yaml").read_text())
-    (platform,) = manifest["spec"]["platforms"]
-    assert manifest["metadata"]["name"] == "roost"
-    assert platform["bin"] == "kubectl-roost"
-    for file in platform["files"]:
-        assert any((folder / file["from"]).is_file() for folder in (KREW, ROOT))
-    assert len(manifest["spec"]["shortDescription"]) <= 50
