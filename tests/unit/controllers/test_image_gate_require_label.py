@@ -259,8 +259,9 @@ def node(
     value: str = "pulling",
     taints: tuple[Taint, ...] = (),
     labels: Mapping[str, str] | None = None,
+    pods: int = 10,
 ) -> Node:
-    allocatable = {"cpu": cpu, "memory": 16 * GB, "pods": 10, **({"nvidia.com/gpu": gpus} if gpus else {})}
+    allocatable = {"cpu": cpu, "memory": 16 * GB, "pods": pods, **({"nvidia.com/gpu": gpus} if gpus else {})}
     carried = {label(SCIPY): value, **(labels or {})}
     return Node(name, carried, taints, uid=name, allocatable=allocatable, ready_since=NOW - ready_for)
 
@@ -322,95 +323,57 @@ def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:
 
 
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
-GPU_TAINT = Taint("gpu", "", "NoSchedule")
-NODE_A, NODE_B, NODE_C = (node(name, ready_for=12) for name in "abc")
-LARGE_PLACEHOLDER = bound("placeholder", "a", cpu=4000, priority=-10)
 IN_X, NAMED_A = Requirement("zone", "In", frozenset({"x"})), Requirement("metadata.name", "In", frozenset({"a"}))
 
 
-def registered(name: str = "new", *, age: float = 0.0, value: str = "pulling", taint: Taint = NOT_READY) -> Node:
-    """NODE_A node that isn't Ready yet."""
-    return replace(node(name, value=value, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
+def registered(age: float = 0.0, taint: Taint = NOT_READY, **more: Any) -> Node:
+    """A node that isn't Ready yet."""
+    return replace(node(**more, taints=(taint,)), ready=False, created=NOW - age, ready_since=None)
 
 
 def term(*requirements: Requirement, fields: tuple[Requirement, ...] = ()) -> NodeTerm:
     return NodeTerm(requirements, fields)
 
 
-def for_one(one: Node) -> Node:
-    return replace(one, allocatable={**one.allocatable, "pods": 1})
+def told_node(**said: Any) -> Node:
+    """A node as tests/data/cases/controllers/gate-opened.yaml says it."""
+    age, more = said.pop("registered", None), said.pop("with", {})
+    taints = tuple(Taint(key, "", "NoSchedule") for key in said.pop("taints", ()))
+    if age is not None:
+        return replace(registered(age, *taints, **said), **more)
+    return replace(node(**said, taints=taints), **more)
 
 
-OPENED: dict[str, tuple[list[Node], list[Pod], set[str]]] = {
-    "ready longest": ([NODE_A, node("b", ready_for=15), node("c", ready_for=11)], [user()], {"b"}),
-    "fit together": ([NODE_A], [user(f"u{index}") for index in range(4)], {"a"}),
-    "fit together on two": ([NODE_A, NODE_B, NODE_C], [user(f"u{index}") for index in range(5)], {"a", "b"}),
-    "a placeholder gives way": ([NODE_A, node("b", ready_for=11)], [user(), LARGE_PLACEHOLDER], {"a"}),
-    "another doesn't": ([NODE_A, node("b", ready_for=11)], [user(), bound("other", "a", cpu=4000)], {"b"}),
-    "who never pre-empts": (
-        [NODE_A, node("b", ready_for=11)],
-        [replace(user(), preempts=False), LARGE_PLACEHOLDER],
-        {"b"},
-    ),
-    # Lest an autoscaler copies the label.
-    "no room": ([NODE_A, NODE_B], [user(), bound("x", "a", cpu=4000), bound("y", "b", cpu=3500)], {"a", "b"}),
-    "twice the time": (
-        [node("a", ready_for=21), node("b", ready_for=21), node("c", ready_for=5)],
-        [user()],
-        {"a", "b"},
-    ),
-    "a taint": ([replace(NODE_A, taints=(GPU_TAINT,))], [user()], set()),
-    "a selector": ([NODE_A], [user(terms=(term(IN_X, NOT_PULLING),))], set()),
-    "too small": ([node("a", cpu=999)], [user()], set()),
-    "not ready": ([replace(NODE_A, ready=False, ready_since=None)], [user()], set()),
-    "cordoned": ([replace(NODE_A, unschedulable=True)], [user()], set()),
-    "deleted": ([replace(NODE_A, deleting=True)], [user()], set()),
-    "terms are ORed": (
-        [NODE_A, NODE_B],
-        [user(terms=(term(IN_X, NOT_PULLING), term(NOT_PULLING, fields=(NAMED_A,))))],
-        {"a"},
-    ),
-    "leaves": ([NODE_A], [replace(user(), leaving=True)], set()),
-    "held": ([NODE_A], [replace(user(), gated=True)], set()),
-    "not tried yet": ([NODE_A], [replace(user(), unschedulable_since=None)], set()),
-    "bound": ([NODE_A], [replace(user(), node_name="a")], set()),
-    "without the gate": ([NODE_A], [user(terms=())], set()),
-    "requires holders": ([NODE_A], [user(terms=(term(Requirement(label(SCIPY), "In", frozenset({"true"}))),))], set()),
-    "another hub's gate": (
-        [NODE_A],
-        [user(terms=(term(Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"}))),))],
-        set(),
-    ),
-    "a GPU": ([node("small", ready_for=12), node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
-    "may yet get GPUs": ([node("a", ready_for=25), NODE_B], [user(gpus=1)], {"a", "b"}),
-    "one has a GPU": ([node("a", ready_for=25), NODE_B, node("gpu", ready_for=12, gpus=1)], [user(gpus=1)], {"gpu"}),
-    # Which may turn out to have none: no reason to wait.
-    "one is open": ([node("a", ready_for=12, value="open"), NODE_B], [user(gpus=1)], {"b"}),
-    # An autoscaler would add more and more.
-    "joins just now": ([node("new", ready_for=0)], [user(waits_for=60)], {"new"}),
-    "joined a while ago": ([node("new", ready_for=300)], [user(waits_for=60)], {"new"}),
-    # So that no other pod's pulls come first.
-    "registers": ([registered()], [user(waits_for=60)], {"new"}),
-    "registered": ([registered(age=60)], [user(waits_for=60)], {"new"}),
-    "not ready soon, if ever": ([registered(age=STARTING.age_seconds)], [user(waits_for=60)], set()),
-    "a taint that stays": ([registered(taint=Taint("nvidia.com/gpu", "", "NoSchedule"))], [user(waits_for=60)], set()),
-    "for one": (
-        [for_one(registered("coming", age=5, value="open")), for_one(node("other", ready_for=5))],
-        [user("ada", waits_for=60)],
-        set(),
-    ),
-    "for two": (
-        [for_one(registered("coming", age=5, value="open")), for_one(node("other", ready_for=5))],
-        [user("ada", waits_for=60), user("bob", waits_for=60)],
-        {"other"},
-    ),
-}
+def told_pod(**said: Any) -> Pod:
+    """A user, or what is bound, as that file says it."""
+    more = said.pop("with", {})
+    return replace(bound(**said) if "to" in said else user(**said), **more)
 
 
-@pytest.mark.parametrize("case", OPENED)
-def test_which_nodes_are_opened(case: str) -> None:
-    nodes, pods, expected = OPENED[case]
-    assert openings(nodes, pods)[0] == dict.fromkeys(expected, frozenset({label(SCIPY)}))
+@pytest.mark.parametrize(("_about", "nodes", "pods", "expected"), rows("controllers/gate-opened"))
+def test_which_nodes_are_opened(_about: str, nodes: list[Any], pods: list[Any], expected: list[str]) -> None:
+    found, _ = openings([told_node(**one) for one in nodes], [told_pod(**one) for one in pods])
+    assert found == dict.fromkeys(expected, frozenset({label(SCIPY)}))
+
+
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        # A selector; terms that are ORed; none; holders alone; another hub's gate.
+        ([term(IN_X, NOT_PULLING)], set()),
+        ([term(IN_X, NOT_PULLING), term(NOT_PULLING, fields=(NAMED_A,))], {"a"}),
+        ([], set()),
+        ([term(Requirement(label(SCIPY), "In", frozenset({"true"})))], set()),
+        ([term(Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"})))], set()),
+    ],
+)
+def test_a_node_is_opened_to_whom_the_gate_alone_keeps_off(terms: list[NodeTerm], expected: set[str]) -> None:
+    nodes = [node("a", ready_for=12), node("b", ready_for=12)][: 1 + len(expected)]
+    assert opened(nodes, [user(terms=tuple(terms))]) == expected
+
+
+def test_a_node_that_is_not_ready_soon_is_not_opened() -> None:
+    assert opened([registered(STARTING.age_seconds, name="new")], [user(waits_for=60)]) == set()
 
 
 def test_waiting_counts_from_when_the_pod_found_no_node_however_new_the_closed_one_is() -> None:
@@ -540,7 +503,7 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_o
         snapshot = Snapshot(RELEASE, NAMESPACE, nodes={there.name: there}, pods={pod.key: pod})
         return plan_image_gate(snapshot, memory, gate_settings(SCIPY), Moment(NOW, 0.0))
 
-    fresh = replace(registered(), labels={})
+    fresh = replace(registered(name="new"), labels={})
     (change,) = planned(GateMemory(), fresh).actions
     assert isinstance(change, ChangeNode)
     assert change.set_labels == {label(SCIPY): "open"}
