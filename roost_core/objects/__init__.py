@@ -4,5 +4,5 @@
 `pod_reader.py` reads the former from a watch. `selectors.py` evaluates selectors, node terms, taints and tolerations;
 `leaving_taints.py` has autoscalers' taints, fixed, for `Node.leaving`, gate, mover, headroom and popular images;
 `requests.py` sums up requests; `device_classes.py`, `quantities.py`, `timestamps.py`, `image_references.py` and
-`metadata.py` read parts; `fields.py` reads JSON, and says what is malformed. This package knows nothing of Roost's own decisions.
+`metadata.py` read parts; `fields.py` reads JSON, and says what is malformed. Nothing here knows Roost's own decisions.
 """
