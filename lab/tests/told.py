@@ -13,6 +13,8 @@ import yaml
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 
+# Characters of what was said, beside a failure.
+MOST_SHOWN: Final = 4000
 _DATA: Final = Path(__file__).parent / "data"
 _UNITS: Final = {"us": 1, "ms": 1000, "s": SECOND, "min": MINUTE, "h": HOUR}
 _SPAN: Final = re.compile(r"([+-]?)(\d+(?:\.\d+)?)(us|ms|s|min|h)")
@@ -40,16 +42,17 @@ class Story:
 
     def check(self, text: str) -> None:
         """`>`: a line of the text; `~`: a part of it; `!`: no part of it."""
-        lines = text.splitlines()
-        assert [one for one in self.said[">"] if one not in lines] == [], text
-        assert [one for one in self.said["~"] if one not in text] == [], text
-        assert [one for one in self.said["!"] if one in text] == [], text
+        lines, shown = text.splitlines(), text[:MOST_SHOWN]
+        assert [one for one in self.said[">"] if one not in lines] == [], shown
+        assert [one for one in self.said["~"] if one not in text] == [], shown
+        assert [one for one in self.said["!"] if one in text] == [], shown
 
     def check_drawn(self, lines: Iterable[str]) -> None:
         """Likewise; and of each kind of line, its first word, that `>` tells of there are no others, in this order."""
         text = "\n".join(lines)
         kinds = {line.split()[0] for line in self.said[">"]}
-        assert [line for line in text.splitlines() if line.split()[0] in kinds] == self.said[">"], text
+        found = [line for line in text.splitlines() if line.partition(" ")[0] in kinds]
+        assert found == self.said[">"], "\n".join(found)
         self.check(text)
 
 

@@ -2,14 +2,15 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hypothesis import strategies as st
 
-from lab.tests.moments import HOUR, SECOND
-from lab.tests.recorded import empty_store, phase_record, pod_record
-from roost_lab.recorder.store.records import Phase, Record
+from lab.tests.moments import HOUR, MINUTE, SECOND
+from lab.tests.recorded import bind_record, empty_store, fail_record, phase_record, pod_record, pull_record
+from roost_lab.recorder.store.records import Phase, PreemptionRecord, Record
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather
 from roost_lab.report.statistics import LAST_INDEX, LONGEST_BEFORE, LONGEST_STEP_US, STEPS, edge_at
@@ -33,6 +34,21 @@ def started(uid: str, seconds: float, **pod: Any) -> list[Record]:
     """A pod that was ready so long after its creation."""
     record = pod_record(uid, **pod)
     return [record, phase_record(uid, Phase.READY, record.created_us + round(seconds * SECOND))]
+
+
+def whole_start(uid: str, ready_seconds: int = 3, **pod: Any) -> list[Record]:
+    """A pod that was bound, pulled, became ready, failed once and was pre-empted."""
+    record = pod_record(uid, **pod)
+    begin = record.created_us
+    return [
+        record,
+        replace(bind_record(uid, begin + SECOND, "n", "agrees"), scheduler=record.scheduler),
+        replace(fail_record(uid, 1, {"Insufficient cpu": 1}), at_us=begin + 1),
+        phase_record(uid, Phase.STARTED, begin + 2 * SECOND),
+        phase_record(uid, Phase.READY, begin + ready_seconds * SECOND),
+        pull_record(uid, begin + SECOND, record.image),
+        PreemptionRecord(victim_uid=uid, node_name="n", at_us=begin + MINUTE, kind="preempted"),
+    ]
 
 
 def report_of(folder: Path, records: Sequence[Record], heard_us: int | None = None, **about: Any) -> Report:

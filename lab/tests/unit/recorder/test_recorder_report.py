@@ -11,21 +11,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
-from lab.tests.recorded import (
-    bind_record,
-    empty_store,
-    fail_record,
-    phase_record,
-    pod_record,
-    pull_record,
-    story_records,
-)
+from lab.tests.recorded import bind_record, empty_store, fail_record, pod_record, story_records
 from lab.tests.told import cases
-from lab.tests.unit.recorder.reported import report_of, tables_of
+from lab.tests.unit.recorder.reported import report_of, tables_of, whole_start
 from roost.__main__ import main
 from roost_lab.pages.drawing import Figure
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import GapRecord, Phase, PreemptionRecord, PullRecord, Record
+from roost_lab.recorder.store.records import GapRecord, PullRecord, Record
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page, title
@@ -147,67 +139,17 @@ def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_p
     assert "outside the record, which covers 2027-01-15 08:00" in make_page(report, "about")
 
 
-def pod_of(uid: str, ready_seconds: int = 3, **pod: Any) -> list[Record]:
-    """A pod that was bound, pulled, became ready, failed once and was pre-empted."""
-    record = pod_record(uid, **pod)
-    begin = record.created_us
-    return [
-        record,
-        replace(bind_record(uid, begin + SECOND, "n", "agrees"), scheduler=record.scheduler),
-        replace(fail_record(uid, 1, {"Insufficient cpu": 1}), at_us=begin + 1),
-        phase_record(uid, Phase.STARTED, begin + 2 * SECOND),
-        phase_record(uid, Phase.READY, begin + ready_seconds * SECOND),
-        pull_record(uid, begin + SECOND, record.image),
-        PreemptionRecord(victim_uid=uid, node_name="n", at_us=begin + MINUTE, kind="preempted"),
-    ]
-
-
 def two_hubs(folder: Path) -> Store:
     store = empty_store(folder)
     told: list[Record] = [
-        *pod_of("a", hub="maths", image="registry/scipy"),
-        *pod_of("b", hub="maths", image="registry/r", created_us=BEGIN + MINUTE),
-        *pod_of("c", hub="physics", image="registry/scipy", created_us=BEGIN + 2 * MINUTE),
-        *pod_of("d", hub="physics", image="registry/build", pod_class="build", created_us=BEGIN + 3 * MINUTE),
-        *pod_of("e", hub="physics", image="pause", pod_class="placeholder", created_us=BEGIN + 4 * MINUTE),
+        *whole_start("a", hub="maths", image="registry/scipy"),
+        *whole_start("b", hub="maths", image="registry/r", created_us=BEGIN + MINUTE),
+        *whole_start("c", hub="physics", image="registry/scipy", created_us=BEGIN + 2 * MINUTE),
+        *whole_start("d", hub="physics", image="registry/build", pod_class="build", created_us=BEGIN + 3 * MINUTE),
+        *whole_start("e", hub="physics", image="pause", pod_class="placeholder", created_us=BEGIN + 4 * MINUTE),
     ]
     store.write(told, {"pods": ("1", BEGIN + HOUR)})
     return store
-
-
-def key_figures(report: Report, column: str = "value") -> dict[str, float | None]:
-    return {row["figure"]: row[column] for row in tables_of(report)["key_figures"]}
-
-
-@pytest.mark.parametrize(
-    ("scope", "pods", "starts"),
-    [
-        (Scope(), 5, 3),
-        (Scope(hub="maths"), 2, 2),
-        (Scope(hub="physics"), 3, 1),
-        (Scope(pod_class="build"), 1, 1),
-        (Scope(image="registry/scipy"), 2, 2),
-        (Scope(hub="maths", image="registry/scipy"), 1, 1),
-        # Both are in the record, but no pod has both.
-        (Scope(hub="maths", pod_class="build"), 0, None),
-    ],
-)
-def test_every_number_is_of_the_pods_that_were_asked_for(
-    tmp_path: Path, scope: Scope, pods: int, starts: int | None
-) -> None:
-    report = gather(two_hubs(tmp_path), scope=scope)
-    assert key_figures(report).get("starts") == starts
-    found = tables_of(report)
-    assert sum(row["tries"] for row in found["failures"]) == pods
-    assert sum(row["warm"] for row in found["pulls_by_node"]) == pods
-    assert sum(row["pods"] for row in found["removals_by_class"]) == pods
-    assert sum(row["pods"] for row in found["starts_by_class"] if row["phase"] == "whole") == pods
-    nodes = [row for row in found["occupancy_by_node"] if any(value for key, value in row.items() if key != "node")]
-    assert len(nodes) == (1 if pods else 0)
-    assert report.is_empty == (pods == 0)
-    assert ("Only pods of" in make_page(report, "about")) == bool(scope.chosen)
-    if not pods:
-        assert "Nothing of these pods was recorded" in make_page(report, "about")
 
 
 def test_a_value_that_no_pod_has_is_said_with_those_that_pods_have(
@@ -223,29 +165,6 @@ def test_a_value_that_no_pod_has_is_said_with_those_that_pods_have(
     )
     assert main([*database, "--class", "build", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["only"] == {"class": "build"}
-
-
-def test_removed_users_and_removed_placeholders_are_told_apart(tmp_path: Path) -> None:
-    report = report_of(tmp_path, [*pod_of("p", pod_class="placeholder"), pod_record("u")], BEGIN + HOUR)
-    assert key_figures(report)["removed_users"] == 0
-    assert "besides 1 placeholder<" in make_page(report, "about")
-
-
-def test_each_figure_stands_beside_that_of_the_time_before(tmp_path: Path) -> None:
-    store = empty_store(tmp_path)
-    # Two in the first hour, one that is slow in the second; the record ends after two hours.
-    fast = [*pod_of("a"), *pod_of("b", created_us=BEGIN + MINUTE)]
-    slow = pod_of("c", ready_seconds=12, created_us=BEGIN + HOUR + SECOND)
-    store.write([*fast, *slow], {"pods": ("1", BEGIN + 2 * HOUR - 1)})
-    report = gather(store, last_us=HOUR)
-    assert report.window == (BEGIN + HOUR, BEGIN + 2 * HOUR)
-    now, before = key_figures(report), key_figures(report, "previous")
-    assert (now["starts"], before["starts"], now["start_p50"], before["start_p50"]) == (1, 2, 12, 3)
-    assert "; before: 3 s" in make_page(report, "about")
-    # Of the time before the first two hours nothing is known.
-    whole = gather(store, last_us=2 * HOUR)
-    assert whole.previous is None
-    assert "; before:" not in make_page(whole, "about")
 
 
 @pytest.mark.parametrize(("hubs", "server", "expected"), cases("report", "titles"))
@@ -304,7 +223,7 @@ def test_the_sentence_says_who_waited_for_an_image(
     # Without placeholders it says nothing of them; of a start that doesn't end, only among few.
     records: list[Record] = [pod_record("never-ready")]
     for number, (seconds, cold) in enumerate(starts):
-        each = pod_of(f"p{number}", seconds, created_us=BEGIN + number * SECOND)
+        each = whole_start(f"p{number}", seconds, created_us=BEGIN + number * SECOND)
         kept = [one for one in each if not isinstance(one, PullRecord)]
         pulls = [replace(one, warm=not cold) for one in each if isinstance(one, PullRecord) and cold is not None]
         records += [*kept, *pulls]
@@ -315,12 +234,6 @@ def test_the_sentence_says_who_waited_for_an_image(
     escaped = escape(said, quote=False).replace("'", "&#39;")
     assert f'<p class="lead">{escaped}</p>' in make_page(report, "about")
     assert to_text(report).splitlines()[0] == json.loads(to_json(report))["sentence"] == said
-
-
-def test_starts_that_all_fail_are_told_with_their_number(tmp_path: Path) -> None:
-    report = report_of(tmp_path, [pod_record(f"p{number}", deleted_us=BEGIN + HOUR) for number in range(6)])
-    assert sentence(report) == "None of 6 starts ended in this period."
-    assert "until pods are ready; class user; 6 more didn&#39;t end" in make_page(report, "about")
 
 
 @pytest.mark.parametrize(("pods", "said"), cases("report", "placeholders"))
@@ -338,8 +251,8 @@ def test_the_sentence_says_where_only_placeholders_were(
 
 def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
     # In one step of ten seconds 25, in another one, which was cold.
-    many = [record for number in range(25) for record in pod_of(f"m{number}", created_us=BEGIN + number * 1000)]
-    late = pod_of("late", 50, created_us=BEGIN + 30 * SECOND)
+    many = [record for number in range(25) for record in whole_start(f"m{number}", created_us=BEGIN + number * 1000)]
+    late = whole_start("late", 50, created_us=BEGIN + 30 * SECOND)
     pulls = [replace(one, warm=False) if isinstance(one, PullRecord) else one for one in late]
     report = report_of(tmp_path, [*many, *pulls], BEGIN + HOUR, since_us=BEGIN, until_us=BEGIN + MINUTE)
     assert [(one.whole_us, one.cold) for one in report[StartTimes].single] == [(50 * SECOND, True)]
@@ -353,6 +266,6 @@ def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
 
 
 def test_whole_seconds_are_never_said_to_be_milliseconds(tmp_path: Path) -> None:
-    report = report_of(tmp_path, pod_of("p", 0), since_us=BEGIN, until_us=BEGIN + MINUTE)
+    report = report_of(tmp_path, whole_start("p", 0), since_us=BEGIN, until_us=BEGIN + MINUTE)
     assert drawn(report)["starts_by_class"].layout["xaxis"]["ticktext"][0] == "≤1 s"
     assert "10 ms" not in make_page(report, "about")

@@ -1,8 +1,10 @@
+import json
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -10,25 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
-from lab.tests.recorded import bind_record, empty_store, fail_record, phase_record, pod_record, story_records
-from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of
+from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of, story_records
+from lab.tests.told import Story, Thing, stories
+from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of, whole_start
 from roost.__main__ import main
-from roost_lab.pages.table import Unit
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
-from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PreemptionRecord, PullRecord, Record
-from roost_lab.report.failed_tries import Failures
-from roost_lab.report.formats import to_json
+from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PullRecord, Record
+from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gaps import Gaps
 from roost_lab.report.gather import USUAL_US, choose_window, gather
-from roost_lab.report.key_figures import Usage
 from roost_lab.report.occupancy import Occupancy
+from roost_lab.report.page import make_page
 from roost_lab.report.pulls import OTHER_IMAGES, Pulls
 from roost_lab.report.query import Scope
-from roost_lab.report.removals import Removals
 from roost_lab.report.sections import parts, tables
 from roost_lab.report.slow_starts import MAX_SLOWEST, StartTimes
-from roost_lab.report.start_phases import WindowStarts, show
+from roost_lab.report.start_phases import WindowStarts
 from roost_lab.report.statistics import Span, Spans, Steps, covered, cut
 from roost_lab.report.subject import Report
 from tests.harness.postgres import Postgres
@@ -213,77 +213,51 @@ def test_the_slowest_starts_come_with_the_command_that_explains_them(
         assert said in capsys.readouterr().out
 
 
-def test_starts_are_told_apart_by_hub_and_class_where_there_are_several_hubs(fresh_store: Callable[[], Store]) -> None:
-    store = fresh_store()
-    made = [("a", "maths", "user", 3), ("b", "maths", "user", 5), ("c", "physics", "user", 7)]
-    made += [("d", "physics", "build", 9), ("e", "physics", "placeholder", 11)]
-    records = [one for uid, hub, kind, took in made for one in started(uid, took, hub=hub, pod_class=kind)]
-    store.write(records, {"pods": ("1", BEGIN + HOUR)})
-    rows = tables_of(gather(store))["starts_by_hub"]
-    assert [(row["hub"], row["pod_class"], row["phase"], row["pods"], row["p95_seconds"]) for row in rows] == [
-        ("maths", "user", "whole", 2, 5),
-        ("physics", "build", "whole", 1, 9),
-        ("physics", "user", "whole", 1, 7),
-    ]
-    assert "starts_by_hub" in {figure.key for part in parts(gather(store)) for figure in part.figures if figure}
-    assert tables_of(gather(store, scope=Scope(hub="maths")))["starts_by_hub"] == []
-
-
-def test_users_are_counted_once_and_nodes_for_as_long_as_they_were_there(fresh_store: Callable[[], Store]) -> None:
-    store = fresh_store()
-
-    def node(name: str, created_us: int, gone_us: int | None) -> NodeRecord:
-        return NodeRecord(uid=name, name=name, created_us=created_us, gone_us=gone_us)
-
-    told: list[Record] = [
-        pod_record("a", name="jupyter-ada"),
-        pod_record("b", name="jupyter-ada", created_us=BEGIN + MINUTE),
-        pod_record("c", name="jupyter-bob"),
-        pod_record("d", name="build-1", pod_class="build"),
-        pod_record("late", name="jupyter-eve", created_us=BEGIN + 3 * HOUR),
-        node("stays", BEGIN - HOUR, None),
-        node("comes", BEGIN + 90 * MINUTE, None),
-        node("goes", BEGIN - HOUR, BEGIN + 30 * MINUTE),
-        node("went", BEGIN - HOUR, BEGIN - MINUTE),
-        node("later", BEGIN + 2 * HOUR, None),
-    ]
-    store.write(told, {"pods": ("1", BEGIN + 4 * HOUR)})
-    usage = gather(store, BEGIN, BEGIN + 2 * HOUR)[Usage]
-    assert (usage.users, usage.nodes, usage.node_hours) == (2, 3, 3.0)
-
-
 def overlap(from_us: int, to_us: int, came_us: int, went_us: int | None) -> int:
     return max(0, min(to_us, to_us if went_us is None else went_us) - max(from_us, came_us))
 
 
-def test_new_nodes_are_those_that_joined_in_the_time_and_were_seen_to_get_all_images(
-    fresh_store: Callable[[], Store],
-) -> None:
-    store = fresh_store()
+def told(report: Report) -> Iterator[str]:
+    """The report's head, its figures, the rows of its tables, its plots, and its page."""
+    yield from (" ".join(line.split()) for line in to_text(report).splitlines())
+    for name, rows in tables_of(report).items():
+        for row in rows:
+            if name == "key_figures":
+                before = "" if row["previous"] is None else f", before {row['previous']}"
+                yield f"figure {row['figure']} {row['value']}{before}"
+                continue
+            cells = {key: json.dumps(value) if " " in str(value) else value for key, value in row.items()}
+            yield " ".join([name, *(f"{key}={value}" for key, value in cells.items() if value not in (None, ""))])
+    yield from (f"plot {figure.key}" for part in parts(report) for figure in part.figures if figure is not None)
+    yield make_page(report, "about")
 
-    def node(name: str, created_us: int, ready: int | None, images: int | None) -> NodeRecord:
-        moments = [None if after is None else created_us + after * SECOND for after in (ready, images)]
-        return NodeRecord(uid=name, name=name, created_us=created_us, ready_us=moments[0], images_ready_us=moments[1])
 
-    told: list[Record] = [
-        node("quick", BEGIN, 20, 50),
-        node("slow", BEGIN + MINUTE, 40, 340),
-        # Labelled before it was Ready, by whoever's clock.
-        node("odd", BEGIN + MINUTE, 30, 29),
-        node("early", BEGIN - 1, 10, 20),
-        node("late", BEGIN + HOUR, 10, 20),
-        node("without", BEGIN, 10, None),
-        node("never", BEGIN, None, None),
-        pod_record("p"),
-    ]
-    store.write(told, {})
-    (table,) = (one for one in tables(gather(store, BEGIN, BEGIN + HOUR)) if one.name == "new_nodes")
-    assert [column.key for column in table.columns] == ["phase", "nodes", "p50_seconds", "p95_seconds", "mean_seconds"]
-    assert table.rows == [("ready", 3, 30.0, 40.0, 30.0), ("images", 3, 30.0, 300.0, 110.0)]
-    assert [show(row[0], Unit.PHASE) for row in table.rows] == [
-        "until it is ready",
-        "until it has all images of the hub",
-    ]
+@stories("reports")
+def test_a_report_says_what_was_recorded(fresh_store: Callable[[], Store], story: Story) -> None:
+    store, records, about, heard = fresh_store(), list[Record](), dict[str, Any](), {}
+    for kind, plain, named in story.things:
+        if kind == "window":
+            about["since_us"], about["until_us"] = plain
+        elif kind == "last":
+            about["last_us"] = plain[0]
+        elif kind == "only":
+            about["scope"] = Scope(**named)
+        elif kind == "heard":
+            heard = {"pods": ("1", plain[0])}
+        elif kind in ("start", "ready"):
+            records += (whole_start if kind == "start" else started)(*plain, **named)
+        elif kind != "numbers":
+            records.append(record_of(Thing(kind, plain, named)))
+    store.write(records, heard)
+    report = gather(store, **about)
+    story.check_drawn(told(report))
+    for pods in (thing.plain[0] for thing in story.things if thing.kind == "numbers"):
+        found = tables_of(report)
+        counted = [("failures", "tries"), ("pulls_by_node", "warm"), ("removals_by_class", "pods")]
+        assert [sum(row[column] for row in found[table]) for table, column in counted] == [pods] * 3
+        assert sum(row["pods"] for row in found["starts_by_class"] if row["phase"] == "whole") == pods
+        there = [row for row in found["occupancy_by_node"] if any(value for key, value in row.items() if key != "node")]
+        assert (len(there), report.is_empty) == ((1, False) if pods else (0, True))
 
 
 def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_store: Callable[[], Store]) -> None:
@@ -305,36 +279,6 @@ def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_s
     longest = report[WindowStarts].by_image["i",]["node"]
     assert longest.sum_us == 50 * (longest.percentile_us(1.0) or 0)
     assert to_json(report)
-
-
-def test_pulls_failures_and_removals_are_counted_within_the_time_only(tmp_path: Path) -> None:
-    store = empty_store(tmp_path)
-
-    def pull(uid: str, at_us: int, *, warm: bool) -> PullRecord:
-        cold = {} if warm else {"pull_us": 3 * SECOND, "pull_and_wait_us": 5 * SECOND, "image_bytes": 1000}
-        return PullRecord(pod_uid=uid, image="i", node_name="n", at_us=at_us, warm=warm, **cold)
-
-    told: list[Record] = [
-        *(pull(f"p{number}", BEGIN + number * SECOND, warm=number % 4 > 0) for number in range(8)),
-        pull("early", BEGIN - 1, warm=False),
-        pull("late", BEGIN + HOUR, warm=False),
-        pod_record("p0", pod_class="placeholder"),
-        PreemptionRecord(victim_uid="p0", node_name="n", at_us=BEGIN, kind="preempted"),
-        PreemptionRecord(victim_uid="p1", node_name="n", at_us=BEGIN + MINUTE, kind="evicted"),
-        PreemptionRecord(victim_uid="p2", node_name="n", at_us=BEGIN - 1, kind="evicted"),
-        fail_record("p3", 1, {"Insufficient cpu": 3, "Too many pods": 1}, tries=2),
-        fail_record("p3", 2, {"Insufficient cpu": 4}),
-        fail_record("p4", 1, {}),
-    ]
-    store.write(told, {})
-    report = gather(store, BEGIN, BEGIN + HOUR)
-    one = report[Pulls].by_node["n"]
-    assert (one.warm, one.cold, one.image_bytes, one.pull_us, one.wait_us) == (6, 2, 2000, 6 * SECOND, 4 * SECOND)
-    assert (one.warm_share, report[Pulls].by_image["i"]) == (0.75, one)
-    assert sum(step.warm + step.cold for step in report[Pulls].by_step) == 8
-    assert report[Failures].reasons == {"Insufficient cpu": (3, 10), "Too many pods": (2, 2), "no reason given": (1, 0)}
-    assert report[Failures].tries == 4
-    assert report[Removals].by_class == {("preempted", "placeholder"): 1, ("evicted", ""): 1}
 
 
 def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_path: Path) -> None:
