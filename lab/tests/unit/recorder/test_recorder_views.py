@@ -11,111 +11,47 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
-from lab.tests.recorded import bind_record, fail_record, phase_record, pod_record, pull_record, story_records
+from lab.tests.moments import BEGIN, HOUR, SECOND
+from lab.tests.recorded import pod_record, record_of, story_records
+from lab.tests.told import Story, stories
 from roost_lab.recorder.store import schema
-from roost_lab.recorder.store.database import SQLITE, Store
-from roost_lab.recorder.store.records import NODES, PODS, NodeRecord, Phase, PhaseRecord, PodRecord, Record
+from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.records import NODES, PODS, PodRecord
 from roost_lab.recorder.store.views import views
 from tests.harness.postgres import Postgres
 
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
 
 
-def rows(store: Store, view: str, order: str) -> list[dict[str, Any]]:
-    with store.reading() as connection:
-        found = connection.execute(sa.text(f"SELECT * FROM {view} ORDER BY {order}")).mappings()  # noqa: S608 - ours
-        return [dict(row) for row in found]
+def cell(value: object) -> object:
+    """Times as in stories, whichever database they are from."""
+    if isinstance(value, str) and value.endswith("Z"):
+        value = datetime.fromisoformat(value)
+    if isinstance(value, datetime):
+        return f"T{(value - AT) / timedelta(seconds=1):+g}s"
+    if isinstance(value, bool):
+        return int(value)
+    return repr(value) if isinstance(value, str) and " " in value else value
 
 
-def moment(store: Store, at: datetime) -> object:
-    """A time as the database gives it."""
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ") if store.engine.dialect.name == SQLITE else at
+def rows_of_views(store: Store) -> Iterator[str]:
+    """The rows of each view, in the order of their texts."""
+    for view in views():
+        with store.reading() as connection:
+            found = connection.execute(sa.text(f"SELECT * FROM {view}")).mappings()  # noqa: S608 - ours
+            told = [{key: cell(value) for key, value in row.items() if value not in (None, "")} for row in found]
+        yield from sorted(" ".join([view, *(f"{key}={value}" for key, value in row.items())]) for row in told)
 
 
-def test_a_start_has_its_times_and_spans(store: Store) -> None:
-    hub = [phase_record("p", Phase.ASKED, BEGIN - SECOND), phase_record("p", Phase.ANSWERED, BEGIN + 10 * SECOND)]
-    store.write([*story_records(), *hub], {})
-    first, last = rows(store, "v_start", "created")
-    assert (first["outcome"], last["outcome"]) == ("answered", None)
-    assert first["created"] == moment(store, AT)
-    assert first["ready"] == moment(store, AT + timedelta(seconds=3))
-    assert first["gone"] == moment(store, AT + timedelta(hours=2))
-    spans = {name: first[name] for name in first if name.endswith("_seconds")}
-    assert spans == {
-        **dict.fromkeys(("wait_seconds", "start_seconds", "pull_seconds", "node_age_seconds"), 1.0),
-        "ready_seconds": 3.0,
-        "answer_seconds": 11.0,
-    }
-    assert all(isinstance(span, float) for span in spans.values())
-    assert (first["pod_name"], first["node"], bool(first["is_cold"])) == ("p", "n", True)
-    assert (last["pod_class"], last["ready"], last["node"], last["is_cold"]) == ("build", None, None, None)
-
-
-def test_microseconds_survive(store: Store) -> None:
-    at_us = BEGIN + 123_457
-    store.write([pod_record("p"), bind_record("p", at_us, "n")], {})
-    (start,) = rows(store, "v_start", "created")
-    assert start["bound"] == moment(store, AT + timedelta(microseconds=123_457))
-    assert start["wait_seconds"] == 0.123457
-
-
-@pytest.mark.parametrize(("told", "bound", "wait"), [(1, 1, 0.1), (SECOND, 1, 0.9), (1, SECOND, 0.9)])
-def test_a_wait_for_a_node_counts_exact_times_from_exact_ones(told: int, bound: int, wait: float, store: Store) -> None:
-    """told, bound: how exact creation and binding are, in µs."""
-    created = replace(phase_record("p", Phase.CREATED, BEGIN + 800_000), resolution_us=told)
-    store.write([pod_record("p"), created, replace(bind_record("p", BEGIN + 900_000, "n"), resolution_us=bound)], {})
-    (start,) = rows(store, "v_start", "created")
-    assert start["wait_seconds"] == wait
-
-
-def test_a_pull_has_its_queue_apart(store: Store) -> None:
-    cold = pull_record("p", BEGIN, "i", 2, pull_and_wait_us=5 * SECOND, image_bytes=7)
-    warm = pull_record("other", BEGIN + SECOND, "i")
-    store.write([pod_record("p"), cold, warm], {})
-    pulled, had = rows(store, "v_pull", "finished")
-    assert (pulled["pull_seconds"], pulled["queue_seconds"], pulled["bytes"]) == (2.0, 3.0, 7)
-    assert (pulled["pod_name"], pulled["finished"], bool(pulled["is_warm"])) == ("p", moment(store, AT), False)
-    # Of a pod that only Events tell of.
-    assert (had["pod_name"], had["pull_seconds"], bool(had["is_warm"])) == (None, None, True)
-
-
-def test_node_hours_are_those_within_the_record(store: Store) -> None:
-    labels = '{"node.kubernetes.io/instance-type": "m5.large", "topology.kubernetes.io/zone": "a"}'
-    run = sa.insert(schema.run).values(cluster="c", version="v", settings_hash="h", started_us=BEGIN)
-    with store.engine.begin() as connection:
-        connection.execute(run)
-    told: list[Record] = [
-        # Older than the record, and still there at its end.
-        NodeRecord(uid="a", name="a", created_us=BEGIN - 50 * HOUR, labels=labels),
-        NodeRecord(uid="b", name="b", created_us=BEGIN + 30 * MINUTE, gone_us=BEGIN + 75 * MINUTE),
-        # Gone before, within one hour, and of an unknown age.
-        NodeRecord(uid="c", name="c", created_us=BEGIN - 5 * HOUR, gone_us=BEGIN),
-        NodeRecord(uid="d", name="d", created_us=BEGIN + MINUTE, gone_us=BEGIN + 4 * MINUTE),
-        NodeRecord(uid="e", name="e"),
-    ]
-    store.write(told, {NODES: ("1", BEGIN + 2 * HOUR + 15 * MINUTE)})
-    found = rows(store, "v_node_hours", "node, hour")
-    assert [row["node"] for row in found] == list("aaabbd")
-    assert [row["hours"] for row in found] == [1.0, 1.0, 0.25, 0.5, 0.25, 0.05]
-    assert [row["hour"] for row in found[:3]] == [moment(store, AT + timedelta(hours=number)) for number in range(3)]
-    assert (found[0]["instance_type"], found[0]["zone"]) == ("m5.large", "a")
-    assert (found[3]["instance_type"], found[3]["zone"]) == (None, None)
-
-
-def test_a_failure_has_a_row_for_each_reason(store: Store) -> None:
-    reasons = {"Insufficient cpu": 2, "node(s) were unschedulable": 1}
-    store.write(
-        [pod_record("p"), fail_record("p", 1, reasons, tries=3), fail_record("p", 2, {}), bind_record("p", BEGIN, "n")],
-        {},
-    )
-    found = rows(store, "v_failure", "tries, reason")
-    assert [(row["tries"], row["reason"], row["nodes"]) for row in found] == [
-        (1, None, None),
-        (3, "Insufficient cpu", 2),
-        (3, "node(s) were unschedulable", 1),
-    ]
-    assert {row["first"] for row in found} == {moment(store, AT + timedelta(seconds=1))}
+@stories("views")
+def test_a_view_has_these_rows(store: Store, story: Story) -> None:
+    heard = [(NODES, ("1", thing.plain[0])) for thing in story.things if thing.kind == "heard"]
+    for began_us in (thing.plain[0] for thing in story.things if thing.kind == "began"):
+        with store.engine.begin() as connection:
+            run = sa.insert(schema.run).values(cluster="c", version="v", settings_hash="h", started_us=began_us)
+            connection.execute(run)
+    store.write([record_of(thing) for thing in story.things if thing.kind not in ("began", "heard")], dict(heard))
+    story.check_drawn(rows_of_views(store))
 
 
 def test_every_table_view_and_column_is_explained_in_the_database(server: Postgres) -> None:
@@ -144,25 +80,6 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
         if name not in views() and kind == "bigint" and not comment and column != "priority"
     ]
     assert unexplained == []
-
-
-def test_phases_have_words_and_moments(store: Store) -> None:
-    step = PhaseRecord(
-        pod_uid="p", phase=Phase.PULLED, detail="i", at_us=BEGIN + 5, resolution_us=SECOND // 2, source="event"
-    )
-    store.write([pod_record("p"), step, phase_record("other", Phase.GONE, BEGIN + SECOND)], {})
-    pulled, gone = rows(store, "v_phase", "at")
-    assert (pulled["pod_uid"], pulled["pod_name"], pulled["phase"], pulled["detail"]) == ("p", "p", "pulled", "i")
-    assert pulled["at"] == moment(store, AT + timedelta(microseconds=5))
-    assert (pulled["resolution_seconds"], pulled["source"]) == (0.5, "event")
-    # Of a pod that only Events tell of.
-    assert (gone["pod_uid"], gone["pod_name"], gone["phase"]) == ("other", None, "gone")
-
-
-def test_phases_of_a_pod_that_never_became_ready_leave_its_spans_open(store: Store) -> None:
-    store.write([pod_record("p"), phase_record("p", Phase.STARTED, BEGIN + SECOND)], {})
-    (start,) = rows(store, "v_start", "created")
-    assert (start["ready_seconds"], start["start_seconds"], start["wait_seconds"]) == (None, None, None)
 
 
 Object = dict[str, Any]
