@@ -352,19 +352,7 @@ def watching_of(settings: Settings) -> Watching:
     return Watching(cast("Any", None), release, on_change=lambda: None)
 
 
-LEARN = {"name": "default", "replicas": 3, "learn": {"quantile": 0.9, "min": 0, "max": 5, "timeZone": "UTC"}}
-
-
-@pytest.mark.parametrize(
-    ("values", "watched"),
-    [
-        ({"events.enabled": True, "events.configMaps": True}, 1),
-        ({"events.enabled": True, "events.configMaps": False}, 0),
-        ({"events.enabled": False, "events.configMaps": True}, 0),
-        # A history is watched where the controllers learn.
-        ({"placeholders": [LEARN]}, 1),
-    ],
-)
+@pytest.mark.parametrize(("values", "watched"), rows("controllers/watched-config-maps"))
 def test_config_maps_are_watched_only_where_the_values_ask_for_it(values: dict[str, Any], watched: int) -> None:
     watching = watching_of(Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items())))
     kinds = [cache.kind for cache in (*watching.caches, *watching._others)]

@@ -115,20 +115,7 @@ def later(snapshot: Snapshot, planned: Planned[PopularMemory], seconds: float, *
 
 @pytest.mark.parametrize(
     ("details", "seconds", "told", "is_resting"),
-    [
-        ({"phase": "Running"}, 130, ["PopularImagePulled"], False),
-        ({"phase": "Succeeded"}, 130, ["PopularImagePulled"], False),
-        # It came to its deadline: it has pulled if it ran.
-        ({"phase": "Failed", "reason": "DeadlineExceeded", "ran": True}, 130, ["PopularImagePulled"], False),
-        ({"phase": "Failed", "reason": "DeadlineExceeded"}, 130, ["PopularImageFailed"], False),
-        ({}, 120 + PULL_SECONDS, ["PopularImageFailed"], False),
-        # It found no room, or its kubelet ended it for the node's sake: that isn't the image's fault.
-        ({"node": ""}, 260, [], True),
-        *(
-            ({"phase": "Failed", "reason": reason}, 130, [], True)
-            for reason in ("Evicted", "OutOfcpu", "OutOfpods", "Preempting", "NodeShutdown")
-        ),
-    ],
+    [*rows("controllers/popular-ends"), ({}, 120 + PULL_SECONDS, ["PopularImageFailed"], False)],
 )
 def test_what_becomes_of_a_pod_that_pulls_is_told_and_it_is_cleared_away_once(
     details: dict[str, Any], seconds: int, told: list[str], is_resting: bool

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from roost.doctor.now import find_waits, show_waits
+from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import Object
 
 NOW = 1_800_000_000.0
@@ -29,7 +30,6 @@ values.yaml.
 1 placeholder pod: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector
     newest 3 s, oldest 3 s: room-0
     Do: nothing: they make an autoscaler act."""
-LOOKED = "1 node(s) had untolerated taint {gpu: }"
 
 
 def moment(seconds: float) -> str:
@@ -82,32 +82,7 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
     assert show_waits(find_waits(pods, events), len(pods), NOW) == SHOWN
 
 
-@pytest.mark.parametrize(
-    ("waits", "events", "cause", "to_do"),
-    [
-        (
-            bound("a", waiting={"reason": "ImagePullBackOff", "message": 'Back-off pulling image "x:1": not found'}),
-            [event("a", "Pulling", 'Pulling image "x:1"', 9)],
-            'ImagePullBackOff: Back-off pulling image "x:1": not found',
-            "correct the reference",
-        ),
-        (
-            bound("a", waiting={"reason": "PodInitializing"}),
-            [event("a", "FailedMount", 'MountVolume.SetUp failed for volume "home" of a', 9, kind="Warning")],
-            'FailedMount: MountVolume.SetUp failed for volume "home" of <pod>',
-            "kubectl describe pvc",
-        ),
-        (
-            bound("a", waiting={"reason": "PodInitializing"}),
-            [event("a", "Pulling", 'Pulling image "x:1"', 9), event("a", "Pulled", "Successfully pulled", 5)],
-            "its containers are being made",
-            "kubectl describe pod a",
-        ),
-        (pod("a", spec={"schedulerName": "roost.user"}), [], "scheduler roost.user has not looked at it", "get lease"),
-        (pod("a", spec={"schedulingGates": [{"name": "q"}]}), [], "scheduling gates q", "kubectl describe pod a"),
-        (unscheduled("a", 9, f"0/1 nodes are available: {LOOKED}. no new claims to de"), [], LOOKED, "describe node"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("waits", "events", "cause", "to_do"), rows("doctor/waits"))
 def test_each_cause_is_told_with_what_to_do(waits: Object, events: list[Object], cause: str, to_do: str) -> None:
     (found,) = find_waits([waits], events)
     assert found.cause == cause

@@ -8,6 +8,7 @@ import pytest
 
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
+from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import APPS, LEASES, NODES, PLACED, PODS, Cluster, Object, ago, found, node, pod
 
 CONFIG = "/api/v1/namespaces/jhub/configmaps/hub-roost-scheduler"
@@ -98,21 +99,7 @@ def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str
     cluster.tells("waiting", "error", "longer: ada.", fix=fix)
 
 
-def held(reason: str, phase: str = "Pending") -> Object:
-    return {"phase": phase, "containerStatuses": [{"state": {"waiting": {"reason": reason}}}]}
-
-
-@pytest.mark.parametrize(
-    ("status", "event", "told"),
-    [
-        ({"conditions": [{"type": "PodScheduled", "status": "False", "message": "Too many pods"}]}, "", "Too many"),
-        (held("ImagePullBackOff"), "", "on a (ada, bob): ImagePullBackOff"),
-        (held("CrashLoopBackOff", "Running"), "", "CrashLoopBackOff"),
-        (held("ContainerCreating"), "FailedMount", "FailedMount: x"),
-        (held("ContainerCreating"), "Pulling", ""),
-        (held("ContainerCreating"), "", ""),
-    ],
-)
+@pytest.mark.parametrize(("status", "event", "told"), rows("doctor/waiting-users"))
 def test_users_who_wait_for_long_are_told_by_cause(status: Object, event: str, told: str) -> None:
     spec = {} if "conditions" in status else {"nodeName": "a"}
     cluster = Cluster()
@@ -201,21 +188,7 @@ def test_a_pool_without_nodes_is_fine_where_an_autoscaler_may_bring_them(way: st
     assert found(run_checks(replace(cluster.install), INSTALLED), "reach") == []
 
 
-PURPOSE = "hub.jupyter.org/node-purpose"
-IN_USER = "{matchExpressions: [{key: hub.jupyter.org/node-purpose, operator: In, values: [user]}]}"
-TERM = f"singleuser: {{extraNodeAffinity: {{required: [{IN_USER}]}}}}\nplaceholders: []\n"
-
-
-@pytest.mark.parametrize(
-    ("values", "near"),
-    [
-        (REQUIRED, {PURPOSE: "users"}),
-        (TERM, {PURPOSE: "users"}),
-        (POOLS.replace("pool: gpu", "pool: gpu-large"), {"pool": "gpu-larg"}),
-        (POOLS.replace("node_selector: {pool: gpu}", f"node_affinity_required: [{IN_USER}]"), {PURPOSE: "usr"}),
-    ],
-    ids=["selector", "term", "profile", "profile's term"],
-)
+@pytest.mark.parametrize(("values", "near"), rows("doctor/near-labels"))
 def test_labels_of_nodes_that_are_nearly_those_required_are_named(values: str, near: dict[str, str]) -> None:
     cluster = Cluster(values)
     # A pool without nodes is fine where an autoscaler may bring them; one that is misspelt never comes.

@@ -231,9 +231,7 @@ def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Clu
     return cluster
 
 
-POPULAR = "popularImages: {enabled: true}"
 SIXTY = yaml.safe_dump({"prePuller": {"extraImages": {f"x{n}": {"name": f"a/x{n}", "tag": "1"} for n in range(60)}}})
-NO_VOLUMES = {"featureGates": {"ImageVolume": False}}
 
 
 def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
@@ -253,16 +251,7 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
 
 @pytest.mark.parametrize(
     ("values", "config", "severity", "evidence"),
-    [
-        (SIXTY, {}, "warning", "fewer than 60 images: n0 (50)"),
-        (POPULAR, {}, "", ""),
-        (POPULAR, {"imageGCHighThresholdPercent": 70}, "error", "n0 (70)"),
-        (LISTED, {"imageGCHighThresholdPercent": 70}, "", ""),
-        (LISTED, {"imageGCHighThresholdPercent": 100}, "warning", "never delete images"),
-        # Only where the puller mounts images.
-        (LISTED, NO_VOLUMES, "error", "ImageVolume switched off: n0"),
-        (f"{LISTED}\nprePuller: {{method: noop}}", NO_VOLUMES, "", ""),
-    ],
+    [*rows("doctor/kubelets"), (SIXTY, {}, "warning", "fewer than 60 images: n0 (50)")],
 )
 def test_a_kubelets_settings_are_told(values: str, config: dict[str, Any], severity: str, evidence: str) -> None:
     cluster = with_kubelets(values, config)

@@ -44,20 +44,7 @@ def test_a_key_that_other_charts_have_too_is_not_said_to_be_missing(name: str) -
     assert "singleuser: {}" in fault
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("- a\n", "a list"),
-        ("just text", "just text"),
-        ("a: [", "hub.yaml:"),
-        ("hub:\n\tconfig: 1\n", "hub.yaml:2"),
-        ("hub: {}\nhub: {}\n", "key twice"),
-        (b"\xff\xfe\x00a", "UTF-8"),
-        ("apiVersion: v2\nname: x\n", "no key of a hub"),
-        ("jupyterhub: ENC[x]\nsops: {mac: 'ENC[y]'}\n", "SOPS"),
-        ("a: &a [*a]\n", "alias"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), [*rows("generator/hubs-unreadable"), (b"\xff\xfe\x00a", "UTF-8")])
 def test_what_is_no_values_file_is_a_fault_that_names_the_file(text: str | bytes, said: str) -> None:
     fault = fault_of(text)
     assert said in fault

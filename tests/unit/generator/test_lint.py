@@ -4,6 +4,7 @@ import pytest
 
 from generator.pipeline import report
 from generator.values.release import Release
+from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said, table
 
 POOLS = ", ".join(f'{{kubespawner_override: {{node_selector: {{pool: "{number}"}}}}}}' for number in range(20))
@@ -43,21 +44,11 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
     assert "admission policies have no ring" in said("admission: {mode: policy}")
 
 
-@pytest.mark.parametrize(
-    ("method", "version", "expected"),
-    [
-        ("auto", "v1.34.9", [("hint", "gate was set: the puller runs a small program in each image instead.")]),
-        ("imageVolume", "v1.33.0", [("warning", "gate was set. Use auto or noop.")]),
-        ("noop", "v1.33.0", []),
-        ("auto", "v1.35.0", []),
-    ],
-)
-def test_how_images_come_to_nodes_before_1_35_is_said(
-    method: str, version: str, expected: list[tuple[str, str]]
-) -> None:
+@pytest.mark.parametrize(("method", "version", "expected"), rows("generator/puller-methods"))
+def test_how_images_come_to_nodes_before_1_35_is_said(method: str, version: str, expected: list[list[str]]) -> None:
     text = f"singleuser: {{image: {{name: i, tag: v1}}}}\nprePuller: {{method: {method}}}"
     faults = [fault for fault in report(merged(text), Release(kube_version=version)) if "image volumes" in str(fault)]
-    assert [(fault.severity, str(fault).partition("feature ")[2]) for fault in faults] == expected
+    assert [[fault.severity, str(fault).partition("feature ")[2]] for fault in faults] == expected
 
 
 @pytest.mark.parametrize("text", ["admission: {mode: policy}", "webhook: {readNodes: false}"])

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.fixtures import require_binary
+from tests.recorded_data import rows
 
 ROOT = Path(__file__).parents[3]
 PACKAGES = ("roost", "roost_core", "generator", "webhook")
@@ -121,17 +122,7 @@ def test_the_packages_of_the_lab_are_told_from_the_plain_install() -> None:
     assert not {"flask", "jinja2", "jsonpatch", "kubernetes", "orjson"} & only_in_the_lab()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["render"], "kind: MutatingWebhookConfiguration"),
-        (["validate"], "no faults"),
-        (["webhook", "--help"], "--bind-address"),
-        (["controllers", "--help"], "--bind-address"),
-        (["cleanup", "--help"], "--dry-run"),
-        (["--help"], "validate"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), rows("repository/plain-install"))
 def test_the_plain_install_suffices(arguments: list[str], said: str) -> None:
     done = roost(*arguments)
     assert done.returncode == 0, done.stderr

@@ -137,9 +137,6 @@ def test_a_pod_gets_its_classs_profile_as_values_say(
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
-STORAGE = {"podClasses": {"build": {"resources": {"ephemeral-storage": "1Gi"}}}}
-
-
 @pytest.mark.parametrize(("own", "whole", "expected"), rows("webhook/given-requests"))
 def test_a_container_gets_the_classs_requests_or_none(
     own: Object | None, whole: Object | None, expected: Object
@@ -158,24 +155,13 @@ def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
         assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
 
 
-@pytest.mark.parametrize(
-    ("known", "values", "priority", "is_given"),
-    [
-        ({"quotas": {NAMESPACE: {"NotBestEffort"}}}, {}, 0, False),
-        ({"quotas": {"another": {"NotBestEffort"}, NAMESPACE: {"CrossNamespacePodAffinity"}}}, {}, 0, True),
-        ({"quotas": {NAMESPACE: {"requests.ephemeral-storage"}}}, {}, 0, True),
-        ({"quotas": {NAMESPACE: {"requests.ephemeral-storage"}}}, STORAGE, 0, False),
-        ({"quotas": {NAMESPACE: {"ephemeral-storage"}}}, STORAGE, 0, False),
-        ({"quotas": None}, {}, 0, False),
-        # The lowest priority that others' pods can have.
-        ({"lowest_priority": -3}, {}, 0, False),
-        ({"lowest_priority": -3}, {}, -3, True),
-        ({}, {}, 5, False),
-    ],
-)
+@pytest.mark.parametrize(("known", "values", "priority", "is_given"), rows("webhook/harmful-requests"))
 def test_no_request_is_given_that_could_harm_a_pod(
     known: Object, values: Object, priority: int, *, is_given: bool
 ) -> None:
+    quotas = known.get("quotas", {})
+    if quotas:
+        known = {**known, "quotas": {namespace: frozenset(scopes) for namespace, scopes in quotas.items()}}
     desk = Desk(settings(**values), replace(FIVE, **known))
     placed = desk.place(build_pod(priority=priority))
     assert bool(placed["spec"]["containers"][0]["resources"]) is is_given

@@ -107,22 +107,7 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair({"component": "user-placeholder"}, 2)]
 
 
-IN_OTHER_WORDS = pair({}, 5)
-IN_OTHER_WORDS["podAffinityTerm"]["labelSelector"] = {
-    "matchExpressions": [expression("component", "singleuser-server")]
-}
-
-
-@pytest.mark.parametrize(
-    ("own", "is_equal"),
-    [
-        (IN_OTHER_WORDS, True),
-        (pair(USERS, 100, namespaces=["other"]), False),
-        (pair(USERS, 100, namespaceSelector={}), False),
-        (pair(USERS, 100, topologyKey="zone"), False),
-        (pair(USERS, 100, matchLabelKeys=["version"]), False),
-    ],
-)
+@pytest.mark.parametrize(("own", "is_equal"), rows("webhook/pair-terms"))
 def test_an_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling(own: Object, is_equal: bool) -> None:
     placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
     assert pod_terms(placed, "podAffinity") == [own, *([] if is_equal else [pair(USERS, 100)])]
