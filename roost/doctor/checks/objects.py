@@ -1,31 +1,16 @@
-"""The release's objects are there as the values render them, and no others: as `kubectl diff --server-side` sees it."""
+"""The release's objects are there as the values render them: as `kubectl diff --server-side` sees it."""
 
 from typing import Any, Final
 
 from generator.faults import show_path
 from generator.render.diff import compare
 from generator.render.manifests import Identity
-from roost.doctor.contract import Install, Object, Told, error, unknown, warning
-from roost.doctor.evidence import SHOWN, count, label_items, name_of, path_of, some
+from roost.doctor.contract import Install, Object, Told, error, unknown
+from roost.doctor.evidence import count, name_of, path_of, some
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
 
 _MANAGER: Final = "roost-doctor"
 _AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, apply it again."
-# What the values can switch off, by API; of the release's namespace, then of the cluster.
-_KINDS: Final = [
-    *("v1/configmaps", "v1/services", "v1/serviceaccounts", "v1/persistentvolumeclaims"),
-    *("apps/v1/deployments", "apps/v1/daemonsets", "apps/v1/statefulsets", "policy/v1/poddisruptionbudgets"),
-    *("rbac.authorization.k8s.io/v1/roles", "rbac.authorization.k8s.io/v1/rolebindings"),
-    *("monitoring.coreos.com/v1/servicemonitors", "monitoring.coreos.com/v1/prometheusrules"),
-    "networking.k8s.io/v1/networkpolicies",
-]
-_CLUSTER_KINDS: Final = [
-    *("rbac.authorization.k8s.io/v1/clusterroles", "rbac.authorization.k8s.io/v1/clusterrolebindings"),
-    *("scheduling.k8s.io/v1/priorityclasses", "admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"),
-    "admissionregistration.k8s.io/v1/validatingadmissionpolicies",
-    "admissionregistration.k8s.io/v1/validatingadmissionpolicybindings",
-]
 
 
 def check(install: Install) -> Told:
@@ -61,7 +46,6 @@ def check(install: Install) -> Told:
     if told["denied"]:
         fix = "Run it with an account that may patch these objects."
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
-    yield from _find_extra(install)
 
 
 def _of_values(found: Object, body: Object) -> Object:
@@ -78,36 +62,3 @@ def _applier(live: Object) -> str:
     entries: list[Any] = live["metadata"].get("managedFields") or []
     applied = [entry for entry in entries if entry.get("operation") == "Apply" and not entry.get("subresource")]
     return str(max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))["manager"]) if applied else _MANAGER
-
-
-def _find_extra(install: Install) -> Told:
-    """Objects with the release's labels that the values don't render, or no longer."""
-    release, rendered = install.release, {path_of(body) for body in install.rendered}
-    labels = {OWN_INSTANCE_LABEL: release.name, PART_OF_LABEL: OWN_PART}
-    query = {"labelSelector": ",".join(f"{key}={value}" for key, value in labels.items())}
-    extra = []
-    own = f"{release.name}.{release.namespace}."
-    for kind in _KINDS + _CLUSTER_KINDS:
-        version, _, resource = kind.rpartition("/")
-        place, prefix = (f"/namespaces/{release.namespace}", "") if kind in _KINDS else ("", own)
-        collection = f"/{'apis' if '/' in version else 'api'}/{version}{place}/{resource}"
-        try:
-            found = install.client.get(collection, query)["items"]
-        except ApiError as refusal:
-            if refusal.status == 404:
-                continue
-            raise
-        extra += [
-            f"{resource}/{name}"
-            for body in found
-            if (name := body["metadata"]["name"]).startswith(prefix)
-            and labels.items() <= label_items(body).items()
-            and not body["metadata"].get("ownerReferences")
-            and f"{collection}/{name}" not in rendered
-        ]
-    if extra:
-        yield warning(
-            f"{count(len(extra), 'object')} of the release that the values don't render: {some(extra, 2 * SHOWN)}.",
-            "An upgrade by Helm, or Argo CD with prune, removes them; else: kubectl delete, with --namespace "
-            f"{release.namespace}.",
-        )

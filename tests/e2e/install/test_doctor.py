@@ -123,15 +123,10 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         assert asked(control_plane, namespace, "objects") == []
         containers = [{"name": "webhook", "image": "elsewhere:1"}]
         control_plane.api.patch(webhooks, {"spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}})
-        more = parse_values(f"{LISTED}\nrecorder: {{enabled: true}}".encode(), "values.yaml").values
-        for manifest in render(more, Release("hub", namespace, f"v{control_plane.minor}.0")):
-            if manifest.body["kind"] == "ServiceAccount" and "recorder" in str(manifest.body["metadata"]):
-                control_plane.api.create(dict(manifest.body), namespace)
-        differs, extra = asked(control_plane, namespace, "objects")
-        assert (differs.severity, extra.severity) == ("error", "warning")
+        (differs,) = asked(control_plane, namespace, "objects")
+        assert differs.severity == "error"
         where = f"Deployment {namespace}/hub-roost-webhook (spec.template.spec.containers.webhook."
         assert (where in differs.evidence, "replicas" in differs.evidence) == (True, False), differs
-        assert "serviceaccounts/hub-roost-recorder" in extra.evidence
     finally:
         control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
 

@@ -58,22 +58,6 @@ def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_w
     cluster.tells("objects", "error", "1 of ", "ClusterRoleBinding hub.jhub.roost-scheduler")
 
 
-def test_objects_of_the_release_that_the_values_no_longer_render_are_named_and_those_of_others_are_not() -> None:
-    cluster = Cluster()
-    mine = {"app.kubernetes.io/instance": "hub", "app.kubernetes.io/part-of": "roost"}
-    for path, name, labels in (
-        (f"{APPS}/deployments", "hub-roost-recorder", mine),
-        (f"{APPS}/deployments", "hub", {"app": "jupyterhub"}),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "hub.jhub.roost-recorder", mine),
-        ("/apis/rbac.authorization.k8s.io/v1/clusterroles", "hub.other.roost-recorder", mine),
-    ):
-        cluster.lists.setdefault(path, []).append({"metadata": {"name": name, "labels": labels}})
-    told = (
-        "2 objects of the release that the values don't render: deployments/hub-roost-recorder, clusterroles/hub.jhub"
-    )
-    cluster.tells("objects", "warning", told)
-
-
 def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
     cluster = Cluster()
     cluster.objects = {"/api/v1/namespaces/jhub": {}}
