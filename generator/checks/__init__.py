@@ -26,7 +26,7 @@ CHECKS: Final = _checks(
     )
 )
 # What hints and nothing else.
-HINTS: Final = _checks(("image", "moving_tags", "unlisted_images"))
+HINTS: Final = _checks(("image", "moving_tags"))
 
 
 def lint(merged: Merged, release: Release) -> list[Fault]:
