@@ -46,7 +46,7 @@ def check(install: Install) -> Told:
         return
     nodes = _sample([node for node in install.nodes if node.ready])
     settings, silent, refusal = _ask(install, nodes)
-    yield _describe(settings)
+    yield f"{count(len(settings), 'kubelet')} asked"
     if refusal is not None:
         yield unknown(
             f"Not allowed to look at kubelets' configuration: {refusal}",
@@ -152,18 +152,6 @@ def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSetting
         else:
             silent.append(node.name)
     return settings, silent, None
-
-
-def _describe(kubelets: Mapping[str, PullSettings]) -> str:
-    """The settings of the kubelets that answered, each once."""
-    if not kubelets:
-        return "no kubelet was asked"
-    said = dict.fromkeys(
-        f"{'all' if kubelet.reported < 0 else kubelet.reported} images reported, "
-        + ("none deleted" if kubelet.deleted_from_percent >= 100 else f"deleted from {kubelet.deleted_from_percent} %")
-        for kubelet in kubelets.values()
-    )
-    return f"{count(len(kubelets), 'kubelet')}: {'; '.join(said)}"
 
 
 def _integer(value: object, default: int) -> int:
