@@ -50,8 +50,6 @@ def check(report: LintReport, release: Release) -> None:
     for name, modelled in MODELLED.items():
         if minor >= GATES[name].since and is_on(name, minor, given) != modelled:
             wanted = str(modelled).lower()
-            reason = (
-                f"{name} is {str(not modelled).lower()}: the placeholder mover, the recorder and the simulator go by"
-            )
+            reason = f"{name} is {str(not modelled).lower()}: the mover, the recorder and the simulator go by"
             fix = f"Set {name}: {wanted} for 1.{minor}."
             report.warn(("scheduler", "featureGates", entry), f"{reason} a kube-scheduler that has it {wanted}.", fix)

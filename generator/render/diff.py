@@ -118,7 +118,7 @@ def read_manifests(path: str) -> Objects:
         return read_folder(path)
     found = parse_manifests(_read(place), path)
     if found is None:
-        raise UsageError(f"{path}: found no manifests, expected those of `roost render`, a folder or a file.")
+        raise UsageError(f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a file.")
     return found
 
 

@@ -23,6 +23,7 @@ from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from generator.values.release import Release
+from roost.doctor.evidence import some
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
@@ -49,7 +50,6 @@ _RELEASE: Final = Release()
 # In a resource's base unit.
 _AMPLE: Final = 10**15
 _RESOURCES: Final = ("cpu", "memory", "ephemeral-storage")
-_SHOWN: Final = 3
 
 
 class World(NamedTuple):
@@ -102,8 +102,7 @@ def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
             names.append(choice)
             rest = {choices: None for choices in rest if choices not in with_it}
     names += [" ".join(choices) for choices in rest]
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return f" of {', '.join(names[:_SHOWN])}{more}"
+    return f" of {some(names)}"
 
 
 def by_kind(values: Object, release: Release) -> Mapping[str, list[Any]]:

@@ -63,16 +63,22 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     show_default=True,
     help="github: annotations at the lines of a pull request.",
 )
+@click.option("--quotas", metavar="PATH", help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.")
 @click.option("--pod", metavar="FILE", help="Print this pod, in YAML or JSON, as it would be admitted. - is stdin.")
-def command(*, options: RenderOptions, strict: bool, form: str, pod: str | None) -> int:
+def command(*, options: RenderOptions, strict: bool, form: str, quotas: str | None, pod: str | None) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
     roost validate -f values.yaml --kube-version v1.37.2
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     roost validate -f values.yaml --strict --format github
+    kubectl get quota,limits -A -o yaml | roost validate -f values.yaml --quotas /dev/stdin
     """
     faults, unread = _find(options)
+    if quotas and not unread and all(fault.severity != "error" for fault in faults):
+        from roost.doctor.given import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
+
+        faults += find_refused(quotas, read_values(options.files, options.settings).values, options.release)
     ordered = sort_faults(faults)
     # The pod alone is on stdout.
     (sys.stdout if pod is None else sys.stderr).write(show_faults(ordered, form))

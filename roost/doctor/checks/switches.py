@@ -10,11 +10,7 @@ from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 # Component of the hub's chart: kind, the switch in the hub's values, what goes wrong while it is on.
 _PARTS: Final[Mapping[str, tuple[str, str, str]]] = {
     "user-scheduler": ("Deployment", "scheduling.userScheduler.enabled: false", "two schedulers race for room"),
-    "user-placeholder": (
-        "StatefulSet",
-        "scheduling.userPlaceholder.replicas: 0",
-        "its placeholders keep nodes beside Roost's, and no mover moves them",
-    ),
+    "user-placeholder": ("StatefulSet", "scheduling.userPlaceholder.replicas: 0", "its placeholders keep nodes, too"),
     "continuous-image-puller": (
         "DaemonSet",
         "prePuller.continuous.enabled: false    # Roost's puller does this",

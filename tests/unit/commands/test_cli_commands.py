@@ -112,6 +112,19 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, v
     assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
 
 
+def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(roost: _Run, tmp_path: Path) -> None:
+    file = tmp_path / "small.yaml"
+    body = "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: MAX}]}}"
+    file.write_text(body.replace("MAX", "{memory: 1Mi}"))
+    for given in (file, tmp_path):
+        done = roost("validate", "--namespace", "jhub", "--quotas", given)
+        assert (done.code, done.out.count(f"{given}: LimitRange jhub/small refuses pods of StatefulSet")) == (1, 1)
+    for bound in ("{memory: lots}", "[1]", "7"):
+        file.write_text(body.replace("MAX", bound))
+        done = roost("validate", "--quotas", file)
+        assert (done.code, done.err.startswith(f"{file}: LimitRange small: found ")) == (2, True)
+
+
 def test_validate_says_faults_as_forges_read_them(
     roost: _Run, values: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

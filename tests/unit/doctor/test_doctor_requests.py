@@ -1,11 +1,15 @@
 """What `roost doctor` says of quotas, LimitRanges and priorities of pods that get requests or rank below Roost's."""
 
+from pathlib import Path
+
 import pytest
+import yaml
 
 from roost.doctor.checks import requests, run_checks
+from roost.doctor.given import find_faults
 from roost_core.kube.client import ApiError
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import Cluster, Object, found
+from tests.unit.doctor.whole_cluster import RELEASE, Cluster, Object, found
 
 ELSEWHERE = "podClasses: {build: {match: {namespaceSelector: {matchLabels: {builds: 'yes'}}}}}\n"
 
@@ -14,13 +18,23 @@ def quota(*scopes: str, namespace: str = "jhub", **hard: str) -> Object:
     return {"metadata": {"name": "guard", "namespace": namespace}, "spec": {"hard": hard, "scopes": list(scopes)}}
 
 
+KINDS = {"resourcequotas": "ResourceQuota", "limitranges": "LimitRange"}
+
+
 @pytest.mark.parametrize(("values", "path", "bodies", "told"), rows("doctor/quotas"))
-def test_quotas_and_limit_ranges_are_named(values: str, path: str, bodies: list[Object], told: list[str]) -> None:
+def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
+    values: str, path: str, bodies: list[Object], told: list[str], tmp_path: Path
+) -> None:
     cluster = Cluster(values)
     cluster.lists[path] = bodies
-    said = cluster.said("requests")
-    assert [one.severity for one in said] == ["warning"] * len(told)
-    assert all(text in one.evidence for text, one in zip(told, said, strict=True))
+    said = [(one.severity, f"{one.evidence} {one.fix}") for one in cluster.said("requests")]
+    assert [severity for severity, _ in said] == [("error" if "refuses" in text else "warning") for text in told]
+    assert all(text in one for text, (_, one) in zip(told, said, strict=True))
+    file, kind = tmp_path / "quotas.yaml", KINDS[path.rpartition("/")[2]]
+    file.write_text(yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **one} for one in bodies]))
+    faults = find_faults(str(file), cluster.install.values, RELEASE)
+    assert [(one.severity, f"{one.found} {one.fix}") for one in faults] == said
+    assert {one.file for one in faults} <= {str(file)}
 
 
 def test_of_a_class_in_other_namespaces_their_quotas_count() -> None:

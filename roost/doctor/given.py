@@ -1,0 +1,45 @@
+"""A cluster made of files: what its ResourceQuotas, LimitRanges and PriorityClasses do to pods of the values."""
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from generator.faults import Fault, UsageError, describe
+from generator.render.diff import read_manifests
+from generator.render.manifests import render
+from generator.values.release import Release
+from roost.doctor.checks import INSTALLED, run_checks
+from roost.doctor.checks.requests import READS
+from roost.doctor.contract import Install, Object
+from roost.doctor.evidence import plural
+from roost_core.kube.client import Client
+
+
+class _GivenCluster:
+    """Stands for a Client in checks that list such objects; it admits every pod."""
+
+    def __init__(self, path: str, namespace: str) -> None:
+        found = cast("list[Object]", [*read_manifests(path).values()])
+        self._bodies = [{**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found]
+        for body in self._bodies:
+            try:
+                READS.get(body["kind"], id)({**body, "metadata": {**(body["metadata"].get("labels") or {})}})
+            except (AttributeError, KeyError, TypeError, ValueError):
+                said = f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
+                raise UsageError(f"{path}: {said}, expected a spec as the API server takes it.") from None
+
+    def get(self, path: str) -> dict[str, list[Object]]:
+        *_, above, namespace, resource = path.split("/")
+        found = [body for body in self._bodies if plural(body["kind"]) == resource]
+        return {"items": [one for one in found if above != "namespaces" or one["metadata"]["namespace"] == namespace]}
+
+    def create(self, _path: str, pod: Object) -> Object:
+        return pod
+
+
+def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[Fault]:
+    """What the doctor says of these values where the objects of a file or folder are. Raises GeneratorError."""
+    client = cast("Client", _GivenCluster(path, release.namespace))
+    install = Install(client, release, values, [manifest.body for manifest in render(values, release)])
+    outcomes = run_checks(install, {name: INSTALLED[name] for name in ("priorities", "requests")})
+    found = [one for outcome in outcomes for one in outcome.findings]
+    return [Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning") for x in found]
