@@ -19,7 +19,5 @@ def check(install: Install) -> Told:
         age = age_seconds(spec.get("renewTime"))
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:
             said = f"was renewed {age:.0f} s ago" if age is not None else "has no holder"
-            yield error(
-                f"Lease {namespace}/{name} {said}: nobody leads.",
-                f"kubectl --namespace {namespace} logs deployment/{name}",
-            )
+            fix = f"kubectl --namespace {namespace} logs deployment/{name}"
+            yield error(f"Lease {namespace}/{name} {said}: nobody leads.", fix)

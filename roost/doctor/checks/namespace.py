@@ -7,7 +7,5 @@ def check(install: Install) -> Told:
     name = install.release.namespace
     yield f"namespace {name}"
     if install.client.find(f"/api/v1/namespaces/{name}") is None:
-        yield error(
-            f"There is no namespace {name}.",
-            "Give the hub's namespace by --namespace: Roost looks for users' pods there.",
-        )
+        fix = "Give the hub's namespace by --namespace: Roost looks for users' pods there."
+        yield error(f"There is no namespace {name}.", fix)

@@ -5,9 +5,7 @@ from roost.doctor.contract import Install, Told, warning
 
 def check(install: Install) -> Told:
     minor = ".".join(map(str, install.release.kube_minor))
-    tested = sorted(
-        install.values["scheduler"]["image"]["tags"], key=lambda tag: [int(part) for part in tag.split(".")]
-    )
+    tested = sorted(install.values["scheduler"]["image"]["tags"])
     yield f"Kubernetes {minor}"
     if minor not in tested:
         yield warning(
