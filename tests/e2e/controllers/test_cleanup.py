@@ -10,7 +10,8 @@ import pytest
 from roost.controllers.popular_images.pull_pods import PopularPull
 from roost.controllers.popular_images.pull_pods import pull_pod as build_pull_pod
 from roost_core.placement.labels import attract_label, pulled_label, startup_taint
-from tests.e2e.controllers.test_node_write_policy import ACCOUNT, labelled, manifests_of, refusal
+from tests.e2e.controllers.attacks import ACCOUNT
+from tests.e2e.controllers.test_node_write_policy import labelled, manifests_of, refusal
 from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
