@@ -144,8 +144,9 @@ def _together(distances: Sequence[float]) -> float:
 
 
 PULLS, NODES = "pull", "node"
-# Pulls that took less show that the image was there, unlisted.
+# Pulls that took less show that the image was there, unlisted. More isn't believed: others may write Events, too.
 LEAST_PULL_SECONDS: Final = 2.0
+_MOST_PULL_SECONDS: Final = 3600.0
 # A node that is this much older than the wait wasn't requested for it.
 _NODE_LEAD_SECONDS: Final = 60.0
 _US: Final = 1e6
@@ -182,8 +183,8 @@ def _pulls(snapshot: Snapshot) -> Iterator[_Wait]:
     for event in snapshot.pull_events.values():
         said = read_pulled_message(event.message)
         # Without the wait for the kubelet's other pulls.
-        took_us = said.pull_us if said else None
-        if took_us is not None and took_us >= LEAST_PULL_SECONDS * _US:
+        took_us = (said and said.pull_us) or 0
+        if LEAST_PULL_SECONDS * _US <= took_us <= _MOST_PULL_SECONDS * _US:
             yield event.at, took_us / _US, keys_of_image(normalise_reference(event.image))
 
 

@@ -5,8 +5,10 @@ Their pods ask for nothing: room that is used is used, with Roost and without.
 """
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, cast
+from unittest import mock
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,7 +22,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.booking_sources import MOST_OF_HUB, ConfigMapReader, ReadingTime, keep_config_map
-from roost.controllers.runtime.watching import PodReader
+from roost.controllers.runtime.watching import PodReader, Watching
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
 from roost_core.release.reader import Reader
@@ -80,16 +82,45 @@ def pod_of(namespace: str, name: str, **more: Any) -> Object:
     return {"metadata": metadata, "spec": {"containers": containers, **more.pop("spec", {})}, "status": more["status"]}
 
 
+PULLER = "hub-roost-puller-c"
+PULLING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
+MAIN = {"name": "c", "image": IMAGE, "state": {"waiting": {"reason": "ContainerCreating"}}}
 OF_OTHERS = [
+    # The image comes to node c: the gate keeps it closed, and a user there is told how long that may take.
     pod_of(
-        "good",
-        f"user-{number}",
-        image=(IMAGE, "quay.io/good/own:1")[number % 2],
-        metadata={"labels": {"component": "singleuser-server"}},
-        spec={"nodeName": NODES[number % 2]},
-        status=STATUSES[0],
-    )
-    for number in range(4)
+        NAMESPACE,
+        PULLER,
+        metadata={
+            "labels": {
+                labels.PART_OF_LABEL: labels.OWN_PART,
+                labels.OWN_INSTANCE_LABEL: RELEASE,
+                labels.OWN_COMPONENT_LABEL: labels.OWN_PULLER,
+            }
+        },
+        spec={"nodeName": "c"},
+        status={**PULLING, "containerStatuses": [{**MAIN, "name": "image-0"}]},
+    ),
+    *(
+        pod_of(
+            namespace,
+            "waits",
+            metadata={"labels": {"component": "singleuser-server"}},
+            spec={"nodeName": "c"},
+            status={**PULLING, "containerStatuses": [MAIN], "startTime": "2027-01-15T07:00:00Z"},
+        )
+        for namespace in ("good", NAMESPACE)
+    ),
+    *(
+        pod_of(
+            "good",
+            f"user-{number}",
+            image=(IMAGE, "quay.io/good/own:1")[number % 2],
+            metadata={"labels": {"component": "singleuser-server"}},
+            spec={"nodeName": NODES[number % 2]},
+            status=STATUSES[0],
+        )
+        for number in range(4)
+    ),
 ]
 
 
@@ -126,25 +157,66 @@ BOOKINGS = st.one_of(
 )
 
 
-# Kubelets tell of any pod's pulls, in its own words; people may label their namespaces, but not as a hub's.
-PULLS = st.lists(
+class Asked:
+    """Stands in for the controllers' watches: what each asks the API server for."""
+
+    def __init__(self, _client: object, path: str, read: Any, *, kind: str, field_selector: str = "", **_: Any) -> None:
+        self.path, self.read, self.selector = path, read, field_selector
+        if kind == "events":
+            Asked.of_events = self
+
+    of_events: "Asked"
+
+    def __class_getitem__(cls, _: object) -> type["Asked"]:
+        return cls
+
+    def takes(self, event: Object) -> bool:
+        folder = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
+        found = {"involvedObject.kind": event["involvedObject"]["kind"], "reason": event["reason"]}
+        wanted = dict(part.split("=") for part in self.selector.split(","))
+        return self.path in (folder, "/api/v1/events") and wanted.items() <= found.items()
+
+
+def read_events(events: Iterable[Object]) -> dict[str, PullEvent]:
+    """Of Events in any namespaces what the controllers come to know."""
+    with mock.patch("roost.controllers.runtime.watching.WatchCache", Asked):
+        Watching(cast("Any", None), ReleaseDocument(Reader(), DOCUMENT), on_change=lambda: None)
+    read = (Asked.of_events.read(event) for event in events if Asked.of_events.takes(event))
+    return {str(number): event for number, event in enumerate(read) if event is not None}
+
+
+def event(about: tuple[str, str, str], reason: str, message: str, host: str, at: str) -> Object:
+    """In whichever namespace; the API server checks no more of it than that this is the object's."""
+    kind, name, uid = about
+    source = {"component": "kubelet", "host": host}
+    regarding = {"kind": kind, "name": name, "uid": uid}
+    body = {"metadata": {}, "involvedObject": regarding, "source": source, "lastTimestamp": at}
+    return {**body, "reason": reason, "message": message}
+
+
+HELD = [f'Successfully pulled image "{IMAGE}" in 9000h0m1s.', f'Container image "{IMAGE}" already present on machine']
+ABOUT = [
+    ("Pod", PULLER, f"uid-{NAMESPACE}-{PULLER}"), ("Pod", "waits", "uid-good-waits"), ("Pod", "p0", "uid-evil-p0"),
+    ("Node", "c", "c"), ("StatefulSet", SET, "uid"), ("", "", ""),
+]  # fmt: skip
+EVENTS = st.lists(
     st.builds(
-        PullEvent, st.sampled_from(["p0", "user-0"]), st.sampled_from(["uid-evil-p0", "uid-stranger-p0"]),
-        st.sampled_from([*NODES, "nowhere"]), st.sampled_from(HOSTILE_IMAGES), st.just(PULLED),
-        st.sampled_from(['Successfully pulled image "x:1" in 9000h0m1s (9000h0m1s including waiting).', ""]),
-        st.sampled_from([0.0, WALL, 1e18]),
-    ), max_size=3,
+        event, st.sampled_from(ABOUT), st.sampled_from([PULLED, PULLED, "Failed", "Killing"]) | st.text(max_size=9),
+        st.sampled_from([*HELD, f'Back-off pulling image "{IMAGE}"', HELD[0] + "x" * 100_000]) | st.text(max_size=50),
+        st.sampled_from([*NODES, "nowhere"]),
+        st.sampled_from(["2027-01-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"]),
+    ), max_size=6,
 )  # fmt: skip
 TOLD = st.dictionaries(st.sampled_from(["hubs", "kubernetes.io/metadata.name"]), st.sampled_from(["no", "YES", "good"]))
 
 
-def moved_to(pods: Iterable[Object], namespace: str) -> list[Object]:
-    return [{**pod, "metadata": {**pod["metadata"], "namespace": namespace}} for pod in pods]
+def moved_to(bodies: Iterable[Object], namespace: str) -> list[Object]:
+    return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in bodies]
 
 
 def plans(
     pods: Sequence[Object], books: Object | None = None, namespace: str = "evil", *,
-    pulls: Sequence[PullEvent] = (), told: Object | None = None,
+    events: Sequence[Object] = (), told: Object | None = None,
 ) -> list[Action]:  # fmt: skip
     """What all controllers would do, in their first plans and half a minute later."""
     read = Reader()
@@ -160,10 +232,12 @@ def plans(
     snapshot = Snapshot(
         RELEASE,
         NAMESPACE,
-        nodes={name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9}) for name in NODES},
+        nodes={
+            name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9} if name != "c" else {}) for name in NODES
+        },
         pods=known,
         namespaces={**HUBS, namespace: {**HUBS[namespace], **(told or {})}},
-        pull_events=dict(zip("abc", pulls, strict=False)),
+        pull_events=read_events(events),
         stateful_sets={SET: StatefulSetState(SET, "uid", 2)},
         bookings={source.hub: source for source in bounded(sources)},
     )
@@ -183,16 +257,22 @@ NOT_A_HUBS = [
 ]  # fmt: skip
 
 
+FORGED = [event(ABOUT[0], PULLED, HELD[0], "c", "2027-01-15T08:00:00Z")] * 5000
+
+
 @settings(max_examples=60)
-@given(hostile_pods(), BOOKINGS, PULLS, TOLD)
-@example([], booking(500, 50, 0), [], {})
-@example(NOT_A_HUBS, None, [], {"hubs": "YES"})
+@given(hostile_pods(), BOOKINGS, EVENTS, TOLD)
+@example([], booking(500, 50, 0), FORGED, {})
+@example(NOT_A_HUBS, None, FORGED, {"hubs": "YES"})
 def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
-    pods: list[Object], books: Object | None, pulls: list[PullEvent], told: Object
+    pods: list[Object], books: Object | None, events: list[Object], told: Object
 ) -> None:
     before = plans([])
-    assert plans(moved_to(pods, "stranger"), books, "stranger", pulls=pulls, told=told) == before
-    after = [action for action in plans(pods, books, pulls=pulls, told=told) if not is_about(action, "evil")]
+    assert {ChangeNode, Notice} <= {type(action) for action in before}
+    strange = moved_to(events, "stranger")
+    assert plans(moved_to(pods, "stranger"), books, "stranger", events=strange, told=told) == before
+    evil = moved_to(events, "evil")
+    after = [action for action in plans(pods, books, events=evil, told=told) if not is_about(action, "evil")]
     new = [action for action in after if action not in before]
     # A hub's people may book, and its users' images may become popular.
     for action in new:
@@ -205,3 +285,32 @@ def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
     # What was to be done is done.
     scaled = {action.name for action in after if isinstance(action, ScaleSet)}
     assert all(action in after or getattr(action, "name", "") in scaled for action in before)
+
+
+@settings(max_examples=100)
+@given(EVENTS)
+@example([{**one, "involvedObject": event(ABOUT[1], "", "", "", "")["involvedObject"]} for one in FORGED])
+def test_events_in_the_releases_own_namespace_change_how_long_users_are_told_and_of_pullers_what_a_node_holds(
+    events: list[Object],
+) -> None:
+    """Whoever may write Events there is believed about pullers' pods, and about nothing else."""
+    before, after = plans([]), plans([], events=moved_to(events, NAMESPACE))
+
+    def done(actions: Sequence[Action]) -> list[Action]:
+        return [one for one in actions if not isinstance(one, Notice) and (not is_forged or is_elsewhere(one))]
+
+    def is_elsewhere(action: Action) -> bool:
+        return not isinstance(action, ChangeNode) or action.node != "c"
+
+    is_forged = any(one["involvedObject"]["uid"] == ABOUT[0][2] and IMAGE in one["message"] for one in events)
+    assert done(after) == done(before)
+    told = [
+        {(one.kind, one.namespace, one.name) for one in each if isinstance(one, Notice)} for each in (after, before)
+    ]
+    assert told[0] == told[1] or is_forged
+    # No pull takes more than an hour, whatever is said.
+    said = [one.message for one in after if isinstance(one, Notice) and one.kind == "Pod"]
+    assert all(re.fullmatch(r"[A-Za-z0-9 ,;.()'-]{1,200}", message) for message in said)
+    assert max(int(number) for message in said for number in re.findall(r"\d+", message)) <= 120
+    kept = read_events(moved_to(events, NAMESPACE)).values()
+    assert all(len(one.message) <= 4096 for one in kept)
