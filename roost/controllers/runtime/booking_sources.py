@@ -323,7 +323,10 @@ class CalendarFeed:
                     raise CalendarError(f"more than {MOST_CALENDAR // 2**20} MiB")
                 if self._clock() > until:
                     raise CalendarError(f"not complete within {TOTAL_SECONDS:.0f} s")
-            return content.decode("utf-8", "replace")
+            text = content.decode("utf-8", "replace")
+            if not text.rstrip().upper().endswith("END:VCALENDAR"):
+                raise CalendarError("it doesn't end with END:VCALENDAR, so a part may be missing")
+            return text
         finally:
             response.close()
 

@@ -214,9 +214,8 @@ def test_the_time_for_a_line_grows_with_its_length_alone(line: Callable[[int], s
 
 
 URL = "https://calendar.example.org/private.ics?token=secret"
-LECTURE = (
-    b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:lecture\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
-)
+END = b"END:VEVENT\nEND:VCALENDAR\n"
+LECTURE = b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:lecture\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\n" + END
 
 
 class Web:
@@ -256,8 +255,8 @@ def _feed(web: Web, on_change: Callable[[], None] = lambda: None) -> CalendarFee
 
 
 def test_bookings_are_read_faults_logged_and_changes_wake_the_loop(caplog: pytest.LogCaptureFixture) -> None:
-    faulty = LECTURE + b"BEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
-    web, changes = Web(faulty), list[None]()
+    big = b"END:VEVENT\nBEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\n"
+    web, changes = Web(LECTURE.replace(END, big + END)), list[None]()
     feed = _feed(web, lambda: changes.append(None))
     assert feed.source is None
     with caplog.at_level(logging.WARNING):
@@ -274,6 +273,7 @@ def test_bookings_are_read_faults_logged_and_changes_wake_the_loop(caplog: pytes
     ("change", "said"),
     [
         ({"answer": urllib3.exceptions.MaxRetryError(None, URL, None)}, "MaxRetryError"),  # type: ignore[arg-type]
+        ({"answer": LECTURE[: -len(END)]}, "it doesn't end with END:VCALENDAR"),
         ({"answer": b"moved", "status": 302}, "HTTP status 302"),
         ({"answer": b"x" * (MOST_CALENDAR + 1)}, "more than 4 MiB"),
         ({"answer": b"x" * 200_000, "seconds_per_block": TOTAL_SECONDS / 2}, "not complete within 60 s"),
