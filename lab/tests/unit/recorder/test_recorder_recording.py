@@ -11,7 +11,6 @@ import sqlalchemy as sa
 
 from lab.tests.moments import BEGIN, MINUTE
 from lab.tests.objects import BOUND, Object, event_object, node_object, node_reading, pod_object, pod_reading
-from lab.tests.recorded import bind_record
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.event_stream import EventStream
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
@@ -38,7 +37,6 @@ from roost_lab.recorder.store.records import (
     PullRecord,
     Record,
     StoredState,
-    unpack_candidates,
 )
 from tests.harness.waiting import wait_until
 
@@ -307,37 +305,11 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds:
     assert (pulled(4, 0), assembler.clocks_behind) == (0, {})
 
 
-def test_an_image_with_a_short_name_is_found_where_the_kubelet_names_it_in_full() -> None:
-    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
-    for name, images in (("warm", ("docker.io/me/image:1",)), ("cold", ())):
-        model.node_changed(name, node_reading(node_object(name, images=images)), 1)
-    bound = pod_reading(pod_object("p", 2, on="warm"))
-    _, candidates = model.judge(bind_record("p", 2, "warm"), bound, 2)
-    assert candidates is not None
-    stood = unpack_candidates(candidates.nodes)
-    assert {one["node_name"]: one["has_image"] for one in stood} == {"warm": True, "cold": False}
-
-
 def test_the_warm_sets_choice_is_recorded_as_far_as_a_name_is_long() -> None:
     for told, stored in (("node-7", "node-7"), ("n" * 300, "n" * 253)):
         body = pod_object("p", 2)
         body["metadata"]["annotations"] = {WARM_TARGET_ANNOTATION: told}
         assert pod_record(pod_reading(body), "user").warm_target == stored
-
-
-def test_where_room_was_made_the_other_nodes_are_told_as_they_stood() -> None:
-    model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
-    for name, cpu in (("small", "1"), ("chosen", "4")):
-        model.node_changed(name, node_reading(node_object(name, cpu=cpu)), 1)
-    waiting = pod_object("p", 1, cpu="2")
-    waiting["status"]["nominatedNodeName"] = "chosen"
-    bound = pod_reading(pod_object("p", 2, cpu="2", on="chosen"))
-    model.pod_changed("hub/p", read_pod(waiting, (), {}), "user", 1)
-    judged, candidates = model.judge(bind_record("p", 2, "chosen"), bound, 2)
-    assert (judged.model, judged.model_node, judged.nodes_total, judged.nodes_feasible) == ("agrees", "chosen", 2, 1)
-    assert candidates is not None
-    stood = unpack_candidates(candidates.nodes)
-    assert {one["node_name"]: one["refused"] for one in stood} == {"chosen": "", "small": "Insufficient cpu"}
 
 
 @pytest.mark.parametrize("broken", ["judge", "pod_changed"])
