@@ -3,8 +3,9 @@
 Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays with Roost's defaults
 without placeholders, with the scenario's greatest number at all times, with that number as `roost import` writes it
 (until a week shows that fewer do, and more as learned), and with numbers learned alone. What is learned is learned in
-the replay itself, which begins without a history, so each forecast sees only what happened before it. Waits and
-node-hours are those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
+the replay itself, which begins without a history, so each forecast sees only what happened before it; with `--known`,
+a fifth is as imported, with the history of the three weeks before, of another seed's launches. Waits and node-hours are
+those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
 the same launches for all.
 """
 
@@ -19,20 +20,24 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median, quantiles
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, one_of
 from benchmarks.never_worse import roost_values
 from generator.importing.profile_pools import LEARN
+from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN
 
-NONE, FIXED, IMPORTED, LEARNED = "none", "fixed", "imported", "learned"
+NONE, FIXED, IMPORTED, LEARNED, KNOWN = "none", "fixed", "imported", "learned", "known"
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED)
+# Of other launches of the same hub, before the first: what `roost headroom --prometheus` finds before an install.
+KNOWN_DAYS: Final = 21
 # Days after which there is a forecast.
 LEARNING_DAYS: Final = 2
 # Launches of the hours of a working day, beside lectures.
@@ -102,9 +107,9 @@ HUBS: Final = (
 
 def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str, Policy]]:
     """Yield each arm's policy."""
-    for arm in ARMS:
+    for arm in (*ARMS, KNOWN):
         values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
-        if arm in (IMPORTED, LEARNED):
+        if arm in (IMPORTED, LEARNED, KNOWN):
             limit = {} if cost_percent is None else {"costPercent": cost_percent}
             values["placeholders"][0]["learn"] = {**LEARN, **limit}
         if arm == LEARNED:
@@ -115,12 +120,29 @@ def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str
             yield arm, load_policy(arm, [str(path)])
 
 
-def play(scenario: Scenario, policy: Policy, seed: int, days: float, from_day: int = LEARNING_DAYS + 1) -> Figures:
+def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
+    """The history of the weeks before, as if servers were counted: each is one placeholder."""
+    launches = scenario.launches(seed + 1000, float(KNOWN_DAYS))
+    back = KNOWN_DAYS * DAY
+    sessions = [(one.moment - back, one.moment - back + (one.session_seconds or HOUR), 1.0) for one in launches]
+    return {"default": history_of(one for one in sessions if one[0] < BEGIN).as_text()}
+
+
+def play(
+    scenario: Scenario,
+    policy: Policy,
+    seed: int,
+    days: float,
+    from_day: int = LEARNING_DAYS + 1,
+    *,
+    histories: Mapping[str, str] = MappingProxyType({}),
+) -> Figures:
     """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and node-hours count."""
     launches = scenario.launches(seed, days)
     begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
     moments = {one.number: one.moment for one in launches}
     world = World(policy, make_assumptions(dict(scenario.world), scenario.name), seed)
+    world.histories = histories
     waits = []
 
     def count(number: int, seconds: float, _is_up: bool) -> None:
@@ -154,6 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--days", type=float, help="of launches; default: 10, or 14 of the timetable")
     parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
+    parser.add_argument("--known", action="store_true", help="also with the history of the three weeks before")
     parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
     options = parser.parse_args(arguments)
     rows = []
@@ -161,10 +184,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if scenario.name not in options.hubs:
             continue
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
-        found: dict[str, list[Figures]] = {arm: [] for arm in ARMS}
+        found: dict[str, list[Figures]] = {arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]}
         for seed in range(options.first_seed, options.first_seed + options.seeds):
             for arm, policy in policies(scenario, options.cost_percent):
-                found[arm].append(play(scenario, policy, seed, days, options.from_day))
+                if arm not in found:
+                    continue
+                before = known_before(scenario, seed) if arm == KNOWN else {}
+                found[arm].append(play(scenario, policy, seed, days, options.from_day, histories=before))
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
     print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))

@@ -50,16 +50,16 @@ def read_usage(source: str, namespace: str) -> Usage:
         try:
             text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise UsageError(f"--prometheus: found {source}, which can't be read ({type(error).__name__})") from None
+            raise UsageError(f"{source}: can't be read ({type(error).__name__})") from None
         series = _series(text, source)
     if strange := {str(one["metric"].get("__name__", SERVERS)) for one in series} - {*STEPS}:
-        raise UsageError(f"--prometheus: {source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
+        raise UsageError(f"{source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
     of_hub = [one for one in series if one["metric"].get("namespace", namespace) == namespace]
     if not of_hub:
         others = sorted({one["metric"].get("namespace", "") for one in series})
         found = f"those of {', '.join(others)} alone" if others else f"neither {PODS} nor {SERVERS}"
         raise UsageError(
-            f"--prometheus: {source}: found {found}, expected some of namespace {namespace} in the last {KEPT_DAYS} "
+            f"{source}: found {found}, expected some of namespace {namespace} in the last {KEPT_DAYS} "
             "days; say the hub's with -n, and see that Prometheus scrapes kube-state-metrics or the hub"
         )
     step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
@@ -70,7 +70,7 @@ def read_usage(source: str, namespace: str) -> Usage:
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"{len(of_hub)} pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
-        raise UsageError(f"--prometheus: {source}: found {found} in {namespace}, expected users' servers")
+        raise UsageError(f"{source}: found {found} in {namespace}, expected users' servers")
     return Usage(sessions, frozenset(seen), [*_tell(source, sessions, seen, step, by_pods=by_pods)])
 
 
@@ -88,10 +88,10 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
             )
             text = answer.data.decode(errors="replace")
         except urllib3.exceptions.HTTPError as error:
-            raise UsageError(f"--prometheus: {source}: found {str(error)!r}, expected {_EXPECTED}") from None
+            raise UsageError(f"{source}: found {str(error)!r}, expected {_EXPECTED}") from None
         if answer.status in (401, 403):
             raise UsageError(
-                f"--prometheus: {source}: found {answer.status} {answer.reason}, expected an API without a login. Save "
+                f"{source}: found {answer.status} {answer.reason}, expected an API without a login. Save "
                 "what curl gets with your token of /api/v1/query_range, and give that file"
             )
         series += _series(text, source)
@@ -113,7 +113,7 @@ def _series(text: str, source: str) -> list[Any]:
                 if values := [(at, number) for at, number in read if 0 < at < latest and isfinite(number)]:
                     series.append({"metric": dict(one["metric"]), "values": values})
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise UsageError(f"--prometheus: {source}: found {found!r}, expected {_EXPECTED}") from None
+        raise UsageError(f"{source}: found {found!r}, expected {_EXPECTED}") from None
     return series
 
 

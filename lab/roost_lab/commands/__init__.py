@@ -28,7 +28,7 @@ GROUPS: Final = (
         "events",
         {
             "book": "Book room for so many people at a time; list and cancel.",
-            "rehearse": "Play an event's day with and without a booking: waits and node-hours.",
+            "rehearse": "Play an event's day with and without a booking, or say whether Roost helps a hub.",
         },
         __name__,
     ),

@@ -1,14 +1,46 @@
 """`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
 
 import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import click
 
+from generator.faults import UsageError
 from generator.values.merge import Settings
+from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
+from roost_lab.recorder.answers.exports import launch_lines
+from roost_lab.recorder.importing.files import UnreadableError
+from roost_lab.recorder.importing.history import ImportedHistory
+from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.simulator.sweep.verdict import judge
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.counts import TraceError
+
+
+def attempts_of(source: str, namespace: str) -> list[Attempt]:
+    """Launches of the past: of Prometheus, of `roost records export`, or of what `roost records import` reads."""
+    file = Path(source)
+    head = b'"resultType"' if "://" in source else file.read_bytes()[: 1 << 16] if file.is_file() else b""
+    if b'"resultType"' in head:
+        usage = read_usage(source, namespace)
+        sys.stderr.write("".join(f"{line}\n" for line in usage.told))
+        return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(usage.sessions)]
+    with tempfile.TemporaryDirectory() as folder:
+        if b'/launch"' not in head and not head.startswith(b"\x1f\x8b"):
+            store = Store.open(f"{folder}/history.db")
+            store.migrate()
+            ImportedHistory(store).read([source])
+            if not (lines := [*launch_lines(store)]):
+                raise UsageError(f"--past: {source}: found no user's pod, expected launches, Events of kubectl, …")
+            source = f"{folder}/launches"
+            Path(source).write_text("\n".join(lines), encoding="utf-8")
+        return list(trace_of((source,)).open(1))
 
 
 @click.command("rehearse")
@@ -25,7 +57,13 @@ from roost_lab.simulator.sweep.rehearsal import rehearse
 @click.option(
     "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
 )
-@click.option("--seeds", type=click.IntRange(1, 100), default=5, show_default=True)
+@click.option("--seeds", type=click.IntRange(1, 100), help="Replays of each. Default: 5, of the past 1.")
+@click.option(
+    "--past",
+    metavar="URL|FILE",
+    help="Whether Roost helps, by a hub's past: Prometheus, its answer, launches, or Events of kubectl.",
+)
+@click.option("-n", "--namespace", metavar="NAME", default="default", show_default=True, help="With --past: the hub's.")
 def command(
     *,
     people: int | None,
@@ -36,6 +74,9 @@ def command(
     files: tuple[str, ...],
     values: tuple[str, ...],
     assumptions: tuple[str, ...],
+    past: str | None,
+    namespace: str,
+    seeds: int | None,
     **days: Any,  # noqa: ANN401 - click's
 ) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
@@ -44,12 +85,19 @@ def command(
 
     \b
     roost rehearse 120 2026-11-24 9:00 -f values.yaml --zone Europe/Berlin --image quay.io/me/course:1
+    roost rehearse --past http://localhost:9090 -n jhub -f values.yaml    # does Roost help this hub?
     """
     try:
-        assumed = make_assumptions(dict(read_assumption(text, "--assume") for text in assumptions), "--assume")
+        given = dict(read_assumption(text, "--assume") for text in assumptions)
+        assumed = make_assumptions(given, "--assume")
+        if past:
+            sys.stdout.write(
+                judge(attempts_of(past, namespace), files, Settings(values=values), given, seeds=seeds or 1)
+            )
+            return 0
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
-        found = rehearse(entry, files, Settings(values=values), assumed, **days)
-    except AssumptionsError as error:
+        found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)
+    except (AssumptionsError, TraceError, StoreError, UnreadableError) as error:
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1

@@ -25,6 +25,7 @@ from roost_lab.simulator.setup.checks import AssumptionsError, check_images
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
+from roost_lab.simulator.sweep.recording import record_files, record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
@@ -109,7 +110,7 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     settings = [(world.setting, world.assumptions) for world in worlds]
     jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
     _check(jobs)
-    files = _record_files(options, [policy.name for policy in policies])
+    files = [] if options.record is None else record_files(Path(options.record), [policy.name for policy in policies])
     columns = (TextColumn("replays"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
@@ -119,27 +120,13 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
         results = run_sweep(jobs, spread, report=lambda _end: bar.advance(task))
         # The first world and seed: recorded where this runs, also when the others are far away.
         for file, job in zip(files, jobs, strict=False):
-            _record(file, job)
+            record_job(file, job)
             bar.advance(task)
     if files:
         first, *others = (shlex.quote(str(file)) for file in files)
         beside = f" --beside {others[0]}" if others else ""
         talk.print(f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True)
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
-
-
-def _record_files(options: SimulateOptions, policies: Sequence[str]) -> list[Path]:
-    if options.record is None:
-        return []
-    from roost_lab.simulator.sweep.recording import record_files  # noqa: PLC0415 - needs the extra [record]
-
-    return record_files(Path(options.record), policies)
-
-
-def _record(file: Path, job: Job) -> None:
-    from roost_lab.simulator.sweep.recording import record_job  # noqa: PLC0415 - needs the extra [record]
-
-    record_job(file, job)
 
 
 def _write(form: str, summary: Summary, context: ReportContext) -> None:

@@ -121,24 +121,20 @@ def _removed_about(report: Report) -> str:
 
 
 _FIGURES: Final = (
-    KeyFigure("starts", "Starts", Unit.COUNT, lambda report: report[WindowStarts].whole.count, _starts_about),
+    KeyFigure("starts", "Starts", Unit.COUNT, lambda r: r[WindowStarts].whole.count, _starts_about),
     KeyFigure(
         "failed_starts",
         "Failed starts",
         Unit.COUNT,
-        lambda report: report[WindowStarts].failed if report[WindowStarts].answered else None,
-        lambda report: (
+        lambda r: r[WindowStarts].failed if r[WindowStarts].answered else None,
+        lambda r: (
             "given up by their hub, or gone before it answered"
-            if report[WindowStarts].answered
+            if r[WindowStarts].answered
             else "not known: no hub's log was read"
         ),
     ),
     KeyFigure(
-        "users",
-        "Users",
-        Unit.COUNT,
-        lambda report: report[Usage].users,
-        lambda _: "that started something, by their pods' names",
+        "users", "Users", Unit.COUNT, lambda r: r[Usage].users, lambda _: "that started something, by their pods' names"
     ),
     KeyFigure("start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
@@ -146,35 +142,31 @@ _FIGURES: Final = (
         "cold_starts",
         "Waited for an image",
         Unit.COUNT,
-        lambda report: report[StartTimes].cold.count if report[Pulls].total.number else None,
-        lambda report: (
-            f"starts; {show(more, Unit.SECONDS)} more at the median" if (more := more_seconds(report)) else "starts"
-        ),
+        lambda r: r[StartTimes].cold.count if r[Pulls].total.number else None,
+        lambda r: f"starts; {show(more, Unit.SECONDS)} more at the median" if (more := more_seconds(r)) else "starts",
     ),
     KeyFigure(
         "warm_share",
         "Warm pulls",
         Unit.SHARE,
-        lambda report: report[Pulls].total.warm_share,
-        lambda report: f"of {report[Pulls].total.number:,}",
+        lambda r: r[Pulls].total.warm_share,
+        lambda r: f"of {r[Pulls].total.number:,}",
     ),
-    KeyFigure(
-        "failed_tries", "Failed attempts", Unit.COUNT, lambda report: report[Failures].tries, lambda _: "to find a node"
-    ),
+    KeyFigure("failed_tries", "Failed attempts", Unit.COUNT, lambda r: r[Failures].tries, lambda _: "to find a node"),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
     KeyFigure(
         "node_hours",
         "Node-hours",
         Unit.MEAN,
-        lambda report: report[Usage].node_hours,
-        lambda report: f"of {plural(report[Usage].nodes, 'node')}",
+        lambda r: r[Usage].node_hours,
+        lambda r: f"of {plural(r[Usage].nodes, 'node')}",
     ),
     KeyFigure(
         "only_placeholders_hours",
         "Only placeholders",
         Unit.MEAN,
-        lambda report: None if (idle := idle_seconds(report)) is None else sum(idle) / HOUR_SECONDS,
-        lambda report: f"node-hours; on {plural(len(idle_seconds(report) or ()), 'node')}",
+        lambda r: None if (idle := idle_seconds(r)) is None else sum(idle) / HOUR_SECONDS,
+        lambda r: f"node-hours; on {plural(len(idle_seconds(r) or ()), 'node')}",
     ),
 )
 TABLE: Final = TableOf[tuple[KeyFigure, Cell, Cell]](

@@ -17,17 +17,9 @@ from roost_lab.report.subject import Report, Section
 
 SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
-    slow_starts.SECTION,
-    slow_starts.SLOWEST,
-    start_phases.BY_CLASS,
-    start_phases.BY_HUB,
-    start_phases.BY_IMAGE,
-    start_phases.NEW_NODES,
-    pulls.SECTION,
-    occupancy.SECTION,
-    failed_tries.SECTION,
-    removals.SECTION,
-    gaps.SECTION,
+    *(slow_starts.SECTION, slow_starts.SLOWEST),
+    *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
+    *(pulls.SECTION, occupancy.SECTION, failed_tries.SECTION, removals.SECTION, gaps.SECTION),
 )
 
 

@@ -28,15 +28,10 @@ Groups = dict[tuple[str, ...], dict[str, Spans]]
 NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = "node", "containers", "ready", "whole", "pull", "images"
 HUB, ANSWER = "hub", "answer"
 PHASE_NAMES: Final[Mapping[str, str]] = {
-    WHOLE: "whole start",
-    HUB: "until its hub creates the pod",
-    NODE: "until it has a node",
-    PULL: "pull, when cold",
-    CONTAINERS: "until its containers run",
-    READY: "until it is ready",
-    ANSWER: "until it answers",
+    WHOLE: "whole start", HUB: "until its hub creates the pod", NODE: "until it has a node", PULL: "pull, when cold",
+    CONTAINERS: "until its containers run", READY: "until it is ready", ANSWER: "until it answers",
     IMAGES: "until it has all images of the hub",
-}
+}  # fmt: skip
 # Of a pod's start, in the order of tables and figures.
 PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)
 # Pairs of class and scheduler, those of the most pods; a cluster has a handful.

@@ -143,34 +143,14 @@ def _waiting(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
 def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
     if not changes:
         return []
+    names = _short([change.name for change in changes], columns // 3)
+    nodes = _short([change.to_node or change.from_node for change in changes], columns // 3)
+    width, node_width = max(map(len, names)), max(map(len, nodes))
     rows = [
-        (
-            show_plain(change.name),
-            show_plain(change.to_node or change.from_node),
-            f"{as_date(change.at_us):%H:%M:%S}",
-            change.kind,
-        )
-        for change in changes
+        _line(f"{name:{width}}{GAP}{node:{node_width}}{GAP}{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}")
+        for name, node, change in zip(names, nodes, changes, strict=True)
     ]
-    lines = _fitted(rows, columns, 2)
-    return [_line("the last minute (UTC)", "bold"), *map(_line, lines)]
-
-
-def _fitted(rows: Sequence[Sequence[str]], columns: int, number: int) -> list[str]:
-    """Rows as lines of that width: the first `number` cells are names that share what the others leave."""
-    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
-    room = columns - sum(widths[number:]) - len(GAP) * (len(widths) - 1)
-    for index in range(number):
-        # A cell that needs less than an equal share leaves more to those after it.
-        others = sum(min(width, room // number) for width in widths[index + 1 : number])
-        widths[index] = min(widths[index], max(LEAST_LENGTH, room - others))
-        room -= widths[index]
-    cells = list(zip(*rows, strict=True))
-    cells[:number] = [tuple(_short(column, width)) for column, width in zip(cells, widths[:number], strict=False)]
-    return [
-        GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in zip(*cells, strict=True)
-    ]
+    return [_line("the last minute (UTC)", "bold"), *rows]
 
 
 def _line(text: str, style: str = "") -> Text:

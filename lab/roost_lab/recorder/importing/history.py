@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -25,6 +26,7 @@ BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
 _MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 _READ: Final = {EVENTS: event_records, PODS: pod_records, AUDIT: audit_records}
+_HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _INTEGER: Final = 2**31 - 1
 _BIG_INTEGER: Final = 2**63 - 1
 
@@ -117,15 +119,11 @@ def column_that_refuses(record: Record) -> str:
     for name, limit in _LIMITS[type(record)]:
         value = getattr(record, name)
         if isinstance(value, str):
-            if "\0" in value or (limit is not None and len(value) > limit) or not _is_unicode(value):
+            if "\0" in value or (limit is not None and len(value) > limit) or _HALF_PAIR.search(value):
                 return name
         elif isinstance(value, int) and limit is not None and not -limit <= value <= limit:
             return name
     return ""
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _limit(column: sa.ColumnElement[object]) -> int | None:

@@ -87,10 +87,6 @@ def _inside(value: JSONObject) -> Any:  # noqa: ANN401 - JSON
     return None
 
 
-def _loki_data(data: JSONObject) -> list[Any] | None:
-    return _loki_lines(data["result"]) if isinstance(data.get("result"), list) else None
-
-
 def _loki_lines(streams: list[Any]) -> list[Any]:
     lines = []
     for stream in streams:
@@ -135,7 +131,7 @@ def _as_it_is(held: Any) -> Any:  # noqa: ANN401 - JSON
 _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] = (
     # A watch event of the API, or of `kubectl get --output-watch-events`.
     *((key, (dict,), _as_it_is) for key in ("object", "event")),
-    ("data", (dict,), _loki_data),
+    ("data", (dict,), lambda data: _loki_lines(data["result"]) if isinstance(data.get("result"), list) else None),
     ("streams", (list,), _loki_lines),
     *((key, (list,), _as_it_is) for key in ("events", "logEvents")),
     ("results", (list,), _insights_messages),

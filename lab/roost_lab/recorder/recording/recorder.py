@@ -64,12 +64,9 @@ MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
 # After these, all changes up to their version have been delivered.
 _MOVING: Final = (
-    WatchEventType.SYNCED,
-    WatchEventType.ADDED,
-    WatchEventType.MODIFIED,
-    WatchEventType.DELETED,
+    WatchEventType.SYNCED, WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED,
     WatchEventType.BOOKMARK,
-)
+)  # fmt: skip
 
 
 class RecordingError(Exception):
@@ -148,7 +145,11 @@ class Recording:
         self._hub_logs = HubLogs(client, self._take, metrics.count_stream_error)
         self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels, self._starts)
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
-            client, "/api/v1/namespaces", _read_labels, kind="namespaces", on_error=metrics.count_stream_error
+            client,
+            "/api/v1/namespaces",
+            lambda namespace: namespace["metadata"].get("labels") or {},
+            kind="namespaces",
+            on_error=metrics.count_stream_error,
         )
         self._device_classes: WatchCache[frozenset[str]] = WatchCache(
             client,
@@ -396,10 +397,6 @@ class Recording:
         namespaces = self._namespaces.objects() if self._namespaces.synced else None
         pod_class = self._classes.classify(labels, namespace, namespaces)
         return pod_class.name if pod_class is not None else ""
-
-
-def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
-    return namespace["metadata"].get("labels") or {}
 
 
 def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:

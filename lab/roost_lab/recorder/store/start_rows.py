@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from pathlib import Path
 from typing import Final
 
 import sqlalchemy as sa
@@ -42,58 +43,6 @@ _LOCK: Final = 7026422
 # How a list of uids is passed as one parameter.
 _AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
 
-# Sorted by key, so that two writers cannot deadlock.
-_KINDS: Final = f"""
-INSERT INTO start_kind (pod_class, scheduler, image)
-SELECT DISTINCT pod.pod_class, pod.scheduler, substr(pod.image, 1, {MAX_IMAGE}) FROM pod
-WHERE pod.uid {{among}} AND NOT EXISTS (
-    SELECT 1 FROM start_kind AS kind WHERE kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
-    AND kind.image = substr(pod.image, 1, {MAX_IMAGE}))
-ORDER BY 1, 2, 3
-ON CONFLICT (pod_class, scheduler, image) DO NOTHING
-"""  # noqa: S608 - our own names
-_PLACES: Final = f"""
-INSERT INTO start_place (pod_class, node_name, node_uid)
-SELECT DISTINCT pod.pod_class, bind.node_name, bind.node_uid
-FROM pod JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
-WHERE pod.uid {{among}} AND NOT EXISTS (
-    SELECT 1 FROM start_place AS place WHERE place.pod_class = pod.pod_class
-    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid)
-ORDER BY 1, 2, 3
-ON CONFLICT (pod_class, node_name, node_uid) DO NOTHING
-"""  # noqa: S608 - our own names
-_STARTS: Final = f"""
-INSERT INTO start
-    (created_us, pod_uid, kind_id, place_id, node_created_us, bound_us, started_us, ready_us, deleted_us,
-    told_us, asked_us, answered_us, failed_us)
-SELECT pod.created_us, pod.uid, kind.id, place.id, nullif(node.created_us, 0), bind.at_us,
-    reached.running_us,
-    -- Events don't tell when a pod was ready: nearly all users' pods are as soon as their containers run.
-    coalesce(reached.ready_us,
-        CASE WHEN pod.source = '{PodSource.EVENT}' AND bind.id IS NOT NULL THEN reached.running_us END),
-    pod.deleted_us,
-    -- An exact time is counted from an exact one.
-    CASE WHEN bind.resolution_us < {US} THEN reached.told_us END,
-    reached.asked_us, reached.answered_us, reached.failed_us
-FROM pod
-JOIN start_kind AS kind ON kind.pod_class = pod.pod_class AND kind.scheduler = pod.scheduler
-    AND kind.image = substr(pod.image, 1, {MAX_IMAGE})
-LEFT JOIN decision AS bind ON bind.id = pod.uid || '/{DecisionKind.BIND}'
-LEFT JOIN start_place AS place ON place.pod_class = pod.pod_class
-    AND place.node_name = bind.node_name AND place.node_uid = bind.node_uid
-LEFT JOIN node ON node.uid = bind.node_uid
-LEFT JOIN (
-    SELECT pod_uid, {_TIMES},
-        max(CASE WHEN phase = '{Phase.CREATED}' AND resolution_us < {US} THEN at_us END) AS told_us
-    FROM phase WHERE pod_uid {{among}} GROUP BY pod_uid) AS reached ON reached.pod_uid = pod.uid
-WHERE pod.uid {{among}}
-ORDER BY 1, 2
-ON CONFLICT (created_us, pod_uid) DO UPDATE SET {{updates}}
-"""  # noqa: S608 - our own names
-_ESTIMATES: Final = f"""
-DELETE FROM start WHERE (created_us, pod_uid) IN (
-    SELECT created_us, uid FROM pod WHERE uid {{among}} AND source = '{PodSource.EVENT}')
-"""  # noqa: S608 - our own names
 # Known values stay, whatever another writer hasn't seen yet.
 _UPDATED: Final = tuple(column.name for column in schema.start.columns if not column.primary_key)
 _UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
@@ -124,7 +73,7 @@ def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
     if dialect != SQLITE:
         # Keeps kinds and places from being deleted while starts refer to them; SQLite has one writer anyway.
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
-    for statement in _STATEMENTS[dialect]:
+    for statement in _STATEMENTS[dialect][:-1]:
         connection.execute(statement, _parameters(dialect, uids))
 
 
@@ -133,7 +82,7 @@ def forget_estimates(connection: sa.Connection, uids: Collection[str]) -> None:
     if not uids:
         return
     dialect = connection.dialect.name
-    connection.execute(_FORGET_ESTIMATES[dialect], _parameters(dialect, uids))
+    connection.execute(_STATEMENTS[dialect][-1], _parameters(dialect, uids))
 
 
 def _parameters(dialect: str, uids: Collection[str]) -> dict[str, object]:
@@ -157,8 +106,12 @@ def forget_unused(connection: sa.Connection) -> None:
         connection.execute(sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None)))))
 
 
-_STATEMENTS: Final = {
-    dialect: tuple(sa.text(text.format(among=among, updates=_UPDATES)) for text in (_KINDS, _PLACES, _STARTS))
-    for dialect, among in _AMONG.items()
-}
-_FORGET_ESTIMATES: Final = {dialect: sa.text(_ESTIMATES.format(among=among)) for dialect, among in _AMONG.items()}
+def _read(among: str) -> tuple[sa.TextClause, ...]:
+    names = {"most": MAX_IMAGE, "bind": DecisionKind.BIND, "event": PodSource.EVENT, "created": Phase.CREATED}
+    text = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
+    text = text.format(among=among, updates=_UPDATES, times=_TIMES, second=US, **names)
+    return tuple(map(sa.text, text.split(";\n")[:-1]))
+
+
+# The last one forgets estimates.
+_STATEMENTS: Final = {dialect: _read(among) for dialect, among in _AMONG.items()}

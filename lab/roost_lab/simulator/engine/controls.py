@@ -64,6 +64,7 @@ class Controls:
         # By name: when it planned last, and when its next plan is due if one is scheduled.
         self._planned_at: dict[str, float] = {}
         self._due: dict[str, float] = {}
+        self._kept: dict[str, str] = {}
 
     # Changes
 
@@ -192,14 +193,13 @@ class Controls:
             for placeholders in sets_here.sets.values()
         }
         nodes = {name: node.state for name, node in world.nodes.items()}
-        # Nothing is stored: each replay begins without a history, and its forecasts see only its own past.
         return Snapshot(
             policy.release,
             policy.namespace,
             nodes=nodes,
             pods=world.pods,
             stateful_sets=sets,
-            histories={},
+            histories={**world.histories, **self._kept},
             namespaces=self._release.maker.namespaces,
         )
 
@@ -227,7 +227,9 @@ class Controls:
                 return self._begin_pull(action.body)
             case DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
-            case Notice() | KeepHistory():
+            case KeepHistory():
+                self._kept |= action.data
+            case Notice():
                 # They change nothing in a replay.
                 pass
             case _:

@@ -99,9 +99,5 @@ class WebhookFacts:
 
 def _is_alike(one: Node, other: Node) -> bool:
     """Whether two states of a node differ in its images at most."""
-    return (one.ready, one.unschedulable, one.taints, one.labels) == (
-        other.ready,
-        other.unschedulable,
-        other.taints,
-        other.labels,
-    )
+    before, after = ((node.ready, node.unschedulable, node.taints, node.labels) for node in (one, other))
+    return before == after

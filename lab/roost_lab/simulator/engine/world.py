@@ -7,7 +7,7 @@ cluster; nodes, pulls and people are modelled after `Assumptions`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +60,8 @@ class World:
         policies = policies_of(policy.in_minor(assumptions.minor), hubs)
         # For what all hubs share.
         self.policy = policy = joined(policies)
+        # What sets learned before the replay, by name.
+        self.histories: Mapping[str, str] = {}
         self.assumed = assumptions
         self.chance = Chance(seed)
         self.measures = Measures(policy.name, seed)

@@ -16,15 +16,6 @@ from roost_lab.simulator.sweep.summary import FigureChange, Summary, Value
 
 # Colours of policies, which begin anew after the last.
 _COLOURS: Final = 12
-CSS: Final = """
-:root {
-  --p0: var(--blue); --p1: var(--orange); --p2: var(--green); --p3: var(--purple); --p4: var(--red); --p5: var(--grey);
-  --p6: color-mix(in srgb, var(--blue) 50%, var(--ink)); --p7: color-mix(in srgb, var(--orange) 50%, var(--ink));
-  --p8: color-mix(in srgb, var(--green) 50%, var(--ink)); --p9: color-mix(in srgb, var(--purple) 50%, var(--ink));
-  --p10: color-mix(in srgb, var(--red) 50%, var(--ink)); --p11: color-mix(in srgb, var(--grey) 50%, var(--ink));
-  --bound: var(--ink);
-}
-"""
 
 
 def headline(summary: Summary, measure: Measure) -> Figure | None:

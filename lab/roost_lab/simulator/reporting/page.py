@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from roost_lab.pages.dates import US
-from roost_lab.pages.html_page import Part, render
+from roost_lab.pages.html_page import Part, render, resource
 from roost_lab.pages.phrases import plural
 from roost_lab.simulator.reporting import figures as draw
 from roost_lab.simulator.reporting import tables as lay_out
@@ -67,7 +67,7 @@ def make_page(summary: Summary, context: ReportContext) -> str:
         tiles=[],
         parts=parts(summary, context),
         show=show_cell,
-        more_css=draw.CSS,
+        more_css=resource("policies.css"),
     )
 
 

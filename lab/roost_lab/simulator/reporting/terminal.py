@@ -12,11 +12,11 @@ from rich.text import Text
 
 from roost_lab.pages.table import Table as PageTable
 from roost_lab.pages.table import Unit
-from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound, show_cell, show_range
+from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound, show_cell, show_change, show_range
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.tables import hubs, sensitivity, side_by_side
 from roost_lab.simulator.sweep.measures import MEASURES, Measure
-from roost_lab.simulator.sweep.summary import Summary, Value
+from roost_lab.simulator.sweep.summary import Summary
 
 # Of a bar, in characters.
 BAR_WIDTH: Final = 24
@@ -101,27 +101,15 @@ def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | N
     table.add_column(no_wrap=True, min_width=BAR_WIDTH)
     table.add_column(no_wrap=True, justify="right")
     for policy, value in known.items():
-        drawn = bar(value.median, highest, value.bound)
+        extent = show_range(value.least, value.greatest, measure.unit)
         table.add_row(
             f"  {escape(policy)}",
             show_amount(value.median, measure.unit),
-            _range(value, measure),
-            Text(drawn),
-            _change(summary, measure, policy),
+            extent if DASH in extent else "",
+            Text(bar(value.median, highest, value.bound)),
+            show_change(summary.change(measure.key, policy) if policy != summary.policies[0] else None),
         )
     return Group(title, table)
-
-
-def _range(value: Value, measure: Measure) -> str:
-    extent = show_range(value.least, value.greatest, measure.unit)
-    return extent if DASH in extent else ""
-
-
-def _change(summary: Summary, measure: Measure, policy: str) -> str:
-    if policy == summary.policies[0]:
-        return ""
-    change = summary.change(measure.key, policy)
-    return "" if change is None else f"{change.median * 100:+.0f} %"
 
 
 def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:

@@ -251,11 +251,12 @@ def _read_policy(
     priorities = {body["metadata"]["name"]: _read_priority(body) for body in classes}
     user_class = cluster_object_name(release.name, release.namespace, "user")
     default = next((_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0))
+    deciding = [*bodies, dict(_user_nodes(merged.values)), {"minor": minor, "scheduler": scheduler_minor}]
     return Policy(
         name=name,
         release=release.name,
         namespace=release.namespace,
-        digest=_digest([*bodies, dict(_user_nodes(merged.values)), {"minor": minor, "scheduler": scheduler_minor}]),
+        digest=sha256(json.dumps(deciding, sort_keys=True, default=str).encode()).hexdigest()[:16],
         minor=minor,
         profiles={} if configuration is None else read_profiles(configuration, scheduler_minor),
         cluster_profile=default_profile(minor),
@@ -285,10 +286,6 @@ def _data_of(manifest: Manifest) -> Mapping[str, object]:
 
 # Kinds that matter to a replay; others (Deployments, RBAC, Services, ...) don't change where pods land.
 _KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
-
-
-def _digest(bodies: Sequence[JSONObject]) -> str:
-    return sha256(json.dumps(bodies, sort_keys=True, default=str).encode()).hexdigest()[:16]
 
 
 def _read_priority(body: JSONObject) -> Priority:

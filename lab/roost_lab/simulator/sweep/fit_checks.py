@@ -55,21 +55,19 @@ def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Iterator[Fault]:
+    maker = PodMaker(policy, assumptions)
     for index, placeholders in enumerate(policy.placeholders):
         if not placeholders.replicas and not _may_grow(policy, placeholders):
             continue
-        why = _why_not(_placeholder(policy, assumptions, placeholders), policy, node)
+        pod = maker.placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
+        why = _why_not(pod, policy, node)
         if why:
             yield _fault(policy, ("placeholders", index), f"pods that fit no node ({why})", _shown(node), _FIX)
     if assumptions.with_builds:
-        build = PodMaker(policy, assumptions).build("repository", "build", 0.0, Facts(nodes=Nodes()))
+        build = maker.build("repository", "build", 0.0, Facts(nodes=Nodes()))
         why = _why_not(build, policy, node)
         if why:
             yield _fault(policy, ("podClasses", "build"), f"pods that fit no node ({why})", _shown(node), _FIX)
-
-
-def _placeholder(policy: Policy, assumptions: Assumptions, placeholders: SimulatedSet) -> Pod:
-    return PodMaker(policy, assumptions).placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
 
 
 def _why_not(pod: Pod, policy: Policy, node: Node) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from statistics import median
+from types import MappingProxyType
 from typing import Any, Final
 
 from generator.faults import UsageError
@@ -208,9 +209,15 @@ def _with_people(
 
 
 def play_days(
-    policy: Policy, assumptions: Assumptions, days: Sequence[tuple[Sequence[Attempt], frozenset[int]]]
+    policy: Policy,
+    assumptions: Assumptions,
+    days: Sequence[tuple[Sequence[Attempt], frozenset[int]]],
+    histories: Mapping[str, str] = MappingProxyType({}),
 ) -> Days:
-    """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits count."""
+    """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits count.
+
+    histories: what sets learned before, by name.
+    """
     # One repository is the whole event.
     assumptions = replace(assumptions, quota_per_repository=0, quota_total=0)
     by_seed: list[list[float]] = []
@@ -219,6 +226,7 @@ def play_days(
     without_server = 0
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
+        world.histories = histories
         ended: list[tuple[int, float, bool]] = []
         world.measures.on_wait = lambda *wait, ended=ended: ended.append(wait)
         result = world.play(attempts)

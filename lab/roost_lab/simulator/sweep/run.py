@@ -139,12 +139,8 @@ def run_sweep(
         close = getattr(ends, "close", None)
         if close is not None:
             close()
-    return [_named(results[job.key], job) for job in jobs]
-
-
-def _named(result: RunResult, job: Job) -> RunResult:
-    """A result under its job's name: the same values may have been replayed under another."""
-    return replace(result, policy=job.policy.name, setting=dict(job.setting), seed=job.seed)
+    # Under its job's name: the same values may have been replayed under another.
+    return [replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed) for job in jobs]
 
 
 # On this machine

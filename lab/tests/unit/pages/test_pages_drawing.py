@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE
 from roost_lab.pages.drawing import MAX_LINES, Stack, time_ticks
+from roost_lab.pages.html_page import resource
 from roost_lab.pages.names import shorten
-from roost_lab.simulator.reporting.figures import CSS
 
 
 @given(st.integers(0, 2 * 10**15), st.integers(10 * MINUTE, 4000 * 24 * HOUR))
@@ -141,11 +141,11 @@ LEAST_CONTRAST = 3.0
 
 
 def palette(scheme: str) -> dict[str, str]:
-    """CSS variables of a scheme -> #rrggbb."""
-    css = (resources.files("roost_lab.pages") / "page.css").read_text(encoding="utf-8") + CSS
+    """resource("policies.css") variables of a scheme -> #rrggbb."""
+    css = (resources.files("roost_lab.pages") / "page.css").read_text(encoding="utf-8") + resource("policies.css")
     light, _, rest = css.partition("@media screen and (prefers-color-scheme: dark)")
     dark, _, rest = rest.partition("* {")
-    found = dict(re.findall(r"--(\w+): ([^;]+);", light + rest.partition(".paper {")[0] + CSS))
+    found = dict(re.findall(r"--(\w+): ([^;]+);", light + rest.partition(".paper {")[0] + resource("policies.css")))
     if scheme == DARK:
         found |= dict(re.findall(r"--(\w+): ([^;]+);", dark))
     named = {name: re.fullmatch(r"var\(--(\w+)\)", value) for name, value in found.items()}
