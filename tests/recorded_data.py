@@ -25,3 +25,13 @@ def rows(name: str) -> list[Any]:
     """The cases of a table in `cases`, for `pytest.mark.parametrize`."""
     table = yaml.safe_load((DATA / "cases" / f"{name}.yaml").read_text())
     return [tuple(row) if isinstance(row, list) else row for row in table]
+
+
+def object_of(name: str) -> Any:
+    """An object of `objects`."""
+    return yaml.safe_load((DATA / "objects" / f"{name}.yaml").read_text())
+
+
+def printed(name: str) -> str:
+    """What a command prints, as `printed` has it."""
+    return (DATA / "printed" / f"{name}.txt").read_text()

@@ -4,7 +4,6 @@ import contextlib
 from dataclasses import replace
 from typing import Any
 
-import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,25 +20,15 @@ from roost_core.scheduler.scores import pick
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
 from tests.e2e.drawn_clusters import IMAGES, PRIORITIES, Drawing
+from tests.recorded_data import object_of
 from tests.scheduling import filter_nodes, score_nodes
 from tests.unit.scheduling_builders import HOSTNAME, node, pod
 
 SEEDS = st.integers(0, 2**32)
-PACK = """
-profiles:
-  - schedulerName: pack
-    plugins:
-      score:
-        enabled: [{name: NodeAffinity, weight: 104060401}, {name: InterPodAffinity, weight: 10201}]
-        disabled: [{name: NodeResourcesBalancedAllocation}]
-    pluginConfig:
-      - {name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}
-      - {name: PodTopologySpread, args: {defaultingType: List}}
-"""
 PROFILES: tuple[Profile, ...] = (
     default_profile(NEWEST_MINOR),
     default_profile(OLDEST_MINOR),
-    *read_profiles(yaml.safe_load(PACK), NEWEST_MINOR).values(),
+    *read_profiles(object_of("scheduler-pack"), NEWEST_MINOR).values(),
 )
 
 
@@ -290,31 +279,10 @@ def whole_pod(seed: int) -> Any:
     """A pod with all that the readers look at."""
     body = Drawing(seed).pod("p", "any")
     body["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {"a.hub.jupyter.org/b": "c"}}
-    more = yaml.safe_load("""
-        spec: {volumes: [{persistentVolumeClaim: {claimName: c}}], priority: 1, overhead: {cpu: 1m}}
-        affinity:
-          requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [&t {matchExpressions: [
-            {key: a, operator: In, values: [b]}], matchFields: []}]}
-          preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: *t}]
-        status:
-          phase: Pending
-          containerStatuses: [{name: c0, imageID: i, state: {waiting: {reason: r, message: m}},
-            resources: {requests: {cpu: "1"}}}]
-          conditions: [{type: DisruptionTarget, status: "True", reason: r}]
-        """)
+    more = object_of("pod-with-all")
     body["spec"] |= more["spec"]
     body["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {}).update(more["affinity"])
     return {**body, "status": more["status"]}
-
-
-WHOLE_NODE = """
-metadata: {name: n, uid: u, labels: {a: b}, annotations: {karpenter.sh/x: "y"}}
-spec: {unschedulable: true, taints: [{key: k, value: v, effect: NoSchedule}]}
-status:
-  allocatable: {cpu: "1", memory: 1Gi, pods: "5"}
-  images: [{names: [a, b], sizeBytes: 5}]
-  conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-01-01T00:00:00Z"}]
-"""
 
 
 @given(SEEDS, st.integers(0), ODD)
@@ -322,7 +290,7 @@ status:
 def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int, place: int, odd: Any) -> None:
     for whole, read in (
         (whole_pod(seed % 50), lambda body: read_pod(body, keep_containers=True)),
-        (yaml.safe_load(WHOLE_NODE), read_node),
+        (object_of("node-with-all"), read_node),
     ):
         places = everywhere(whole)
         parent, key = places[place % len(places)]

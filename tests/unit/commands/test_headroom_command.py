@@ -11,7 +11,7 @@ import yaml
 from roost.__main__ import main
 from roost_core.placement.headroom_history import read_history
 from tests.builders import default_values
-from tests.recorded_data import rows
+from tests.recorded_data import printed, rows
 
 LECTURES = {
     "name": "lectures",
@@ -46,29 +46,14 @@ def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_ho
     values = _values(tmp_path, {"windows": [LECTURES, EXAM]})
     code = _run("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--node-cpu", "4", "--node-memory", "14Gi")
     assert code == 0
-    assert capsys.readouterr().out == (
-        "default (placeholders, times of Europe/Berlin)\n"
-        "  Tue 2026-10-06 07:00 CEST   3  no window\n"
-        "  Tue 2026-10-06 08:00 CEST  30  lectures\n"
-        "  Tue 2026-10-06 18:00 CEST   3  no window\n"
-        "  Wed 2026-10-07 08:00 CEST  30  lectures\n"
-        "  Wed 2026-10-07 10:00 CEST  80  exam (Wed 2026-10-07 04:00 EDT there)\n"
-        "  Wed 2026-10-07 12:30 CEST  30  lectures\n"
-        "  Wed 2026-10-07 18:00 CEST   3  no window\n"
-        # 30 for 20 h, 50 more for 2.5 h, 3 for 28 h; nodes: 3 for 17.5 h, 6 for 2.5 h, 1 for 28 h.
-        "  48 hours: 809 placeholder-hours, 95.5 node-hours if nothing else fills the nodes (14 placeholders a node)\n"
-    )
+    # 30 for 20 h, 50 more for 2.5 h, 3 for 28 h; nodes: 3 for 17.5 h, 6 for 2.5 h, 1 for 28 h.
+    assert capsys.readouterr().out == printed("headroom-windows")
 
 
 def test_a_set_without_windows_has_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     values = _values(tmp_path, {"name": "gpu", "replicas": 0})
     assert _run("-f", values, "--at", "2026-10-06T07:00Z") == 0
-    assert capsys.readouterr().out == (
-        "gpu (placeholders, times of UTC)\n"
-        "  Tue 2026-10-06 07:00 UTC  0  no window\n"
-        "  168 hours: 0 placeholder-hours, 0 node-hours at most (one placeholder a node; "
-        "say --node-cpu and --node-memory for fewer)\n"
-    )
+    assert capsys.readouterr().out == printed("headroom-without-windows")
 
 
 def test_without_a_nodes_size_node_hours_are_bound_by_one_placeholder_a_node(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from roost.doctor.now import find_waits, show_waits
-from tests.recorded_data import rows
+from tests.recorded_data import printed, rows
 from tests.unit.doctor.whole_cluster import Object
 
 NOW = 1_800_000_000.0
@@ -14,22 +14,6 @@ FULL = (
     "0/9 nodes are available: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector. preemption: "
     "0/9 nodes are available: 9 Preemption is not helpful for scheduling."
 )
-SHOWN = """\
-Waiting: 4 of 6 pods.
-
-2 user pods: 3 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector
-    newest 12 s, oldest 4 min 10 s: jupyter-bob, jupyter-ada
-    autoscaler: NotTriggerScaleUp: pod didn't trigger scale-up: 1 max size
-    Do: no room: may the autoscaler add nodes, and is it below its limit? Placeholders to ask for: roost headroom -f \
-values.yaml.
-
-1 user pod: pulling quay.io/a/b:1 (on node-a)
-    newest 1 min 25 s, oldest 1 min 25 s: jupyter-cyd
-    Do: nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the node's disk.
-
-1 placeholder pod: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector
-    newest 3 s, oldest 3 s: room-0
-    Do: nothing: they make an autoscaler act."""
 
 
 def moment(seconds: float) -> str:
@@ -79,7 +63,7 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
         event("jupyter-cyd", "Scheduled", "assigned", 90),
         event("jupyter-cyd", "Pulling", 'Pulling image "quay.io/a/b:1"', 85),
     ]
-    assert show_waits(find_waits(pods, events), len(pods), NOW) == SHOWN
+    assert show_waits(find_waits(pods, events), len(pods), NOW) + "\n" == printed("doctor-now")
 
 
 @pytest.mark.parametrize(("waits", "events", "cause", "to_do"), rows("doctor/waits"))

@@ -16,7 +16,7 @@ from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.managed_images import managed_images
 from tests.recorded_data import HUBS, rows
-from tests.unit.generator.imported_hubs import imported, merged, value
+from tests.unit.generator.imported_hubs import hub, imported, merged, value
 
 PULLER = "prePuller.continuous.enabled"
 SCHEDULER = "scheduling.userScheduler.enabled"
@@ -264,26 +264,11 @@ def test_values_inside_objects_of_argo_cd_and_flux_are_read_with_their_lines() -
     flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  releaseName: lab\n  values:\n"
     odd = imported_text(f"{flux}    singleuser:\n      image: {{name: a/b, tag: [1]}}\n")
     assert (named(odd), odd.values["replaceSchedulers"]) == ([(7, "singleuser.image.tag")], ["lab-user-scheduler"])
-    sources = """
-        apiVersion: argoproj.io/v1alpha1
-        kind: Application
-        spec:
-          sources:
-            - {repoURL: a, chart: ingress, helm: {values: "controller: {}"}}
-            - chart: jupyterhub
-              helm:
-                releaseName: r
-                values: |
-                  singleuser:
-                    image: {name: a/b, tag: "1"}
-                    nodeSelector: [no]
-        """
+    sources = hub("argo-sources")
     written = imported(sources)
-    assert (images(written), named(written)) == ({"docker.io/a/b:1"}, [(13, "singleuser.nodeSelector")])
+    assert (images(written), named(written)) == ({"docker.io/a/b:1"}, [(12, "singleuser.nodeSelector")])
     # Argo CD reads one of the two.
-    both = imported(
-        f"{sources.rstrip()}\n                valuesObject: {{singleuser: {{image: {{name: a/b, tag: '2'}}}}}}"
-    )
+    both = imported(f"{sources.rstrip()}\n        valuesObject: {{singleuser: {{image: {{name: a/b, tag: '2'}}}}}}")
     assert (images(both), named(both)) == ({"docker.io/a/b:2"}, [])
 
 

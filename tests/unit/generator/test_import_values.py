@@ -80,24 +80,10 @@ def test_core_pods_that_require_core_nodes_bring_roosts_there() -> None:
 
 
 def test_placement_keys_without_counterpart_are_named_with_their_line() -> None:
-    result = imported("""
-        jupyterhub:
-          scheduling:
-            userScheduler:
-              extraPodSpec:
-                hostNetwork: true
-            somethingNew:
-              deeper: 1
-          prePuller:
-            extraTolerations:
-              - {key: a}
-            hook:
-              nodeSelector: {pool: core}
-        """)
-    assert unmapped(result) == {
-        "jupyterhub.scheduling.userScheduler.extraPodSpec": 5,
-        "jupyterhub.scheduling.somethingNew.deeper": 8,
-        "jupyterhub.prePuller.hook.nodeSelector": 13,
+    assert unmapped(imported(hub("without-counterparts"))) == {
+        "jupyterhub.scheduling.userScheduler.extraPodSpec": 4,
+        "jupyterhub.scheduling.somethingNew.deeper": 7,
+        "jupyterhub.prePuller.hook.nodeSelector": 12,
     }
 
 
@@ -120,13 +106,5 @@ def test_tolerations_of_scheduler_and_puller_stand_beside_the_charts() -> None:
 
 def test_a_binder_federation_member() -> None:
     result = imported(hub("federation-member"))
-    assert result.values == {
-        "scheduler": {"target": "none"},
-        # Drawn to nobody, as before.
-        "podClasses": {"user": {"join": {"user": None}, "warm": None}, "build": {"resources": {"memory": "2G"}}},
-        "imageGate": {"mode": "off"},
-        "prePuller": {"enabled": False},
-        "singleuser": {"cpu": {"guarantee": 0.01, "limit": 1}, "memory": {"guarantee": "450M", "limit": "2G"}},
-        "placeholders": [],
-    }
+    assert result.values == yaml.safe_load(hub("federation-member-kept"))
     assert result.switch_off == ["binderhub.config.BinderHub.sticky_builds: false"]

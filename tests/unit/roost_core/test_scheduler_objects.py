@@ -13,7 +13,7 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.requests import read_requests
 from roost_core.objects.selectors import Requirement, Taint
 from roost_core.objects.timestamps import read_moment
-from tests.recorded_data import rows
+from tests.recorded_data import object_of, rows
 
 MIB = 2**20
 
@@ -69,30 +69,7 @@ def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_c
 
 
 def test_what_scheduling_needs_of_a_pod_is_read() -> None:
-    state = read_pod(
-        yaml.safe_load("""
-        metadata:
-          name: placeholder-0
-          namespace: jhub
-          uid: u
-          labels: {app: a}
-          annotations: {roost.hub.jupyter.org/opt-out: "true", someone/else: x}
-          creationTimestamp: "2026-11-21T17:50:29Z"
-          deletionTimestamp: "2026-11-21T17:51:29Z"
-          ownerReferences: [{kind: StatefulSet, name: placeholder, uid: s, controller: true}]
-        spec:
-          nodeName: a
-          priority: -10
-          preemptionPolicy: Never
-          schedulerName: mine
-          containers: [{name: c, image: i}]
-          volumes: [{persistentVolumeClaim: {claimName: home}}, {image: {reference: "r:1"}}]
-        status:
-          phase: Running
-          startTime: "2026-11-21T17:50:30Z"
-          conditions: [{type: DisruptionTarget, status: "True", reason: PreemptionByScheduler}]
-        """)
-    )
+    state = read_pod(object_of("placeholder"))
     assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/placeholder-0", "u", "a", "Running")
     assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
     assert state.started is not None
@@ -126,16 +103,7 @@ def test_equal_specs_become_one_object_through_a_pool() -> None:
 
 
 def test_what_scheduling_needs_of_a_node_is_read() -> None:
-    state = read_node(
-        yaml.safe_load("""
-        metadata: {name: a, uid: u, labels: {x: "y"}, creationTimestamp: "2026-11-21T17:50:29Z"}
-        spec: {unschedulable: true, taints: [{key: k, effect: NoSchedule}]}
-        status:
-          allocatable: {cpu: 3900m, memory: 8Gi, pods: "110", example.com/gpu: "2", odd: "1"}
-          images: [{names: ["i@sha256:1", "i:1"], sizeBytes: 5}, {names: null}]
-          conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-11-21T17:51:29Z"}]
-        """)
-    )
+    state = read_node(object_of("node"))
     assert state.taints == (Taint("k", "", "NoSchedule"),)
     assert (state.unschedulable, state.ready) == (True, True)
     assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
