@@ -81,11 +81,6 @@ def drawn(seen: ClusterMoment, columns: int = 120, lines: int | None = None) -> 
     return capture.get()
 
 
-def line_of(text: str, word: str) -> str:
-    (found,) = [line for line in text.splitlines() if word in line]
-    return found
-
-
 CONDITIONS = {"bound": ("PodScheduled", "True", ""), "preempted": ("DisruptionTarget", "True", "PreemptionByScheduler")}
 
 

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roost_lab.simulator.engine.node_images import Image, Images, NodeImages, Pull, PullFigures
-from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
+from lab.tests.told import Story, Thing, stories
+from roost_lab.simulator.engine.node_images import Image, Images, NodeImages, PullFigures
+from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.traces.chance import Chance
 
 # One family, so that what is shared is known: 640 MB of base in every image.
 WORLD = Assumptions(base_families=1, node_disk_bytes=10 * 10**9)
 BASE = 640_000_000
 GB = 10**9
-RATE = PULLS["middle"][1]
 
 
 def images(world: Assumptions = WORLD, **sizes: int) -> Images:
@@ -29,11 +29,6 @@ def images(world: Assumptions = WORLD, **sizes: int) -> Images:
 
 def node(world: Assumptions = WORLD, figures: PullFigures | None = None, **sizes: int) -> NodeImages:
     return NodeImages(images(world, **sizes), world, 0.0, figures)
-
-
-def seconds(disk_bytes: int) -> float:
-    """How long a pull of so many bytes takes, on disk, with its overhead."""
-    return int(disk_bytes / 2.8) / RATE + 1
 
 
 def test_sizes_belong_to_the_name_and_the_seed_not_to_the_order_of_asking() -> None:
@@ -97,124 +92,41 @@ def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
     assert (smaller.disk_bytes, sum(layer.disk_bytes for layer in smaller.layers[1:])) == (GB, GB - BASE)
 
 
-def test_a_lazy_pull_holds_a_container_up_for_its_first_part_and_fetches_all() -> None:
-    machine = node(replace(WORLD, lazy_share=1.0, lazy_fraction=0.25), a=2 * GB, b=2 * GB)
-    pull = machine.pull("a", 0.0)
-    assert pull.finish == pytest.approx(0.25 * (seconds(2 * GB) - 1) + 1, abs=1e-3)
-    assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
-    assert machine.pull("b", 0.0).begin == pull.finish
-    assert machine.has("a", pull.finish)
-    assert machine.disk_bytes == 2 * GB
+class Told:
+    """A node, and what a story's lines do on it and expect of it; µs don't matter."""
+
+    def __init__(self, story: Story) -> None:
+        world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
+        sizes = {thing.plain[0]: int(thing.plain[1]) for thing in story.things if thing.kind == "image"}
+        self.figures = PullFigures()
+        self.machine = node(replace(WORLD, **world), self.figures, **sizes)
+
+    def tell(self, thing: Thing) -> None:
+        kind, (name, *plain), expected = thing.kind, thing.plain or ("",), thing.named
+        if kind == "pull":
+            pull = self.machine.pull(name, float(plain[0]), in_background="background" in plain)
+            found = {"begin": pull.begin, "finish": pull.finish, "bytes": pull.bytes, "cold": pull.is_cold}
+            assert {key: found[key] for key in expected} == pytest.approx(expected, abs=2e-3, rel=2e-9), thing
+        elif kind == "has":
+            assert self.machine.has(name, float(plain[0])) == (plain[1] == "yes"), thing
+        elif kind in ("use", "release"):
+            getattr(self.machine, kind)(name, float(plain[0]))
+        elif kind in ("collect", "settle"):
+            assert getattr(self.machine, kind)(float(name)) == plain, thing
+        elif kind == "collects":
+            assert self.machine.next_collection(float(name)) == plain[0], thing
+        elif kind == "disk":
+            assert self.machine.disk_bytes == name, thing
+        elif kind == "counted":
+            assert {key: getattr(self.figures, key) for key in expected} == expected, thing
 
 
-def test_a_pull_lasts_as_long_as_its_slower_half_and_a_second() -> None:
-    pull = node(a=2 * GB).pull("a", 100.0)
-    assert (pull.begin, pull.is_cold) == (100.0, True)
-    assert pull.finish == pytest.approx(100.0 + seconds(2 * GB), abs=1e-3)
-    assert pull.bytes == pytest.approx(2 * GB / 2.8, abs=2)
-
-
-def test_an_image_is_there_from_its_finish_on() -> None:
-    machine = node(a=2 * GB)
-    finish = machine.pull("a", 0.0).finish
-    assert not machine.has("a", math.nextafter(finish, 0.0))
-    assert machine.has("a", finish)
-    assert machine.has("a")
-
-
-def test_layers_that_are_there_or_on_their_way_are_not_fetched_again() -> None:
-    machine = node(a=2 * GB, b=1 * GB, c=1 * GB)
-    machine.pull("a", 0.0)
-    on_its_way = machine.pull("b", 1.0)
-    there = machine.pull("c", 1000.0)
-    assert on_its_way.bytes == there.bytes == pytest.approx((GB - BASE) / 2.8, abs=1)
-    assert machine.settle(2000.0) == ["c"]
-    assert machine.disk_bytes == 4 * GB - 2 * BASE
-
-
-def test_a_second_pod_that_wants_an_image_on_its_way_takes_its_turn_and_is_quick() -> None:
-    figures = PullFigures()
-    machine = node(figures=figures, a=2 * GB, b=1 * GB)
-    machine.pull("a", 0.0)
-    between = machine.pull("b", 0.0)
-    assert machine.pull("a", 0.0) == Pull(between.finish, between.finish + 1, 0, False)
-    assert figures.pulls == 2
-
-
-def test_pulls_in_the_background_stand_in_the_same_queue_and_are_counted_apart() -> None:
-    figures = PullFigures()
-    machine = node(figures=figures, a=2 * GB, b=1 * GB)
-    background = machine.pull("a", 0.0, in_background=True)
-    assert machine.pull("b", 0.0).begin == background.finish
-    assert (figures.pulls, figures.background_pulls, figures.background_bytes) == (1, 1, background.bytes)
-
-
-def test_parallel_pulls_share_the_network_and_unpack_each_for_itself() -> None:
-    world = replace(WORLD, parallel_pulls=2)
-    machine = node(world, a=4 * GB, b=2 * GB + BASE, c=1 * GB)
-    first, second, third = (machine.pull(name, 0.0) for name in "abc")
-    assert (first.begin, second.begin) == (0.0, 0.0)
-    # 60 MB/s for two are still more than 25 of unpacking.
-    assert second.finish == pytest.approx(seconds(2 * GB), abs=1e-3)
-    assert third.begin == second.finish
-    slow = node(replace(world, pulls="slow"), a=4 * GB, b=2 * GB + BASE)
-    slow.pull("a", 0.0)
-    assert slow.pull("b", 0.0).finish == pytest.approx(2 * GB / 2.8 / 5e6 + 1, abs=1e-3)
-
-
-def test_the_next_collection_is_the_first_look_after_the_image_that_fills_the_disk() -> None:
-    machine = node(a=4 * GB, b=4 * GB, c=3 * GB)
-    for name in "abc":
-        pull = machine.pull(name, 0.0)
-    assert 120 < pull.finish < 300
-    assert (machine.next_collection(1.0), machine.next_collection(300.0)) == (300.0, 600.0)
-
-
-def test_unused_images_go_by_last_use_until_the_runtimes_sizes_make_up_for_the_low_mark() -> None:
-    figures = PullFigures()
-    machine = node(figures=figures, a=3 * GB, b=3 * GB, c=3 * GB, d=3 * GB)
-    for name in "abcd":
-        machine.pull(name, 0.0)
-    machine.use("a", 1000.0)
-    machine.use("b", 1001.0)
-    machine.release("b", 1002.0)
-    assert machine.disk_bytes == 12 * GB - 3 * BASE
-    # 2.08 GB are too many; c and d count 1.07 each, as compressed, though each frees 2.36.
-    assert machine.collect(2000.0) == ["c", "d"]
-    assert machine.disk_bytes == 6 * GB - BASE
-    assert not machine.has("c")
-    assert figures.collected == 2
-
-
-def test_the_disk_is_brought_down_to_the_low_mark() -> None:
-    world = replace(WORLD, compression_ratio=1.0)
-    machine = NodeImages(images(world, a=1_200_000_000, b=3 * GB, c=3 * GB, d=4_220_000_000), world)
-    for name in "abcd":
-        machine.pull(name, 0.0)
-    # 1.5 GB over the low mark, 1.0 over the high one.
-    assert machine.collect(2000.0) == ["a", "b"]
-
-
-def test_images_in_use_and_images_just_come_stay_however_full_the_disk_is() -> None:
-    machine = node(a=6 * GB, b=6 * GB)
-    machine.pull("a", 0.0)
-    machine.use("a", 500.0)
-    finish = machine.pull("b", 600.0).finish
-    assert machine.collect(finish + 119.0) == []
-    assert machine.collect(finish + 120.0) == ["b"]
-    machine.release("a", finish + 130.0)
-    assert machine.collect(finish + 200.0) == []
-
-
-def test_an_image_pulled_again_after_its_collection_is_counted_once() -> None:
-    figures = PullFigures()
-    machine = node(figures=figures, a=9 * GB)
-    machine.pull("a", 0.0)
-    assert machine.collect(5000.0) == ["a"]
-    assert machine.disk_bytes == 0
-    machine.pull("a", 5000.0)
-    machine.pull("a", 5001.0)
-    assert (figures.collected_then_pulled, figures.greatest_disk_bytes) == (1, 9 * GB)
+@stories("node-images")
+def test_a_node_pulls_and_collects_images_in_their_turn(story: Story) -> None:
+    told = Told(story)
+    for thing in story.things:
+        if thing.kind not in ("world", "image"):
+            told.tell(thing)
 
 
 def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_are_the_same() -> None:

@@ -28,7 +28,6 @@ from roost_lab.simulator.engine.results import ELSEWHERE, NODE_WAIT, NOWHERE, ON
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, Priority
 
-HUGE_BYTES = 30_000_000_000
 PRIORITIES = {"user": 100, "placeholder": 10, "puller": 50}
 
 
