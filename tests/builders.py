@@ -12,8 +12,11 @@ import jsonpatch
 import yaml
 
 from generator.render.functions import pullers
+from generator.render.manifests import render
+from generator.values.files import parse_values
+from generator.values.release import Release
 from roost_core.objects.node import Node
-from roost_core.placement.labels import base_name, pulled_label
+from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.settings import ReleaseSettings
 from webhook.admission import Decision
@@ -60,6 +63,22 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
         else:
             result[key] = copy.deepcopy(value)
     return result
+
+
+@cache
+def _rendered_document(text: str, namespace: str) -> str:
+    bodies: list[Any] = [
+        one.body for one in render(parse_values(text.encode(), "values.yaml").values, Release(RELEASE, namespace))
+    ]
+    (document,) = (body["data"][RELEASE_KEY] for body in bodies if RELEASE_KEY in body.get("data", {}))
+    return str(document)
+
+
+def release_document(values: str | Mapping[str, Any] = "", namespace: str = NAMESPACE) -> Object:
+    """release.json as it is rendered with these values over the defaults."""
+    text = values if isinstance(values, str) else json.dumps(values)
+    document: Object = json.loads(_rendered_document(text, namespace))
+    return document
 
 
 def policy_document(**changes: object) -> Object:

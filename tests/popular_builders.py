@@ -13,7 +13,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
 from roost_core.release.reader import Reader
-from tests.builders import NAMESPACE, RELEASE, default_values, merged
+from tests.builders import NAMESPACE, RELEASE, merged, release_document
 
 GB = 10**9
 WALL = 1_800_000_000.0
@@ -24,28 +24,9 @@ DIGEST = "sha256:" + "d" * 64
 
 def popular_document(**changes: object) -> dict[str, Any]:
     """release.json with popular images on; `changes` are merged at the top."""
-    values = default_values()
-    document = {
-        "version": 1,
-        "release": RELEASE,
-        "namespace": NAMESPACE,
-        "podClasses": values["podClasses"],
-        "imageGate": {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": []},
-        "popularImages": {**values["popularImages"], "enabled": True},
-        "puller": {
-            "method": "imageVolume",
-            "image": "quay.io/jupyterhub/roost:1",
-            "pauseImage": "registry.k8s.io/pause:3",
-            "pullSecrets": ["regcred"],
-            "tolerations": values["prePuller"]["tolerations"],
-            "annotations": values["prePuller"]["annotations"],
-            "priorityClassName": "hub.jhub.roost-puller",
-            "serviceAccountName": "hub-roost-puller",
-            "podSecurityContext": values["podSecurityContext"],
-            "securityContext": values["securityContext"],
-        },
-    }
-    return merged(document, changes)
+    image = {"name": "quay.io/jupyterhub/roost", "tag": "1"}
+    values = {"popularImages": {"enabled": True}, "image": image, "imagePullSecrets": ["regcred"]}
+    return merged(release_document(values), changes)
 
 
 def popular_settings(

@@ -13,9 +13,6 @@ from unittest import mock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from generator.render.manifests import render
-from generator.values.files import parse_values
-from generator.values.release import Release
 from roost.controllers.contract.actions import Action, ChangeNode, CreatePod, DeletePod, EvictPod, Notice, ScaleSet
 from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.release import ReleaseDocument
@@ -26,7 +23,7 @@ from roost.controllers.runtime.watching import PodReader, Watching
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
 from roost_core.release.reader import Reader
-from tests.builders import IMAGE, NAMESPACE, RELEASE
+from tests.builders import IMAGE, NAMESPACE, RELEASE, release_document
 from tests.popular_builders import WALL, node_state
 
 Object = dict[str, Any]
@@ -64,14 +61,7 @@ STATUSES: Sequence[Object] = (
 HOSTILE_IMAGES = (IMAGE, "evil/image:1", "x" * 4000, "quay.io/evil/\u0000:1", "")
 
 
-def document_of_release() -> Object:
-    rendered = render(parse_values(json.dumps(VALUES).encode(), "values.yaml").values, Release(RELEASE, NAMESPACE))
-    (body,) = [one.body for one in rendered if one.body["metadata"]["name"] == "hub-roost-release"]  # type: ignore[index]
-    found: Object = json.loads(cast("Object", body)["data"]["release.json"])
-    return found
-
-
-DOCUMENT = document_of_release()
+DOCUMENT = release_document(VALUES)
 
 
 def pod_of(namespace: str, name: str, **more: Any) -> Object:

@@ -16,7 +16,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost_core.release.reader import Reader
-from tests.builders import default_values
+from tests.builders import default_values, release_document
 from tests.popular_builders import node_state
 from tests.recorded_data import rows
 from tests.unit.generator.linted import found, merged, said
@@ -126,13 +126,7 @@ def test_without_fixed_ids_no_pod_has_any_and_the_rest_stays() -> None:
 
 @pytest.mark.parametrize("text", [f"{EVERYTHING}}}", OPENSHIFT])
 def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
-    bodies: list[Any] = [manifest.body for manifest in render(merged(text).values, RELEASE)]
-    (document,) = (
-        json.loads(body["data"]["release.json"])
-        for body in bodies
-        if body["kind"] == "ConfigMap" and "release.json" in body["data"]
-    )
-    settings = read_popular_settings(ReleaseDocument(Reader(), document))
+    settings = read_popular_settings(ReleaseDocument(Reader(), release_document(text)))
     assert settings is not None
     pod: Any = pull_pod(settings, node_state("n"), PopularPull("a/b:1", "n", 1))
     expected = {name: spec["securityContext"] for name, spec in all_pods(text)}["DaemonSet hub-roost-puller"]

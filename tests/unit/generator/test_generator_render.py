@@ -21,6 +21,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release, check_release
 from roost_core.placement import go_json
+from tests.builders import release_document
 from tests.recorded_data import rows
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
@@ -291,18 +292,13 @@ def bodies(text: str = "") -> list[dict[str, Any]]:
     return [json.loads(json.dumps(manifest.body)) for manifest in rendered(text)]
 
 
-def document_of(text: str) -> Any:
-    found = [one["data"]["release.json"] for one in bodies(text) if "release.json" in one.get("data", {})]
-    return json.loads(found[0])
-
-
 def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them() -> None:
     text = """
         {imagePullSecrets: [registry, both], popularImages: {enabled: true},
         singleuser: {image: {name: a/b, tag: "1", pullSecrets: [both, users]}}}
     """
     manifests = rendered(text)
-    secrets = document_of(text)["puller"]["pullSecrets"]
+    secrets = release_document(text)["puller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
     policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
     expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
@@ -311,7 +307,7 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
 
 @pytest.mark.parametrize(("values", "mode", "run"), rows("generator/gate-told"))
 def test_the_programs_are_told_what_the_gate_may_require_and_who_pulls(values: str, mode: str, run: bool) -> None:
-    document = document_of(values)
+    document = release_document(values)
     assert (document["imageGate"]["mode"], document["pullersRun"]) == (mode, run)
 
 

@@ -1,19 +1,12 @@
 """Which images the puller brings to which nodes: groups that become DaemonSets, and what the controllers are told."""
 
-import json
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from kubespawner.utils import recursive_update
 
-from generator.render.manifests import render
-from generator.values.files import read_defaults
-from generator.values.loader import load
-from generator.values.merge import merge_values
-from generator.values.release import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.image_gate.settings import GateSettings, read_gate
 from roost_core.objects.node import Node
@@ -22,6 +15,7 @@ from roost_core.placement.labels import puller_component, startup_taint
 from roost_core.placement.managed_images import PullerGroup, managed_images, puller_groups
 from roost_core.release.image_gate import Puller, managed_image, selects, serving
 from roost_core.release.reader import Reader
+from tests.builders import release_document
 
 Values = dict[str, Any]
 DEFAULT = "quay.io/o/default:1"
@@ -249,12 +243,8 @@ def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSetti
             **singleuser,
         }
     }
-    merged = merge_values(read_defaults(), [load(yaml.safe_dump(values).encode(), "values.yaml")])
-    manifests = [one.body for one in render(merged.values, Release("hub", "hub"))]
-    data: list[Any] = [one.get("data") for one in manifests if one["kind"] == "ConfigMap"]
-    document = next(json.loads(one["release.json"]) for one in data if "release.json" in one)
     read = Reader()
-    settings = read_gate(ReleaseDocument(read, document))
+    settings = read_gate(ReleaseDocument(read, release_document(values, "hub")))
     assert read.faults == []
     return settings
 
