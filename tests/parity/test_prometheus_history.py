@@ -95,7 +95,6 @@ def test_what_is_no_prometheus_is_said(prometheus: str, tmp_path: Path, capsys: 
             f"http://{LOOPBACK}:{server.server_address[1]}": "found 401 Unauthorized, expected an API without a login",
             f"{prometheus}/graph": "expected Prometheus' JSON of /api/v1/query_range",
             f"http://{LOOPBACK}:{ReservedPort().release()}": "Connection refused",
-            "http://": "expected Prometheus' JSON",
             "gopher://x": "expected Prometheus' JSON",
         }
         for source, said in cases.items():

@@ -12,8 +12,9 @@ from generator.values.merge import Settings
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
 from roost_lab.recorder.answers.exports import launch_lines
-from roost_lab.recorder.importing.files import UnreadableError
+from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values
 from roost_lab.recorder.importing.history import ImportedHistory
+from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
@@ -36,8 +37,13 @@ def attempts_of(source: str, namespace: str) -> list[Attempt]:
             store = Store.open(f"{folder}/history.db")
             store.migrate()
             ImportedHistory(store).read([source])
-            if not (lines := [*launch_lines(store)]):
-                raise UsageError(f"--past: {source}: found no user's pod, expected launches, Events of kubectl, …")
+            news = [one for one, _ in read_values(source, Counts()) if isinstance(one, HubNews) and one.span_us]
+            if not (lines := [*launch_lines(store)]) and news:
+                sys.stderr.write("A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n")
+                begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
+                return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)]
+            if not lines:
+                raise UsageError(f"--past: {source}: found no user's pod, expected launches, Events, a hub's log, …")
             source = f"{folder}/launches"
             Path(source).write_text("\n".join(lines), encoding="utf-8")
         return list(trace_of((source,)).open(1))
@@ -61,7 +67,7 @@ def attempts_of(source: str, namespace: str) -> list[Attempt]:
 @click.option(
     "--past",
     metavar="URL|FILE",
-    help="Whether Roost helps, by a hub's past: Prometheus, its answer, launches, or Events of kubectl.",
+    help="Whether Roost helps, by a hub's past: Prometheus, its answer, launches, Events, or its log.",
 )
 @click.option("-n", "--namespace", metavar="NAME", default="default", show_default=True, help="With --past: the hub's.")
 def command(

@@ -56,15 +56,6 @@ def test_a_set_without_windows_has_one_line(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == printed("headroom-without-windows")
 
 
-def test_without_a_nodes_size_node_hours_are_bound_by_one_placeholder_a_node(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    values = _values(tmp_path, {"windows": [LECTURES]})
-    assert _run("-f", values, "--at", "2026-10-06T07:00", "--days", "1") == 0
-    said = "  24 hours: 342 placeholder-hours, 342 node-hours at most (one placeholder a node;"
-    assert said in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

@@ -68,17 +68,6 @@ def test_pods_and_running_servers_give_the_same_weeks(tmp_path: Path, capsys: py
     assert (by_pods.first, by_pods.end) == (by_number.first, by_number.end) == (START // 60, MONDAY // 60)
 
 
-def test_the_forecast_of_the_first_monday_is_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "answer.json").write_text(pods())
-    values = _values(tmp_path, {"replicas": 0, "learn": LEARN})
-    given = ("--prometheus", str(tmp_path / "answer.json"), "--at", "2026-10-05T06:00Z", "--days", "1")
-    assert _run("-f", values, "-n", "jhub", *given) == 0
-    lines = capsys.readouterr().out.splitlines()
-    at = {line[17:22]: line[28:].split(maxsplit=1)[0] for line in lines[2:-1]}
-    assert int(at["09:00"]) >= 30
-    assert at["09:15"] == "1"
-
-
 def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     middle, lost = START + 10 * 86_400, START + 12 * 86_400
     parts = servers(lambda at: at < middle), servers(lambda at: at >= middle and not lost <= at < lost + 7200)

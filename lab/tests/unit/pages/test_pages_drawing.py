@@ -1,7 +1,6 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from importlib import resources
 from itertools import combinations
 from zoneinfo import ZoneInfo
 
@@ -141,8 +140,8 @@ LEAST_CONTRAST = 3.0
 
 
 def palette(scheme: str) -> dict[str, str]:
-    """resource("policies.css") variables of a scheme -> #rrggbb."""
-    css = (resources.files("roost_lab.pages") / "page.css").read_text(encoding="utf-8") + resource("policies.css")
+    """CSS variables of a scheme -> #rrggbb."""
+    css = resource("page.css") + resource("policies.css")
     light, _, rest = css.partition("@media screen and (prefers-color-scheme: dark)")
     dark, _, rest = rest.partition("* {")
     found = dict(re.findall(r"--(\w+): ([^;]+);", light + rest.partition(".paper {")[0] + resource("policies.css")))
