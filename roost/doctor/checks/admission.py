@@ -62,10 +62,8 @@ def check(install: Install) -> Told:
                 "keeps the old rules (docs/troubleshooting.md#is-the-webhook-healthy).",
             )
         elif one.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
-            yield warning(
-                f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.",
-                "The webhook holds Roost's scheduler to be away: see the check leaders.",
-            )
+            fix = "The webhook holds Roost's scheduler to be away: see the check leaders."
+            yield warning(f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.", fix)
 
 
 def _rules(install: Install) -> tuple[str, str]:

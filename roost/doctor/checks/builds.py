@@ -20,7 +20,5 @@ def check(install: Install) -> Told:
         )
     placed = [pod for pod in builds if annotation_of(pod, POLICY_REVISION_ANNOTATION)]
     if homeless := [pod["metadata"]["name"] for pod in placed if not annotation_of(pod, HOME_TARGET_ANNOTATION)]:
-        yield warning(
-            f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.",
-            "Say in podClasses.build.home.key where a build names its repository; or no node was known then.",
-        )
+        fix = "Say in podClasses.build.home.key where a build names its repository; or no node was known then."
+        yield warning(f"{len(homeless)} of {len(builds)} builds have no home: {some(homeless)}.", fix)

@@ -22,10 +22,8 @@ def check(install: Install) -> Told:
     settings = install.values["priorityClasses"]
     pulled = {name: value for name, value in below.items() if value < settings["puller"]}
     if pulled and settings["enabled"] and install.values["prePuller"]["enabled"]:
-        yield warning(
-            f"Pods of {_named(pulled)} rank below Roost's puller: on a full node it takes their place.",
-            f"Set priorityClasses.puller to {min(pulled.values())} or less, and priorityClasses.placeholder below.",
-        )
+        fix = f"Set priorityClasses.puller to {min(pulled.values())} or less, and priorityClasses.placeholder below."
+        yield warning(f"Pods of {_named(pulled)} rank below Roost's puller: on a full node it takes their place.", fix)
 
 
 def _named(classes: dict[str, int]) -> str:

@@ -24,10 +24,8 @@ def check(install: Install) -> Told:
         if len(kubelet) == 2 and kubelet < _KUBELET_MOUNTS_IMAGES:
             old_kubelets.append(f"{node.name} ({node.kubelet_version})")
     if old:
-        yield error(
-            f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.",
-            "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop.",
-        )
+        fix = "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop."
+        yield error(f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.", fix)
     if old_kubelets:
         yield error(
             "The puller mounts images, which kubelets before 1.35 do only with the feature gate ImageVolume: "

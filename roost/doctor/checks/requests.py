@@ -10,6 +10,7 @@ from roost.doctor.evidence import admits, labels_of, listed, name_of, namespace_
 from roost.doctor.try_pod import make_pod, opted_out, refusal_of
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, read_requests
+from webhook.rules.pod_terms import ACROSS_NAMESPACES
 
 # Quotas with such a scope don't count placeholders, or say which they count.
 _NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
@@ -37,6 +38,12 @@ def check(install: Install) -> Told:
                 "Nothing need be done if those are what such pods need.",
             )
         yield from _try(install, name, one)
+    if install.values["sharedPools"].get("namespaceSelector") is not None:
+        joining = [one for one in install.values["podClasses"].values() if one.get("join") or one.get("avoid")]
+        quotas = [body for one in joining for body in listed(install, one, "/api/v1", "resourcequotas")]
+        if guards := [body for body in quotas if ACROSS_NAMESPACES in _scopes(body)]:
+            evidence = f"Pods join and avoid none of other namespaces: {_named('ResourceQuota', guards)} limits that."
+            yield warning(evidence, "Nothing need be done, they run as without sharedPools (docs/placement.md).")
     yield from _find_refused(install)
     yield from _find_counted_placeholders(install)
 
@@ -79,7 +86,8 @@ READS: Final[Mapping[str, Callable[[Object], object]]] = {
 
 
 def _named(kind: str, bodies: list[Object]) -> str:
-    return f"{kind} {some(sorted('/'.join((one['metadata']['namespace'], one['metadata']['name'])) for one in bodies))}"
+    names = {"/".join((one["metadata"]["namespace"], one["metadata"]["name"])) for one in bodies}
+    return f"{kind} {some(sorted(names))}"
 
 
 def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 - a part of the values
@@ -92,10 +100,8 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
         container["resources"] = {}
     told = [refusal_of(install.client, namespace, one) for one in (pod, opted_out(pod))]
     if told[0] and not told[1]:
-        yield error(
-            f"A pod of class {name} without requests is refused, and admitted without Roost: {told[0]}",
-            f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it: see its log.",
-        )
+        fix = f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it: see its log."
+        yield error(f"A pod of class {name} without requests is refused, and admitted without Roost: {told[0]}", fix)
 
 
 def _find_counted_placeholders(install: Install) -> Told:

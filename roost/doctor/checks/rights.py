@@ -21,7 +21,5 @@ def check(install: Install) -> Told:
             where = f" in {namespace}" if namespace else ""
             lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
     if lacking:
-        yield error(
-            f"This account may not create {', '.join(lacking)}.",
-            "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights.",
-        )
+        fix = "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights."
+        yield error(f"This account may not create {', '.join(lacking)}.", fix)

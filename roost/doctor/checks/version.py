@@ -8,7 +8,5 @@ def check(install: Install) -> Told:
     tested = sorted(install.values["scheduler"]["image"]["tags"])
     yield f"Kubernetes {minor}"
     if minor not in tested:
-        yield warning(
-            f"Kubernetes {minor} is none of those that Roost is tested with: {', '.join(tested)}.",
-            "Use a release of Roost that names it, or test yours before users do.",
-        )
+        fix = "Use a release of Roost that names it, or test yours before users do."
+        yield warning(f"Kubernetes {minor} is none of those that Roost is tested with: {', '.join(tested)}.", fix)
