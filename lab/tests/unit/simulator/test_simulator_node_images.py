@@ -98,21 +98,26 @@ class Told:
     def __init__(self, story: Story) -> None:
         world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
         sizes = {thing.plain[0]: int(thing.plain[1]) for thing in story.things if thing.kind == "image"}
-        self.figures = PullFigures()
+        self.figures, self.finished = PullFigures(), dict[str, float]()
         self.machine = node(replace(WORLD, **world), self.figures, **sizes)
+
+    def moment(self, said: float | str) -> float:
+        name, _, after = str(said).partition("+")
+        return self.finished[name] + float(after) if after else float(said)
 
     def tell(self, thing: Thing) -> None:
         kind, (name, *plain), expected = thing.kind, thing.plain or ("",), thing.named
         if kind == "pull":
             pull = self.machine.pull(name, float(plain[0]), in_background="background" in plain)
+            self.finished[name] = pull.finish
             found = {"begin": pull.begin, "finish": pull.finish, "bytes": pull.bytes, "cold": pull.is_cold}
             assert {key: found[key] for key in expected} == pytest.approx(expected, abs=2e-3, rel=2e-9), thing
         elif kind == "has":
-            assert self.machine.has(name, float(plain[0])) == (plain[1] == "yes"), thing
+            assert self.machine.has(name, self.moment(plain[0])) == (plain[1] == "yes"), thing
         elif kind in ("use", "release"):
             getattr(self.machine, kind)(name, float(plain[0]))
         elif kind in ("collect", "settle"):
-            assert getattr(self.machine, kind)(float(name)) == plain, thing
+            assert getattr(self.machine, kind)(self.moment(name)) == plain, thing
         elif kind == "collects":
             assert self.machine.next_collection(float(name)) == plain[0], thing
         elif kind == "disk":
