@@ -104,9 +104,9 @@ class Recorder:
             late_us = 9 * SECOND if at is None else 1
             self.assembler.pod(one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us)
 
-    def loses(self, one: PodReading, at: float) -> dict[str, float]:
-        """Phases, and seconds after BEGIN."""
-        return phases(self.assembler.pod_deleted(one.state.key, one, int((BEGIN + at) * SECOND)))
+    def loses(self, one: PodReading, at: float, *, is_told: bool) -> dict[str, float]:
+        """Phases, and seconds after BEGIN. is_told: how it stood in the end."""
+        return phases(self.assembler.pod_deleted(one.state.key, one if is_told else None, int((BEGIN + at) * SECOND)))
 
     def hears(self, said: str, at: float) -> dict[str, float]:
         """What a line of the hub's log makes."""
@@ -152,7 +152,7 @@ def told(recorder: Recorder, thing: Thing) -> None:
         recorder.sees(seen(*plain, **named), at=at)
     elif kind == "loses":
         expected = {key: named.pop(key) for key in ("gone", "gave-up") if key in named}
-        phases = recorder.loses(seen(*plain, **named), at=5)
+        phases = recorder.loses(seen(*plain, **named), at=5, is_told=not expected)
         assert not expected or phases == expected, thing
     elif kind == "pulled":
         seconds = None if plain[1] == "warm" else plain[1]
