@@ -55,11 +55,12 @@ def _find_refused(install: Install) -> Told:
     for limit_range, body in product(install.client.get(path)["items"], workloads):
         resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
         limits, requests = (resources.get(part) or {} for part in ("limits", "requests"))
-        for bound, part, given in (("min", "requests", limits | requests), ("max", "limits", requests | limits)):
+        for bound, given in (("min", limits | requests), ("max", requests | limits)):
             for name, amount in _bounds(limit_range, bound).items():
                 more = parse_quantity(given.get(name, amount)) - parse_quantity(amount)
                 if more < 0 if bound == "min" else more > 0:
                     key = "prePuller" if body["kind"] == "DaemonSet" else "placeholder.defaults"
+                    part = "limits" if bound == "max" and name in limits else "requests"
                     yield error(
                         f"{_named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its {bound} of {name} "
                         f"is {amount}, and theirs {given[name]}.",
