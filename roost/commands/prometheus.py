@@ -89,7 +89,7 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
             text = answer.data.decode(errors="replace")
         except urllib3.exceptions.HTTPError as error:
             raise UsageError(f"{source}: found {str(error)!r}, expected {_EXPECTED}") from None
-        if answer.status in (401, 403):
+        if answer.status in (301, 302, 303, 307, 308, 401, 403):
             raise UsageError(
                 f"{source}: found {answer.status} {answer.reason}, expected an API without a login. Save "
                 "what curl gets with your token of /api/v1/query_range, and give that file"
@@ -100,7 +100,7 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
 
 def _series(text: str, source: str) -> list[Any]:
     """The series of one answer or several, one after the other."""
-    decoder, rest, series, latest = json.JSONDecoder(), text.strip(), list[Any](), time.time() + 86_400
+    decoder, rest, series, latest = json.JSONDecoder(), text.strip() or "nothing", list[Any](), time.time() + 86_400
     found = rest[:40]
     try:
         while rest:

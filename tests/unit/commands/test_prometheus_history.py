@@ -65,6 +65,7 @@ def test_pods_and_running_servers_give_the_same_weeks(tmp_path: Path, capsys: py
         lecture = MONDAY // 60 - week * 10_080 + 9 * 60 + 9
         assert by_pods.growth(lecture, 6) == by_number.growth(lecture, 6) == 40
         assert by_pods.growth(lecture + 120, 6) == 0
+        assert by_pods.at(lecture + 38) == by_number.at(lecture + 38) == 40
     assert (by_pods.first, by_pods.end) == (by_number.first, by_number.end) == (START // 60, MONDAY // 60)
 
 
@@ -94,6 +95,7 @@ def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: py
         (answer([({"__name__": SERVERS}, [(9 * 10**12, 1.0)])]), "found neither"),
         (servers(lambda at: at == START, "other"), "found those of other alone, expected some of namespace jhub"),
         ("[" * 100_000, "expected Prometheus'"),
+        ("", "found 'nothing', expected Prometheus'"),
     ],
 )
 def test_other_answers_are_refused_and_nothing_is_printed(
