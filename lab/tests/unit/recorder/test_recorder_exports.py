@@ -171,19 +171,7 @@ def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(
     assert not [one for one in records if isinstance(one, PhaseRecord)]
 
 
-@pytest.mark.parametrize(
-    ("odd", "reason"),
-    [
-        ("[" * 100_000, "not valid JSON"),
-        (line(name="a\ud800"), "characters that databases refuse"),
-        (line(name="a\0"), "characters that databases refuse"),
-        (line(node="n\udfff"), "characters that databases refuse"),
-        (line(event="Deleted", reason="so\0so"), "characters that databases refuse"),
-        (line(object="Node", name="\ud800" * 70, extra={}), "characters that databases refuse"),
-        (line(name="a" * 254), "a name of more than 253 characters"),
-        (line(node="n" * 254), "a name of more than 253 characters"),
-    ],
-)
+@pytest.mark.parametrize(("odd", "reason"), [("[" * 100_000, "not valid JSON"), *cases("importing", "bad_lines")])
 def test_one_bad_line_is_counted_and_the_others_are_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], odd: str, reason: str
 ) -> None:

@@ -8,6 +8,7 @@ from statistics import fmean
 import pytest
 
 from lab.tests.small_worlds import play, without_pullers
+from lab.tests.told import cases
 from lab.tests.trace_figures import figures
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.traces.counts import InputCounts
@@ -20,28 +21,7 @@ pytestmark = pytest.mark.slow
 
 REPOSITORY = Path(__file__).parents[4]
 SEEDS = range(4)
-HOURS = (302, 320, 349, 323, 344, 449, 672, 713, 727, 780, 623, 639, 762, 804, 774, 680, 641, 600, 601, 517, 482)
-# Figure of the ten days from 2019-05-22 -> (published value, tolerance as a share of it). A single window is one draw:
-# the extremes of it get the widest tolerances, and what a replay depends on, popularity and caches, the narrowest.
-PUBLISHED = {
-    "records": (130_729, 0.06), "specs": (3008, 0.10), "repositories": (2766, 0.12), "top 1": (46.8, 0.06),
-    "top 5": (65.9, 0.04), "top 10": (72.5, 0.03), "top 20": (78.6, 0.03), "top 50": (84.1, 0.03),
-    "top 100": (87.8, 0.02), "top 500": (95.3, 0.015), "top 1000": (97.7, 0.01), "specs once": (38.0, 0.15),
-    "specs twice": (15.9, 0.25), "specs ten or more": (18.0, 0.15), "minute mean": (9.1, 0.06),
-    "minute p99": (31, 0.12), "minute p99.9": (46, 0.12), "minute max": (83, 0.35), "minute dispersion": (4.25, 0.15),
-    "tail dispersion": (1.89, 0.25), "same spec in a minute max": (64, 0.40), "hour max": (1365, 0.25),
-    "hour min": (179, 0.30), "weekday": (14_435, 0.08), "weekend day": (7625, 0.15), "specs by 1 h": (72, 0.35),
-    "specs by 6 h": (244, 0.20), "specs by 1 d": (813, 0.15), "specs by 2 d": (1238, 0.12),
-    "specs by 3 d": (1586, 0.12), "specs by 5 d": (1935, 0.12), "specs by 7 d": (2380, 0.12),
-    "specs by 10 d": (3008, 0.10), "specs a day": (716, 0.08), "next-day overlap": (44, 0.12),
-    "specs an hour": (84, 0.10), "specs an hour max": (144, 0.15), "gap 1 min": (64.9, 0.04),
-    "gap 10 min": (16.1, 0.15), "gap 1 h": (8.9, 0.12), "gap 6 h": (4.1, 0.20), "gap 24 h": (2.3, 0.15),
-    "gap more": (1.4, 0.15), "gap first": (2.3, 0.15), "LRU 10": (69.8, 0.04), "LRU 20": (77.7, 0.03),
-    "LRU 50": (86.3, 0.02), "LRU 100": (90.4, 0.015), "LRU 200": (93.0, 0.01), "LRU 500": (95.4, 0.01),
-    "LRU 1000": (96.8, 0.01), "yesterday's 10": (70.7, 0.05), "yesterday's 20": (75.4, 0.05),
-    "yesterday's 50": (80.0, 0.04), "yesterday's 100": (83.5, 0.03), "yesterday's 200": (86.2, 0.03),
-    **{f"hour {hour:02}": (launches, 0.15) for hour, launches in enumerate(HOURS)},
-}  # fmt: skip
+PUBLISHED = {name: (value, tolerance) for name, value, tolerance in cases("published", "figures")}
 
 
 @pytest.fixture(scope="module")
