@@ -27,7 +27,7 @@ from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
 from roost_core.release.events import MOST_IN_ALL, Limits
 from roost_core.release.reader import Reader
-from tests.builders import NAMESPACE, RELEASE, default_values
+from tests.builders import NAMESPACE, RELEASE, default_values, release_document
 from tests.popular_builders import node_of, node_state, popular_document, reference_of, user
 from tests.unit.controllers.planners import only, planner_from
 from tests.unit.controllers.test_calendars import watching_of
@@ -327,16 +327,13 @@ def booking(hub: str, *people: int, padding: int = 0) -> BookingSource:
 
 
 def document(most: int) -> dict[str, Any]:
-    values = default_values()
-    values["podClasses"]["user"]["match"]["namespaceSelector"] = SELECTOR
-    return {
-        "version": 1,
-        "release": RELEASE,
-        "namespace": NAMESPACE,
-        "podClasses": values["podClasses"],
-        "placeholders": [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}],
-        "events": {**values["events"], "enabled": True, "maxPlaceholders": most},
-    }
+    return release_document(
+        {
+            "podClasses": {"user": {"match": {"namespaceSelector": SELECTOR}}},
+            "placeholders": [{"name": "default", "replicas": 0}],
+            "events": {"enabled": True, "maxPlaceholders": most},
+        }
+    )
 
 
 def plan(

@@ -18,7 +18,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
-from tests.builders import NAMESPACE, RELEASE
+from tests.builders import NAMESPACE, RELEASE, release_document
 from tests.unit.controllers.planners import faults_of, planner_from
 
 SET = "hub-roost-placeholder-default"
@@ -31,29 +31,18 @@ USER = {"component": "singleuser-server"}
 
 
 def _document(**changes: object) -> dict[str, Any]:
-    entry = {
+    """changes: of the only set."""
+    resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+    one = {
         "name": "default",
-        "statefulSet": SET,
         "replicas": 3,
-        "windows": [],
-        "learn": LEARN,
         "nodeSelector": {"pool": "user"},
         "tolerations": [],
-        "requiredNodeTerms": [],
-        "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
+        "resources": resources,
     }
-    classes = {
-        "user": {"match": {"labels": USER}, "profile": "user"},
-        "placeholder": {"match": {"labels": {"component": "user-placeholder"}}, "profile": "p", "attract": True},
-        "build": {"match": {"labels": {"component": "binderhub-build"}}, "profile": "b"},
-    }
-    return {
-        "release": RELEASE,
-        "namespace": NAMESPACE,
-        "headroomHistory": HISTORY,
-        "podClasses": classes,
-        "placeholders": [{**entry, **changes}],
-    }
+    document = release_document({"placeholders": [{**one, "learn": LEARN}]})
+    document["placeholders"][0] |= changes
+    return document
 
 
 def _history(people: int, days: int = 21, end: float = NOW) -> str:

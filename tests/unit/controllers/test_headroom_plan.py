@@ -12,7 +12,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.release.reader import Reader
-from tests.builders import NAMESPACE, RELEASE
+from tests.builders import NAMESPACE, RELEASE, release_document
 from tests.unit.controllers.planners import faults_of, only, planner_from
 
 SET = "hub-roost-placeholder-default"
@@ -20,16 +20,11 @@ DAY = {"name": "day", "replicas": 30, "timeZone": "Europe/Berlin", "start": "0 8
 
 
 def _document(**changes: object) -> dict[str, Any]:
-    one = {
-        "name": "default",
-        "statefulSet": SET,
-        "replicas": 3,
-        "windows": [],
-        "nodeSelector": {"pool": "user"},
-        "tolerations": [],
-        "requiredNodeTerms": [],
-    }
-    return {"release": RELEASE, "namespace": NAMESPACE, "placeholders": [{**one, **changes}]}
+    """changes: of the only set."""
+    one = {"name": "default", "replicas": 3, "nodeSelector": {"pool": "user"}, "tolerations": []}
+    document = release_document({"placeholders": [one]})
+    document["placeholders"][0] |= changes
+    return document
 
 
 def _planner(**changes: object) -> Planner[Any]:
