@@ -43,13 +43,9 @@ class Write(NamedTuple):
     content_type: str = MERGE
 
 
-def patch(path: str, body: Body, content_type: str = MERGE) -> Write:
-    return Write("PATCH", path, body, content_type)
-
-
 def labelled(path: str, key: str, value: str | None = "true") -> Write:
     """One label written, or taken away by None."""
-    return patch(path, {"metadata": {"labels": {key: value}}})
+    return Write("PATCH", path, {"metadata": {"labels": {key: value}}})
 
 
 def manifests_of(namespace: str, folder: Path, values: dict[str, Any], minor: str) -> str:
@@ -67,14 +63,8 @@ def install(cluster: ControlPlane, namespace: str, folder: Path, values: dict[st
     manifests = manifests_of(namespace, folder, values, minor)
     cluster.kubectl("apply", "--filename=-", input=manifests)
     account = cluster.api_as(cluster.service_account_token(namespace, ACCOUNT))
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "ClusterRoleBinding",
-        "metadata": {"name": f"all-rights-{namespace}"},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
-    }
-    cluster.api.create(binding)
+    rights = ("--clusterrole=cluster-admin", f"--serviceaccount={namespace}:{ACCOUNT}")
+    cluster.kubectl("create", "clusterrolebinding", f"all-rights-{namespace}", *rights)
     try:
         yield account
     finally:
@@ -202,12 +192,11 @@ def test_every_supported_minor_holds_the_account_alike(minor: str, tmp_path: Pat
 def test_a_large_node_costs_no_more_than_the_policies_may(
     control_plane: ControlPlane, fake_nodes: FakeNodes, case: Attacks
 ) -> None:
-    node = f"{case.names['node']}-large"
-    path = f"/api/v1/nodes/{node}"
+    path = f"/api/v1/nodes/{case.names['node']}-large"
     many = {f"{case.names['pulled']}image-{one}": "true" for one in range(50)}
     theirs = {f"{'x' * 200}.example.org/label-{number}": "v" * 63 for number in range(200)}
     fake_nodes.create(
-        node,
+        path.rpartition("/")[2],
         labels={**many, **theirs},
         taints=[{"key": f"example.org/taint-{number}", "effect": "PreferNoSchedule"} for number in range(30)],
         images={f"quay.io/{'path/' * 20}image-{number}@sha256:{number:064}": 2**30 for number in range(50)},
@@ -235,11 +224,8 @@ def test_the_webhooks_own_token_may_write_nothing(case: Attacks, control_plane: 
 def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
     with ControlPlane(controllers=(*CONTROLLERS, "validatingadmissionpolicy-status-controller")) as cluster:
         namespace = cluster.create_namespace()
-        policies = [
-            f"{ADMISSION}/validatingadmissionpolicies/{name}"
-            for what in POLICIES
-            for name in [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}")]
-        ]
+        names = [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}") for what in POLICIES]
+        policies = [f"{ADMISSION}/validatingadmissionpolicies/{name}" for name in names]
 
         def checked() -> list[Any] | None:
             statuses = [cluster.api.get(policy).get("status", {}) for policy in policies]

@@ -24,7 +24,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.placement.kubelet_pulls import PullEvent
 from roost_core.release.reader import Reader
-from tests.builders import NAMESPACE, RELEASE, default_values
+from tests.builders import NAMESPACE, RELEASE, ROOT, default_values
 from tests.recorded_data import rows
 from tests.unit.controllers.planners import faults_of, planner_from
 
@@ -367,3 +367,15 @@ def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
             said = with_estimate(text, Estimate(low, (low + high) / 2, high), others=1234)
             assert re.fullmatch(pattern, said), said
             assert len(said) <= 200
+
+
+def test_the_policy_and_the_documentation_list_every_reason() -> None:
+    """An Event of any other reason would be refused by the policy."""
+    policy = (templates_folder() / "controllers/admission-policies.yaml.j2").read_text()
+    listed = re.findall(r'"([A-Z]\w+)"', "".join(re.findall(r'"\w+": \[([^]]+)\]', policy)))
+    documented = re.findall(r"^\| `([A-Z]\w+)`", (ROOT / "docs/reference/names.md").read_text(), re.MULTILINE)
+    assert sorted(listed) == sorted(documented)
+    sources = [path.read_text() for path in (ROOT / "roost/controllers").rglob("*.py")]
+    words = {word for text in sources for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', text)}
+    kubernetes = "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
+    assert {word for word in words if not re.search(kubernetes, word)} == set(documented)
