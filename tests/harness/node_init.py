@@ -3,7 +3,7 @@
 Owns what happens inside a node's own namespaces: its mounts, its programs in order, and that nobody stays a zombie. The
 kernel ends all of it at once when this process ends. Runs on its own, in isolated mode: imports nothing of ours.
 
-PLAN is a JSON file: `tmpfs` [path], `binds` [[source, target]], `contents` {path: text} (bound over that file, for us
+PLAN is a JSON file: `tmpfs` {path: size}, `binds` [[source, target]], `contents` {path: text} (bound over it, for us
 only), `links` [[target, link]], `programs` [{name, command, log, environment, socket, then}]: each is started when the
 one before has made its `socket` and `then` (a list of commands) is done, and started again when it ends, as systemd
 would; one that ends within moments ends the node, since it would do so again.
@@ -30,8 +30,8 @@ def prepare(plan: dict[str, Any]) -> None:
     """Make the mounts. They are this namespace's alone, and end with it."""
     # Shared within the namespace: what containerd mounts below a volume must reach the containers.
     mount("--make-rshared", "/")
-    for path in plan["tmpfs"]:
-        mount("-t", "tmpfs", "tmpfs", path)
+    for path, size in plan["tmpfs"].items():
+        mount("-t", "tmpfs", "-o", f"size={size}", "tmpfs", path)
     for source, target in plan["binds"]:
         mount("--bind", source, target)
     scratch = Path(plan["scratch"])

@@ -70,7 +70,7 @@ class RealNode:
 
     labels, taints: as the node registers (taints as in a manifest). kubelet: fields of KubeletConfiguration that differ
     from ours, such as {"maxPods": 20, "serializeImagePulls": False, "imageGCHighThresholdPercent": 50}.
-    minor: of the kubelet, the cluster's by default.
+    minor: of the kubelet, the cluster's by default. disk_bytes: of a file system for images alone; 0: none.
 
     Pods need no hostNetwork: each gets a network namespace with a loopback device only, and an address that leads
     nowhere. With `network`, pods and nodes live in that, where they reach each other and the API server. Images of any
@@ -89,6 +89,7 @@ class RealNode:
         kubelet: Mapping[str, Any] | None = None,
         minor: str | None = None,
         network: PodNetwork | None = None,
+        disk_bytes: int = 0,
     ) -> None:
         self.cluster = cluster
         self.name = name
@@ -98,6 +99,7 @@ class RealNode:
         self._kubelet = dict(kubelet or {})
         self._minor = minor or cluster.minor
         self._network = network
+        self._disk_bytes = disk_bytes
         self._group: str | None = None
         self._init: Process | None = None
         self._init_pid: int | None = None
@@ -331,7 +333,8 @@ class RealNode:
             "log": str(self.folder / "kubelet.log"),
         }
         plan = {
-            "tmpfs": ["/run"],
+            "tmpfs": {"/run": "50%"}
+            | ({str(self.folder / "containerd"): self._disk_bytes} if self._disk_bytes else {}),
             "binds": [[str(self._own_folder(private)), private] for private in PRIVATE_FOLDERS],
             "contents": KERNEL_SETTINGS,
             "scratch": str(self.folder),
