@@ -370,7 +370,7 @@ def check_warm(world: World) -> None:
         assert named == set()
     else:
         assert named <= world.usable() - failing
-        assert named or not world.usable() - world.failed.keys()
+        assert world.usable() - world.failed.keys() <= named
 
 
 def check_home(world: World) -> None:
@@ -423,7 +423,11 @@ def check_reviewed(world: World) -> None:
 
 def draw_happening(rng: random.Random, often: str) -> tuple[Any, ...]:
     name, is_gone = rng.choice(NAMES), rng.random() < 0.4
-    kind = often if rng.random() < 0.5 else rng.choice(["clocks jump", "values change", LEASE, *WATCHED])
+    kind = (
+        rng.choice(often.split("|"))
+        if rng.random() < 0.5
+        else rng.choice(["clocks jump", "values change", LEASE, *WATCHED])
+    )
     match kind:
         case k if k == LEASE:
             return "holder", rng.choice(sorted(LEASES)), rng.choice([None, f"{HOST}_1", OLD])
@@ -457,7 +461,7 @@ def draw_happening(rng: random.Random, often: str) -> tuple[Any, ...]:
 
 
 def draw_trouble(rng: random.Random, often: str) -> tuple[Any, ...]:
-    key = often if rng.random() < 0.5 else rng.choice((LEASE, *WATCHED))
+    key = rng.choice(often.split("|")) if rng.random() < 0.5 else rng.choice((LEASE, *WATCHED))
     if key == LEASE:
         return "lease", rng.choice(sorted(LEASES)), rng.choice(["ok", "out of reach", 401, 403])
     trouble = rng.choice(["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410])
@@ -468,7 +472,7 @@ def draw_trouble(rng: random.Random, often: str) -> tuple[Any, ...]:
 # before; and what must hold whatever becomes of it.
 PROPERTIES: Final[dict[beliefs.Belief, tuple[str, Callable[[World], None]]]] = {
     beliefs.NODES: (NODES, check_gate),
-    beliefs.HELD: (USERS, check_held),
+    beliefs.HELD: (f"{USERS}|{NODES}", check_held),
     beliefs.FAILED_PULL: (USERS, check_warm),
     beliefs.LABELS_KEPT: (LEASE, check_gate),
     beliefs.SCHEDULER_WORKS: (LEASE, check_scheduler),
