@@ -96,10 +96,12 @@ def command(
     try:
         given = dict(read_assumption(text, "--assume") for text in assumptions)
         assumed = make_assumptions(given, "--assume")
+        if past and people is not None:
+            raise UsageError("--past: found PEOPLE as well, expected one of them")
         if past:
-            sys.stdout.write(
-                judge(attempts_of(past, namespace), files, Settings(values=values), given, seeds=seeds or 1)
-            )
+            attempts = attempts_of(past, namespace)
+            sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
+            sys.stdout.write(judge(attempts, files, Settings(values=values), given, seeds or 1))
             return 0
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
         found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)

@@ -75,3 +75,5 @@ def test_what_a_past_holds_is_recognised_and_too_little_is_refused(tmp_path: Pat
     (tmp_path / "past").write_text(text)
     with pytest.raises(UsageError, match=f"found {said}"):
         run(["rehearse", "--past", str(tmp_path / "past")])
+    with pytest.raises(UsageError, match="--past: found PEOPLE as well"):
+        run(["rehearse", "120", "2026-10-05 9:00", "--past", str(tmp_path / "past")])
