@@ -98,9 +98,12 @@ def read_stories(name: str) -> Iterator[Story]:
         yield story
 
 
-def stories(name: str) -> pytest.MarkDecorator:
-    """A test's argument `story`: each of those in a file."""
-    return pytest.mark.parametrize("story", [pytest.param(one, id=one.title) for one in read_stories(name)])
+def stories(name: str, kinds: str = "") -> pytest.MarkDecorator:
+    """A test's argument `story`: each of those in a file. kinds: of things that there may be, where any would pass."""
+    found = list(read_stories(name))
+    unknown = {thing.kind for story in found for thing in story.things} - {*kinds.split()}
+    assert not kinds or not unknown, f"{name}.txt: found {unknown}, expected {kinds}"
+    return pytest.mark.parametrize("story", [pytest.param(one, id=one.title) for one in found])
 
 
 def cases(file: str, table: str) -> list[Any]:

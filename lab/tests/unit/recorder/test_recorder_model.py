@@ -69,7 +69,7 @@ class Watched:
             self.said.append(f"stood {row['node_name']}: {row['free_cpu_millicores']} free{''.join(more)}")
 
 
-@stories("bindings")
+@stories("bindings", "node nodes pod gone rests bound")
 def test_a_binding_is_judged_as_the_nodes_stood(story: Story) -> None:
     watched = Watched()
     for thing in story.things:

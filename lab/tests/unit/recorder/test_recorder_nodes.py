@@ -107,7 +107,7 @@ def seconds(at_us: int | None) -> str:
     return "" if at_us is None else f"{(at_us - BEGIN) / SECOND:g} s"
 
 
-@stories("nodes")
+@stories("nodes", "lists sees gone")
 def test_changes_of_a_node_are_told_once_and_since_when_it_has_all_images(tmp_path: Path, story: Story) -> None:
     store = empty_store(tmp_path)
     recorder = Recorder(store)

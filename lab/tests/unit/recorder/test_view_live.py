@@ -94,7 +94,7 @@ def told_pod(kind: str, name: str, on: str = "", image: str = "me/image:1", stat
     return pod(kind, on, image, *states.get(state, [waiting(state)]), name=name, conditions=conditions, **how)
 
 
-@stories("live-moments")
+@stories("live-moments", "columns lines node pod states in-order")
 def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
     nodes, pods, size = [], [], {}
     for kind, plain, named in story.things:

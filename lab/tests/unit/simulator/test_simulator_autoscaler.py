@@ -173,7 +173,7 @@ class Told:
         return looked
 
 
-@stories("scaling")
+@stories("scaling", "world template node booting full users user placeholder daemon left gone changed look removes")
 def test_nodes_come_and_go_by_the_rules(story: Story) -> None:
     told = Told(story)
     for thing in story.things:

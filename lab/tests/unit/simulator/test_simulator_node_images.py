@@ -126,7 +126,7 @@ class Told:
             assert {key: getattr(self.figures, key) for key in expected} == expected, thing
 
 
-@stories("node-images")
+@stories("node-images", "world image pull has use release collect settle collects disk counted")
 def test_a_node_pulls_and_collects_images_in_their_turn(story: Story) -> None:
     told = Told(story)
     for thing in story.things:

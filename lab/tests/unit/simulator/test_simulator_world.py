@@ -61,7 +61,7 @@ def told_policy(story: Story) -> Policy:
     )
 
 
-@stories("replays")
+@stories("replays", "bare values placeholders world hubs launch result seconds cold nodes bound over")
 def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None:
     world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
     if "autoscaler" in world:
