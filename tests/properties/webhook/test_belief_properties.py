@@ -392,6 +392,8 @@ def check_held(world: World) -> None:
     if (warm := world.keeper.facts.warm.get("user")) is None:
         return
     shown = {one["spec"]["nodeName"] for one in world.told(USERS) if not one["status"]["containerStatuses"]}
+    if (nodes := world.server.kind(NODES)).heard_at is not None and not nodes.is_forbidden:
+        shown &= nodes.told.keys()
     holders = warm.holders(HELD_IMAGE)
     assert world.proven <= holders <= world.proven | shown
 

@@ -77,17 +77,6 @@ def _users(count: int, image: str = COURSE, minutes: float = 1.0, **details: Any
     return [user(f"{image[-6:]}-{minutes}-{number}", image, started=started, **details) for number in range(count)]
 
 
-@pytest.mark.parametrize(
-    ("minutes", "expected"), [(-15.01, 3), (-15, 123), (-5, 123), (0, 123), (14.99, 123), (15, 3), (600, 3)]
-)
-def test_placeholders_are_there_15_minutes_before_and_gone_15_after(minutes: float, expected: int) -> None:
-    planned = _plan(_planner(LECTURE), minutes)
-    assert _wanted(planned) == expected
-    assert [action.replicas for action in planned.actions if isinstance(action, ScaleSet)] == (
-        [] if expected == 3 else [expected]
-    )
-
-
 def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
     assert _plan(_planner(LECTURE), -120).wake_after_seconds == pytest.approx(105 * 60, abs=0.1)
     assert (_plan(_planner(LECTURE), 0).wake_after_seconds or 0) <= 10.1

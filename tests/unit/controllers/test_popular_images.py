@@ -358,17 +358,3 @@ def counted(*steps: tuple[float, list[Pod]]) -> dict[str, float]:
 def test_a_running_pod_is_one_user_of_each_of_its_images_and_others_are_none() -> None:
     pods = [user("a", RARE), user("b", "lab/b"), user("c", RARE, phase="Pending"), user("d", RARE, phase="Failed")]
     assert counted((0, pods)) == {RARE: 1, "docker.io/lab/b:latest": 1}
-
-
-def test_a_user_that_left_counts_half_after_the_half_life_however_often_and_by_whichever_clock_users_are_counted() -> (
-    None
-):
-    here = [user("a", RARE), user("b", RARE)]
-    seldom = counted((0, here), (0, here[:1]), (HOUR, here[:1]))
-    often = counted((0, here), *[(seconds, here[:1]) for seconds in range(0, 3601, 100)])
-    assert seldom == pytest.approx({RARE: 1.5})
-    assert often == pytest.approx(seldom)
-    assert counted((0, here), (1, []), (1000 * HOUR, [])) == {}
-    # A jump of the clock backwards raises nobody, and a user that runs long does not fade.
-    assert counted((5 * HOUR, here[:1]), (5 * HOUR, []), (0, [])) == {RARE: 1}
-    assert counted((0, here[:1]), (100 * HOUR, here[:1])) == {RARE: 1}

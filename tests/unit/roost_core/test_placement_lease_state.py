@@ -43,17 +43,6 @@ def test_a_lease_that_nobody_held_is_never_held(found: Mapping[str, object] | No
     assert LeaseState.NEVER_HELD.is_away
 
 
-def test_it_is_stale_after_two_of_its_durations_without_a_renewal_and_held_again_with_one() -> None:
-    seen = Seen()
-    assert seen.at(1, lease(1)) is LeaseState.HELD
-    assert seen.at(30, lease(1)) is LeaseState.HELD
-    assert seen.at(32, lease(1)) is LeaseState.STALE
-    assert LeaseState.STALE.is_away
-    assert seen.at(34, lease(34)) is LeaseState.HELD
-    assert seen.at(60, lease(34)) is LeaseState.HELD
-    assert seen.at(65, lease(34)) is LeaseState.STALE
-
-
 @pytest.mark.parametrize(
     ("duration", "held", "stale"),
     # An odd one is Kubernetes' own.

@@ -13,7 +13,7 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
-from webhook.facts import Facts, Homes, PlacedPod
+from webhook.facts import Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watch import FactsKeeper
 
@@ -441,30 +441,6 @@ def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeSe
     kept.wait_for_holders("b")
 
 
-def test_a_kubelet_that_starts_and_reports_no_image_yet_has_lost_none(server: FakeServer, kept: Kept) -> None:
-    restarted = node("a")
-    server.objects[NODES, ""] = [node("a", "team/x:latest", "team/y:latest")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a")
-    restarted["metadata"]["labels"]["seen"] = "1"
-    server.objects[NODES, ""] = [restarted]
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and "seen" in kept.keeper.facts.nodes["a"].labels)
-    assert kept.holders() == {"a"}
-    # What it reports then is compared with what it reported before: one image is gone.
-    server.objects[NODES, ""] = [node("a", "team/y:latest")]
-    kept.wait_for_holders()
-
-
-def test_images_are_read_again_once_nodes_can_be_read_again(server: FakeServer, kept: Kept) -> None:
-    server.objects[NODES, ""] = [node("a", "team/x:latest")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a")
-    server.forbidden.add(NODES)
-    kept.wait(lambda: kept.keeper.facts.nodes is None and not kept.holders())
-    server.forbidden.clear()
-    kept.wait_for_holders("a")
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -483,28 +459,6 @@ def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: 
     if changes.get("readNodes", True):
         assert facts.nodes is not None
         assert (facts.nodes["a"].allocatable, facts.nodes["a"].images) == ({"cpu": 2000}, {})
-
-
-def test_a_pod_of_a_gone_node_tells_no_images(server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch) -> None:
-    server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/x")]
-    kept.keeper.follow(settings(podClasses=WARM))
-    kept.wait_for_holders("a", "b")
-    server.objects[NODES, ""] = [node("a")]
-    kept.wait_for_holders("a")
-    made: list[Facts] = []
-
-    def make(**parts: Any) -> Facts:
-        made.append(Facts(**parts))
-        return made[-1]
-
-    monkeypatch.setattr("webhook.watch.Facts", make)
-    late = user("two", "b", "team/x")
-    late["metadata"]["uid"] = "changed"
-    server.objects[USERS] = [user("one", "a", "team/x"), late, user("three", "a", "team/y")]
-    kept.wait(lambda: kept.keeper.facts.warm["user"].running == 3)
-    # Not even for a moment.
-    assert {facts.warm["user"].holders(IMAGE) for facts in made} == {frozenset({"a"})}
 
 
 @pytest.mark.usefixtures("hasty")
