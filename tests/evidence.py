@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.watch_cache import WatchCache
 
 Object = dict[str, Any]
@@ -28,7 +29,10 @@ class Paused(BaseException):
 class Turn(threading.Event):
     """In place of the event that stops a watch: it goes on until it would wait."""
 
+    waited = 0.0
+
     def wait(self, timeout: float | None = None) -> bool:
+        self.waited = timeout or 0.0
         raise Paused
 
 
@@ -119,7 +123,9 @@ class Server:
         raise Paused
 
 
-def hear(cache: WatchCache[Any]) -> None:
-    """Let a watch take in what is said now."""
+def hear(watch: WatchCache[Any] | LeaseWatch) -> float:
+    """Let a watch take in what is said now; returns how long it would wait then."""
+    turn = Turn()
     with contextlib.suppress(Paused):
-        cache.run(Turn())
+        watch.run(turn)
+    return turn.waited

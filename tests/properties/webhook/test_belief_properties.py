@@ -174,8 +174,7 @@ class World:
             self.server.now += step
             self._renew()
             watches = self._watches()
-            for lease in watches.leases.values():
-                lease.look()
+            self.look_seconds = [hear(lease) for lease in watches.leases.values()]
             for cache in watches.caches:
                 # Whose pods they are hangs on their namespace's labels: without any, pods aren't listed.
                 if watches._namespaces.synced or not cache.kind.startswith(("pods", "builders")):
@@ -310,6 +309,7 @@ def names_in(body: Object) -> set[str]:
 
 def check_scheduler(world: World) -> None:
     placed, _, left = world.place(user_pod())
+    assert max(world.look_seconds) <= beliefs.SERVED.age_seconds
     trusted = world.trusts("scheduler", beliefs.SCHEDULER_WORKS)
     is_named = placed["spec"]["schedulerName"] == "hub.jhub.user"
     assert is_named is (left == "")
