@@ -448,18 +448,6 @@ def labelled(*images: str) -> GateWorld:
     return w
 
 
-def test_a_label_goes_with_the_list_that_showed_the_image_and_comes_back_with_a_new_event_alone() -> None:
-    w = labelled(SCIPY, GPU)
-    w.list_images(OTHER, GPU)
-    assert w.labels_next() == {label(GPU): "true"}
-    (puller,) = w.pods
-    w.say(puller, SCIPY, running=True)
-    for _ in range(3):
-        assert w.labels_next(after=30) == {label(GPU): "true"}
-    w.pulled_event(puller, SCIPY)
-    assert w.labels_next() == {**HELD, label(GPU): "true"}
-
-
 @pytest.mark.parametrize(
     ("images", "mb", "is_held"), [(FULL_LIST, 500, True), (FULL_LIST, 499, False), ([], 500, True)]
 )
