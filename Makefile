@@ -41,7 +41,7 @@ check: setup  ## ruff, mypy, import directions, freshness of generated files
 	@tools/check.sh
 
 unit: setup  ## the tests that need no cluster
-	@$(PY) -m pytest -n $(WORKERS) tests/unit tests/properties lab/tests/unit lab/tests/properties
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/properties lab/tests/unit lab/tests/properties
 
 parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
