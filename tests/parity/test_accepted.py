@@ -2,6 +2,7 @@
 
 import base64
 import copy
+import itertools
 import json
 import subprocess
 import sys
@@ -24,6 +25,7 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import EVERY_MINOR, require_binary
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, KUBECONFIG, RELEASE, Objects, roost_render, run_helm
+from tests.recorded_data import rows
 from webhook.facts import Facts
 from webhook.review import Reviewer
 from webhook.settings import read_settings
@@ -234,72 +236,20 @@ def may(control_plane: ControlPlane, right: Right) -> bool:
     return bool(control_plane.api.create(question)["status"]["allowed"])
 
 
+def rights(kind: str, namespace: str) -> list[Right]:
+    words = {"any": "", "own": namespace, "configuration": f"hub.{namespace}.roost-webhook"}
+    words |= {one: f"{namespace}:hub-roost-{one}" for one in ("webhook", "scheduler", "controllers", "puller")}
+    spelt = (
+        [[words.get(word, word) for word in part.split()] for part in row] for row in rows(f"parity/rights-{kind}")
+    )
+    return [right for parts in spelt for right in itertools.product(*parts)]
+
+
 def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPlane, namespace: str) -> None:
     objects = rendered(None, namespace)
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects.values())})
     control_plane.kubectl("apply", "--filename=-", input=manifests)
-    webhook, scheduler = f"{namespace}:hub-roost-webhook", f"{namespace}:hub-roost-scheduler"
-    controllers, puller = f"{namespace}:hub-roost-controllers", f"{namespace}:hub-roost-puller"
-    placeholders, own = "hub-roost-placeholder-default", "hub-roost-controllers"
-    configuration = f"hub.{namespace}.roost-webhook"
-    hooks = "admissionregistration.k8s.io/mutatingwebhookconfigurations"
-    leases = "coordination.k8s.io/leases"
-    secrets = ("hub-roost-webhook-ca", "hub-roost-webhook-leaf")
-    writes = ("create", "update", "patch", "delete", "deletecollection")
-    allowed: list[Right] = [
-        *((webhook, verb, "pods", namespace, "") for verb in ("list", "watch")),
-        *((webhook, verb, "nodes", "", "") for verb in ("list", "watch")),
-        *((scheduler, verb, leases, namespace, "hub-roost-scheduler") for verb in ("get", "update", "create")),
-        (scheduler, "list", "storage.k8s.io/storageclasses", "", ""),
-        *((controllers, verb, "nodes", "", "n") for verb in ("get", "list", "watch", "patch")),
-        *((controllers, verb, "pods", place, "") for verb in ("list", "watch") for place in (namespace, "")),
-        *((controllers, "create", resource, namespace, "") for resource in ("pods/eviction", leases)),
-        (controllers, "delete", "pods", namespace, ""),
-        *((controllers, verb, leases, namespace, own) for verb in ("get", "update")),
-        *((controllers, verb, "events", place, "") for verb in ("create", "patch") for place in (namespace, "default")),
-        *((controllers, verb, "events", namespace, "") for verb in ("list", "watch")),
-        *((controllers, verb, "apps/statefulsets", namespace, "") for verb in ("list", "watch")),
-        (controllers, "patch", "apps/deployments/scale", namespace, own),
-        # Admission policies hold these to the two Secrets, and to caBundle.
-        *((controllers, verb, "secrets", namespace, one) for verb in ("get", "update") for one in secrets),
-        (controllers, "create", "secrets", namespace, ""),
-        *((controllers, verb, hooks, "", configuration) for verb in ("get", "patch")),
-    ]
-    denied: list[Right] = [
-        # What is watched is never asked for by name.
-        (webhook, "get", "nodes", "", "n"),
-        (controllers, "get", "apps/deployments/scale", namespace, own),
-        *((account, "get", "pods", namespace, "") for account in (webhook, controllers)),
-        *((webhook, verb, "pods", namespace, "") for verb in ("create", "delete", "patch", "update")),
-        *((webhook, verb, "pods", "default", "") for verb in ("get", "list", "watch")),
-        *((webhook, verb, "nodes", "", "n") for verb in ("patch", "update", "delete")),
-        *((webhook, verb, "secrets", namespace, one) for verb in ("get", "list", "watch", *writes) for one in secrets),
-        *((webhook, verb, leases, namespace, "hub-roost-webhook") for verb in ("get", *writes)),
-        (webhook, "get", "namespaces", "", "default"),
-        *((webhook, verb, hooks, "", one) for verb in ("get", *writes) for one in ("another", configuration)),
-        *((controllers, verb, hooks, "", "another") for verb in ("get", *writes)),
-        *((controllers, verb, hooks, "", configuration) for verb in ("create", "delete", "update")),
-        (scheduler, "update", leases, namespace, "another"),
-        (scheduler, "get", "secrets", namespace, ""),
-        *((controllers, verb, "nodes", "", "n") for verb in ("update", "delete", "create")),
-        (controllers, "patch", "nodes/status", "", "n"),
-        (controllers, "update", "nodes/status", "", "n"),
-        *((controllers, verb, "pods", namespace, "") for verb in ("create", "patch", "update", "deletecollection")),
-        *((controllers, verb, "pods", "default", "") for verb in ("create", "delete")),
-        *((controllers, "create", f"pods/{one}", namespace, "") for one in ("exec", "binding", "portforward")),
-        (controllers, "create", "pods/eviction", "default", ""),
-        *((controllers, verb, "secrets", namespace, "") for verb in ("get", "list", "watch", "delete")),
-        *((controllers, verb, "secrets", namespace, one) for verb in ("patch", "delete") for one in secrets),
-        *((controllers, verb, "secrets", "default", "") for verb in ("get", "create")),
-        *((controllers, verb, "configmaps", namespace, own) for verb in ("get", "update", "patch")),
-        *((controllers, verb, "apps/statefulsets", namespace, placeholders) for verb in ("patch", "update", "delete")),
-        # Only of a set whose number changes, and this one's is fixed.
-        *((controllers, verb, "apps/statefulsets/scale", namespace, placeholders) for verb in ("get", "patch")),
-        (controllers, "patch", "apps/deployments/scale", namespace, "hub"),
-        (controllers, "update", leases, namespace, "another"),
-        *((controllers, verb, leases, namespace, own) for verb in ("delete", "patch", "deletecollection")),
-        *((puller, verb, "pods", namespace, "") for verb in ("get", "list", "create")),
-    ]
+    allowed, denied = rights("given", namespace), rights("refused", namespace)
     try:
         wait_until(lambda: may(control_plane, allowed[0]), 20.0, "the rights to be known")
         assert [one for one in allowed if not may(control_plane, one)] == []
