@@ -56,13 +56,7 @@ def test_a_set_without_windows_has_one_line(tmp_path: Path, capsys: pytest.Captu
     assert capsys.readouterr().out == printed("headroom-without-windows")
 
 
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        (["controllers.enabled=false", "webhook.certificates.mode=certManager"], "controllers.enabled is false"),
-        (["enabled=false"], "enabled is false"),
-    ],
-)
+@pytest.mark.parametrize(("settings", "said"), rows("commands/windows-without-effect"))
 def test_windows_that_nobody_keeps_are_said_to_have_no_effect(
     settings: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -151,14 +145,7 @@ def test_faults_of_a_history_name_the_option(
     assert text in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("content", "text"),
-    [
-        ("[]", "without a ConfigMap that has data"),
-        ("kind: ConfigMap", "without a ConfigMap that has data"),
-        ("{kind: ConfigMap, data: {default: x}}", "data.default: found 'x', expected a history"),
-    ],
-)
+@pytest.mark.parametrize(("content", "text"), rows("commands/no-histories"))
 def test_a_config_map_that_holds_no_history_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, text: str
 ) -> None:

@@ -10,6 +10,7 @@ import yaml
 
 from roost.commands.prometheus import PODS, SERVERS
 from roost_core.placement.headroom_history import UNSEEN, History, read_history
+from tests.recorded_data import rows
 from tests.unit.commands.test_headroom_command import LEARN, MONDAY, _run, _values
 
 START = MONDAY - 21 * 86_400
@@ -81,21 +82,9 @@ def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        (
-            "<!DOCTYPE html><title>Grafana</title>",
-            "found '<!DOCTYPE html><title>Grafana</title>', expected Prometheus'",
-        ),
-        ('{"status": "error", "error": "exceeded maximum resolution"}', "found 'exceeded maximum resolution'"),
-        ('{"data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}}', "found 'vector'"),
-        (answer([]), "found neither kube_pod_created nor jupyterhub_running_servers, expected some of namespace jhub"),
-        (answer([({"__name__": "up"}, [(START, 1)])]), "found up, expected Prometheus'"),
-        (answer([({"__name__": PODS, "pod": "hub-1"}, [(START, 1)])]), "found 1 pods, none of them jupyter-…"),
-        (answer([({"__name__": SERVERS}, [(START, 0.0)])]), "found no server at any time in jhub"),
-        (answer([({"__name__": SERVERS}, [(START, float("nan"))])]), "found neither"),
-        (answer([({"__name__": SERVERS}, [(9 * 10**12, 1.0)])]), "found neither"),
+        *rows("commands/prometheus-refused"),
         (servers(lambda at: at == START, "other"), "found those of other alone, expected some of namespace jhub"),
         ("[" * 100_000, "expected Prometheus'"),
-        ("", "found 'nothing', expected Prometheus'"),
     ],
 )
 def test_other_answers_are_refused_and_nothing_is_printed(

@@ -80,14 +80,7 @@ def waiting(name: str, scheduler: str, age: float = 120, conditions: list[Object
     return made
 
 
-@pytest.mark.parametrize(
-    ("scheduler", "fix"),
-    [
-        ("hub.jhub.user", "leaders and profiles"),
-        ("hub.jhub.gone", "The values name no such profile"),
-        ("theirs", "replaceSchedulers"),
-    ],
-)
+@pytest.mark.parametrize(("scheduler", "fix"), rows("doctor/no-schedulers"))
 def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str, fix: str) -> None:
     cluster = Cluster()
     said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]

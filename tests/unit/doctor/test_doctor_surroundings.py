@@ -129,14 +129,7 @@ def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in()
     assert cluster.said("network") == []
 
 
-@pytest.mark.parametrize(
-    ("said", "fix"),
-    [
-        ('pods "x" is forbidden: violates PodSecurity "restricted:latest": host namespaces', "privileged"),
-        ("unable to validate against any security context constraint: provider restricted-v2", "runAsUser: null"),
-        ("exceeded quota: hub, requested: pods=1", "ResourceQuota"),
-    ],
-)
+@pytest.mark.parametrize(("said", "fix"), rows("doctor/namespace-refusals"))
 def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(said: str, fix: str) -> None:
     cluster = Cluster()
     cluster.refusal = ApiError(403, said)

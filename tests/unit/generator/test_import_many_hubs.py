@@ -19,7 +19,7 @@ from roost.__main__ import main
 from roost.commands.hub_trial import try_import
 from roost_core.placement.go_json import to_json
 from roost_core.placement.managed_images import puller_groups
-from tests.recorded_data import HUBS
+from tests.recorded_data import HUBS, rows
 
 Values = dict[str, Any]
 PLAIN = "jupyterhub: {singleuser: {image: {name: a/b, tag: '1'}}}\n"
@@ -234,14 +234,7 @@ def test_the_command_prints_values_and_a_table_with_a_row_for_each_hub(
     assert capsys.readouterr().out.startswith("# Made by `roost import` from 2 hubs")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "expected a hub's values"),
-        (["--many"], "found no FILE"),
-        (["--many", "--hub", "a", "x"], "leave out --hub"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "said"), rows("generator/import-usage"))
 def test_wrong_usage_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", *arguments]) == 2
     assert said in capsys.readouterr().err

@@ -4,6 +4,7 @@ import pytest
 
 from generator.faults import ValuesError
 from generator.importing.importer import import_layers
+from tests.recorded_data import rows
 from tests.unit.generator.imported_hubs import fault_of, hub, imported, placeholder, unmapped, value
 
 
@@ -41,14 +42,7 @@ BASEHUB_DEFAULTS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("nested", "key"),
-    [
-        ("basehub: {jupyterhub: {singleuser: {memory: {guarantee: 8G}}}}", "basehub.jupyterhub"),
-        ("daskhub: {basehub: {jupyterhub: {singleuser: {}}}}", "daskhub.basehub.jupyterhub"),
-        ("singleuser: {memory: {guarantee: 8G}}", "(top)"),
-    ],
-)
+@pytest.mark.parametrize(("nested", "key"), rows("generator/other-defaults"))
 def test_defaults_of_another_chart_are_not_taken_for_the_hub(nested: str, key: str) -> None:
     with pytest.raises(ValuesError) as caught:
         import_layers([("basehub.yaml", BASEHUB_DEFAULTS), ("hub.yaml", nested)])

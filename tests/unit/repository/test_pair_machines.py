@@ -11,6 +11,7 @@ from roost_core.objects.node import read_node
 from roost_core.objects.pod_reader import read_pod
 from tests.e2e.pair_machines import STABLE_SECONDS, ClusterAutoscaler
 from tests.judge.cases import GPU, GPU_TAINT, Pool, Profile, user_pod
+from tests.recorded_data import rows
 
 if TYPE_CHECKING:
     from tests.harness.api import Api
@@ -56,15 +57,7 @@ def wants(operator: str, value: str) -> Object:
     return {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
-@pytest.mark.parametrize(
-    ("state", "operator", "value", "is_seen"),
-    [
-        ("true", "In", "true", True),
-        ("pulling", "In", "true", False),
-        ("pulling", "NotIn", "pulling", False),
-        ("open", "NotIn", "pulling", True),
-    ],
-)
+@pytest.mark.parametrize(("state", "operator", "value", "is_seen"), rows("repository/pair-templates"))
 def test_a_template_is_a_copy_of_a_stable_node_with_its_labels(
     state: str, operator: str, value: str, is_seen: bool
 ) -> None:

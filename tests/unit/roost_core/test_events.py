@@ -34,14 +34,7 @@ def test_an_event_has_the_first_set_and_its_image_in_the_full_form() -> None:
     assert (event.set_name, event.image) == ("default", "docker.io/me/course:latest")
 
 
-@pytest.mark.parametrize(
-    ("start", "after", "starts"),
-    [
-        ("2026-11-24T09:00", "2026-01-01T00:00", ["2026-11-24T08:00Z"]),
-        # Germany changes its clocks on Sunday, 25 October 2026.
-        ("0 9 * * 2", "2026-10-19T00:00", ["2026-10-20T07:00Z", "2026-10-27T08:00Z"]),
-    ],
-)
+@pytest.mark.parametrize(("start", "after", "starts"), rows("roost_core/event-starts"))
 def test_a_date_begins_once_and_a_weekly_event_keeps_its_local_time(start: str, after: str, starts: list[str]) -> None:
     (event,), _ = _parse({**LECTURE, "start": start})
     assert _starts(event, after, 2) == [parse_moment(text, "UTC") for text in starts]

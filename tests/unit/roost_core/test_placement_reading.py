@@ -117,15 +117,7 @@ def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay
     assert [repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts] == texts
 
 
-@pytest.mark.parametrize(
-    "text",
-    """null; []; {}; {kind: Node, spec: {}}; {spec: []}; {spec: {containers: x}}; {spec: {containers: [1]}}
-    {spec: {}, metadata: []}; {spec: {}, metadata: {labels: {a: 1}}}; {spec: {schedulerName: 7}}; {spec: {affinity: []}}
-    {spec: {}, metadata: {annotations: [secret-token]}}; {spec: {affinity: {nodeAffinity: x}}}
-    {spec: {affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: []}}}}""".replace(
-        "\n", ";"
-    ).split(";"),
-)
+@pytest.mark.parametrize("text", rows("roost_core/odd-pods"))
 def test_what_is_no_pod_is_told_by_place_and_never_by_content(text: str) -> None:
     with pytest.raises(MalformedObjectError) as caught:
         read_pod_body(yaml.safe_load(text), NAMESPACE)

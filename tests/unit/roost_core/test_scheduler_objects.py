@@ -112,14 +112,7 @@ def test_what_scheduling_needs_of_a_node_is_read() -> None:
     assert state.ready_since - state.created == 60
 
 
-@pytest.mark.parametrize(
-    "text",
-    """null | [] | {} | {spec: []} | {spec: {containers: {}}} | {spec: {containers: [c]}}
-    {spec: {containers: [{image: 1}]}} | {spec: {containers: [{resources: {requests: {cpu: much}}}]}}
-    {spec: {priority: high}} | {spec: {priority: true}} | {spec: {nodeSelector: {a: 1}}} | {spec: {tolerations: [null]}}
-    {spec: {affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: "1"}]}}}}
-    {spec: {}, metadata: {labels: [a]}} | {spec: {}, status: {conditions: {}}}""".replace("\n", "|").split("|"),
-)
+@pytest.mark.parametrize("text", rows("roost_core/no-pods"))
 def test_what_is_no_pod_raises_one_error_and_no_other(text: str) -> None:
     with pytest.raises(MalformedObjectError):
         read_pod(yaml.safe_load(text))

@@ -17,7 +17,6 @@ from tests.builders import (
     Desk,
     Object,
     build_pod,
-    expression,
     facts,
     held,
     node,
@@ -98,30 +97,7 @@ def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(constrain
     assert required_terms(placed) == (None if degraded else [{"matchExpressions": [KEEPS_OFF]}])
 
 
-ZONE, PURPOSE = expression("zone", "a"), expression("hub.jupyter.org/node-purpose", "user")
-FIELDS = [expression("metadata.name", "n2", operator="NotIn")]
-
-
-@pytest.mark.parametrize(
-    ("terms", "expected"),
-    [
-        # Terms are ORed, so each gets it.
-        (
-            [{"matchExpressions": [ZONE]}, {"matchExpressions": [PURPOSE]}],
-            [{"matchExpressions": [ZONE, KEEPS_OFF]}, {"matchExpressions": [PURPOSE, KEEPS_OFF]}],
-        ),
-        # An empty one goes on matching nothing.
-        (
-            [{}, {"matchExpressions": [ZONE]}, {"matchExpressions": []}],
-            [{}, {"matchExpressions": [ZONE, KEEPS_OFF]}, {"matchExpressions": []}],
-        ),
-        # One of fields only gets its expression beside them.
-        ([{"matchFields": FIELDS}], [{"matchFields": FIELDS, "matchExpressions": [KEEPS_OFF]}]),
-        # One that shuts out the holder leaves no holder.
-        ([{"matchExpressions": [expression("zone", "b")]}], [{"matchExpressions": [expression("zone", "b")]}]),
-    ],
-    ids=["each", "empty", "fields", "no holder"],
-)
+@pytest.mark.parametrize(("terms", "expected"), rows("webhook/gate-terms"))
 def test_a_requirement_is_added_to_each_term_that_holders_may_meet(terms: list[Object], expected: list[Object]) -> None:
     body, here = user_pod(affinity=requires_nodes(*terms)), facts(node("n1", IMAGE, labels={"zone": "a"}))
     placed, degraded, _ = degraded_outcome(body, here)

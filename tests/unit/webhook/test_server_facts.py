@@ -13,6 +13,7 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
+from tests.recorded_data import rows
 from webhook.facts import Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watch import FactsKeeper
@@ -441,14 +442,7 @@ def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeSe
     kept.wait_for_holders("b")
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"imageGate": {"mode": "requireLabel"}, "podClasses": {"user": {"warm": None}}},
-        {"imageGate": {"mode": "prefer"}, "podClasses": {"user": {"warm": None}}},
-        {"readNodes": False, "podClasses": WARM},
-    ],
-)
+@pytest.mark.parametrize("changes", rows("webhook/no-images-kept"))
 def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: FakeServer, kept: Kept) -> None:
     server.objects[NODES, ""] = [node("a", "team/x:1", cpu="2")]
     server.objects[USERS] = [user("one", "a", "team/x")]
