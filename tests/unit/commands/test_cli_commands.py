@@ -11,6 +11,7 @@ import pytest
 from generator.render.diff import parse_manifests
 from generator.values.sources import MAX_FILE_BYTES
 from roost import __main__ as entry
+from tests.recorded_data import rows
 
 ROOT = Path(__file__).parents[3]
 
@@ -67,20 +68,7 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
     assert cluster | namespace == everything
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    """
-    render -f /no/such/file | render -f / | render --set a | render --set a[0=1 | render --set a=\x07 | diff - -
-    render --namespace a.b | render --kube-version x | render --kube-version v1.31.9 | render --output-dir= | nope
-    render --output-dir . | render --output-dir /proc/nowhere | render --nope | render -f | render extra
-    doctor --now --pod - --kubeconfig x | diff one | diff /no/such /no/such | webhook
-    render --release No | validate --release No
-    import | import /no/such/file | webhook --settings p --release r --namespace n --port 70000
-    """.strip()
-    .replace("\n", "|")
-    .split("|"),
-    ids=str.strip,
-)
+@pytest.mark.parametrize("arguments", rows("commands/wrong-usage"))
 def test_wrong_usage_exits_with_2_and_says_why(arguments: str, roost: _Run) -> None:
     done = roost(*arguments.split())
     assert (done.code, done.out) == (2, "")

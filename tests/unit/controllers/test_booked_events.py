@@ -84,37 +84,11 @@ def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
 
 
 BY_ALL = {key: value for key, value in LECTURE.items() if key != "image"}
-SEMINAR = {**LECTURE, "name": "seminar", "people": 30}
-LATER = {**SEMINAR, "start": "2026-11-24T09:10"}
-OTHERS = _users(20, "quay.io/me/other:1")
 
 
-@pytest.mark.parametrize(
-    ("events", "minutes", "pods", "expected"),
-    [
-        ([LECTURE], 2, _users(50), 73),
-        ([LECTURE], 2, _users(130), 3),
-        ([LECTURE], 2, [*OTHERS, *_users(10, minutes=-6)], 123),
-        ([BY_ALL], 3, [*OTHERS, *_users(5, minutes=2, component="placeholder")], 103),
-        ([LECTURE, SEMINAR], 0, [], 153),
-        ([LECTURE, SEMINAR], 2, _users(10), 143),
-        ([LECTURE, LATER], 2, _users(130), 33),
-        ([LECTURE, LATER], 6, [*_users(130), *_users(10, minutes=5.5)], 23),
-    ],
-    ids=[
-        "people come",
-        "more than booked",
-        "other images, or before",
-        "without an image everybody but placeholders",
-        "two events",
-        "nobody counts twice",
-        "a later event",
-        "people of the later one",
-    ],
-)
-def test_placeholders_go_as_people_come(
-    events: list[dict[str, Any]], minutes: float, pods: list[Pod], expected: int
-) -> None:
+@pytest.mark.parametrize(("events", "minutes", "users", "expected"), rows("controllers/people-who-come"))
+def test_placeholders_go_as_people_come(events: list[Any], minutes: float, users: list[Any], expected: int) -> None:
+    pods = [pod for some in users for pod in _users(**some)]
     assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
 

@@ -138,21 +138,10 @@ def test_it_says_how_many_nodes_each_kind_of_pod_may_use() -> None:
     assert cluster.said("reach") == []
 
 
-@pytest.mark.parametrize(
-    ("values", "nodes", "told"),
-    [
-        (REQUIRED, [node("a"), node("b")], "No node matches what users require: hub.jupyter.org/node-purpose=user; no"),
-        (
-            f"singleuser: {{extraNodeAffinity: {{required: [{TERM}]}}}}\nplaceholders: []\n",
-            [node("a", p="other")],
-            "No node matches what users require: p In u; no autoscaler is seen.",
-        ),
-        (REQUIRED, [labelled("a", RIGHT, ["theirs"])], "Of 1 node with the right labels, none is for users: noth"),
-    ],
-)
-def test_a_pool_that_users_cant_use_is_an_error(values: str, nodes: list[Object], told: str) -> None:
+@pytest.mark.parametrize(("values", "nodes", "told"), rows("doctor/no-usable-nodes"))
+def test_a_pool_that_users_cant_use_is_an_error(values: str, nodes: list[Any], told: str) -> None:
     cluster = Cluster(values)
-    cluster.lists[NODES] = nodes
+    cluster.lists[NODES] = [labelled(*one) for one in nodes]
     cluster.tells("reach", "error", told)
 
 

@@ -40,13 +40,7 @@ def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("severity", "said"),
-    [
-        ("error", "The cluster doesn't take this install yet. First: rights: Mend rights."),
-        ("warning", "The cluster takes this install. First: rights: Mend rights."),
-    ],
-)
+@pytest.mark.parametrize(("severity", "said"), rows("doctor/before-installs"))
 def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, said: str) -> None:
     assert _as_text([outcome("rights", severity)], before=True).splitlines()[-1] == said
 

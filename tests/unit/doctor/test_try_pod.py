@@ -68,14 +68,7 @@ def test_the_wait_ends_and_what_is_forbidden_stays_so() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
-    [
-        (PLACED, 0, "A pod with component=singleuser-server is placed by policy 0123, scheduler hub.hub.user.\n"),
-        (PLACED, 0, '  add /metadata/annotations/roost.hub.jupyter.org~1policy-revision "0123"\n'),
-        (PLACED, 0, '  replace /spec/schedulerName "hub.hub.user"\n'),
-        (PLACED, 0, "Not looked at: its resource claims."),
-        ({}, 1, "came back untouched (scheduler hub.hub.user)"),
-        (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host"),
-    ],
+    [*rows("doctor/tried-pods"), (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host")],
 )
 def test_the_command_says_what_came_back(
     monkeypatch: pytest.MonkeyPatch,

@@ -75,14 +75,7 @@ def test_gates_of_other_minors_are_no_matter() -> None:
     assert said('scheduler: {featureGates: {"1.40": {Unborn: true}}}', Release(kube_version="v1.36.0")) == ""
 
 
-@pytest.mark.parametrize(
-    ("profile", "minor"),
-    [
-        (raw("{placementScore: {disabled: [{name: NodeResourcesFit}]}}"), 36),
-        (raw(config="{name: DynamicResources, args: {filterTimeout: 5s}}"), 34),
-        (raw(config="{name: DynamicResources, args: {bindingTimeout: 5s}}"), 36),
-    ],
-)
+@pytest.mark.parametrize(("profile", "minor"), rows("generator/later-keys"))
 def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
     expected = f"nothing, for kube-scheduler 1.{minor - 1}: it came with 1.{minor}."
     assert expected in said(profile, Release(kube_version=f"v1.{minor - 1}.0"))

@@ -8,6 +8,7 @@ import pytest
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
+from tests.recorded_data import rows
 
 Object = dict[str, object]
 # 2026-01-01T00:00:00Z
@@ -43,26 +44,14 @@ def test_a_lease_that_nobody_held_is_never_held(found: Mapping[str, object] | No
     assert LeaseState.NEVER_HELD.is_away
 
 
-@pytest.mark.parametrize(
-    ("duration", "held", "stale"),
-    # An odd one is Kubernetes' own.
-    [(3, 6, 8), *((odd, 30, 32) for odd in (None, 0, -1, True, "3"))],
-)
+@pytest.mark.parametrize(("duration", "held", "stale"), rows("roost_core/lease-durations"))
 def test_its_own_duration_counts(duration: object, held: float, stale: float) -> None:
     seen = Seen()
     states = [seen.at(now, lease(1, duration=duration)) for now in (1, held, stale)]
     assert states == [LeaseState.HELD, LeaseState.HELD, LeaseState.STALE]
 
 
-@pytest.mark.parametrize(
-    ("is_seen_before", "left"),
-    [
-        (True, lease(2, holder="", duration=1)),
-        (True, None),
-        # An upgrade replaces the scheduler and the webhook together: a new webhook may look between two holders.
-        (False, lease(1, holder="", duration=1)),
-    ],
-)
+@pytest.mark.parametrize(("is_seen_before", "left"), rows("roost_core/leases-given-back"))
 def test_one_given_back_or_deleted_is_held_while_somebody_may_take_it(
     is_seen_before: bool, left: Object | None
 ) -> None:

@@ -17,26 +17,10 @@ from roost_core.release.repositories import repository_of
 from tests.builders import NAMESPACE, build_pod, settings, user_pod
 from tests.recorded_data import rows
 
-QUANTITIES: dict[object, object] = {
-    "1": 1,
-    "1Gi": 2**30,
-    "1G": 10**9,
-    "450M": 450_000_000,
-    "1.5Ki": 1536,
-    "1e3": 1000,
-    "5E3": 5000,
-    "+2k": 2000,
-    "100m": Fraction(1, 10),
-    ".5": Fraction(1, 2),
-    2: 2,
-    0.25: Fraction(1, 4),
-    "3E": 3 * 10**18,
-}
 
-
-@pytest.mark.parametrize("text", QUANTITIES)
-def test_quantities_are_read_as_kubernetes_reads_them(text: object) -> None:
-    assert parse_quantity(text) == QUANTITIES[text]
+@pytest.mark.parametrize(("text", "number"), rows("roost_core/quantities"))
+def test_quantities_are_read_as_kubernetes_reads_them(text: object, number: int | str) -> None:
+    assert parse_quantity(text) == Fraction(number)
 
 
 @pytest.mark.parametrize("text", ["", "much", "1 Gi", "1K", "1gi", "e3", "1e999999999", True, None, [], float("nan")])

@@ -138,27 +138,16 @@ def body(taint: str = "", **metadata: str) -> dict[str, Any]:
     return {"metadata": {"name": "n", **metadata}, "spec": {"taints": taints}, "status": READY}
 
 
-@pytest.mark.parametrize(
-    ("item", "leaves"),
-    [
-        (body(), False),
-        (body(deletionTimestamp="2026-11-21T17:50:29Z"), True),
-        (body("ToBeDeletedByClusterAutoscaler"), True),
-        (body("karpenter.sh/disrupted"), True),
-        # It may stay.
-        (body("DeletionCandidateOfClusterAutoscaler"), False),
-        (body("dedicated"), False),
-    ],
-)
-def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(item: dict[str, Any], leaves: bool) -> None:
-    node = read_node(item)
+@pytest.mark.parametrize(("taint", "metadata", "leaves"), rows("roost_core/nodes-that-leave"))
+def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(taint: str, metadata: Any, leaves: bool) -> None:
+    node = read_node(body(taint, **metadata))
     assert node.leaving is leaves
     assert node.unschedulable is False
     # As the webhook asks: may the ring, the warm set and the gate's holders name it?
     assert Nodes([node]).is_usable("n") is not leaves
     # As the controllers ask: may anything be pulled to it?
     view = read_disk(node, popular_settings())
-    assert (view.closed == "leaving") is (leaves or "DeletionCandidate" in str(item))
+    assert (view.closed == "leaving") is (leaves or "DeletionCandidate" in taint)
 
 
 def test_a_node_that_leaves_admits_whom_a_cordon_lets_through() -> None:

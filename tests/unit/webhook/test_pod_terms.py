@@ -46,25 +46,13 @@ BUILDS = {"component": "binderhub-build"}
 
 SHARED = {"matchLabels": {"pool": "users"}}
 GUARD = frozenset({"CrossNamespacePodAffinity"})
-KEEPS_OFF_BUILDS = [pair(BUILDS, 1)]
 
 
-@pytest.mark.parametrize(
-    ("body", "classes", "joins", "avoids"),
-    [
-        (user_pod(), {}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
-        (user_pod(schedulerName="theirs"), {}, [pair(USERS, 100)], []),
-        (user_pod(schedulerName="hub.jhub.user"), {}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
-        (user_pod(), {"build": None}, [pair(USERS, 100)], []),
-        # Who avoids users says so, and they don't say it again.
-        (placeholder_pod(), {"placeholder": {"avoid": {"user": 1}}}, [], [pair(BUILDS, 1), pair(USERS, 1)]),
-        (user_pod(), {"placeholder": {"avoid": {"user": 1}}}, [pair(USERS, 100)], KEEPS_OFF_BUILDS),
-    ],
-    ids=["user", "another scheduler", "ours", "no builds", "placeholder", "not again"],
-)
-def test_whom_pods_join_and_avoid(body: Object, classes: Object, joins: list[Object], avoids: list[Object]) -> None:
-    placed = place(body, HERE, settings(podClasses=classes))
-    assert (pod_terms(placed, "podAffinity"), pod_terms(placed, "podAntiAffinity")) == (joins, avoids)
+@pytest.mark.parametrize(("who", "spec", "classes", "joins", "avoids"), rows("webhook/joins-and-avoids"))
+def test_whom_pods_join_and_avoid(who: str, spec: Object, classes: Object, joins: Object, avoids: Object) -> None:
+    placed = place((user_pod if who == "user" else placeholder_pod)(**spec), HERE, settings(podClasses=classes))
+    for kind, expected in (("podAffinity", joins), ("podAntiAffinity", avoids)):
+        assert pod_terms(placed, kind) == [pair({"component": one}, weight) for one, weight in expected.items()]
 
 
 EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]

@@ -1,6 +1,7 @@
 """The warm set: who is in it, who is named first, what is known of nodes, and what a pod gets."""
 
 import copy
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from roost_core.objects.node import Node, node_or_none, read_node
 from roost_core.placement.beliefs import FAILED_PULL
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.warm_sets import Spare, set_size, slots_of
 from roost_core.release.pod_classes import Warm
@@ -168,35 +169,17 @@ def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a
     assert facts.with_reports({"n1": (first, later)}).images_since("n1", "h.io/x:1") == 1
 
 
-def pod_on(node_name: str, *images: str, phase: str = "Running", **annotations: str) -> dict[str, Any]:
+def pod_on(node_name: str, *images: str, phase: str = "Running") -> dict[str, Any]:
     return {
-        "metadata": {"name": "p", "annotations": annotations},
+        "metadata": {"name": "p", "annotations": {}},
         "spec": {"nodeName": node_name, "containers": [{"image": one} for one in images]},
         "status": {"phase": phase},
     }
 
 
-@pytest.mark.parametrize(
-    ("body", "pod_class", "expected"),
-    [
-        (pod_on("n1", "team/image"), "user", PlacedPod("user", "n1", ("docker.io/team/image:latest",))),
-        (pod_on("", "team/image", **{WARM_TARGET_ANNOTATION: "n2"}), "user", PlacedPod("user", "n2", ())),
-        (pod_on("n1", "team/image", phase="Failed"), "user", None),
-        (pod_on("n1", "x", phase="Pending"), "user", PlacedPod("user", "n1", ("docker.io/library/x:latest",), True)),
-        # A build counts where it is bound, else where it was sent, until it ends.
-        (pod_on("", phase="Pending", **{HOME_TARGET_ANNOTATION: "n2"}), "build", PlacedPod("build", "n2")),
-        (pod_on("n3", phase="Pending", **{HOME_TARGET_ANNOTATION: "n2"}), "build", PlacedPod("build", "n3", (), True)),
-        (pod_on("", phase="Failed", **{HOME_TARGET_ANNOTATION: "n2"}), "build", None),
-        ({"spec": {}}, "build", PlacedPod("build", "")),
-        # A target too long for a node's name is none.
-        (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 253}), "user", PlacedPod("user", "n" * 253)),
-        (pod_on("", **{WARM_TARGET_ANNOTATION: "n" * 254}), "user", PlacedPod("user", "")),
-        (pod_on("", **{HOME_TARGET_ANNOTATION: "n" * 253}), "build", PlacedPod("build", "n" * 253)),
-        (pod_on("", **{HOME_TARGET_ANNOTATION: "n" * 254}), "build", PlacedPod("build", "")),
-    ],
-)
-def test_bound_pods_tell_images_others_targets(body: Object, pod_class: str, expected: PlacedPod | None) -> None:
-    assert read_placed_pod(body, pod_class) == expected
+@pytest.mark.parametrize(("body", "pod_class", "expected"), rows("webhook/bound-pods"))
+def test_bound_pods_tell_images_others_targets(body: Object, pod_class: str, expected: list[Any] | None) -> None:
+    assert json.loads(json.dumps(read_placed_pod(body, pod_class))) == expected
 
 
 def waiting(reason: str, container: str = "main") -> dict[str, Any]:
