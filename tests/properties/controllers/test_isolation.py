@@ -25,6 +25,7 @@ from roost_core.placement.kubelet_pulls import PULLED, PullEvent
 from roost_core.release.reader import Reader
 from tests.builders import IMAGE, NAMESPACE, RELEASE, release_document
 from tests.popular_builders import WALL, node_state
+from tests.recorded_data import object_of
 
 Object = dict[str, Any]
 SET = "hub-roost-placeholder-default"
@@ -48,16 +49,7 @@ LABELS = {
     labels.OWN_COMPONENT_LABEL: [labels.OWN_POPULAR_PULLER, labels.OWN_PLACEHOLDER, "puller"],
     labels.PLACEHOLDER_SET_LABEL: ["default"],
 }
-STATUSES: Sequence[Object] = (
-    {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
-    {"phase": "Pending"},
-    {"phase": "Failed"},
-    {
-        "phase": "Pending",
-        "containerStatuses": [{"name": "c", "image": IMAGE, "state": {"waiting": {"reason": "ErrImagePull"}}}],
-    },
-    {"phase": "Odd", "conditions": "none", "containerStatuses": [{"name": 7, "imageID": ["x"]}]},
-)
+STATUSES: list[Object] = object_of("pod-statuses")
 HOSTILE_IMAGES = (IMAGE, "evil/image:1", "x" * 4000, "quay.io/evil/\u0000:1", "")
 
 
@@ -73,45 +65,7 @@ def pod_of(namespace: str, name: str, **more: Any) -> Object:
 
 
 PULLER = "hub-roost-puller-c"
-PULLING = {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True"}]}
-MAIN = {"name": "c", "image": IMAGE, "state": {"waiting": {"reason": "ContainerCreating"}}}
-OF_OTHERS = [
-    # The image comes to node c: the gate keeps it closed, and a user there is told how long that may take.
-    pod_of(
-        NAMESPACE,
-        PULLER,
-        metadata={
-            "labels": {
-                labels.PART_OF_LABEL: labels.OWN_PART,
-                labels.OWN_INSTANCE_LABEL: RELEASE,
-                labels.OWN_COMPONENT_LABEL: labels.OWN_PULLER,
-            }
-        },
-        spec={"nodeName": "c"},
-        status={**PULLING, "containerStatuses": [{**MAIN, "name": "image-0"}]},
-    ),
-    *(
-        pod_of(
-            namespace,
-            "waits",
-            metadata={"labels": {"component": "singleuser-server"}},
-            spec={"nodeName": "c"},
-            status={**PULLING, "containerStatuses": [MAIN], "startTime": "2027-01-15T07:00:00Z"},
-        )
-        for namespace in ("good", NAMESPACE)
-    ),
-    *(
-        pod_of(
-            "good",
-            f"user-{number}",
-            image=(IMAGE, "quay.io/good/own:1")[number % 2],
-            metadata={"labels": {"component": "singleuser-server"}},
-            spec={"nodeName": NODES[number % 2]},
-            status=STATUSES[0],
-        )
-        for number in range(4)
-    ),
-]
+OF_OTHERS: list[Object] = object_of("pods-of-others")
 
 
 @st.composite
