@@ -13,6 +13,7 @@ import sqlalchemy as sa
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
+from tests.recorded_data import object_of
 
 Object = dict[str, Any]
 BEGIN = datetime(2026, 10, 5, 8, 0, tzinfo=UTC)
@@ -32,6 +33,9 @@ def micros_of(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
 
 
+KUBELET: Object = object_of("kubelet-event")
+
+
 @dataclass
 class Events:
     """A cluster's Events, in the order in which they were written."""
@@ -42,33 +46,17 @@ class Events:
     def add(self, pod: str, reason: str, message: str, at: datetime, **changes: Any) -> Object:
         """A kubelet's Event, in whole seconds."""
         number = next(self._numbers)
+        text = seconds_text(at)
+        metadata = {"name": f"{pod}.{number:016x}", "namespace": NAMESPACE, "uid": f"event-{number}"}
+        about = {"apiVersion": "v1", "kind": "Pod", "namespace": NAMESPACE, "name": pod, "uid": uid_of(pod)}
         event = {
-            "apiVersion": "v1",
-            "kind": "Event",
-            "metadata": {
-                "name": f"{pod}.{number:016x}",
-                "namespace": NAMESPACE,
-                "uid": f"event-{number}",
-                "creationTimestamp": seconds_text(at),
-            },
-            "involvedObject": {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "namespace": NAMESPACE,
-                "name": pod,
-                "uid": uid_of(pod),
-                "fieldPath": "spec.containers{notebook}",
-            },
+            **KUBELET,
+            "metadata": {**metadata, "creationTimestamp": text},
+            "involvedObject": {**about, "fieldPath": "spec.containers{notebook}"},
             "reason": reason,
             "message": message,
-            "source": {"component": "kubelet", "host": "node-1"},
-            "firstTimestamp": seconds_text(at),
-            "lastTimestamp": seconds_text(at),
-            "count": 1,
-            "type": "Normal",
-            "eventTime": None,
-            "reportingComponent": "kubelet",
-            "reportingInstance": "node-1",
+            "firstTimestamp": text,
+            "lastTimestamp": text,
             **changes,
         }
         self.items.append(event)

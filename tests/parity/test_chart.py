@@ -26,6 +26,7 @@ from tests.parity.renderers import (
     roost_render,
     run_helm,
 )
+from tests.recorded_data import rows
 
 CERT_MANAGER = 'webhook.certificates.mode="certManager"'
 
@@ -68,16 +69,7 @@ def test_a_parents_condition_switches_roost_off(helm: Path, umbrella: Path, tmp_
     assert helm_template(helm, [values], chart=umbrella) == {}
 
 
-@pytest.mark.parametrize(
-    ("values", "says"),
-    [
-        ("scheduler: {replicsa: 3}", "replicsa"),
-        ("scheduler: {profiles: {user: {strategy: null}}}", "scheduler.profiles.user has neither a strategy"),
-        ("podClasses: {user: {join: {gone: 3}}, placeholder: {join: {gone: 1}}}", "no class 'gone'"),
-        ("podClasses: {placeholder: null}", "no class 'placeholder'"),
-        ("scheduler: {profiles: {user: null, build: null, placeholder: null}}", "scheduler.profiles is empty"),
-    ],
-)
+@pytest.mark.parametrize(("values", "says"), rows("parity/values-refused"))
 def test_helm_refuses_a_mistyped_key_and_says_in_words_what_only_other_keys_can_tell(
     helm: Path, values: str, says: str, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from generator.values.release import Release, check_release
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides
 from tests.parity.renderers import CHART, RELEASE, HelmError, assert_same, differences, helm_template, roost_render
+from tests.recorded_data import rows
 
 # One example costs about 0.1 s, nearly all of it Helm's. ROOST_PARITY_EXAMPLES=5000 searches for an evening.
 EXAMPLES = int(os.environ.get("ROOST_PARITY_EXAMPLES", "200"))
@@ -40,16 +41,7 @@ def test_helm_and_roost_render_the_same_objects(odd: Path, program: str) -> None
     assert_same(roost_render([odd]), helm_template(require_binary(program), [odd]))
 
 
-@pytest.mark.parametrize(
-    "release",
-    [
-        Release("a", "default", "v1.33.0"),
-        Release("hub.with.dots", "jhub", "v1.35.1"),
-        Release("a-release-name-as-long-as-helm-lets-it-be-xxxxxxxxxxx", "n" * 63, "v1.35.0-gke.1"),
-        Release("on", "1e3", "v1.99.0"),
-    ],
-    ids=lambda release: release.name,
-)
+@pytest.mark.parametrize("release", [Release(*row) for row in rows("parity/releases")], ids=lambda one: one.name)
 def test_names_agree_for_every_release(release: Release, helm: Path) -> None:
     assert_same(roost_render([], release), helm_template(helm, [], release))
 

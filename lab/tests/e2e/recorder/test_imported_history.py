@@ -13,6 +13,7 @@ import pytest
 import sqlalchemy as sa
 
 from lab.tests.e2e.recorder.witness import Comparison, Told, Witness, start_recorder
+from lab.tests.told import cases
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.recording.live_starts import WHOLE, StartResult
 from roost_lab.recorder.store import schema
@@ -185,16 +186,7 @@ def test_the_record_has_each_moment_of_its_source_and_live_metrics_each_start_on
     assert exported.start_seconds == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ("UPDATE phase SET at_us = at_us + 1 WHERE phase = {scheduled} AND pod_uid = {uid}", "scheduled"),
-        ("UPDATE phase SET at_us = at_us - 1000000 WHERE phase = {ready} AND pod_uid = {uid}", "ready"),
-        ("DELETE FROM decision WHERE kind = 'bind' AND pod_uid = {uid}", "its binding"),
-        ("DELETE FROM pod WHERE uid = {uid}", "lost or doubled"),
-        ("UPDATE pull SET image_bytes = image_bytes + 1 WHERE warm = 0", "cold pull as its kubelet tells"),
-    ],
-)
+@pytest.mark.parametrize(("change", "told"), cases("importing", "spoilt"))
 def test_a_row_that_is_off_by_its_resolution_would_be_found(
     exported: Exported, tmp_path: Path, change: str, told: str
 ) -> None:

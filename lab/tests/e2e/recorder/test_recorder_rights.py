@@ -15,6 +15,7 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.postgres import Postgres
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
+from tests.recorded_data import object_of
 from tests.stack import Replica, Stack
 
 pytestmark = pytest.mark.e2e
@@ -49,37 +50,11 @@ def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object
 def start_a_user(stack: Stack) -> None:
     """Create a pod that waits, is told of by an Event and then is put on a node: each stream has news."""
     api, namespace = stack.cluster.api, stack.namespace
-    container = {"name": "notebook", "image": "quay.io/jupyter/base-notebook:1"}
-    pod = api.create(
-        {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": POD, "labels": {"component": "singleuser-server"}},
-            "spec": {"schedulerName": "nobody", "containers": [container]},
-        },
-        namespace,
-    )
+    pod = api.create(object_of("waiting-user"), namespace)
     about = {"apiVersion": "v1", "kind": "Pod", "name": POD, "namespace": namespace, "uid": pod["metadata"]["uid"]}
-    event = {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": "ada-waits"},
-        "eventTime": "2026-11-21T10:00:00.000001Z",
-        "reason": "FailedScheduling",
-        "type": "Warning",
-        "action": "Scheduling",
-        "note": "0/1 nodes are available: 1 Insufficient memory.",
-        "regarding": about,
-        "reportingController": "nobody",
-        "reportingInstance": "nobody-1",
-    }
-    api.create(event, namespace)
-    binding = {
-        "apiVersion": "v1",
-        "kind": "Binding",
-        "metadata": {"name": POD},
-        "target": {"kind": "Node", "name": "n"},
-    }
+    api.create({**object_of("waiting-event"), "regarding": about}, namespace)
+    target = {"kind": "Node", "name": "n"}
+    binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": POD}, "target": target}
     api.request("POST", f"/api/v1/namespaces/{namespace}/pods/{POD}/binding", binding)
 
 

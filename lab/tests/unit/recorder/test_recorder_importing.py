@@ -38,6 +38,7 @@ from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, PodSource
 from roost_lab.report.gather import gather
 from roost_lab.report.start_phases import WindowStarts
+from tests.recorded_data import object_of
 
 Object = dict[str, Any]
 REPOSITORY = Path(__file__).parents[4]
@@ -381,16 +382,7 @@ def test_an_audit_log_in_pieces_and_backwards_gives_the_same(tmp_path: Path) -> 
 
 
 def test_an_audit_log_without_objects_says_which_level_it_has(tmp_path: Path) -> None:
-    entry = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "stage": "ResponseComplete",
-        "verb": "create",
-        "objectRef": {"resource": "pods", "namespace": "hub", "name": "jupyter-ada"},
-        "responseStatus": {"code": 201},
-        "stageTimestamp": "2026-10-05T08:00:00.000000Z",
-    }
+    entry = object_of("audit-entry")
     refused = {**entry, "responseStatus": {"code": 403}}
     other = {**entry, "objectRef": {"resource": "secrets"}}
     history = import_texts(empty_store(tmp_path), tmp_path, as_lines([entry, refused, other]))

@@ -3,7 +3,7 @@ from typing import Any, cast
 
 import pytest
 
-from lab.tests.objects import Object, event_object, pod_object, pod_reading
+from lab.tests.objects import Object, event_object, pod_reading
 from lab.tests.told import cases
 from roost.cli import run
 from roost_core.kube import logs
@@ -17,18 +17,12 @@ from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
 from roost_lab.recorder.recording.reading import PodReading, micros, read_event, read_node, read_pod
 from roost_lab.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
+from tests.recorded_data import object_of
 
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ("1970-01-01T00:00:01.9999999Z", 1_999_999),
-        ("1970-01-01T01:00:00.5+01:00", 500_000),
-        *((text, None) for text in (None, 5, "", "yesterday", "2026-11-21", "2026-11-21T10:00:00")),
-    ],
-)
+@pytest.mark.parametrize(("text", "wanted"), cases("reading", "moments"))
 def test_moments_are_read_to_the_microsecond(text: object, wanted: int | None) -> None:
     assert micros(text) == wanted
 
@@ -39,32 +33,8 @@ def test_gos_spans_are_read(text: str, wanted: int | None) -> None:
 
 
 def pod(**changes: Any) -> Object:
-    status: Object = {
-        "phase": "Running",
-        "startTime": "2026-01-01T00:00:02Z",
-        "conditions": [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:01Z"},
-            {"type": "Initialized", "status": "True", "lastTransitionTime": "2026-01-01T00:00:03Z"},
-            {"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:09Z"},
-        ],
-        "containerStatuses": [
-            {
-                "name": "notebook",
-                "image": "docker.io/me/image:1",
-                "imageID": "docker.io/me/image@sha256:abc",
-                "state": {"running": {"startedAt": "2026-01-01T00:00:08Z"}},
-            }
-        ],
-        **changes.pop("status", {}),
-    }
-    containers = [
-        {
-            "name": "notebook",
-            "image": "me/image:1",
-            "env": [{"name": "JUPYTERHUB_API_TOKEN", "value": "secret"}, *BINDER],
-        }
-    ]
-    item = pod_object("jupyter-a", created="2026-01-01T00:00:00Z", on="node-a", status=status, containers=containers)
+    item: Object = object_of("started-pod")
+    item["status"] |= changes.pop("status", {})
     item["metadata"] |= changes.pop("metadata", {})
     return {**item, **changes}
 

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from lab.tests.moments import BEGIN, MINUTE
 from lab.tests.objects import BOUND, Object, event_object, node_object, node_reading, pod_object, pod_reading
+from lab.tests.told import cases
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.event_stream import EventStream
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
@@ -247,27 +248,17 @@ def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
     assert words(PODS, NODES) == ["agrees"]
 
 
-def created(told: list[Record]) -> list[tuple[int, int]]:
+def created(told: list[Record]) -> list[list[int]]:
     return [
-        (one.at_us % MINUTE, one.resolution_us)
+        [one.at_us % MINUTE, one.resolution_us]
         for one in told
         if isinstance(one, PhaseRecord) and one.phase is Phase.CREATED
     ]
 
 
-@pytest.mark.parametrize(
-    ("told_us", "how", "stored"),
-    [
-        (300_000, {}, [(300_000, 1)]),
-        # A list, a watch that was away, another clock than the API server's: these don't tell.
-        (300_000, {"listed": True}, [(0, US)]),
-        (300_000, {"late_us": 5 * US}, [(0, US)]),
-        (1_300_000, {}, [(0, US)]),
-        (-300_000, {}, [(0, US)]),
-    ],
-)
+@pytest.mark.parametrize(("told_us", "how", "stored"), cases("reading", "creations"))
 def test_the_watch_tells_when_in_its_second_a_pod_was_created(
-    told_us: int, how: dict[str, Any], stored: list[tuple[int, int]]
+    told_us: int, how: dict[str, Any], stored: list[list[int]]
 ) -> None:
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
     assert created(assembler.pod("hub/p", pod_reading(pod_object("p", 1)), BEGIN + told_us, **how)) == stored

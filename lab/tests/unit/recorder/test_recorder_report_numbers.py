@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of, story_records
-from lab.tests.told import Story, Thing, stories
+from lab.tests.told import Story, Thing, cases, stories
 from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of, whole_start
 from roost.__main__ import main
 from roost_lab.recorder.store import schema
@@ -21,7 +21,7 @@ from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
 from roost_lab.recorder.store.records import GapRecord, NodeRecord, Phase, PullRecord, Record
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gaps import Gaps
-from roost_lab.report.gather import USUAL_US, choose_window, gather
+from roost_lab.report.gather import choose_window, gather
 from roost_lab.report.occupancy import Occupancy
 from roost_lab.report.page import make_page
 from roost_lab.report.pulls import OTHER_IMAGES, Pulls
@@ -305,20 +305,11 @@ def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_pat
     assert "gap in the record" in [mark.name for mark in figure.legend]
 
 
-@pytest.mark.parametrize(
-    ("since_us", "until_us", "expected"),
-    [
-        (None, None, (90 * 24 * HOUR - USUAL_US, 90 * 24 * HOUR)),
-        (5, None, (5, 90 * 24 * HOUR)),
-        (5, 7, (5, 7)),
-        (None, 8, (4, 8)),
-        (100 * 24 * HOUR, None, (100 * 24 * HOUR, 100 * 24 * HOUR + 1)),
-    ],
-)
+@pytest.mark.parametrize(("since_us", "until_us", "expected"), cases("report", "windows"))
 def test_a_report_tells_of_the_last_week_unless_told_otherwise(
-    since_us: int | None, until_us: int | None, expected: tuple[int, int]
+    since_us: int | None, until_us: int | None, expected: list[int]
 ) -> None:
-    assert choose_window(Span(4, 90 * 24 * HOUR), since_us, until_us) == expected
+    assert choose_window(Span(4, 90 * 24 * HOUR), since_us, until_us) == tuple(expected)
 
 
 @given(st.integers(0, 1000))

@@ -157,19 +157,7 @@ def test_damaged_gzip_gives_what_came_before_and_says_so(tmp_path: Path, spoil: 
     assert counts.skipped[reason].line == len(attempts) + 1
 
 
-@pytest.mark.parametrize(
-    ("content", "found"),
-    [
-        (b"", "an empty trace"),
-        (b"\n\n", "no launch in 2 lines; 2 of them: empty"),
-        (b"{}\n", "no launch in 1 lines; 1 of them: `schema` is missing"),
-        (gzip.compress(b"", mtime=0), "an empty trace"),
-        (b"BZh91AY", "bzip2"),
-        (b"\xfd7zXZ\x00", "xz"),
-        (b"\x28\xb5\x2f\xfd", "zstandard"),
-        ("{}".encode("utf-16"), "UTF-16"),
-    ],
-)
+@pytest.mark.parametrize(("content", "found"), cases("traces", "nothing"))
 def test_a_file_with_nothing_usable_is_an_error_with_a_fix(tmp_path: Path, content: bytes, found: str) -> None:
     path = tmp_path / "trace"
     path.write_bytes(content)

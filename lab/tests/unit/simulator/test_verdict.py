@@ -8,6 +8,7 @@ import pytest
 
 from generator.faults import UsageError
 from generator.values.merge import Settings
+from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.simulator.sweep.verdict import judge
 from roost_lab.traces.attempt import Attempt
@@ -29,21 +30,7 @@ def past(days: int, lectures: Iterable[int]) -> list[Attempt]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("days", "lectures", "verdict", "what"),
-    [
-        (5, [24 * day + 9 for day in range(5)], "helps: of people, ", "placeholders[].learn of default"),
-        (
-            5,
-            [24 + 3, 48 + 20, 72 + 6, 96 + 15],
-            "booking alone helps: of people who come",
-            "events.enabled, and book: 3 times 31",
-        ),
-        (5, [], "don't install: of people, ", "nothing"),
-        # What was before the last two weeks is learned at the beginning.
-        (17, [24 * day + 9 for day in range(17)], "helps: of people, ", "placeholders[].learn of default"),
-    ],
-)
+@pytest.mark.parametrize(("days", "lectures", "verdict", "what"), cases("simulator", "pasts"))
 def test_the_past_decides(days: int, lectures: list[int], verdict: str, what: str) -> None:
     told = judge(past(days, lectures), (), NO_ROOM, SMALL, 1)
     assert told.startswith(verdict)
