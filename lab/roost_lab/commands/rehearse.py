@@ -19,19 +19,27 @@ from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
-from roost_lab.simulator.sweep.verdict import judge
+from roost_lab.simulator.sweep.verdict import Past, judge
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
 
 
-def attempts_of(source: str, namespace: str) -> list[Attempt]:
-    """Launches of the past: of Prometheus, of `roost records export`, or of what `roost records import` reads."""
+def past_of(source: str, namespace: str, shown: str) -> Past:
+    """A past of Prometheus, of `roost records export`, or of what `roost records import` reads."""
     file = Path(source)
+    if source == "-" or file.is_fifo():
+        with tempfile.TemporaryDirectory() as folder:
+            copy = Path(folder, "past")
+            copy.write_bytes(sys.stdin.buffer.read() if source == "-" else file.read_bytes())
+            try:
+                return past_of(str(copy), namespace, shown)
+            except (UsageError, UnreadableError, TraceError) as error:
+                raise UsageError(str(error).replace(str(copy), shown)) from None
     head = b'"resultType"' if "://" in source else file.read_bytes()[: 1 << 16] if file.is_file() else b""
     if b'"resultType"' in head:
-        usage = read_usage(source, namespace)
-        sys.stderr.write("".join(f"{line}\n" for line in usage.told))
-        return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(usage.sessions)]
+        sessions, seen, told = read_usage(source, namespace)
+        sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in told))
+        return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)], seen
     with tempfile.TemporaryDirectory() as folder:
         if b'/launch"' not in head and not head.startswith(b"\x1f\x8b"):
             store = Store.open(f"{folder}/history.db")
@@ -41,12 +49,13 @@ def attempts_of(source: str, namespace: str) -> list[Attempt]:
             if not (lines := [*launch_lines(store)]) and news:
                 sys.stderr.write("A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n")
                 begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
-                return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)]
+                return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
             if not lines:
-                raise UsageError(f"--past: {source}: found no user's pod, expected launches, Events, a hub's log, …")
+                accepted = "Prometheus' JSON, launches of roost records export, Events, pods, an audit or hub's log"
+                raise UsageError(f"--past: {source}: found no user's pod, expected {accepted}")
             source = f"{folder}/launches"
             Path(source).write_text("\n".join(lines), encoding="utf-8")
-        return list(trace_of((source,)).open(1))
+        return list(trace_of((source,)).open(1)), ()
 
 
 @click.command("rehearse")
@@ -99,9 +108,9 @@ def command(
         if past and people is not None:
             raise UsageError("--past: found PEOPLE as well, expected one of them")
         if past:
-            attempts = attempts_of(past, namespace)
+            launched = past_of(past, namespace, past)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
-            sys.stdout.write(judge(attempts, files, Settings(values=values), given, seeds or 1))
+            sys.stdout.write(judge(launched, files, Settings(values=values), given, seeds or 1))
             return 0
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
         found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from math import ceil
 from statistics import median
 from typing import Any, Final
@@ -16,7 +17,7 @@ from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.merge import Settings
 from roost_core.objects.quantities import parse_quantity
-from roost_core.placement.headroom_history import history_of, size_in_placeholders
+from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
 from roost_core.placement.headroom_windows import local_datetime
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import load_policy
@@ -32,55 +33,60 @@ PLAYED_DAYS, LEARNING_DAYS, LEAST_LAUNCHES = 14, 2, 50
 LEAST_SECONDS, LEAST_SHARE, MOST_COST, LEAST_CHEAPER = 5.0, 0.1, 0.1, 0.03
 # Who come within ten minutes, so many and so many times as many as usual, come for one thing.
 _WAVE_SECONDS, _LEAST_WAVE, _TIMES_USUAL, _MOST_WAVES = 600, 10, 4, 100
+# Launches in order of time, and the minutes since 1970 in which somebody looked; none: all of them.
+Past = tuple[Sequence[Attempt], Collection[int]]
 
 
-def judge(
-    attempts: Sequence[Attempt], files: Sequence[str], settings: Settings, assumed: Mapping[str, Any], seeds: int
-) -> str:
-    """What to do, with the seconds saved, the node-hours and what to switch on. Raises as `rehearse` does.
-
-    attempts: of the past, in order of time.
-    """
-    days = (attempts[-1].moment - attempts[0].moment) / _DAY
-    begin = max(attempts[0].moment, attempts[-1].moment - PLAYED_DAYS * _DAY)
+def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping[str, Any], seeds: int) -> str:
+    """What to do, with the seconds saved, the node-hours and what to switch on. Raises as `rehearse` does."""
+    attempts, seen = past
+    first, last = (60.0 * min(seen), 60.0 * max(seen) + 60) if seen else (attempts[0].moment, attempts[-1].moment)
+    attempts = [one for one in attempts if one.moment >= first]
+    days = len(seen) / DAY_MINUTES if seen else (last - first) / _DAY
+    begin = max(first, last - PLAYED_DAYS * _DAY)
     before = [one for one in attempts if one.moment < begin]
     played = [one._replace(number=n) for n, one in enumerate(attempts[len(before) :])]
     is_known = days >= PLAYED_DAYS + LEARNING_DAYS
-    counted = [one for one in played if is_known or one.moment >= begin + LEARNING_DAYS * _DAY]
-    if len(counted) < LEAST_LAUNCHES:
+    since = begin if is_known else begin + LEARNING_DAYS * _DAY
+    counted = [one for one in played if one.moment >= since]
+    if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"
         raise UsageError(f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days")
-    files = files or [str(policy_files()[USUAL_VALUES])]
-    merged = read_values([*files], settings)
+    merged = read_values([*files] or [str(policy_files()[USUAL_VALUES])], settings)
     validate(merged)
     values: Any = merged.values
-    sets: Any = [complete_placeholder_set(one, values["placeholder"]["defaults"]) for one in values["placeholders"]]
-    if not sets:
+    if not (values["enabled"] and values["controllers"]["enabled"]):
+        off = "controllers." if values["enabled"] else ""
+        raise UsageError(f"{off}enabled is false in the values, so nothing would learn: set it to true")
+    if not values["placeholders"]:
         raise UsageError("placeholders has no entry in the values: add one, as roost import does")
-    cpu, memory = (parse_quantity(sets[0]["resources"]["requests"].get(name) or 0) for name in ("cpu", "memory"))
+    # A past doesn't say which of the sets are whose.
+    ours: Any = complete_placeholder_set(values["placeholders"][0], values["placeholder"]["defaults"])
+    others = ",".join(f" {one['name']}" for one in values["placeholders"][1:])
+    cpu, memory = (parse_quantity(ours["resources"]["requests"].get(name) or 0) for name in ("cpu", "memory"))
     sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
     assumptions = make_assumptions({name: size for name, size in sizes.items() if size} | {**assumed}, "--assume")
-    sessions = (
-        (one, size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values())) for one in before
-    )
-    history = history_of((one.moment, one.moment + (one.session_seconds or 3600), size) for one, size in sessions)
+    asked = [size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values()) for one in before]
+    times = ((one.moment, one.moment + (one.session_seconds or 3600), n) for one, n in zip(before, asked, strict=True))
+    known = {ours["name"]: history_of(times, {n for n in seen if 60 * n < begin}).as_text()} if is_known else {}
 
-    def play(of: Sequence[str], more: Mapping[str, Any], ours: Sequence[Attempt]) -> Days:
+    def play(of: Sequence[str], more: Mapping[str, Any], whose: Sequence[Attempt]) -> Days:
         texts = [f"{key}={json.dumps(value)}" for key, value in more.items()]
-        policy = load_policy("past", of, settings._replace(json_values=(*settings.json_values, *texts)))
-        check_policy(policy, assumptions)
-        known = {sets[0]["name"]: history.as_text()} if is_known else {}
-        return play_days(policy, assumptions, [(played, frozenset(one.number for one in ours))] * seeds, known)
+        policy = load_policy(USUAL_VALUES, of, settings._replace(json_values=(*settings.json_values, *texts)))
+        # Faults name the user's files.
+        check_policy(replace(policy, merged=policy.merged._replace(places=merged.places)), assumptions)
+        return play_days(policy, assumptions, [(played, frozenset(one.number for one in whose))] * seeds, known)
 
-    plain = [{**one, "learn": None, "windows": []} for one in sets]
+    plain = [{**ours, "learn": None, "windows": []}]
     as_now = {"singleuser": values["singleuser"], "prePuller": values["prePuller"], "placeholders": plain}
     hub = [str(policy_files()["z2jh-placeholders-packed"])]
-    learning = {"placeholders": [{**one, "learn": one["learn"] or dict(LEARN)} for one in sets]}
-    now, then = play(hub, as_now, counted), play(files, learning, counted)
-    word, what, who = "helps", f"placeholders[].learn of {', '.join(one['name'] for one in sets)}", "people"
-    if not _pays(now, then):
+    learning = [{**ours, "learn": ours["learn"] or dict(LEARN)}]
+    now, then = play(hub, as_now, counted), play(files, {"placeholders": learning}, counted)
+    what = f"placeholders[].learn of {ours['name']}{', as it is' if ours['learn'] else ''}"
+    word, who, change = "helps", "people", _change(now, then)
+    if not change[0]:
         word, what = "don't install", "nothing"
-        if waves := _waves(counted):
+        if waves := _waves(counted, last - since):
             of_waves = [one for wave in waves for one in wave]
             booked = [
                 {"name": f"wave-{n}", "people": min(len(wave), values["events"]["maxPeople"]), "timeZone": "UTC"}
@@ -89,37 +95,35 @@ def judge(
             ]
             events = {**values["events"], "enabled": True, "booked": booked}
             pair = play(hub, as_now, of_waves), play(files, {"placeholders": plain, "events": events}, of_waves)
-            if _pays(*pair):
-                word, (now, then), who = "booking alone helps", pair, "people who come together"
+            if (booking := _change(*pair))[0]:
+                word, who, (now, then), change = "booking alone helps", "people who come together", pair, booking
                 what = f"events.enabled, and book: {len(waves)} times {len(waves[0])} to {len(waves[-1])} people came"
-    hours = [median(each.node_hours_by_seed) for each in (now, then)]
-    (_, slow), (_, quick) = now.show_waits(), then.show_waits()
+    if is_thin := days < PLAYED_DAYS:
+        word = "too little to say" if word == "don't install" else f"probably {word}"
     return (
-        f"{word}: of {who}, 95 of 100 wait {quick} at most with Roost, {slow} without\n"
-        f"  saved at p95: {_p95(now) - _p95(then):.1f} s\n"
-        f"  node-hours: {hours[1] - hours[0]:+.1f} ({100 * (hours[1] / hours[0] - 1):+.0f} %)\n"
-        f"  switch on: {what}\n"
+        f"{word}: of {who}, 95 of 100 wait {then.show_waits()[1]} at most with Roost, {now.show_waits()[1]} without\n"
+        f"  saved at p95: {change[1]:z.1f} s\n"
+        f"  node-hours: {change[2]:+z.1f} ({100 * change[3]:z.0f} %)\n"
+        f"  switch on: {what}{others and '; not played: placeholders of'}{others}\n"
         f"  played: {len(played)} launches, the last of {days:.1f} days"
-        f"{'' if days >= PLAYED_DAYS else '; thin: what comes once a week shows in two weeks'}\n"
+        f"{'; thin: what comes once a week shows in two weeks' if is_thin else ''}\n"
         f"  assumed: nodes of {assumptions.node_cpu_millicores}m and {assumptions.node_memory_bytes / 1e9:.1f} GB, "
         f"ready after {assumptions.boot_median_seconds:.0f} s; say yours with --assume\n"
     )
 
 
-def _p95(days: Days) -> float:
-    return median(days.p95_by_seed)
+def _change(now: Days, then: Days) -> tuple[bool, float, float, float]:
+    """Whether it pays; the seconds saved at the p95, the node-hours more, and their share."""
+    p95, hours = median(now.p95_by_seed), median(now.node_hours_by_seed)
+    saved, more = p95 - median(then.p95_by_seed), median(then.node_hours_by_seed) - hours
+    is_quicker = saved >= max(LEAST_SECONDS, LEAST_SHARE * p95) and more <= MOST_COST * hours
+    return is_quicker or (more <= -LEAST_CHEAPER * hours and saved >= -1), saved, more, more / hours
 
 
-def _pays(now: Days, then: Days) -> bool:
-    saved, cost = _p95(now) - _p95(then), median(then.node_hours_by_seed) / median(now.node_hours_by_seed) - 1
-    is_quicker = saved >= max(LEAST_SECONDS, LEAST_SHARE * _p95(now)) and cost <= MOST_COST
-    return is_quicker or (cost <= -LEAST_CHEAPER and saved >= -1)
-
-
-def _waves(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
-    """Those who came together, the largest waves last."""
+def _waves(attempts: Sequence[Attempt], seconds: float) -> list[list[Attempt]]:
+    """Those who came together in so many seconds, the largest waves last."""
     counts = Counter(int(one.moment // _WAVE_SECONDS) for one in attempts)
-    least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (max(counts) - min(counts) + 1))
+    least = max(_LEAST_WAVE, _TIMES_USUAL * len(attempts) / (seconds / _WAVE_SECONDS + 1))
     waves: list[list[Attempt]] = []
     for one in attempts:
         if counts[int(one.moment // _WAVE_SECONDS)] >= least:

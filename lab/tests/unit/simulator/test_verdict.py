@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -10,15 +11,19 @@ from generator.faults import UsageError
 from generator.values.merge import Settings
 from lab.tests.told import cases
 from roost.cli import run
-from roost_lab.simulator.sweep.verdict import judge
+from roost_lab.simulator.sweep.verdict import _waves, judge
 from roost_lab.traces.attempt import Attempt
 
 # A Monday.
 BEGIN = 1_791_158_400
 HOUR, DAY = 3600, 86_400
 SMALL = {"node_memory_bytes": 8_000_000_000, "node_cpu_millicores": 4000}
+GPU = '{"name": "gpu", "replicas": 1, "resources": {"requests": {"nvidia.com/gpu": 1}}}'
 NO_ROOM = Settings(
-    json_values=('placeholders=[{"name": "default", "replicas": 0}]', 'singleuser.image={"name": "hub", "tag": "1"}')
+    json_values=(
+        f'placeholders=[{{"name": "default", "replicas": 0}}, {GPU}]',
+        'singleuser.image={"name": "hub", "tag": "1"}',
+    )
 )
 
 
@@ -32,9 +37,11 @@ def past(days: int, lectures: Iterable[int]) -> list[Attempt]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("days", "lectures", "verdict", "what"), cases("simulator", "pasts"))
 def test_the_past_decides(days: int, lectures: list[int], verdict: str, what: str) -> None:
-    told = judge(past(days, lectures), (), NO_ROOM, SMALL, 1)
+    told = judge((past(days, lectures), ()), (), NO_ROOM, SMALL, 1)
     assert told.startswith(verdict)
     assert f"switch on: {what}" in told
+    assert "; not played: placeholders of gpu\n" in told
+    assert "-0 %" not in told
     assert ("thin: what comes once a week" in told) is (days < 14)
     saved = float(told.partition("saved at p95: ")[2].partition(" s")[0])
     assert (saved > 60) is (what != "nothing")
@@ -53,14 +60,33 @@ SERIES = {"metric": {"__name__": "jupyterhub_running_servers"}, "values": LEVELS
             "".join(json.dumps({**LAUNCH, "timestamp": f"2026-10-05T{h:02}:00:00Z"}) + "\n" for h in range(20)),
             "20 launches",
         ),
-        (json.dumps({"data": {"resultType": "matrix", "result": [SERIES]}}), "12 launches in 0.9 days"),
+        (json.dumps({"data": {"resultType": "matrix", "result": [SERIES]}}), "12 launches in 1.0 days"),
         ("".join(HUB_LOG.format(second) for second in range(7)), "7 launches in 0.0 days"),
-        ("<html>\n", "no user's pod, expected launches, Events"),
+        ("<html>\n", "no user's pod, expected Prometheus' JSON, launches"),
     ],
 )
-def test_what_a_past_holds_is_recognised_and_too_little_is_refused(tmp_path: Path, text: str, said: str) -> None:
+def test_what_a_past_holds_is_recognised_and_too_little_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(text.encode())))
+    with pytest.raises(UsageError, match=f"found {said}"):
+        run(["rehearse", "--past", "-"])
     (tmp_path / "past").write_text(text)
     with pytest.raises(UsageError, match=f"found {said}"):
         run(["rehearse", "--past", str(tmp_path / "past")])
     with pytest.raises(UsageError, match="--past: found PEOPLE as well"):
         run(["rehearse", "120", "2026-10-05 9:00", "--past", str(tmp_path / "past")])
+
+
+def test_a_past_is_as_long_as_somebody_looked_and_other_values_are_refused() -> None:
+    launches = past(20, [])
+    minute = int(launches[-1].moment // 60)
+    with pytest.raises(UsageError, match=r"found 22 launches in 0\.9 days"):
+        judge((launches, range(minute - 1300, minute)), (), NO_ROOM, SMALL, 1)
+    with pytest.raises(UsageError, match=r"^controllers\.enabled is false in the values"):
+        judge((launches, ()), (), NO_ROOM._replace(values=("controllers.enabled=false",)), SMALL, 1)
+
+
+def test_one_wave_in_days_is_one() -> None:
+    together = [Attempt(n, BEGIN + n, "", "hub:1") for n in range(52)]
+    assert _waves(together, DAY) == [together]
