@@ -116,8 +116,8 @@ def read_manifests(path: str) -> Objects:
     place = Path(path)
     if place.is_dir():
         return read_folder(path)
-    found = parse_manifests(_read(place), path)
-    if found is None:
+    found = _objects((path, document) for document in _documents(_read(place), path))
+    if not found:
         raise UsageError(f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a file.")
     return found
 

@@ -68,10 +68,8 @@ def _begin(at: str | None, zone: str) -> float:
     try:
         return parse_moment(at, zone)
     except ValueError:
-        raise UsageError(
-            f"--at: found {at!r}, expected a date-time like 2026-10-01T08:00 (in the windows' zone)"
-            " or 2026-10-01T06:00Z"
-        ) from None
+        expected = "a date-time like 2026-10-01T08:00 (in the windows' zone) or 2026-10-01T06:00Z"
+        raise UsageError(f"--at: found {at!r}, expected {expected}") from None
 
 
 def _learned_changes(
@@ -105,11 +103,8 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     text = f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first} to {last}\n"
     if not history.node_hours:
         return text
-    hours, share = (
-        f"{_number(history.kept_hours)} of {_number(history.node_hours)}",
-        f"{100 * history.cost_share:.1f} %",
-    )
-    return f"{text}  node-hours of the last week that placeholders beyond `replicas` kept: {hours}, {share}\n"
+    kept = f"{_number(history.kept_hours)} of {_number(history.node_hours)}, {100 * history.cost_share:.1f} %"
+    return f"{text}  node-hours of the last week that placeholders beyond `replicas` kept: {kept}\n"
 
 
 def _explanation(history: History, zone: str, moment: float) -> str:
@@ -251,6 +246,8 @@ def command(
     if prints_config_map:
         if not any(sources.values()):
             raise UsageError("--config-map: found no history, expected --launches or --prometheus beside it")
+        if not all(history.levels for history in histories.values()):
+            raise UsageError("--config-map: found no server in the source, expected some: nothing would stay learned")
         base = base_name(options.release.name, values.get("fullnameOverride"))
         sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
         return 0

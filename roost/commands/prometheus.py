@@ -45,31 +45,34 @@ class Usage(NamedTuple):
 def read_usage(source: str, namespace: str) -> Usage:
     """Read an address, or a file. namespace: the hub's. Raises UsageError that says what was found, and the fix."""
     if "://" in source:
-        series = next(filter(None, (_asked(source, metric, namespace) for metric in STEPS)), [])
+        source = urllib3.util.parse_url(source)._replace(auth=None).url
+        answers = (_asked(source, metric, namespace) for metric in STEPS)
+        series = next((answer for answer in answers if any(_is_of_users(one["metric"]) for one in answer)), [])
     else:
         try:
             text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise UsageError(f"{source}: can't be read ({type(error).__name__})") from None
+            raise UsageError(f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}") from None
         series = _series(text, source)
-    if strange := {str(one["metric"].get("__name__", SERVERS)) for one in series} - {*STEPS}:
+    if strange := {one["metric"]["__name__"] for one in series} - {*STEPS}:
         raise UsageError(f"{source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
     of_hub = [one for one in series if one["metric"].get("namespace", namespace) == namespace]
     if not of_hub:
         others = sorted({one["metric"].get("namespace", "") for one in series})
-        found = f"those of {', '.join(others)} alone" if others else f"neither {PODS} nor {SERVERS}"
+        found = f"those of {', '.join(others)} alone" if others else f"neither {PODS} of {USER_PODS}… nor {SERVERS}"
         raise UsageError(
             f"{source}: found {found}, expected some of namespace {namespace} in the last {KEPT_DAYS} "
             "days; say the hub's with -n, and see that Prometheus scrapes kube-state-metrics or the hub"
         )
+    by_pods = any(one["metric"]["__name__"] == PODS for one in of_hub)
+    of_hub = [one for one in of_hub if (one["metric"]["__name__"] == PODS) == by_pods]
     step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
     seen = {at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in range(step // MINUTE_SECONDS)}
-    by_pods = any("pod" in one["metric"] and one["metric"].get("__name__") == PODS for one in of_hub)
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
-        found = f"{len(of_hub)} pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
+        found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
         raise UsageError(f"{source}: found {found} in {namespace}, expected users' servers")
     return Usage(sessions, frozenset(seen), [*_tell(source, sessions, seen, step, by_pods=by_pods)])
 
@@ -110,19 +113,30 @@ def _series(text: str, source: str) -> list[Any]:
             for one in body["data"]["result"]:
                 # Another type has no values.
                 read = [(int(at), float(number)) for at, number in one["values"]]
+                labels = {key: str(label) for key, label in one["metric"].items()}
+                labels.setdefault("__name__", PODS if "pod" in labels else SERVERS)
                 if values := [(at, number) for at, number in read if 0 < at < latest and isfinite(number)]:
-                    series.append({"metric": dict(one["metric"]), "values": values})
+                    series.append({"metric": labels, "values": values})
+                else:
+                    found = "no number at a time of the past, in seconds since 1970"
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         raise UsageError(f"{source}: found {found!r}, expected {_EXPECTED}") from None
+    if not series and found.startswith("no number"):
+        raise UsageError(f"{source}: found {found}, expected {_EXPECTED}")
     return series
+
+
+def _is_of_users(metric: Mapping[str, str]) -> bool:
+    return metric["__name__"] != PODS or metric.get("pod", "").startswith(USER_PODS)
 
 
 def _of_pods(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple[float, float]]:
     ends: dict[tuple[str, float], float] = {}
     for one in series:
-        pod, (last, created) = one["metric"].get("pod", ""), one["values"][-1]
-        if pod.startswith(USER_PODS):
-            ends[pod, created] = max(ends.get((pod, created), 0.0), last + step)
+        # A pod and the next one of its name may be one series.
+        for last, created in one["values"] if _is_of_users(one["metric"]) else ():
+            key = one["metric"]["pod"], created
+            ends[key] = max(ends.get(key, 0.0), last + step)
     return ((created, end) for (_, created), end in ends.items())
 
 

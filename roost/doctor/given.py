@@ -20,6 +20,11 @@ class _GivenCluster:
     def __init__(self, path: str, namespace: str) -> None:
         found = cast("list[Object]", [*read_manifests(path).values()])
         self._bodies = [{**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found]
+        kinds = {(one["kind"], one["metadata"]["namespace"]) for one in self._bodies}
+        if not kinds & {(kind, namespace) for kind in READS} and not {"PriorityClass", "Namespace"} & {*dict(kinds)}:
+            there = ", ".join(sorted(f"{kind} of {place}" for kind, place in kinds))
+            expected = f"ResourceQuotas and LimitRanges of {namespace}, or PriorityClasses: say the namespace with -n"
+            raise UsageError(f"{path}: found {there}, expected {expected}.")
         for body in self._bodies:
             try:
                 READS.get(body["kind"], id)({**body, "metadata": {**(body["metadata"].get("labels") or {})}})
@@ -29,7 +34,7 @@ class _GivenCluster:
 
     def get(self, path: str) -> dict[str, list[Object]]:
         *_, above, namespace, resource = path.split("/")
-        found = [body for body in self._bodies if plural(body["kind"]) == resource]
+        found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
         return {"items": [one for one in found if above != "namespaces" or one["metadata"]["namespace"] == namespace]}
 
     def create(self, _path: str, pod: Object) -> Object:

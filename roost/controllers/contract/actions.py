@@ -177,7 +177,7 @@ M = TypeVar("M")
 Gauges = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
-class GaugeDefinition(NamedTuple):
+class PlanGauge(NamedTuple):
     """A metric that a plan reports."""
 
     name: str

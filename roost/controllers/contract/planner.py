@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from roost.controllers.contract.actions import Done, GaugeDefinition, Planned
+from roost.controllers.contract.actions import Done, PlanGauge, Planned
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 
@@ -60,7 +60,7 @@ class Controller(Generic[S, M]):
     empty: M
     # Takes note of the outcomes of a plan's actions.
     note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: memory
-    gauges: Sequence[GaugeDefinition] = ()
+    gauges: Sequence[PlanGauge] = ()
     # It plans no more often than this: the cluster changes more often than it needs to know.
     pace_seconds: float = 0.0
 

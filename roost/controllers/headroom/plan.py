@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final
 
-from roost.controllers.contract.actions import Action, Done, GaugeDefinition, Notice, Outcome, Planned, ScaleSet
+from roost.controllers.contract.actions import Action, Done, Notice, Outcome, PlanGauge, Planned, ScaleSet
 from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
@@ -21,25 +21,25 @@ from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_ti
 # wait for the next minute.
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
-GAUGES: Final[Sequence[GaugeDefinition]] = (
-    GaugeDefinition(
+GAUGES: Final[Sequence[PlanGauge]] = (
+    PlanGauge(
         "headroom_replicas", "Placeholders that a set should have now, of sets with windows or `learn`.", ("set",)
     ),
-    GaugeDefinition(
+    PlanGauge(
         "headroom_next_change_seconds", "Seconds until the next start or end of one of the set's windows.", ("set",)
     ),
-    GaugeDefinition("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
-    GaugeDefinition("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
-    GaugeDefinition(
+    PlanGauge("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
+    PlanGauge("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
+    PlanGauge(
         "headroom_bookings_unread", "ConfigMaps of bookings that there was no time to read yet; they count as before."
     ),
-    GaugeDefinition(
+    PlanGauge(
         "headroom_learned_hours", "Hours of users that a set with `learn` has seen, of the last eight weeks.", ("set",)
     ),
-    GaugeDefinition(
+    PlanGauge(
         "headroom_kept_node_hours", "Node-hours of the last week kept by placeholders beyond `replicas`.", ("set",)
     ),
-    GaugeDefinition("headroom_cost_percent", "The same, in percent of the node-hours of the set's nodes.", ("set",)),
+    PlanGauge("headroom_cost_percent", "The same, in percent of the node-hours of the set's nodes.", ("set",)),
 )
 
 

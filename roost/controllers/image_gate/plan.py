@@ -15,16 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from roost.controllers.contract.actions import (
-    Action,
-    ChangeNode,
-    Done,
-    GaugeDefinition,
-    Gauges,
-    Notice,
-    Outcome,
-    Planned,
-)
+from roost.controllers.contract.actions import Action, ChangeNode, Done, Gauges, Notice, Outcome, PlanGauge, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -41,20 +32,20 @@ from roost_core.placement.labels import OPENED as OPENED_VALUE
 from roost_core.placement.labels import PULLING
 
 GAUGES: Final = (
-    GaugeDefinition("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
-    GaugeDefinition("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
-    GaugeDefinition("gate_nodes_waiting", "Nodes that still lack one image at least."),
-    GaugeDefinition(
+    PlanGauge("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
+    PlanGauge("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
+    PlanGauge("gate_nodes_waiting", "Nodes that still lack one image at least."),
+    PlanGauge(
         "gate_oldest_wait_seconds",
         "How long the node that has waited longest has lacked an image; 0: no node lacks one.",
     ),
-    GaugeDefinition("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
-    GaugeDefinition("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
-    GaugeDefinition(
+    PlanGauge("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
+    PlanGauge("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
+    PlanGauge(
         "gate_nodes_opened", "Nodes that lack an image and were opened to its users, once for each image.", ("reason",)
     ),
-    GaugeDefinition("gate_nodes_tainted", "Nodes that carry the startup taint."),
-    GaugeDefinition(
+    PlanGauge("gate_nodes_tainted", "Nodes that carry the startup taint."),
+    PlanGauge(
         "gate_nodes_opened_without_images", "Nodes whose startup taint went at its deadline and that still lack images."
     ),
 )

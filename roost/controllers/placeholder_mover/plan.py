@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Gauges, Notice, Planned
+from roost.controllers.contract.actions import Gauges, Notice, PlanGauge, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.placeholder_mover.marks import NodeMark, plan_marks
@@ -20,24 +20,20 @@ from roost.controllers.placeholder_mover.scheduler_model import SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
 from roost.controllers.placeholder_mover.view import View
 
-GAUGES: Final[Sequence[GaugeDefinition]] = (
-    GaugeDefinition(
+GAUGES: Final[Sequence[PlanGauge]] = (
+    PlanGauge(
         "placeholders",
         "Placeholders by set: marked (on the marked node), bound (elsewhere), pending.",
         ("set", "state"),
     ),
-    GaugeDefinition("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
-    GaugeDefinition(
-        "placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")
-    ),
-    GaugeDefinition(
+    PlanGauge("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
+    PlanGauge("placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
+    PlanGauge(
         "placeholder_back_off_seconds",
         "Seconds until placeholders of the set may move again after a wrong guess.",
         ("set",),
     ),
-    GaugeDefinition(
-        "placeholder_marked_node_age_seconds", "Age of the node that attracts the set's placeholders.", ("set",)
-    ),
+    PlanGauge("placeholder_marked_node_age_seconds", "Age of the node that attracts the set's placeholders.", ("set",)),
 )
 
 

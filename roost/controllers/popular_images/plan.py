@@ -20,8 +20,8 @@ from roost.controllers.contract.actions import (
     BackOff,
     CreatePod,
     DeletePod,
-    GaugeDefinition,
     Notice,
+    PlanGauge,
     Planned,
     backed_off,
 )
@@ -81,18 +81,16 @@ PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
 STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 GAUGES: Final = (
-    GaugeDefinition("popular_images", "Images with enough users to be pulled to nodes."),
-    GaugeDefinition("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
-    GaugeDefinition("popular_images_pulling", "Popular images being pulled, over all nodes."),
-    GaugeDefinition("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
-    GaugeDefinition(
+    PlanGauge("popular_images", "Images with enough users to be pulled to nodes."),
+    PlanGauge("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
+    PlanGauge("popular_images_pulling", "Popular images being pulled, over all nodes."),
+    PlanGauge("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
+    PlanGauge(
         "popular_images_pulled",
         "Images pulled to nodes since this replica leads, by whether a user's pod has run with them there since.",
         ("used",),
     ),
-    GaugeDefinition(
-        "popular_images_nodes", "Nodes by whether popular images may be pulled to them, or why not.", ("state",)
-    ),
+    PlanGauge("popular_images_nodes", "Nodes by whether popular images may be pulled to them, or why not.", ("state",)),
 )
 
 

@@ -15,7 +15,7 @@ from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
-from roost.controllers.contract.actions import Done, GaugeDefinition, Gauges
+from roost.controllers.contract.actions import Done, Gauges, PlanGauge
 
 PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.
@@ -28,7 +28,7 @@ START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300
 class ControllersMetrics(Collector):
     """All metrics; one object a process."""
 
-    def __init__(self, version: str, definitions: Iterable[GaugeDefinition] = ()) -> None:
+    def __init__(self, version: str, definitions: Iterable[PlanGauge] = ()) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)

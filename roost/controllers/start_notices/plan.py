@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from roost.controllers.contract.actions import GaugeDefinition, Gauges, Notice, Planned
+from roost.controllers.contract.actions import Gauges, Notice, PlanGauge, Planned
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -58,9 +58,7 @@ DOWNLOAD: Final = "DownloadsImage"
 LEFT: Final = "StillDownloadsImage"
 LONGER: Final = "DownloadTakesLonger"
 
-GAUGES: Final = (
-    GaugeDefinition("start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)),
-)
+GAUGES: Final = (PlanGauge("start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)),)
 
 
 # The reasons of what one pod's user was told, and the Unix time from which the rest is told again.

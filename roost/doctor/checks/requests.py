@@ -111,7 +111,11 @@ def _find_counted_placeholders(install: Install) -> Told:
     counting = [
         one for one in quotas if not _scopes(one) & _NOT_PLACEHOLDERS and one["spec"].get("hard", {}).keys() & _COUNTED
     ]
-    sets = [(body["spec"]["replicas"], body["spec"]["template"]["spec"]) for body in install.of_kind("StatefulSet")]
+    sets = []
+    for one, body in zip(install.values["placeholders"], install.of_kind("StatefulSet"), strict=True):
+        # The most that there may ever be: a StatefulSet with windows doesn't say.
+        numbers = [one, *(one.get("windows") or ()), {"replicas": (one.get("learn") or {}).get("max")}]
+        sets.append((max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"]))
     if counting and sets:
         cpu, memory = (sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets) for key in (CPU, MEMORY))
         needs = f"{sum(n for n, _ in sets)} pods, CPU {cpu}m, memory {memory_quantity(memory)}"

@@ -154,6 +154,14 @@ def test_a_config_map_that_holds_no_history_is_refused(
     assert text in capsys.readouterr().err
 
 
+def test_no_launch_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "launches.jsonl").write_text("")
+    given = ("--launches", str(tmp_path / "launches.jsonl"), "--config-map")
+    assert _run("-f", _values(tmp_path, {"learn": LEARN}), *given) == 2
+    printed = capsys.readouterr()
+    assert (printed.out, "found no server in the source" in printed.err) == ("", True)
+
+
 def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "launches.jsonl").write_text('{"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}\n{"seconds": 5}\n')
     file = str(tmp_path / "launches.jsonl")

@@ -13,9 +13,9 @@ from roost.controllers.contract.actions import (
     DeletePod,
     Done,
     EvictPod,
-    GaugeDefinition,
     Notice,
     Outcome,
+    PlanGauge,
     Planned,
 )
 from roost.controllers.contract.planner import Controller, Planner
@@ -69,7 +69,7 @@ class World:
         self.client = client or FakeClient()
         self.writes = MinuteBudget(writes, self.clock)
         self.evictions = MinuteBudget(evictions, self.clock)
-        self.metrics = ControllersMetrics("test", [GaugeDefinition("placeholders", "Placeholders.", ("set",))])
+        self.metrics = ControllersMetrics("test", [PlanGauge("placeholders", "Placeholders.", ("set",))])
         api: Any = self.client
         self.applier = Applier(
             api,
