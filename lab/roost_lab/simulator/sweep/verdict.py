@@ -80,8 +80,9 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
     plain = [{**ours, "learn": None, "windows": []}]
     as_now = {"singleuser": values["singleuser"], "prePuller": values["prePuller"], "placeholders": plain}
     hub = [str(policy_files()["z2jh-placeholders-packed"])]
-    learning = [{**ours, "learn": ours["learn"] or dict(LEARN)}]
-    now, then = play(hub, as_now, counted), play(files, {"placeholders": learning}, counted)
+    kept = [one for one in values["events"]["booked"] if one.get("set", ours["name"]) == ours["name"]]
+    learning = {"placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}], "events.booked": kept}
+    now, then = play(hub, as_now, counted), play(files, learning, counted)
     what = f"placeholders[].learn of {ours['name']}{', as it is' if ours['learn'] else ''}"
     word, who, change = "helps", "people", _change(now, then)
     if not change[0]:

@@ -23,6 +23,8 @@ NO_ROOM = Settings(
     json_values=(
         f'placeholders=[{{"name": "default", "replicas": 0}}, {GPU}]',
         'singleuser.image={"name": "hub", "tag": "1"}',
+        "events.enabled=true",
+        'events.booked=[{"name": "x", "people": 5, "start": "2026-12-01T09:00", "timeZone": "UTC", "set": "gpu"}]',
     )
 )
 
@@ -81,8 +83,8 @@ def test_what_a_past_holds_is_recognised_and_too_little_is_refused(
 def test_a_past_is_as_long_as_somebody_looked_and_other_values_are_refused() -> None:
     launches = past(20, [])
     minute = int(launches[-1].moment // 60)
-    with pytest.raises(UsageError, match=r"found 22 launches in 0\.9 days"):
-        judge((launches, range(minute - 1300, minute)), (), NO_ROOM, SMALL, 1)
+    with pytest.raises(UsageError, match=r"found 217 launches in 0\.9 days"):
+        judge((launches, range(minute - 13000, minute, 10)), (), NO_ROOM, SMALL, 1)
     with pytest.raises(UsageError, match=r"^controllers\.enabled is false in the values"):
         judge((launches, ()), (), NO_ROOM._replace(values=("controllers.enabled=false",)), SMALL, 1)
 
