@@ -13,7 +13,8 @@ from generator.importing.hub_files import find_hubs_in, hubs_of_files
 from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.proposals import pointer, print_proposals, propose
-from generator.values.files import read_file
+from generator.values.files import parse_values, read_file
+from generator.values.release import Release
 from roost.commands.hub_trial import try_import
 
 
@@ -49,9 +50,19 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
 @click.option(
     "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
 )
+@click.option("--quotas", metavar="PATH", help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.")
+@click.option("-n", "--namespace", metavar="NAME", default="default", help="With --quotas: where Roost will be.")
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 def command(
-    *, files: tuple[str, ...], folders: tuple[Path, ...], many: bool, release: str, hub: str | None, details: bool
+    *,
+    files: tuple[str, ...],
+    folders: tuple[Path, ...],
+    many: bool,
+    release: str,
+    hub: str | None,
+    quotas: str | None,
+    namespace: str,
+    details: bool,
 ) -> int:
     """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
 
@@ -63,8 +74,8 @@ def command(
     roost import --folder hubs/ > values.yaml
     """
     if folders or many:
-        if hub:
-            raise UsageError("--folder and --many are for many hubs: leave out --hub")
+        if hub or quotas:
+            raise UsageError("--folder and --many are for many hubs: leave out --hub and --quotas")
         if not folders and not files:
             raise UsageError("--many: found no FILE, expected one for each hub")
         return run_many(files, folders)
@@ -76,4 +87,9 @@ def command(
     proposals = propose(result, layers, release, hub)
     sys.stdout.write(result.to_yaml() + print_proposals(proposals))
     sys.stderr.write(result.report(pointer(proposals), details=details))
+    if quotas:
+        from roost.doctor.given import find_faults  # noqa: PLC0415 - loads all checks of the doctor
+
+        values = parse_values(result.to_yaml().encode(), "values.yaml").values
+        sys.stderr.writelines(f"{fault}\n" for fault in find_faults(quotas, values, Release("roost", namespace)))
     return 0

@@ -22,12 +22,8 @@ from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_ti
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
 GAUGES: Final[Sequence[PlanGauge]] = (
-    PlanGauge(
-        "headroom_replicas", "Placeholders that a set should have now, of sets with windows or `learn`.", ("set",)
-    ),
-    PlanGauge(
-        "headroom_next_change_seconds", "Seconds until the next start or end of one of the set's windows.", ("set",)
-    ),
+    PlanGauge("headroom_replicas", "Placeholders that a set with windows or `learn` should have now.", ("set",)),
+    PlanGauge("headroom_next_change_seconds", "Seconds until the next start or end of a set's window.", ("set",)),
     PlanGauge("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
     PlanGauge("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
     PlanGauge(

@@ -35,18 +35,13 @@ GAUGES: Final = (
     PlanGauge("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
     PlanGauge("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
     PlanGauge("gate_nodes_waiting", "Nodes that still lack one image at least."),
-    PlanGauge(
-        "gate_oldest_wait_seconds",
-        "How long the node that has waited longest has lacked an image; 0: no node lacks one.",
-    ),
+    PlanGauge("gate_oldest_wait_seconds", "How long the longest waiting node has lacked an image; 0: none."),
     PlanGauge("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
     PlanGauge("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
-    PlanGauge(
-        "gate_nodes_opened", "Nodes that lack an image and were opened to its users, once for each image.", ("reason",)
-    ),
+    PlanGauge("gate_nodes_opened", "Nodes opened to users of an image that they lack, by why.", ("reason",)),
     PlanGauge("gate_nodes_tainted", "Nodes that carry the startup taint."),
     PlanGauge(
-        "gate_nodes_opened_without_images", "Nodes whose startup taint went at its deadline and that still lack images."
+        "gate_nodes_opened_without_images", "Nodes that lack images and whose startup taint went at its deadline."
     ),
 )
 

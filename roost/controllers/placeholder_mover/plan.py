@@ -22,17 +22,11 @@ from roost.controllers.placeholder_mover.view import View
 
 GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge(
-        "placeholders",
-        "Placeholders by set: marked (on the marked node), bound (elsewhere), pending.",
-        ("set", "state"),
+        "placeholders", "Placeholders: marked (on the marked node), bound (elsewhere), pending.", ("set", "state")
     ),
     PlanGauge("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
     PlanGauge("placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
-    PlanGauge(
-        "placeholder_back_off_seconds",
-        "Seconds until placeholders of the set may move again after a wrong guess.",
-        ("set",),
-    ),
+    PlanGauge("placeholder_back_off_seconds", "Seconds until a set's may move again after a wrong guess.", ("set",)),
     PlanGauge("placeholder_marked_node_age_seconds", "Age of the node that attracts the set's placeholders.", ("set",)),
 )
 

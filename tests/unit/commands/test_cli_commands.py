@@ -107,6 +107,10 @@ def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(roost
     for given in (file, tmp_path):
         done = roost("validate", "--namespace", "jhub", "--quotas", given)
         assert (done.code, done.out.count(f"{given}: LimitRange jhub/small refuses pods of StatefulSet")) == (1, 1)
+    hub = tmp_path / "hub.txt"
+    hub.write_text("scheduling: {userPlaceholder: {replicas: 3}}\n")
+    done = roost("import", hub, "--namespace", "jhub", "--quotas", file)
+    assert (done.code, f"{file}: LimitRange jhub/small refuses pods of StatefulSet" in done.err) == (0, True)
     for bound in ("{memory: lots}", "[1]", "7"):
         file.write_text(body.replace("MAX", bound))
         done = roost("validate", "--quotas", file)
