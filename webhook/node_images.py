@@ -32,26 +32,28 @@ class ReportedImages:
         }
 
     def follow(
-        self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, *, reported_to: Container[Key]
+        self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, sets: Container[Key], *, with_reports: bool
     ) -> dict[Key, WarmFacts]:
         """The facts without the images of nodes that went, and with what nodes report.
 
-        nodes: None: they can't be read, so images go with the last pod of their node. reported_to: whose facts take in
-        what nodes say; none's while it isn't recent. A fault loses nothing: the same is taken in by the next call.
+        nodes: None: they can't be read, so images go with the last pod of their node, as those do of classes outside
+        `sets`. with_reports: what nodes say is recent. A fault loses nothing: the next call takes in the same.
         """
         there = nodes.names if nodes is not None else None
         followed: dict[Key, WarmFacts] = {}
         for key, known in warm.items():
             held = known.nodes_with_images
-            gone = {node for node in held if not known.pods_on(node)} if there is None else held - there
+            gone = (
+                {node for node in held if not known.pods_on(node)} if there is None or key not in sets else held - there
+            )
             followed[key] = known.without_nodes(gone | self._replaced)
         if there is None:
             # Their reports are taken in again once nodes can be read.
             self._reported, self._reported_at = {}, None
         for node in self._replaced:
             self._reported.pop(node, None)
-        if nodes is not None:
-            followed |= self._with_reports({key: one for key, one in followed.items() if key in reported_to}, nodes)
+        if nodes is not None and with_reports:
+            followed |= self._with_reports({key: one for key, one in followed.items() if key in sets}, nodes)
         self._replaced = set()
         return followed
 

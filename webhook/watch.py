@@ -462,7 +462,7 @@ class _Watches:
     def _keep_in_step(self) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""
         nodes = None if self._nodes is None or self._nodes.is_forbidden else self._known_nodes
-        self._warm = self._images.follow(self._warm, nodes, reported_to=self._warm_sets if self.knows_nodes else ())
+        self._warm = self._images.follow(self._warm, nodes, self._warm_sets, with_reports=self.knows_nodes)
         self._failed_pulls = {key: at for key, at in self._failed_pulls.items() if not self._proves(*key)}
 
     def _proves(self, node: str, image: str) -> bool:

@@ -125,7 +125,8 @@ def observe(
         # What is forecast changes with it.
         outlook = look_ahead(history, minute, learn.time_zone)
         learned = replace(learned, history=history, outlook=outlook, stored=(stored,))
-    learned = replace(learned, is_loaded=learned.is_loaded or snapshot.histories is not None)
+    kept = (stored,) if stored in learned.stored[-1:] else learned.stored
+    learned = replace(learned, is_loaded=learned.is_loaded or snapshot.histories is not None, stored=kept)
     view = _look(placeholder_set, snapshot, settings, learned.view)
     learned = _with_boots(learned, view)
     is_new = not learned.history.levels or minute != learned.history.end - 1

@@ -26,12 +26,8 @@ GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge("headroom_next_change_seconds", "Seconds until the next start or end of a set's window.", ("set",)),
     PlanGauge("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
     PlanGauge("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
-    PlanGauge(
-        "headroom_bookings_unread", "ConfigMaps of bookings that there was no time to read yet; they count as before."
-    ),
-    PlanGauge(
-        "headroom_learned_hours", "Hours of users that a set with `learn` has seen, of the last eight weeks.", ("set",)
-    ),
+    PlanGauge("headroom_bookings_unread", "ConfigMaps of bookings that wait to be read; they count as before."),
+    PlanGauge("headroom_learned_hours", "Hours of the last eight weeks that a set with `learn` has seen.", ("set",)),
     PlanGauge(
         "headroom_kept_node_hours", "Node-hours of the last week kept by placeholders beyond `replicas`.", ("set",)
     ),

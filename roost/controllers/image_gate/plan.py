@@ -40,9 +40,7 @@ GAUGES: Final = (
     PlanGauge("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
     PlanGauge("gate_nodes_opened", "Nodes opened to users of an image that they lack, by why.", ("reason",)),
     PlanGauge("gate_nodes_tainted", "Nodes that carry the startup taint."),
-    PlanGauge(
-        "gate_nodes_opened_without_images", "Nodes that lack images and whose startup taint went at its deadline."
-    ),
+    PlanGauge("gate_nodes_opened_without_images", "Nodes that lack images, and lost the startup taint in the end."),
 )
 
 

@@ -21,9 +21,7 @@ from roost.controllers.placeholder_mover.settings import MoverSettings, read_mov
 from roost.controllers.placeholder_mover.view import View
 
 GAUGES: Final[Sequence[PlanGauge]] = (
-    PlanGauge(
-        "placeholders", "Placeholders: marked (on the marked node), bound (elsewhere), pending.", ("set", "state")
-    ),
+    PlanGauge("placeholders", "Placeholders: marked (on the marked node), bound, pending.", ("set", "state")),
     PlanGauge("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
     PlanGauge("placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
     PlanGauge("placeholder_back_off_seconds", "Seconds until a set's may move again after a wrong guess.", ("set",)),

@@ -324,7 +324,7 @@ class CalendarFeed:
                 if self._clock() > until:
                     raise CalendarError(f"not complete within {TOTAL_SECONDS:.0f} s")
             text = content.decode("utf-8", "replace")
-            if not text.rstrip().upper().endswith("END:VCALENDAR"):
+            if "END:VCALENDAR" not in text.upper().rpartition("BEGIN:")[2]:
                 raise CalendarError("it doesn't end with END:VCALENDAR, so a part may be missing")
             return text
         finally:

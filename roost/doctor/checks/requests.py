@@ -55,16 +55,18 @@ def _find_refused(install: Install) -> Told:
     for limit_range, body in product(install.client.get(path)["items"], workloads):
         resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
         limits, requests = (resources.get(part) or {} for part in ("limits", "requests"))
-        for bound, given in (("min", limits | requests), ("max", requests | limits)):
+        # A default becomes the limit of those without one, and no request may be above its limit.
+        without = {name: amount for name, amount in requests.items() if name not in limits}
+        for bound, given in (("min", limits | requests), ("max", requests | limits), ("default", without)):
             for name, amount in _bounds(limit_range, bound).items():
                 more = parse_quantity(given.get(name, amount)) - parse_quantity(amount)
                 if more < 0 if bound == "min" else more > 0:
-                    key = "prePuller" if body["kind"] == "DaemonSet" else "placeholder.defaults"
+                    key = "prePuller" if body["kind"] == "DaemonSet" else "placeholder.defaults (or of the set's own)"
                     part = "limits" if bound == "max" and name in limits else "requests"
                     yield error(
                         f"{_named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its {bound} of {name} "
                         f"is {amount}, and theirs {given[name]}.",
-                        f"Set {key}.resources.{part}.{name} to {amount}, or have its author change it.",
+                        f"Set resources.{part}.{name} of {key} to {amount}, or have its author change it.",
                     )
 
 
@@ -112,8 +114,10 @@ def _find_counted_placeholders(install: Install) -> Told:
         one for one in quotas if not _scopes(one) & _NOT_PLACEHOLDERS and one["spec"].get("hard", {}).keys() & _COUNTED
     ]
     sets = []
-    for one, body in zip(install.values["placeholders"], install.of_kind("StatefulSet"), strict=True):
-        # The most that there may ever be: a StatefulSet with windows doesn't say.
+    entries = {one["name"]: one for one in install.values["placeholders"]}
+    for body in install.of_kind("StatefulSet"):
+        # The most that there may be, events aside: a StatefulSet with windows doesn't say.
+        one = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
         numbers = [one, *(one.get("windows") or ()), {"replicas": (one.get("learn") or {}).get("max")}]
         sets.append((max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"]))
     if counting and sets:
