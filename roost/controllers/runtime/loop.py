@@ -77,7 +77,7 @@ class Loop:
         self._applier = applier
         self._metrics = metrics
         self._is_leader = is_leader
-        metrics.ask_leader(is_leader)
+        metrics.ask_leader(lambda: self.leads and is_leader())
         self._is_synced = is_synced
         self._follow, self._observe = follow, observe
         self._wall = wall

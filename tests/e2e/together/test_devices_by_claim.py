@@ -55,8 +55,17 @@ def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_o
         wait_until(lambda: says("device-pulls", "pulling"), 30, "the other to be known to pull it")
         implicit = f"deviceclass.resource.kubernetes.io/{namespace}"
         for name, asks, node in (("ada", resource, "device-holds"), ("bob", implicit, "device-pulls")):
-            terms = stack.create_pod(pod(name, requests={"cpu": "100m", asks: "1"}))["spec"]["affinity"]["nodeAffinity"]
-            assert label in str(terms["requiredDuringSchedulingIgnoredDuringExecution"])
+            body = pod(name, requests={"cpu": "100m", asks: "1"})
+
+            def is_gated() -> bool:
+                spec = api.create(body, namespace, dryRun="All")["spec"]  # noqa: B023
+                return label in str(
+                    spec["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution")
+                )
+
+            # The webhook hears of a label later than who asks for it.
+            wait_until(is_gated, 30, f"{name} to be kept off the node that pulls")
+            stack.create_pod(body)
             # Where no other node has a device, the gate opens.
             assert stack.wait_for_node(name, 30) == node
         assert says("device-pulls", "open")

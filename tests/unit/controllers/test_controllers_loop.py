@@ -194,7 +194,7 @@ def test_a_leader_that_lost_its_lease_stops_in_the_middle_of_a_plan() -> None:
         world.leads = len(world.client.requests) < 2
 
     world = World(FakeClient(lose_after_two))
-    world.loop()
+    world.loop().turn()
     assert "roost_controllers_leader 1.0" in world.metrics.text().decode()
     done = world.applier.apply([delete(f"p{index}") for index in range(4)])
     assert [one.outcome for one in done] == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK]
