@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check unit parity e2e test-install test-minors image generated docs docs-links lock bench clean
+.PHONY: help setup demo demo-cluster quick test check unit judge parity e2e test-install test-minors image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,8 +40,11 @@ test: setup  ## every check and every test; those that need nothing built run fi
 check: setup  ## ruff, mypy, import directions, freshness of generated files
 	@tools/check.sh
 
-unit: setup  ## the tests that need no cluster
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/properties lab/tests/unit lab/tests/properties
+unit: setup  ## the tests that need no cluster, but for the judge's thousands of cases
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/properties lab/tests/unit lab/tests/properties --ignore tests/properties/together
+
+judge: setup  ## who fares worse with Roost, in thousands of drawn cases in the scheduler's model
+	@$(PY) -m pytest -n $(WORKERS) tests/properties/together
 
 parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"

@@ -46,7 +46,8 @@ imaging=$!
 set +m
 building=
 trap 'kill -- "-$control_plane" ${building:+"-$building"} "-$imaging" 2>/dev/null' EXIT
-run_tests unit "${WORKERS:-2}" tests/unit tests/properties lab/tests/unit lab/tests/properties || failed=1
+run_tests unit "${WORKERS:-2}" tests/unit tests/properties lab/tests/unit lab/tests/properties --ignore tests/properties/together || failed=1
+run_tests judge "${WORKERS:-2}" tests/properties/together --dist load || failed=1
 if kill -0 "$control_plane" 2>/dev/null; then
   echo "test: waiting for the control plane to be built; see $logs/control-plane.log" >&2
 fi
@@ -61,7 +62,7 @@ show_if_failed "$building" build
 wait "$imaging" # or a build container would stay behind
 
 echo "test: summary"
-grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,e2e}.log
+grep -hE '^(FAILED|ERROR|SKIPPED|XFAIL|XPASS) |^=+ .* in [0-9.]+s' "$logs"/{unit,judge,e2e}.log
 grep '^test: ' "$logs/build.log"
 [ $failed = 0 ] && echo "test: ok" || echo "test: FAILED"
 exit $failed
