@@ -184,7 +184,10 @@ class Cluster:
     def request(self, *_: Any, **__: Any) -> Any:
         """What the calendar's server answers."""
         stream = BytesIO(self.calendar or b"")
-        read = lambda size, **_: stream.read(size)  # noqa: E731
+
+        def read(size: int, **_: Any) -> bytes:
+            return stream.read(size)
+
         return SimpleNamespace(status=200 if self.calendar else 503, headers={}, read1=read, close=lambda: None)
 
     def book(self, name: str, rng: random.Random) -> None:
