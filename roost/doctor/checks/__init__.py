@@ -25,16 +25,16 @@ def _checks(names: Iterable[str]) -> Mapping[str, Check]:
 
 INSTALLED: Final = _checks(
     (
-        *("version", "namespace", "platform", "features", "objects", "security", "programs", "clocks"),
+        *("version", "namespace", "platform", "features", "objects", "security", "programs"),
         *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
-        *("admission", "users", "builds", "switches", "node-versions", "image-volumes", "puller"),
+        *("admission", "users", "switches", "node-versions", "image-volumes", "puller"),
         *("nodes", "kubelets", "startup-taints", "autoscaler"),
     )
 )
 BEFORE: Final = _checks(
     (
         *("version", "namespace", "platform", "features", "rights", "reach", "hubs", "priorities", "requests"),
-        *("security", "clocks", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler"),
+        *("security", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler"),
     )
 )
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -58,24 +57,6 @@ def test_pod_security_takes_roosts_pods_and_not_those_on_the_hosts_network(
     assert "hub-roost-webhook" in findings[0].evidence
     assert "violates PodSecurity" in findings[0].evidence
     assert "pod-security.kubernetes.io/enforce" in findings[0].fix
-
-
-def test_a_holder_whose_clock_is_wrong_is_told_by_what_the_api_server_wrote(
-    control_plane: ControlPlane, namespace: str
-) -> None:
-    for name, ahead in (("fine", 0.0), ("fast", 90.0)):
-        now = (datetime.now(UTC) + timedelta(seconds=ahead)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        lease = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {"name": name},
-            "spec": {"holderIdentity": "a", "renewTime": now},
-        }
-        control_plane.api.create(lease, namespace)
-    findings = asked(control_plane, namespace, "clocks")
-    assert [finding.severity for finding in findings] == ["warning"]
-    assert "fast (+" in findings[0].evidence
-    assert "fine" not in findings[0].evidence
 
 
 def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(

@@ -6,7 +6,7 @@ import pytest
 
 from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
 from roost_core.kube.client import ApiError
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, pulled_label
+from roost_core.placement.labels import pulled_label
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
     APPS,
@@ -198,20 +198,6 @@ def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_plac
         container["command"] = ["./ca", *(f"--expendable-pods-priority-cutoff{value}" for value in arguments)]
         cluster.lists["/apis/apps/v1/deployments"] = [autoscaler]
         assert bool(cluster.said("autoscaler")) is is_told
-
-
-def test_builds_without_builders_or_a_home_are_told() -> None:
-    cluster = Cluster()
-    build = pod("build-1", {**PLACED, HOME_TARGET_ANNOTATION: "n1"}, spec={})
-    build["metadata"]["labels"] = {"component": "binderhub-build"}
-    cluster.lists[PODS] = [build]
-    cluster.tells("builds", "warning", "component=image-builder, app=binder")
-    builder = pod("builder", spec={})
-    builder["metadata"]["labels"] = {"component": "image-builder", "app": "binder", "name": "x"}
-    cluster.lists[PODS].append(builder)
-    assert cluster.said("builds") == []
-    del build["metadata"]["annotations"][HOME_TARGET_ANNOTATION]
-    cluster.tells("builds", "warning", "1 of 1 builds have no home: build-1.")
 
 
 def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:

@@ -25,7 +25,7 @@ def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
     found = [
         ("version", ""),
         ("switches", "warning"),
-        ("clocks", "unknown"),
+        ("features", "unknown"),
         ("leaders", "error"),
         ("nodes", "warning"),
     ]
@@ -35,7 +35,7 @@ def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
         "nodes:",
         "leaders:",
         "switches:",
-        "clocks:",
+        "features:",
         "version:",
     ]
 

@@ -10,21 +10,7 @@ from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import startup_taint
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import (
-    LEASES,
-    LISTED,
-    NODE_LEASES,
-    NODES,
-    PLACED,
-    PODS,
-    POLICIES,
-    Cluster,
-    Object,
-    ago,
-    found,
-    node,
-    pod,
-)
+from tests.unit.doctor.whole_cluster import LISTED, NODES, PLACED, PODS, POLICIES, Cluster, Object, found, node, pod
 
 
 def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> None:
@@ -90,22 +76,6 @@ def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(mode: str, i
     cluster = Cluster(f"imageGate: {{mode: {mode}}}")
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [node_pool(startup_taint("hub", "jhub"))]
     assert [finding.severity for finding in cluster.said("startup-taints")] == ["error"] * is_told
-
-
-def lease(name: str, renewed: float, written: float) -> Object:
-    fields: Object = {"f:spec": {"f:renewTime": {}}}
-    return {
-        "metadata": {"name": name, "managedFields": [{"time": ago(written), "fieldsV1": fields}]},
-        "spec": {"renewTime": ago(renewed)},
-    }
-
-
-def test_clocks_are_compared_with_the_api_servers_and_not_with_this_machines() -> None:
-    cluster = Cluster()
-    # An hour ago by either clock: it is this machine whose clock is wrong.
-    cluster.lists[NODE_LEASES] = [lease("fine", 3600, 3601), lease("behind", 60, 2)]
-    cluster.lists[LEASES] = [lease("ahead", 2, 62), {"metadata": {"name": "bare"}, "spec": {}}]
-    cluster.tells("clocks", "warning", "2 clocks", "behind (-58 s)", "ahead (+60 s)")
 
 
 def policy(name: str, ingress: list[Object], selector: Object | None = None) -> Object:

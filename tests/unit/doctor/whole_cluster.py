@@ -23,7 +23,6 @@ PODS: Final = "/api/v1/namespaces/jhub/pods"
 ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
 WEBHOOK: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
-NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
 QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
@@ -74,8 +73,6 @@ class Cluster:
             "/api/v1/namespaces": [],
             QUOTAS: [],
             LIMIT_RANGES: [],
-            NODE_LEASES: [],
-            LEASES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
             **{
                 f"{at}/{of}": []
