@@ -16,7 +16,7 @@ from generator.values.loader import load
 from generator.values.merge import merge_values
 from generator.values.release import Release
 from roost.__main__ import main
-from tests.recorded_data import rows
+from tests.recorded_data import printed, rows
 from tests.unit.generator.imported_hubs import defaults, hub
 
 OFF = """
@@ -77,10 +77,10 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
 ) -> None:
     (tmp_path / "hub.yaml").write_text(OFF)
     assert main(["import", str(tmp_path / "hub.yaml")]) == 0
-    printed = capsys.readouterr().out
-    values, head, below = printed.partition("# What would help this hub most")
+    said = capsys.readouterr().out
+    values, head, below = said.partition("# What would help this hub most")
     assert head
-    assert yaml.safe_load(printed) == yaml.safe_load(values)
+    assert yaml.safe_load(said) == yaml.safe_load(values)
     lines = [line.removeprefix("#").removeprefix(" ") for line in below.splitlines()]
     blocks = "\n".join(lines).split("\n\n")[1:]
     shown = [yaml.safe_load("\n".join(block.splitlines()[1:])) for block in blocks]
@@ -140,10 +140,12 @@ def test_sets_of_pools_have_names_of_their_own() -> None:
 
 def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:
     (found,) = proposed(hub("pools"))
-    printed = print_proposals([found])
-    assert "\n# # large-memory: as large as a user of Large memory" in printed
-    text = "\n".join(line.removeprefix("#").removeprefix(" ") for line in printed.splitlines()).split("1. Keep")[1]
-    assert yaml.safe_load(text.partition("\n")[2]) == found.values
+    text = print_proposals([found])
+    assert text == printed("proposals-of-pools")
+    values = "\n".join(line.removeprefix("#").removeprefix(" ") for line in text.splitlines()).split("1. Keep")[1]
+    assert yaml.safe_load(values.partition("\n")[2]) == found.values
+    over = merge_values(defaults(), [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")])
+    assert [str(fault) for fault in lint(over, Release()) if fault.severity != "hint"] == []
 
 
 def test_nothing_is_printed_where_nothing_is_missing() -> None:

@@ -4,7 +4,6 @@ import re
 from pathlib import Path
 
 from generator.importing.importer import import_layers
-from generator.importing.proposals import print_proposals, propose
 from roost.commands.hub_trial import try_import
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "beside-zero-to-jupyterhub.md"
@@ -20,10 +19,3 @@ def test_the_sample_is_what_roost_import_writes() -> None:
     # The page leaves out the end of long notes.
     pattern = re.escape(shown.rstrip()).replace(re.escape("[…]"), "[^\n]*")
     assert re.fullmatch(pattern, result.report().rstrip()), result.report()
-
-
-def test_the_sample_of_pools_is_what_roost_import_proposes() -> None:
-    hub, proposal = re.findall(r"```yaml\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)[3:5]
-    layers = [("hub.yaml", hub)]
-    printed = print_proposals(propose(import_layers(layers), layers, "hub"))
-    assert printed.partition("#\n# 1.")[2] == proposal.removeprefix("# 1.")
