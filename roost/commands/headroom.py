@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from fractions import Fraction
 from typing import Any, Final
 
 import click
@@ -16,7 +15,6 @@ from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
-from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_forecast import (
     earlier_minutes,
     forecast_need,
@@ -39,12 +37,7 @@ from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
 from roost_core.release.windows import parse_windows
 
-# What a node has for placeholders: cores, bytes; None where it wasn't said.
-_Node = Mapping[str, Fraction | None]
-
 DAY_SECONDS: Final = 86_400
-# kubelet's default maxPods.
-MAX_PODS: Final = 110
 # Learned numbers may differ each minute: the greatest is told, of each third one.
 STEP_SECONDS: Final = 900
 # In place of a window's name, which has no space.
@@ -124,9 +117,9 @@ def _lines(
     windows: Sequence[Window],
     changes: Sequence[ReplicaChange],
     end: float,
-    node: _Node,
+    per_node: int,
 ) -> Iterator[str]:
-    """What is said of one set."""
+    """What is said of one set. per_node: how many of its placeholders a node holds."""
     zone = _zone_of(placeholder_set, windows)
     yield f"{placeholder_set['name']} (placeholders, times of {zone})\n"
     zones = {window.name: window.time_zone for window in windows} | {LEARNED: zone}
@@ -138,27 +131,8 @@ def _lines(
         )
         yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
     hours = round((end - changes[0].at) / 3600)
-    placeholder_hours = _number(replica_hours(changes, end))
-    node_hours = _node_hours(placeholder_set, changes, end, node)
-    yield f"  {hours} hours: {placeholder_hours} placeholder-hours, {node_hours}\n"
-
-
-def _node_hours(placeholder_set: Mapping[str, Any], changes: Sequence[ReplicaChange], end: float, node: _Node) -> str:
-    """Node-hours of nodes that hold nothing but these placeholders."""
-    requests = placeholder_set["resources"].get("requests") or {}
-    # Of each amount that is known.
-    counts = [
-        int(amount / asked)
-        for resource, amount in node.items()
-        if amount is not None and (asked := parse_quantity(requests.get(resource) or 0))
-    ]
-    per_node = min(MAX_PODS, *counts) if counts else 1
-    if per_node == 0:
-        return "node-hours unknown: no placeholder fits such a node"
-    hours = _number(replica_hours(changes, end, per=per_node))
-    if not counts:
-        return f"{hours} node-hours at most (one placeholder a node; say --node-cpu and --node-memory for fewer)"
-    return f"{hours} node-hours if nothing else fills the nodes ({per_node} placeholders a node)"
+    placeholders, nodes = (_number(replica_hours(changes, end, per)) for per in (1, per_node))
+    yield f"  {hours} hours: {placeholders} placeholder-hours, {nodes} node-hours at most ({per_node} a node)\n"
 
 
 def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:
@@ -172,26 +146,13 @@ def _number(hours: float) -> str:
     return f"{hours:,.1f}".removesuffix(".0")
 
 
-def _quantity(option: str, text: str | None) -> Fraction | None:
-    if text is None:
-        return None
-    try:
-        quantity = parse_quantity(text)
-    except ValueError:
-        quantity = parse_quantity(0)
-    if quantity <= 0:
-        raise UsageError(f"{option}: found {text!r}, expected a Kubernetes quantity above 0, like 4, 3920m or 14Gi")
-    return quantity
-
-
 @click.command("headroom")
 @values_options
 @click.option(
     "--at", metavar="TIME", help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now."
 )
 @click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
-@click.option("--node-cpu", metavar="QUANTITY", help="CPU of a node that its daemon pods leave for placeholders.")
-@click.option("--node-memory", metavar="QUANTITY", help="The same for memory.")
+@click.option("--per-node", metavar="N", type=click.IntRange(1), default=1, help="How many placeholders fit a node.")
 @click.option(
     "--history",
     "config_map",
@@ -214,8 +175,7 @@ def command(
     options: RenderOptions,
     at: str | None,
     days: int,
-    node_cpu: str | None,
-    node_memory: str | None,
+    per_node: int,
     config_map: str,
     launches: str,
     prometheus: str,
@@ -227,12 +187,11 @@ def command(
     With a history, sets that learn show what they would have if nothing more were learned.
 
     \b
-    roost headroom -f values.yaml --node-cpu 3920m --node-memory 14Gi
+    roost headroom -f values.yaml --per-node 14
     kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
     roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
     roost headroom -f values.yaml -n jhub --prometheus http://localhost:9090 --config-map
     """
-    node = {"cpu": _quantity("--node-cpu", node_cpu), "memory": _quantity("--node-memory", node_memory)}
     merged = read_values(options.files, options.settings)
     for fault in check(merged, options.release):
         sys.stderr.write(f"{fault}\n")
@@ -264,7 +223,7 @@ def command(
             changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
-        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, node))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, per_node))
         if placeholder_set["learn"] and history is None:
             sys.stdout.write("  learn: say --history, --launches or --prometheus to see what it would keep\n")
         if without and (windows or placeholder_set["learn"]):

@@ -44,7 +44,7 @@ def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_ho
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     values = _values(tmp_path, {"windows": [LECTURES, EXAM]})
-    code = _run("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--node-cpu", "4", "--node-memory", "14Gi")
+    code = _run("-f", values, "--at", "2026-10-06T07:00", "--days", "2", "--per-node", "14")
     assert code == 0
     # 30 for 20 h, 50 more for 2.5 h, 3 for 28 h; nodes: 3 for 17.5 h, 6 for 2.5 h, 1 for 28 h.
     assert capsys.readouterr().out == printed("headroom-windows")
