@@ -45,7 +45,10 @@ class Row(NamedTuple):
 
 
 def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[Row]:
-    """The keys of a block mapping, deep, and those commented out above one; flow mappings and lists are values."""
+    """The keys of a block mapping, deep, and those commented out above one; flow mappings and lists are values.
+
+    So is a group that has a comment and no more in it.
+    """
     for key_node, value in node.value:
         key = f"{prefix}{_key(key_node.value)}"
         comment = ""
@@ -54,7 +57,7 @@ def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[
             if commented_out := _COMMENTED_OUT.fullmatch(text):
                 yield Row(f"{prefix}{commented_out[1]}", "", f"{comment.removesuffix(text)}`{text}`")
                 comment = ""
-        if isinstance(value, MappingNode) and not value.flow_style:
+        if isinstance(value, MappingNode) and not value.flow_style and (not comment or _has_comments(value, lines)):
             if comment:
                 yield Row(key, "", comment)
             yield from rows(value, lines, f"{key}.")
@@ -94,6 +97,14 @@ def comments_of_groups() -> list[tuple[str, str]]:
 def main(arguments: list[str]) -> int:
     """Write the page, or check it."""
     return write_or_check([(PAGE, page())], arguments, WRITER)
+
+
+def _has_comments(node: MappingNode, lines: Sequence[str]) -> bool:
+    """Whether a comment stands above a key somewhere in it: a group without any is one row."""
+    return any(
+        _comment_above(lines, key.start_mark.line) or (isinstance(value, MappingNode) and _has_comments(value, lines))
+        for key, value in node.value
+    )
 
 
 def _comment_above(lines: Sequence[str], line: int) -> list[str]:
