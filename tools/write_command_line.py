@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import inspect
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -28,8 +27,12 @@ WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
 _HEAD: Final = """# {title}
 
-What `--help` of each command prints, group by group; `make generated` writes this page.
+What `--help` of each command prints, group by group; `make generated` writes this page. `--help` itself and options
+that several commands share are printed once.
 """
+# Whose options the others share, and which these are; a command has all of them, or chooses its own.
+_SHARED_WITH: Final = "validate"
+_SHARED: Final = ("-f", "--set", "--set-json", "--release", "-n", "--kube-version")
 
 
 def page() -> str:
@@ -68,13 +71,30 @@ def _context(command: click.Command, name: str, parent: click.Context | None) ->
 
 
 def _trim(text: str) -> str:
-    return "\n".join(line.rstrip() for line in inspect.cleandoc(text).splitlines())
+    return "\n".join(line.rstrip() for line in text.strip().splitlines())
+
+
+def _help(command: click.Command, context: click.Context) -> str:
+    """What `--help` prints, without `--help` itself, and with one line for the shared options."""
+    parameters, shared = command.params, [one for one in command.params if {*_SHARED} & {*one.opts}]
+    is_short = command.name != _SHARED_WITH and len(shared) == len(_SHARED)
+    command.add_help_option = False
+    command.params = [one for one in parameters if not is_short or one not in shared]
+    try:
+        text = command.get_help(context)
+    finally:
+        command.params, command.add_help_option = parameters, True
+    if not is_short:
+        return text
+    before, _, after = text.partition("\nOptions:\n")
+    line = f"  {', '.join(_SHARED)}: as of roost {_SHARED_WITH}"
+    return "\n".join(part.rstrip() for part in (before, "\nOptions:", line, after) if part)
 
 
 def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
     """Name and help of a command, then of those below it."""
     context = _context(command, name, parent)
-    yield name, command.get_help(context)
+    yield name, _help(command, context)
     if isinstance(command, click.Group):
         for each in command.list_commands(context):
             below = command.get_command(context, each)
