@@ -16,7 +16,14 @@ from generator.checks.contract import LintReport, Phrase, at, listing, mapping, 
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.values.release import Release
-from roost_core.scheduler.plugins import FILTERS_NEED_PRE_FILTER, PLUGINS, SCORES_NEED_PRE_SCORE, is_on, names_at
+from roost_core.scheduler.plugins import (
+    FILTERS_NEED_PRE_FILTER,
+    PLUGINS,
+    SCORES_NEED_PRE_SCORE,
+    is_on,
+    names_at,
+    unmodelled,
+)
 
 _BEST_SCORE: Final = 100
 
@@ -34,6 +41,7 @@ _POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
 _ARGUMENTS_SINCE: Final = {"filterTimeout": 34, "bindingTimeout": 36}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
+_UNMODELLED: Final = "Roost's model of kube-scheduler doesn't know it: placeholders don't move, and nothing is replayed"
 # client-go's leader election waits up to this many retry periods between tries.
 _JITTER: Final = 1.2
 
@@ -101,6 +109,8 @@ def _minor(version: str) -> tuple[int, ...]:
 def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
     """Check a NodeResourcesFit scoringStrategy."""
     _lint_resources(report, path, fit)
+    if fit.get("type") == "RequestedToCapacityRatio":
+        report.warn((*path, "type"), f"{_UNMODELLED}.", "Use MostAllocated or LeastAllocated.")
     before = -1.0
     for index, entry in enumerate(listing(at(fit, "requestedToCapacityRatio", "shape"))):
         here = (*path, "requestedToCapacityRatio", "shape", index)
@@ -109,9 +119,6 @@ def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:
             expected = f"more than {before:.0f}: points in rising order"
             report.error((*here, "utilization"), at(entry, "utilization"), expected)
         before = utilization
-        if at(entry, "score") == 0:
-            reason = "at this point the resource is left out of the mean: a node with its CPU full and its memory empty"
-            report.warn((*here, "score"), f"{reason} then scores as if only memory counted.", "Use 1.")
 
 
 def _lint_resources(report: LintReport, path: Path, holder: dict[str, object]) -> None:
@@ -253,6 +260,8 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
+        for key in unmodelled(name, arguments) if name in _WITH_ARGUMENTS else ():
+            report.warn((*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it.")
         for key in arguments:
             _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
         for key in arguments.keys() - {"apiVersion", "kind"} if name not in _WITH_ARGUMENTS else ():

@@ -186,20 +186,13 @@ class Cycle(NodeFilters):
         unresolvable = False
         for name, amount in self.pod.spec.requests:
             capacity = row.allocatable.get(name, 0)
-            if amount > 0 and amount > capacity - row.requested.get(name, 0) and not self._is_ignored(name):
+            if amount > 0 and amount > capacity - row.requested.get(name, 0):
                 if not capacity and name in self.state.surroundings.claimable:
                     continue
                 reasons.append(f"Insufficient {name}")
                 # 1.33 looks for victims even on nodes that are too small.
                 unresolvable = unresolvable or (amount > capacity and self.profile.minor >= 34)
         return Rejection(tuple(reasons), unresolvable) if reasons else None
-
-    def _is_ignored(self, resource: str) -> bool:
-        # Only resources outside Kubernetes' own domain can be ignored.
-        if "/" not in resource or "kubernetes.io/" in resource:
-            return False
-        group = resource.partition("/")[0]
-        return resource in self.profile.ignored_resources or group in self.profile.ignored_resource_groups
 
 
 @lru_cache(maxsize=256)

@@ -30,7 +30,6 @@ _REMEMBERED_VERDICTS: Final = 2048
 UNSCHEDULABLE: Final = Rejection(("node(s) were unschedulable",), True)
 TAINTED: Final = Rejection(("node(s) had untolerated taint(s)",), True)
 OTHER_NODES: Final = Rejection(("node(s) didn't match Pod's node affinity/selector",), True)
-OTHER_PROFILE_NODES: Final = Rejection(("node(s) didn't match scheduler-enforced node affinity",), True)
 
 
 @dataclass(slots=True)
@@ -111,9 +110,6 @@ class NodeFilters:
         return Rejection((f"node(s) had untolerated taint {{{taint.key}: {taint.value}}}",), True)
 
     def _check_affinity(self, row: NodeRow) -> Verdict:
-        added = self.profile.added_node_terms
-        if added is not None and not any(node_term_matches(term, row.name, row.labels) for term in added):
-            return OTHER_PROFILE_NODES
         return None if node_matches(self.pod.spec, row.name, row.labels) else OTHER_NODES
 
     @property
@@ -140,7 +136,7 @@ class NodeFilters:
 
     @property
     def preferred(self) -> tuple[int, Mapping[str, int]]:
-        """Weights of the preferred node terms that all nodes meet, the profile's added, and of what some meet beside.
+        """Weights of the preferred node terms that all nodes meet, and of what some meet beside.
 
         The latter by name; nodes with 0 are left out.
         """
@@ -148,7 +144,7 @@ class NodeFilters:
         known = kept.get(asked)
         if known is None:
             everywhere, weights, number = 0, dict[str, int](), len(self.state.rows)
-            for weight, term in (*self.profile.added_preferred_terms, *asked):
+            for weight, term in asked:
                 names = self._meeting(term) if weight else ()
                 if len(names) == number:
                     everywhere += weight

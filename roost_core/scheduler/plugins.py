@@ -149,6 +149,21 @@ GATES: Final[Mapping[str, Gate]] = {
 # (OpportunisticBatching reuses the order that the pod before had, for pods without pod affinity and default spreading.)
 MODELLED: Final[Mapping[str, bool]] = {"OpportunisticBatching": False, "TaintTolerationComparisonOperators": False}
 
+# Of these plugins' arguments the model knows these; of others, none.
+MODELLED_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
+    NODE_RESOURCES_FIT: frozenset({"scoringStrategy"}),
+    POD_TOPOLOGY_SPREAD: frozenset({"defaultingType", "defaultConstraints"}),
+    # Of volumes and devices, which it leaves to the scheduler.
+    VOLUME_BINDING: frozenset({"bindTimeoutSeconds", "shape"}),
+    DYNAMIC_RESOURCES: frozenset({"filterTimeout", "bindingTimeout"}),
+}
+
+
+def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
+    """The arguments of a plugin that the model would get wrong."""
+    known = MODELLED_ARGUMENTS.get(plugin, frozenset()) | {"apiVersion", "kind"}
+    return [key for key, value in arguments.items() if value is not None and key not in known]
+
 
 def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
     """Whether a gate is on in this minor's kube-scheduler when these are given; one that went stops nobody."""

@@ -26,6 +26,8 @@ NO_VICTIMS: Final = Rejection(("No preemption victims found for incoming pod",),
 NOT_HELPFUL: Final = Rejection(("Preemption is not helpful for scheduling",), True)
 # More than any priority is below zero.
 _PRIORITY_SHIFT: Final = 2**31
+# Of the nodes that could help, at least so many are tried: kube-scheduler's defaults.
+_CANDIDATES_PERCENT, _LEAST_CANDIDATES = 10, 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,7 @@ def preempt(
     helpful = [
         row for row in state.ordered if (verdict := rejections.get(row.name)) is not None and not verdict.unresolvable
     ]
-    wanted = min(max(len(helpful) * profile.min_candidates_percent // 100, profile.min_candidates), len(helpful))
+    wanted = min(max(len(helpful) * _CANDIDATES_PERCENT // 100, _LEAST_CANDIDATES), len(helpful))
     candidates: list[Nomination] = []
     failures: dict[str, Rejection] = {}
     for index in range(len(helpful)):

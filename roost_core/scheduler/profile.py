@@ -5,21 +5,16 @@ what the model would get wrong (extenders, plugins it doesn't know, a score with
 Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.33 to v1.37.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
-from roost_core.objects.pod import PREFERRED, REQUIRED, SpreadConstraint
+from roost_core.objects.pod import SpreadConstraint
 from roost_core.objects.pod_reader import read_spread_constraint
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.objects.selectors import NodeTerm, read_node_term, read_node_terms
 from roost_core.scheduler.plugins import (
-    BALANCED_ALLOCATION,
-    DEFAULT_PREEMPTION,
     FILTERS_NEED_PRE_FILTER,
-    INTER_POD_AFFINITY,
     NEWEST_MINOR,
-    NODE_AFFINITY,
     NODE_RESOURCES_FIT,
     OLDEST_MINOR,
     PLUGINS,
@@ -29,11 +24,11 @@ from roost_core.scheduler.plugins import (
     default_plugins,
     is_on,
     names_at,
+    unmodelled,
 )
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
 MOST_ALLOCATED: Final = "MostAllocated"
-CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 # The extension points that decide where a pod goes.
 _POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
 
@@ -49,8 +44,6 @@ class FitScore:
     strategy: str = LEAST_ALLOCATED
     # Each with its weight in the mean.
     resources: tuple[tuple[str, int], ...] = ((CPU, 1), (MEMORY, 1))
-    # Points (utilization 0..100, score 0..100) of RequestedToCapacityRatio.
-    shape: tuple[tuple[int, int], ...] = ()
 
 
 SYSTEM_SPREAD: Final = (
@@ -71,19 +64,8 @@ class Profile:
     # Plugin and weight.
     scores: tuple[tuple[str, int], ...]
     fit: FitScore = FitScore()
-    ignored_resources: frozenset[str] = frozenset()
-    ignored_resource_groups: frozenset[str] = frozenset()
-    balanced_resources: tuple[str, ...] = (CPU, MEMORY)
-    hard_pod_affinity_weight: int = 1
-    ignore_preferred_terms_of_existing_pods: bool = False
-    # NodeAffinity's `addedAffinity`. None: no required terms.
-    added_node_terms: tuple[NodeTerm, ...] | None = None
-    added_preferred_terms: tuple[tuple[int, NodeTerm], ...] = ()
     default_spread: tuple[SpreadConstraint, ...] = SYSTEM_SPREAD
     spread_is_system_default: bool = True
-    # Percent and number of the nodes on which preemption is tried at least.
-    min_candidates_percent: int = 10
-    min_candidates: int = 100
     # 0: adaptive, for 100 nodes and more.
     percentage_of_nodes_to_score: int = 0
 
@@ -208,7 +190,9 @@ def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, An
     for config in body.get("pluginConfig") or ():
         if config["name"] in args_of:
             raise ProfileError(f"{where}.pluginConfig: found {config['name']!r} twice, expected each plugin once")
-        args_of[config["name"]] = config.get("args") or {}
+        args_of[config["name"]] = given = config.get("args") or {}
+        if unknown := unmodelled(config["name"], given):
+            raise ProfileError(f"{where}.pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't model")
     return args_of
 
 
@@ -217,55 +201,21 @@ def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> d
     fit = arguments.get(NODE_RESOURCES_FIT, {})
     if fit.get("scoringStrategy") is not None:
         fields["fit"] = _read_strategy(fit["scoringStrategy"], where)
-    fields["ignored_resources"] = frozenset(fit.get("ignoredResources") or ())
-    fields["ignored_resource_groups"] = frozenset(fit.get("ignoredResourceGroups") or ())
-    balanced = arguments.get(BALANCED_ALLOCATION, {}).get("resources")
-    if balanced:
-        fields["balanced_resources"] = tuple(resource["name"] for resource in balanced)
-    pods = arguments.get(INTER_POD_AFFINITY, {})
-    if pods.get("hardPodAffinityWeight") is not None:
-        fields["hard_pod_affinity_weight"] = pods["hardPodAffinityWeight"]
-    fields["ignore_preferred_terms_of_existing_pods"] = bool(pods.get("ignorePreferredTermsOfExistingPods"))
-    added = arguments.get(NODE_AFFINITY, {}).get("addedAffinity") or {}
-    if added.get(REQUIRED) is not None:
-        fields["added_node_terms"] = read_node_terms(added[REQUIRED].get("nodeSelectorTerms"))
-    fields["added_preferred_terms"] = tuple(_preferred(added.get(PREFERRED) or ()))
     spread = arguments.get(POD_TOPOLOGY_SPREAD, {})
     if spread.get("defaultingType") == "List":
         fields["default_spread"] = tuple(
             read_spread_constraint(constraint) for constraint in spread.get("defaultConstraints") or ()
         )
         fields["spread_is_system_default"] = False
-    preemption = arguments.get(DEFAULT_PREEMPTION, {})
-    for key, name in (
-        ("minCandidateNodesPercentage", "min_candidates_percent"),
-        ("minCandidateNodesAbsolute", "min_candidates"),
-    ):
-        if preemption.get(key) is not None:
-            fields[name] = preemption[key]
     return fields
-
-
-def _preferred(terms: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, NodeTerm]]:
-    for preferred in terms:
-        term = read_node_term(preferred.get("preference"))
-        if term is not None and preferred.get("weight"):
-            yield preferred["weight"], term
 
 
 def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
     kind = strategy.get("type")
-    if kind not in (LEAST_ALLOCATED, MOST_ALLOCATED, CAPACITY_RATIO):
+    if kind not in (LEAST_ALLOCATED, MOST_ALLOCATED):
         raise ProfileError(
             f"{where}.pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
-            f" expected {LEAST_ALLOCATED}, {MOST_ALLOCATED} or {CAPACITY_RATIO}"
+            f" expected {LEAST_ALLOCATED} or {MOST_ALLOCATED}"
         )
     resources = tuple((resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ())
-    ratio = strategy.get("requestedToCapacityRatio") or {}
-    # Scores are written 0..10 and counted 0..100.
-    shape = tuple((point.get("utilization") or 0, (point.get("score") or 0) * 10) for point in ratio.get("shape") or ())
-    if kind == CAPACITY_RATIO and not shape:
-        raise ProfileError(
-            f"{where}.pluginConfig: NodeResourcesFit: found no shape, expected one with {CAPACITY_RATIO}"
-        )
-    return FitScore(kind, resources or FitScore().resources, shape)
+    return FitScore(kind, resources or FitScore().resources)

@@ -31,7 +31,7 @@ from roost_core.scheduler.plugins import (
     VOLUME_BINDING,
 )
 from roost_core.scheduler.pod_queries import PREFERRED, REQUIRED_AFFINITY, PodQuery, term_means
-from roost_core.scheduler.profile import CAPACITY_RATIO, LEAST_ALLOCATED
+from roost_core.scheduler.profile import LEAST_ALLOCATED
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.topology_spread import admits, spread_constraints, spread_query
 
@@ -200,7 +200,7 @@ def score_taints(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
 
 def score_node_affinity(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """NodeAffinity: the weights of preferred terms that hold, measured by the best node's."""
-    if not cycle.pod.spec.preferred_node_terms and not cycle.profile.added_preferred_terms:
+    if not cycle.pod.spec.preferred_node_terms:
         return None
     everywhere, more = cycle.preferred
     more = chosen.among(more)
@@ -260,7 +260,7 @@ def score_claims(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: 
 
 
 def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """NodeResourcesFit: by what would be left, what would be taken, or a curve over that."""
+    """NodeResourcesFit: by what would be left, or what would be taken."""
     fit = cycle.profile.fit
     asked = dict(cycle.pod.spec.fit_requests)
     resources = [
@@ -271,8 +271,6 @@ def score_fit(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG
     ]
 
     def find(row: NodeRow) -> int:
-        if fit.strategy == CAPACITY_RATIO:
-            return weight * _ratio_score(row, resources, fit.shape)
         return weight * _share_score(row, resources, is_least=fit.strategy == LEAST_ALLOCATED)
 
     key = (NODE_RESOURCES_FIT, id(fit), cycle.pod.spec.fit_requests, weight)
@@ -299,38 +297,12 @@ def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:
     return points // weights if weights else 0
 
 
-def _ratio_score(row: NodeRow, resources: _Asked, shape: Sequence[tuple[int, int]]) -> int:
-    points = weights = 0
-    for name, weight, asked in resources:
-        capacity = row.allocatable.get(name, 0)
-        if not capacity:
-            continue
-        taken = row.scored.get(name, 0) + asked
-        score = _on_curve(100 if taken > capacity else taken * 100 // capacity, shape)
-        # A resource that scores nothing leaves the mean.
-        if score > 0:
-            points += score * weight
-            weights += weight
-    return _round_half_up(points / weights) if weights else 0
-
-
-def _on_curve(utilization: int, shape: Sequence[tuple[int, int]]) -> int:
-    for index, (end, score) in enumerate(shape):
-        if utilization <= end:
-            if index == 0:
-                return score
-            start, before = shape[index - 1]
-            return before + _divide((score - before) * (utilization - start), end - start)
-    return shape[-1][1]
-
-
 def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
     """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much more evenly."""
     asked = dict(cycle.pod.spec.requests)
-    resources = [(name, asked.get(name, 0)) for name in cycle.profile.balanced_resources]
+    resources = [(name, asked.get(name, 0)) for name in (CPU, MEMORY)]
     if not any(amount for _, amount in resources):
         return None
-    resources = [(name, amount) for name, amount in resources if amount or not _is_scalar(name)]
     by_change = cycle.profile.minor >= 36
 
     def find(row: NodeRow) -> int:
@@ -353,18 +325,7 @@ def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_cha
 
 
 def _balance(shares: Sequence[float]) -> int:
-    deviation = 0.0
-    if len(shares) == 2:
-        deviation = abs((shares[0] - shares[1]) / 2)
-    elif len(shares) > 2:
-        # In kube-scheduler's order of adding up; `sum` may compensate and give another last digit.
-        total = squares = 0.0
-        for share in shares:
-            total += share
-        mean = total / len(shares)
-        for share in shares:
-            squares += (share - mean) * (share - mean)
-        deviation = math.sqrt(squares / len(shares))
+    deviation = abs((shares[0] - shares[1]) / 2) if len(shares) == 2 else 0.0
     return int((1 - deviation) * MAX_SCORE)
 
 
@@ -373,20 +334,16 @@ def _balance(shares: Sequence[float]) -> int:
 
 def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the worst and best node."""
-    pod, state, profile = cycle.pod, cycle.state, cycle.profile
-    spec = pod.spec
-    has_own = bool(spec.preferred_affinity or spec.preferred_anti_affinity)
-    if profile.ignore_preferred_terms_of_existing_pods and not has_own:
-        return None
+    pod, state = cycle.pod, cycle.state
     company = _Company(chosen)
-    for sign, terms in ((1, spec.preferred_affinity), (-1, spec.preferred_anti_affinity)):
+    for sign, terms in ((1, pod.spec.preferred_affinity), (-1, pod.spec.preferred_anti_affinity)):
         for number, term in terms:
             counts = state.count_pods(PodQuery((state.condition_of(term, pod.namespace),)))
             company.add(counts, term.topology_key, sign * number)
     labels = state.labels_of_namespace(pod.namespace)
-    hard_weight = profile.hard_pod_affinity_weight
     for owned, counts in state.terms.items():
-        number = owned.weight if owned.kind == PREFERRED else hard_weight if owned.kind == REQUIRED_AFFINITY else 0
+        # Of a required term: kube-scheduler's hardPodAffinityWeight.
+        number = owned.weight if owned.kind == PREFERRED else int(owned.kind == REQUIRED_AFFINITY)
         if number and term_means(owned, pod, labels):
             company.add(counts, owned.term.topology_key, number)
     return company.scores(weight)

@@ -13,7 +13,7 @@ import yaml
 
 from generator.render.manifests import render as render_objects
 from generator.values.release import Release
-from tests.builders import PREFERRED, REQUIRED, default_values, expression
+from tests.builders import default_values
 from tests.e2e.drawn_clusters import GPU, ZONE
 from tests.e2e.scheduler_world import Tally, World
 from tests.harness.binaries import MINORS, NEWEST_MINOR
@@ -52,46 +52,30 @@ def all_profiles(folder: Path) -> dict[str, Any]:
     ]
     rendered = yaml.safe_load(texts[0])
     assert len(rendered["profiles"]) == len(strategies)
-    shape = [{"utilization": 0, "score": 0}, {"utilization": 40, "score": 10}, {"utilization": 90, "score": 3}]
-    ratio = {
-        "type": "RequestedToCapacityRatio",
+    three = {
+        "type": "LeastAllocated",
         "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": GPU, "weight": 5}],
-        "requestedToCapacityRatio": {"shape": shape},
     }
     most = {
         "type": "MostAllocated",
         "resources": [{"name": "memory", "weight": 2}, {"name": "ephemeral-storage", "weight": 1}],
     }
-    three = [{"name": name, "weight": 1} for name in ("cpu", "memory", GPU)]
     racks = {"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
     zones = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
-    preference = {"matchExpressions": [expression("purpose", "user")]}
-    added = {
-        REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [expression("gen", "2", operator="Gt")]}]},
-        PREFERRED: [{"weight": 33, "preference": preference}],
-    }
     disabled = [{"name": "TaintToleration"}, {"name": "ImageLocality"}]
     own: list[dict[str, Any]] = [
         {"schedulerName": "kube-defaults"},
         profile(
-            "ratio",
+            "three",
             {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}, {"name": "TaintToleration"}]}},
-            NodeResourcesFit={"scoringStrategy": ratio, "ignoredResources": [GPU]},
-            NodeResourcesBalancedAllocation={"resources": three},
+            NodeResourcesFit={"scoringStrategy": three},
         ),
         profile(
             "arguments",
             {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 9}]}},
             PodTopologySpread={"defaultingType": "List", "defaultConstraints": [racks, zones]},
-            InterPodAffinity={"hardPodAffinityWeight": 7},
-            NodeAffinity={"addedAffinity": added},
         ),
-        profile(
-            "deaf",
-            {"score": {"disabled": disabled}},
-            InterPodAffinity={"ignorePreferredTermsOfExistingPods": True},
-            NodeResourcesFit={"scoringStrategy": most},
-        ),
+        profile("most", {"score": {"disabled": disabled}}, NodeResourcesFit={"scoringStrategy": most}),
     ]
     configuration = scheduler_config(*rendered["profiles"], *own)
     # One worker: nodes come in the order of the list. Requests aren't held back.

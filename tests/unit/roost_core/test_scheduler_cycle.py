@@ -37,15 +37,6 @@ class TestFilters:
         assert why(greedy, state, using) == {"n": ("Insufficient cpu",)}
         assert why(pod("q", nodeSelector={"pool": "user"}), state, using)["n"][0].startswith("node(s) didn't match")
 
-    def test_ignored_resources_are_not_asked_for(self) -> None:
-        state = ClusterState([node("a")])
-        wants = pod("p", requests={"example.com/gpu": "1", "other.org/fpga": "1"})
-        assert why(wants, state)["a"] == ("Insufficient example.com/gpu", "Insufficient other.org/fpga")
-        using = profile(
-            **arguments("NodeResourcesFit", ignoredResources=["example.com/gpu"], ignoredResourceGroups=["other.org"])
-        )
-        assert why(wants, state, using) == {"a": ()}
-
     def test_what_a_device_class_maps_is_asked_of_nodes_that_list_it_alone(self) -> None:
         state = ClusterState([node("a"), node("b", extra={"example.com/gpu": "1"})])
         wants = pod("p", requests={"example.com/gpu": "2"})
@@ -178,14 +169,10 @@ def test_a_star_leaves_only_what_is_enabled_beside_it() -> None:
 
 
 def test_arguments_are_read() -> None:
-    ratio = {"type": "RequestedToCapacityRatio", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}
-    shape = {"requestedToCapacityRatio": {"shape": [{"utilization": 0, "score": 10}, {"utilization": 100, "score": 1}]}}
-    found = profile(**arguments("NodeResourcesFit", scoringStrategy={**ratio, **shape}))
+    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}
+    found = profile(**arguments("NodeResourcesFit", scoringStrategy=strategy))
     assert found.fit.resources == (("cpu", 3), ("memory", 1))
-    assert found.fit.shape == ((0, 100), (100, 10))
-    assert profile(**arguments("InterPodAffinity", hardPodAffinityWeight=0)).hard_pod_affinity_weight == 0
     assert profile(**arguments("PodTopologySpread", defaultingType="List")).default_spread == ()
-    assert profile(**arguments("DefaultPreemption", minCandidateNodesAbsolute=7)).min_candidates == 7
 
 
 def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:

@@ -135,7 +135,7 @@ class Model:
         with self._state.without(pod.state.key):
             rejections = self._schedule(pod, "").rejections
             found = [
-                (shortfalls(pod.state, row, profile, rejections.get(row.name), self._state.surroundings.claimable), row)
+                (shortfalls(pod.state, row, rejections.get(row.name), self._state.surroundings.claimable), row)
                 for row in self._state.rows.values()
             ]
             found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))

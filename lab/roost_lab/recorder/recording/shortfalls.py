@@ -31,7 +31,6 @@ from roost_core.objects.selectors import (
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, UNSCHEDULABLE
 from roost_core.scheduler.node_rows import NodeRow
-from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.verdicts import Rejection
 
 JSONObject = dict[str, Any]
@@ -47,12 +46,12 @@ _TOLD_WITH_A_NAME: Final = ("Insufficient ", "node(s) had untolerated taint")
 
 
 def shortfalls(
-    pod: Pod, row: NodeRow, profile: Profile, rejection: Rejection | None, claimable: frozenset[str] = frozenset()
+    pod: Pod, row: NodeRow, rejection: Rejection | None, claimable: frozenset[str] = frozenset()
 ) -> list[JSONObject]:
     """Everything that the node lacks for the pod; empty when the model finds that it fits."""
     if rejection is None:
         return []
-    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, profile, claimable)]
+    lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
     lacks += [
         {"kind": OTHER, "why": reason}
         for reason in rejection.reasons
@@ -110,12 +109,11 @@ def _as_text(requirement: Requirement) -> str:
     return " ".join(filter(None, (key, operator, ", ".join(sorted(values)))))
 
 
-def _of_room(pod: Pod, row: NodeRow, profile: Profile, claimable: frozenset[str]) -> Iterator[JSONObject]:
+def _of_room(pod: Pod, row: NodeRow, claimable: frozenset[str]) -> Iterator[JSONObject]:
     if len(row.pods) >= row.max_pods:
         yield {"kind": ROOM, "resource": PODS, "asks": 1, "free": row.max_pods - len(row.pods), "has": row.max_pods}
     for name, asks in pod.spec.requests:
         has = row.allocatable.get(name, 0)
         free = has - row.requested.get(name, 0)
-        is_ignored = name in profile.ignored_resources or name.partition("/")[0] in profile.ignored_resource_groups
-        if asks > 0 and asks > free and not is_ignored and (has or name not in claimable):
+        if asks > 0 and asks > free and (has or name not in claimable):
             yield {"kind": ROOM, "resource": name, "asks": asks, "free": free, "has": has}
