@@ -6,11 +6,8 @@ accepts but no operator intends (a key twice, two documents, control characters)
 Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
 """
 
-import base64
-import binascii
 import math
 import re
-import struct
 from typing import Final
 
 import yaml
@@ -242,10 +239,12 @@ class _Builder:
             return "true" if value else "false"
         if isinstance(value, str):
             return value
-        if not math.isfinite(value):
+        # As Go writes a float32, where that has the same digits.
+        text = str(value) if isinstance(value, int) else f"{value:g}"
+        if isinstance(value, float) and not (math.isfinite(value) and float(text) == value):
             self.fault(node, path, f"{node.value} as a key", "a name", "Quote it.")
             return None
-        return _go_key(value)
+        return text
 
     def _scalar(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
         text: str = node.value
@@ -253,7 +252,7 @@ class _Builder:
         if node.tag == _PLAIN:
             value = plain_scalar(text)
         elif node.tag != f"{_TAG}str":
-            value = self._tagged(node, path)
+            self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it; quote text instead.")
         if type(value) is str:
             control = CONTROL.search(value)
             if control is not None:
@@ -262,28 +261,6 @@ class _Builder:
         if isinstance(value, float) and not math.isfinite(value):
             self.fault(node, path, text, "a finite number", "Quote it if text is meant.")
             return 0
-        return value
-
-    def _tagged(self, node: ScalarNode, path: Path) -> str | int | float | bool | None:
-        kind = node.tag.removeprefix(_TAG)
-        if kind == "binary":
-            try:
-                return base64.b64decode(node.value, validate=False).decode()
-            except (binascii.Error, UnicodeDecodeError):
-                self.fault(
-                    node, path, "!!binary that is not base64-encoded UTF-8 text", "text", "Write the text itself."
-                )
-                return None
-        value = plain_scalar(node.value)
-        if kind == "timestamp":
-            return str(node.value)
-        if kind == "float" and type(value) is int:
-            return value
-        accepted = {"int": int, "float": float, "bool": bool, "null": type(None)}.get(kind)
-        if accepted is None:
-            self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it; quote text instead.")
-        elif type(value) is not accepted:
-            self.fault(node, path, f"{describe(node.value)} tagged !!{kind}", "a value of that type", "Remove the tag.")
         return value
 
 
@@ -325,28 +302,6 @@ def _float(plain: str, text: str) -> str | float:
     value = float(plain)
     # Out of range: Go's ParseFloat fails, and the scalar stays text.
     return text if math.isinf(value) else value
-
-
-def _go_key(value: float) -> str:
-    """Write a number that is used as a key: integers in full, floats as Go's format 'g' writes a float32."""
-    if isinstance(value, int):
-        return str(value)
-    text = ""
-    for digits in range(9):
-        text = f"{value:.{digits}e}"
-        if _as_float32(float(text)) == _as_float32(value):
-            break
-    mantissa, _, exponent = text.partition("e")
-    if -4 <= int(exponent) < 6:
-        return f"{float(text):.{max(0, digits - int(exponent))}f}"
-    return f"{mantissa}e{int(exponent):+03d}"
-
-
-def _as_float32(value: float) -> float:
-    try:
-        return float(struct.unpack("f", struct.pack("f", value))[0])
-    except OverflowError:
-        return math.inf
 
 
 def _is_merge(node: Node) -> bool:
