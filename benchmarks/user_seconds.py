@@ -3,7 +3,7 @@
 `python -m benchmarks.user_seconds pairs`: 30 at once, by a hub alone and by one with Roost in turns, every image on its
 node; where the seconds went, from the API server's audit log. `python -m benchmarks.user_seconds storm`: 320 people in
 two minutes, for whom nodes must come: a hub alone, with Roost, and with the lecture booked; and the recorder's seconds
-until the answer beside the hub's own.
+until the answer beside the hub's own, and what the simulator says of that storm.
 
 Servers are processes on loopback, nodes are made up, and a stand-in for an autoscaler adds them. All share one machine:
 what Roost's programs cost in processor time is in the figures.
@@ -12,14 +12,18 @@ what Roost's programs cost in processor time is in the figures.
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import re
+import subprocess
+import tempfile
 import threading
 import time
 from collections import Counter
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
@@ -58,6 +62,18 @@ VALUES: Final[dict[str, Any]] = {
 NODE: Final[dict[str, Any]] = {"cpu": "32", "memory": "41Gi", "labels": {"hub.jupyter.org/node-purpose": "user"}}
 # Users that fit such a node.
 PER_NODE: Final = 40
+# The same world in the simulator's words.
+REHEARSED: Final = {
+    "concurrent_spawn_limit": 64,
+    "user_memory_bytes": "1G",
+    "node_memory_bytes": "41Gi",
+    "min_nodes": 2,
+    "boot_sigma": 0.01,
+    "image_median_bytes": "1M",
+    "image_sigma": 0.01,
+    "autoscaler_loop_seconds": 1,
+    "pull_overhead_seconds": 0,
+}
 STEPS: Final = ("hub", "create", "node", "containers", "answer")
 
 
@@ -182,12 +198,36 @@ def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float)
                 book(cluster, namespace, people)
             visits = start(hub.url, [f"u{one}" for one in range(people)], ["light"], gap=seconds / people)
             rows.append([arm, *told(visits), str(len(nodes.names))])
-            say(f"{arm}: done; {Counter(visit.failure or visit.fault for visit in visits).most_common(4)}")
+            ends = Counter((visit.failure or visit.fault or "answered")[:60] for visit in visits)
+            say(f"{arm}: " + ", ".join(f"{count} {end}" for end, count in ends.most_common(4)))
             if arm == "with Roost":
                 beside_the_hub(hub, roost, visits)
             hub.stop_servers()
+    rows.append(["rehearsed, alone", *rehearsed(people, seconds, boot_seconds)])
     say(f"{people} people in {seconds:g} s; nodes of {PER_NODE} users boot in {boot_seconds:g} s:")
     say(table(["", "p50", "p95", "p99", "refused", "without an answer", "nodes"], rows))
+
+
+def rehearsed(people: int, seconds: float, boot_seconds: float) -> list[str]:
+    """What `roost simulate` says of the hub alone: the median of ten seeds."""
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder, "storm.jsonl")
+        trace.write_text("".join(f"{json.dumps(launch(seconds * one / people))}\n" for one in range(people)))
+        assumed = {**REHEARSED, "boot_median_seconds": boot_seconds}
+        options = [text for name, value in assumed.items() for text in ("--set", f"{name}={value}")]
+        command = ["roost", "simulate", "--trace", str(trace), "--policy", "z2jh", "--format", "json", *options]
+        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    (figures,) = told["worlds"][0]["policies"].values()
+    said = [f"{figures[name]['median']:.1f}" for name in ("wait_p50", "wait_p95", "wait_p99")]
+    return [*said, "", f"{figures['given_up']['median']:.0f}", f"{figures['peak_nodes']['median']:.0f}"]
+
+
+def launch(after_seconds: float) -> dict[str, Any]:
+    """A line of a launch trace, so many seconds after nine."""
+    at = datetime(2026, 11, 24, 9, tzinfo=UTC) + timedelta(seconds=after_seconds)
+    unknown = dict.fromkeys(("repository", "seconds", "ready_seconds"))
+    named = {"schema": "roost.hub.jupyter.org/launch", "version": 3, "class": "user", "image": IMAGE, "hub": "hub"}
+    return {**named, **unknown, "timestamp": at.isoformat(timespec="microseconds"), "size": 1000}
 
 
 def told(visits: Sequence[Visit]) -> list[str]:
@@ -216,16 +256,18 @@ def book(cluster: ControlPlane, namespace: str, people: int) -> None:
 
 
 def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> None:
-    """The recorder's seconds until the answer beside the hub's log and its histogram."""
+    """The recorder's seconds until the answer beside the hub's log and its histogram, whose sum gives the mean."""
     count = sum(bool(visit.answered_at) for visit in visits)
     stories = wait_until(lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2)
     took = [seconds_between(story, Phase.ASKED, Phase.ANSWERED) for story in stories]
     logged = [float(found) for found in re.findall(r"User u\d+ took ([\d.]+) seconds", hub.hub.log())]
+    name, metrics = "jupyterhub_server_spawn_duration_seconds", hub.metrics()
     buckets = re.findall(
-        r'^jupyterhub_server_spawn_duration_seconds_bucket\{le="([^"]+)",(?:reason="",)?status="success"\} (\S+)$',
-        hub.metrics(),
-        re.MULTILINE,
+        rf'^{name}_bucket\{{le="([^"]+)",(?:reason="",)?status="success"\}} (\S+)$', metrics, re.MULTILINE
     )
+    total = re.search(rf'^{name}_sum\{{(?:reason="",)?status="success"\}} (\S+)$', metrics, re.MULTILINE)
+    if total:
+        say(f"mean of {len(took)} starts: recorder {mean(took):.2f} s, its histogram {float(total[1]) / count:.2f} s")
     for share in (0.5, 0.95):
         below, bound = "0", "inf"
         for bound, number in buckets:
