@@ -1,6 +1,7 @@
 """How a fault in the values is reported: one line with file, key, what was found, what is accepted and the fix."""
 
 import json
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 # A hint is about values that work as they are written: only `roost validate` shows it, also under --strict.
@@ -70,6 +71,12 @@ def describe(value: object, longest: int = _LONGEST_VALUE) -> str:
 def count_of(number: int, what: str) -> str:
     """As words: 1 image, 2 images."""
     return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def some(names: Sequence[str], shown: int = 3) -> str:
+    """The first of these names, and how many more there are."""
+    more = len(names) - shown
+    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def show_path(path: Path) -> str:

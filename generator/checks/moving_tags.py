@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from generator.checks.contract import LintReport, at, mapping
-from generator.faults import Path
+from generator.faults import Path, some
 from generator.values.release import Release
 from roost_core.objects.image_references import split_reference
 
-_SHOWN: Final = 3
 STALE: Final = "after a push, nodes with the old image still count as having it"
 FIX: Final = "Give each build a tag of its own, or name its digest (docs/puller.md#tags-that-move)."
 
@@ -27,11 +26,10 @@ def check(report: LintReport, _release: Release) -> None:
     found = moving(dict.fromkeys(image for group in report.pullers for image in group.images))
     if not found:
         return
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     name, tag = at(singleuser, "image", "name"), at(singleuser, "image", "tag")
     usual = f"{name}:{tag}" if tag else name
     path: Path = ("singleuser", "image", "tag") if usual in found else ("singleuser", "profileList")
     tools = mapping(at(singleuser, "networkTools", "image"))
     if usual not in found and f"{tools.get('name')}:{tools.get('tag')}" == found[0]:
         path = ("singleuser", "networkTools", "image", "tag")
-    report.hint(path, f"{', '.join(found[:_SHOWN])}{more}: a tag that moves; {STALE}.", FIX)
+    report.hint(path, f"{some(found)}: a tag that moves; {STALE}.", FIX)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
 from generator.checks.terms import lint_required_term, lint_toleration, overrides
+from generator.faults import some
 from generator.importing.lost_overrides import note_lost
 from generator.importing.profile_pools import UNKNOWN_IMAGE, by_key
 from generator.importing.quantities import cpu_quantity, spawner_memory
@@ -68,9 +69,8 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         said = [(text(one.get("image")), one.get("image_pull_policy")) for each in profiles for one in overrides(each)]
         moved = [image for image, policy in said if is_reference(image) and (policy == "Always" or moving([image]))]
         if moved:
-            more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
             draft.notes.append(
-                f"{hub.show(keys)}: {moved[0]}{more}: a tag that moves, or is always pulled; {STALE}. {FIX}"
+                f"{hub.show(keys)}: {some(moved, 1)}: a tag that moves, or is always pulled; {STALE}. {FIX}"
             )
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")

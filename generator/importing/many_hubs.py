@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from generator.faults import Fault, ValuesError
+from generator.faults import Fault, ValuesError, some
 from generator.importing.hub_files import HubFiles
 from generator.importing.importer import faults_of, import_layers
 from generator.importing.printing import print_yaml, printable
@@ -45,7 +45,6 @@ _UNITED: Final[tuple[Path, ...]] = (
     ("imageGate", "pullerPods"),
 )
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
-_SHOWN: Final = 4
 _MAX_NAME: Final = 30
 
 
@@ -240,7 +239,7 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     if not entry_of:
         return
     order = sorted(entry_of, key=lambda key: -len(hubs_of[key]))
-    profiles = [{"display_name": _some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order]
+    profiles = [{"display_name": some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order]
     put_at(many.values, ("singleuser", "profileList"), profiles)
     many.comments["singleuser", "profileList"] = ["Each image with its nodes, the one of most hubs first."]
 
@@ -268,7 +267,7 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     # Without room to keep, one entry is enough, for events to be booked.
     kept = [one for one in sets.values() if one["replicas"]] or list(sets.values())[:1]
     put_at(many.values, ("placeholders",), kept)
-    told = [f"{one['name']}: of {_some(hubs_of[key])}" for key, one in sets.items() if one in kept]
+    told = [f"{one['name']}: of {some(hubs_of[key])}" for key, one in sets.items() if one in kept]
     many.comments["placeholders",] = [
         "As many as the hubs had together, by pool and size. Hubs that share them need fewer: lower replicas.",
         *told,
@@ -315,11 +314,6 @@ def _short(value: object) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _SHOWN
-    return ", ".join(names[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
-
-
 def _grouped(what: str, told: Iterable[tuple[str, str]], hubs: Sequence[ImportedHub]) -> list[str]:
     """Lines that several hubs have, each once, with the hubs."""
     names: dict[str, list[str]] = {}
@@ -327,5 +321,5 @@ def _grouped(what: str, told: Iterable[tuple[str, str]], hubs: Sequence[Imported
         if name not in names.setdefault(text, []):
             names[text].append(name)
     return [
-        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else _some(found)})" for text, found in names.items()
+        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else some(found)})" for text, found in names.items()
     ]

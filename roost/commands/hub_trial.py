@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import jsonpatch
 import yaml
 
-from generator.faults import count_of
+from generator.faults import count_of, some
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN
 from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
@@ -23,7 +23,6 @@ from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.merge import coalesce
 from generator.values.release import Release
-from roost.doctor.evidence import some
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node

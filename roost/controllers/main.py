@@ -15,7 +15,6 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from roost.controllers.certificates import CertificateKeeper, Lifetimes, service_names
-from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment
 from roost.controllers.image_gate.plan import NAME as GATE
 from roost.controllers.options import ControllersOptions
@@ -64,11 +63,10 @@ def serve(options: ControllersOptions) -> int:
         minor = wait_for_minor(connect(options.kubeconfig), VERSION_SECONDS)
         settings = load_settings(options.settings_path, options.scheduler_configuration_path, minor)
         _check_release(options, settings)
-        planners = _choose(settings.planners, options.only)
         if options.dry_run:
-            _print_plans(options, settings, planners)
+            _print_plans(options, settings)
             return 0
-        _run(options, settings, planners, minor)
+        _run(options, settings, minor)
     except SettingsError as error:
         for fault in error.faults:
             # Keys of release.json don't name the file; other faults do.
@@ -117,19 +115,8 @@ def _check_release(options: ControllersOptions, settings: ControllersSettings) -
         raise SettingsError([SettingsFault("release and namespace", found, expected)])
 
 
-def _choose(planners: tuple[Planner[Any], ...], only: tuple[str, ...]) -> tuple[Planner[Any], ...]:
-    names = {planner.name for planner in planners}
-    unknown = {*only} - names
-    if unknown:
-        accepted = ", ".join(sorted(names)) or "none, as all are off in the settings"
-        raise SettingsError([SettingsFault("--only", ", ".join(sorted(unknown)), accepted)])
-    return tuple(planner for planner in planners if not only or planner.name in only)
-
-
-def _run(
-    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner[Any], ...], minor: int
-) -> None:
-    stop = threading.Event()
+def _run(options: ControllersOptions, settings: ControllersSettings, minor: int) -> None:
+    planners, stop = settings.planners, threading.Event()
     stop_on_signals(stop)
     metrics = ControllersMetrics(version(), [gauge for planner in planners for gauge in planner.gauges])
     client = connect(options.kubeconfig, lambda verb: metrics.requests.labels(verb).inc())
@@ -242,9 +229,7 @@ def _settle_memory(watching: Watching, stop: threading.Event) -> None:
     gc.enable()
 
 
-def _print_plans(
-    options: ControllersOptions, settings: ControllersSettings, planners: tuple[Planner[Any], ...]
-) -> None:
+def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> None:
     """Print what would be done now. Raises ClusterError."""
     stop = threading.Event()
     client = connect(options.kubeconfig)
@@ -258,6 +243,6 @@ def _print_plans(
                 raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}")
             time.sleep(LOOK_SECONDS)
         now = Moment(time.time(), time.monotonic())
-        print(show_plan(planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
+        print(show_plan(settings.planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
     finally:
         stop.set()

@@ -42,10 +42,6 @@ class ControllersOptions:
     bind_address: str = options.bind_address()
     port: int = options.metrics_port("--port", component="controllers")
     identity: str = options.name("--identity", help="This replica; default: host and a random part.")
-    # Empty: all.
-    only: tuple[str, ...] = options.option(
-        "--only", metavar="CONTROLLER", multiple=True, help="Run just these (repeatable)."
-    )
     # The MutatingWebhookConfiguration; "": somebody else keeps the webhook's certificates, or there is no webhook.
     webhook_configuration: str = _certificate_option(
         "--webhook-configuration",

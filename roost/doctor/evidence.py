@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import yaml
 
-from generator.faults import count_of
+from generator import faults
 from roost.doctor.contract import Finding, Install, Object, unknown
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node
@@ -16,9 +16,7 @@ from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import USER_CLASS
 from roost_core.release.classes import namespace_matches
 
-count = count_of
-# Names told of many objects.
-SHOWN: Final = 3
+count, some = faults.count_of, faults.some
 # The images that a kubelet reports unless its nodeStatusMaxImages says otherwise.
 DEFAULT_REPORTED: Final = 50
 # Classes of which a pod is made up and tried.
@@ -32,12 +30,6 @@ LINE_LENGTH: Final = 300
 # Below this priority cluster-autoscaler ignores pods, by its own default.
 AUTOSCALER_CUTOFF: Final = -10
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
-
-
-def some(names: Sequence[str], shown: int = SHOWN) -> str:
-    """The first of these names, and how many more there are."""
-    more = len(names) - shown
-    return ", ".join(names[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def age_seconds(time: str | None) -> float | None:
@@ -60,19 +52,14 @@ def users_of(install: Install) -> list[Object]:
 
 def pods_in_class(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
     """The pods that a class's labels select, of all hubs that the release serves."""
-    labels = labels_of(pod_class)
-    return labelled(pods_of(install, pod_class), labels) if labels else []
+    labels, required = labels_of(pod_class), selector_of(pod_class)
+    pods = install.pods if required is None else _within(install, required, install.pods_everywhere)
+    return labelled(pods, labels) if labels else []
 
 
 def labelled(pods: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
     """The pods that have all these labels."""
     return [pod for pod in pods if labels.items() <= label_items(pod).items()]
-
-
-def pods_of(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
-    """All pods of the namespaces that a class selects."""
-    required = selector_of(pod_class)
-    return install.pods if required is None else _within(install, required, install.pods_everywhere)
 
 
 def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Object]:  # noqa: ANN401 - a part of values

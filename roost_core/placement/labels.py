@@ -172,10 +172,17 @@ def hub_of(labels: Mapping[str, str], namespace: str) -> str:
     return f"{release}.{namespace}" if release else ""
 
 
+# With a taint that begins so, cluster-autoscaler treats a node as still starting.
+STARTUP_PREFIXES: Final = (
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ignore-taint.cluster-autoscaler.kubernetes.io/",
+)
+
+
 def startup_taint(release: str, namespace: str) -> str:
     """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its prefix."""
     # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
-    return f"startup-taint.cluster-autoscaler.kubernetes.io/{shorten(f'roost-{release}.{namespace}', MAX_LABEL_NAME)}"
+    return f"{STARTUP_PREFIXES[0]}{shorten(f'roost-{release}.{namespace}', MAX_LABEL_NAME)}"
 
 
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:

@@ -51,7 +51,7 @@ class Planner(Generic[M]):
 class Controller(Generic[S, M]):
     """One controller: what its folder's plan.py ends in, and what the registry lists."""
 
-    # In logs, metrics and --only.
+    # In logs and metrics.
     name: str
     # Reads its settings; faults go to the release's reader. None: it has nothing to do.
     read: Callable[[ReleaseDocument], S | None]

@@ -11,16 +11,11 @@ from typing import Final, NamedTuple
 
 from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import COMING
-from roost_core.placement.labels import OPENED, PULLING
+from roost_core.placement.labels import OPENED, PULLING, STARTUP_PREFIXES
 
 # Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
 _STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
-# With one of these, cluster-autoscaler treats the node as still starting.
-AUTOSCALER_STARTUP_PREFIXES: Final = (
-    "startup-taint.cluster-autoscaler.kubernetes.io/",
-    "ignore-taint.cluster-autoscaler.kubernetes.io/",
-)
-_STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *AUTOSCALER_STARTUP_PREFIXES)
+_STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *STARTUP_PREFIXES)
 # Cilium's, and those of storage drivers.
 _STARTUP_SUFFIX: Final = "/agent-not-ready"
 

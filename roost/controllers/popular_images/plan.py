@@ -46,7 +46,13 @@ from roost_core.objects.node import Node, node_admits
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import EPHEMERAL_STORAGE, PODS
 from roost_core.objects.selectors import read_tolerations, untolerated
-from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL, PULLED_LABEL_PREFIX, PULLING
+from roost_core.placement.labels import (
+    OWN_INSTANCE_LABEL,
+    PLACEHOLDER_SET_LABEL,
+    PULLED_LABEL_PREFIX,
+    PULLING,
+    STARTUP_PREFIXES,
+)
 from roost_core.release.image_gate import serving
 
 NAME: Final = "popular-images"
@@ -77,8 +83,6 @@ LOST_REST_SECONDS: Final = 3600.0
 LAST_REST_SECONDS: Final = 24 * 3600.0
 # Conditions that make a kubelet evict pods and delete images.
 PRESSURES: Final = ("DiskPressure", "MemoryPressure", "PIDPressure")
-# Of any hub: nodes join with it, and lose it once their own images are present.
-STARTUP_TAINT_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 
 GAUGES: Final = (
     PlanGauge("popular_images", "Images with enough users to be pulled to nodes."),
@@ -491,7 +495,7 @@ def _closed(state: Node, settings: PopularSettings) -> str:
         return "pressure"
     # The puller's images come first.
     is_pulling = any(key.startswith(PULLED_LABEL_PREFIX) and value == PULLING for key, value in state.labels.items())
-    if is_pulling or any(key == settings.startup_taint or key.startswith(STARTUP_TAINT_PREFIX) for key in taints):
+    if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
         return "starting"
     return "tainted" if untolerated(state.taints, read_tolerations(settings.pod_tolerations)) is not None else ""
 

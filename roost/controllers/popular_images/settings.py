@@ -8,7 +8,6 @@ from enum import StrEnum
 from typing import Final
 
 from roost.controllers.contract.release import ReleaseDocument
-from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import read_mappings
 
 # An image with at least this many users is popular. After half-life, a user that has left counts half.
@@ -42,7 +41,6 @@ class PopularSettings:
     disk_share: float
     # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
     reported_images: int
-    startup_taint: str
     # Of the pods that pull, as of the puller's DaemonSets.
     method: PullMethod
     # Roost's own image, which has the static pause program; and the one that runs where images are mounted.
@@ -77,7 +75,6 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
         per_node=whole("perNode", 0, 1000),
         disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
         reported_images=whole("nodeStatusMaxImages", -1, 100_000),
-        startup_taint=startup_taint(release.name, release.namespace),
         method=read.choice(puller.get("method"), "puller.method", PullMethod),
         image=read.text(puller.get("image"), "puller.image"),
         pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),

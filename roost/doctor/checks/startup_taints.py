@@ -4,9 +4,8 @@ from typing import Final
 
 from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import count, node_age_seconds, some
-from roost_core.placement.labels import startup_taint
+from roost_core.placement.labels import STARTUP_PREFIXES, startup_taint
 
-_STARTUP_PREFIX: Final = "startup-taint.cluster-autoscaler.kubernetes.io/"
 # After that long a start is over, whatever somebody waits for.
 _START_SECONDS: Final = 1800.0
 
@@ -31,7 +30,7 @@ def check(install: Install) -> Told:
         f"{node.name} ({taint.key})"
         for node in install.nodes
         for taint in node.taints
-        if (taint.key.startswith(_STARTUP_PREFIX) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
+        if (taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
     ]
     if stuck:
         yield warning(

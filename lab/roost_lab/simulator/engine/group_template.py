@@ -21,13 +21,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from roost.controllers.image_gate.closed_or_open import AUTOSCALER_STARTUP_PREFIXES
 from roost_core.objects.node import Node
-from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
 from roost_core.scheduler.state import ClusterState
 
 # A node with such a taint counts as booting until the taint is removed.
-STARTUP_TAINTS: Final = AUTOSCALER_STARTUP_PREFIXES
+STARTUP_TAINTS: Final = STARTUP_PREFIXES
 # Taints of a node's conditions, its cordon among them.
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 # Seconds for which a node must be Ready before it is copied (stabilizationDelay).
