@@ -149,10 +149,17 @@ def play(
         if moments[number] >= begin:
             waits.append(seconds)
 
+    before: list[float] = []
+
+    def cut(moment: float) -> None:
+        world.measures.nodes(0, moment)
+        before.append(world.measures.result.node_hours)
+
     world.measures.on_wait = count
+    world.at(begin, cut, begin)
     result = world.play(launches)
     parts = quantiles(waits, n=100, method="inclusive")
-    hours = sum(hour.nodes for hour in result.hours if hour.begin >= begin)
+    hours = result.node_hours - sum(before)
     return Figures(parts[94], parts[98], 100 * sum(wait > 30 for wait in waits) / len(waits), hours)
 
 

@@ -19,7 +19,6 @@ from roost_lab.simulator.engine.results import (
     PULL_WAIT,
     QUEUE,
     START,
-    THRESHOLDS,
     TOTAL,
     RunResult,
 )
@@ -76,7 +75,6 @@ def result(
         for part, seconds in parts.items():
             waits[part].add(seconds)
         waits[TOTAL].add(sum(parts.values()))
-    total = waits[TOTAL]
     return RunResult(
         policy=name,
         seed=seed,
@@ -91,10 +89,8 @@ def result(
         timeouts=int(7 * scale),
         given_up=int(2 * scale),
         cold=cold,
-        cold_bytes=cold * 570_000_000,
         cold_why={NOWHERE: cold // 2, ONLY_FULL: cold // 4, ELSEWHERE: cold - cold // 2 - cold // 4},
         waits=waits,
-        over={seconds: sum(total.bins[one] for one in total.bins if one > 400) // seconds for seconds in THRESHOLDS},
         waited_for_node=launches // 50,
         node_hours=1100 / scale * shift,
         peak_nodes=12,

@@ -65,7 +65,7 @@ def write(folder: Path, *lines: dict[str, Any] | str, name: str = "trace.jsonl")
 def read(*paths: Path, seed: int = 1, **more: Any) -> tuple[list[Attempt], InputCounts]:
     counts = InputCounts()
     attempts = list(open_trace(paths, seed=seed, counts=counts, **more))
-    assert (counts.lines, counts.attempts) == (counts.used + counts.skipped_lines, len(attempts))
+    assert (counts.lines, counts.used) == (counts.used + counts.skipped_lines, len(attempts))
     assert [attempt.number for attempt in attempts] == list(range(len(attempts)))
     assert all(one.moment <= other.moment for one, other in itertools.pairwise(attempts))
     return attempts, counts

@@ -1,7 +1,10 @@
 """`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
 
+import gzip
+import shutil
 import sys
 import tempfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,6 @@ from generator.faults import UsageError
 from generator.values.merge import Settings
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
-from roost_lab.recorder.answers.exports import launch_lines
-from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values
-from roost_lab.recorder.importing.history import ImportedHistory
-from roost_lab.recorder.recording.hub_log import HubNews
-from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
@@ -23,39 +21,84 @@ from roost_lab.simulator.sweep.verdict import Past, judge
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
 
+_GZIP = b"\x1f\x8b"
 
-def past_of(source: str, namespace: str, shown: str) -> Past:
-    """A past of Prometheus, of `roost records export`, or of what `roost records import` reads."""
-    file = Path(source)
-    if source == "-" or file.is_fifo():
-        with tempfile.TemporaryDirectory() as folder:
-            copy = Path(folder, "past")
-            copy.write_bytes(sys.stdin.buffer.read() if source == "-" else file.read_bytes())
-            try:
-                return past_of(str(copy), namespace, shown)
-            except (UsageError, UnreadableError, TraceError) as error:
-                raise UsageError(str(error).replace(str(copy), shown)) from None
-    head = b'"resultType"' if "://" in source else file.read_bytes()[: 1 << 16] if file.is_file() else b""
-    if b'"resultType"' in head:
-        sessions, seen, told = read_usage(source, namespace)
-        sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in told))
-        return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)], seen
+
+def past_of(source: str, namespace: str) -> Past:
+    """A past of Prometheus, of `roost records export`, or of what `roost records import` reads. Raises UsageError."""
+    if "://" in source:
+        return _of_prometheus(source, namespace, source)
     with tempfile.TemporaryDirectory() as folder:
-        if b'/launch"' not in head and not head.startswith(b"\x1f\x8b"):
-            store = Store.open(f"{folder}/history.db")
-            store.migrate()
-            ImportedHistory(store).read([source])
-            news = [one for one, _ in read_values(source, Counts()) if isinstance(one, HubNews) and one.span_us]
-            if not (lines := [*launch_lines(store)]) and news:
-                sys.stderr.write("A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n")
-                begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
-                return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
-            if not lines:
-                accepted = "Prometheus' JSON, launches of roost records export, Events, pods, an audit or hub's log"
-                raise UsageError(f"--past: {source}: found no user's pod, expected {accepted}")
-            source = f"{folder}/launches"
-            Path(source).write_text("\n".join(lines), encoding="utf-8")
-        return list(trace_of((source,)).open(1)), ()
+        path = source
+        try:
+            path = str(_unpacked(source, folder))
+            with Path(path).open("rb") as file:
+                head = file.read(1 << 16)
+            if b'"resultType"' in head:
+                return _of_prometheus(path, namespace, source)
+            return (list(trace_of((path,)).open(1)), ()) if b'/launch"' in head else _of_history(path, folder)
+        except OSError as error:
+            raise UsageError(f"--past: {source}: {error.strerror}, expected a file that can be read") from None
+        except (UsageError, TraceError) as error:
+            raise UsageError(str(error).replace(path, source)) from None
+
+
+def _unpacked(source: str, folder: str) -> Path:
+    """The file, or its content in the folder: of a pipe, which can be read once, and of gzip."""
+    path, unpacked = Path(source), Path(folder, "unpacked")
+    if source == "-" or path.is_fifo():
+        whole = sys.stdin.buffer.read() if source == "-" else path.read_bytes()
+        path = Path(folder, "past")
+        path.write_bytes(whole)
+    with path.open("rb") as file:
+        if file.read(2) != _GZIP:
+            return path
+    with gzip.open(path) as packed, unpacked.open("wb") as copy:
+        try:
+            shutil.copyfileobj(packed, copy)
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            sys.stderr.write(
+                f"{source}: the compressed data breaks off or is damaged; what comes before it is played\n"
+            )
+    return unpacked
+
+
+def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
+    sessions, seen, told = read_usage(source, namespace)
+    sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in told))
+    return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)], seen
+
+
+def _of_history(path: str, folder: str) -> Past:
+    """What `roost records import` reads: Events, pods, an audit log, a hub's log."""
+    # They load SQLAlchemy, which no other rehearsal needs.
+    from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415
+    from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values  # noqa: PLC0415
+    from roost_lab.recorder.importing.history import ImportedHistory  # noqa: PLC0415
+    from roost_lab.recorder.recording.hub_log import HubNews  # noqa: PLC0415
+    from roost_lab.recorder.store.database import Store, StoreError  # noqa: PLC0415
+
+    try:
+        store = Store.open(f"{folder}/history.db")
+        store.migrate()
+        ImportedHistory(store).read([path])
+        news = [one for one, _ in read_values(path, Counts()) if isinstance(one, HubNews) and one.span_us]
+        lines = [*launch_lines(store)]
+    except (StoreError, UnreadableError) as error:
+        raise UsageError(f"--past: {error}") from None
+    if not lines and news:
+        sys.stderr.write("A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n")
+        begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
+        return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
+    if not lines:
+        accepted = "Prometheus' JSON, launches of roost records export, Events, pods, an audit or hub's log"
+        raise UsageError(f"--past: {path}: found no user's pod, expected {accepted}")
+    launches = Path(folder, "launches")
+    launches.write_text("\n".join(lines), encoding="utf-8")
+    try:
+        return list(trace_of((str(launches),)).open(1)), ()
+    except TraceError as error:
+        raise UsageError(f"--past: {error}".replace(str(launches), path)) from None
 
 
 @click.command("rehearse")
@@ -108,13 +151,13 @@ def command(
         if past and people is not None:
             raise UsageError("--past: found PEOPLE as well, expected one of them")
         if past:
-            launched = past_of(past, namespace, past)
+            launched = past_of(past, namespace)
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
             sys.stdout.write(judge(launched, files, Settings(values=values), given, seeds or 1))
             return 0
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
         found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)
-    except (AssumptionsError, TraceError, StoreError, UnreadableError) as error:
+    except AssumptionsError as error:
         for line in str(error).splitlines():
             print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1

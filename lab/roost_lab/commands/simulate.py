@@ -25,7 +25,6 @@ from roost_lab.simulator.setup.checks import AssumptionsError, check_images
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
-from roost_lab.simulator.sweep.recording import record_files, record_job
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
 from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
@@ -110,7 +109,11 @@ def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportC
     settings = [(world.setting, world.assumptions) for world in worlds]
     jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
     _check(jobs)
-    files = [] if options.record is None else record_files(Path(options.record), [policy.name for policy in policies])
+    files: list[Path] = []
+    if options.record is not None:
+        from roost_lab.simulator.sweep.recording import record_files, record_job  # noqa: PLC0415 - loads SQLAlchemy
+
+        files = record_files(Path(options.record), [policy.name for policy in policies])
     columns = (TextColumn("replays"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)

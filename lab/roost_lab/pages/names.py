@@ -21,10 +21,8 @@ _SEPARATORS: Final = frozenset("-._/:@ ")
 def shorten(names: Iterable[str], length: int) -> dict[str, str]:
     """Name -> a text of at most `length` characters; no two are equal. Names stay whole if all fit.
 
-    An image is shortened to its last part first, if no other has it. Raises ValueError for a length below LEAST_LENGTH.
+    length: LEAST_LENGTH at least. An image is shortened to its last part first, if no other has it.
     """
-    if length < LEAST_LENGTH:
-        raise ValueError(f"length: found {length}, expected at least {LEAST_LENGTH}")
     whole = list(dict.fromkeys(names))
     texts = whole
     for strip in (_last_parts, _without_common_ends, _without_common_beginnings):

@@ -46,9 +46,8 @@ class InputCounts:
     """Filled in while a trace is read; at its end `lines == used + sum of skipped`."""
 
     lines: int = 0
-    # Lines that attempts came from.
+    # Lines that attempts came from, one each.
     used: int = 0
-    attempts: int = 0
     # Schema and version -> lines of it.
     formats: dict[str, int] = field(default_factory=dict)
     # Reason -> lines that were skipped for it.
@@ -71,7 +70,7 @@ class InputCounts:
 
     def sentences(self) -> Iterator[str]:
         """The report: one line in all, and one for each reason and note, the commonest first."""
-        yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped: {self.attempts} attempts"
+        yield f"{self.lines} lines read, {self.used} used, {self.skipped_lines} skipped"
         for kind, tallies in (("skipped", self.skipped), ("noted", self.notes)):
             for what, tally in sorted(tallies.items(), key=lambda item: (-item[1].number, item[0])):
                 yield f"{tally.place}: {kind} {tally.number}: {what}"

@@ -22,8 +22,6 @@ def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: flo
     pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on; 0 changes nothing.
     Images that name a commit, and attempts of no repository, stay. Memory grows with the repositories, not with time.
     """
-    if not 0 <= pushes_per_day <= 1:
-        raise ValueError(f"found {pushes_per_day} pushes a day, accepted are probabilities of 0 to 1")
     if not pushes_per_day:
         yield from attempts
         return

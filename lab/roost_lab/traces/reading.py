@@ -13,8 +13,9 @@ of each open file, however long the trace is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from heapq import heappop, heappush, heapreplace
+from collections.abc import Iterator, Sequence
+from heapq import merge
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -43,8 +44,6 @@ def open_trace(
     way and complete when the iterator ends.
     Raises TraceError: at once for files that can't be opened, later for a trace without anything usable.
     """
-    if not paths:
-        raise TraceError("the trace", 0, "no files", "one or more files")
     seen: set[Path] = set()
     for path in paths:
         next(read_lines(path), None)
@@ -61,15 +60,15 @@ def open_trace(
 
         return spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip))
 
-    launches = _merged(paths, placed, sort_window_seconds, counts) if len(paths) > 1 else placed(paths[0])
-    return _attempts(launches, paths, counts)
+    # Of equal moments, in the order of the files.
+    return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)
 
 
 def _attempts(launches: Iterator[Placed], paths: Sequence[Path], counts: InputCounts) -> Iterator[Attempt]:
     for number, (moment, _, launch) in enumerate(launches):
-        counts.used = counts.attempts = number + 1
+        counts.used = number + 1
         yield Attempt(number, moment, *launch[:7])
-    if not counts.attempts:
+    if not counts.used:
         raise _nothing(counts, paths)
     late = counts.skipped.get(LATE)
     if late is not None and late.number > counts.used:
@@ -88,38 +87,6 @@ def _nothing(counts: InputCounts, paths: Sequence[Path]) -> TraceError:
     reason, tally = max(counts.skipped.items(), key=lambda item: item[1].number)
     found = f"no launch in {counts.lines} lines; {tally.number} of them: {reason}"
     return TraceError(tally.file, tally.line, found, fix="Name another file, or mend this one.")
-
-
-def _merged(
-    paths: Sequence[Path], placed: Callable[[Path], Iterator[Placed]], window_seconds: float, counts: InputCounts
-) -> Iterator[Placed]:
-    """All files in order of time. A file is opened only when its first time comes: a trace may have thousands."""
-    first = [next((launch.stamp for launch in _launches(path, InputCounts())), float("-inf")) for path in paths]
-    waiting = sorted(range(len(paths)), key=lambda index: (first[index], index), reverse=True)
-    # The next launch of each open file; the place breaks ties.
-    heap: list[tuple[float, int, Placed, Iterator[Placed]]] = []
-    last = float("-inf")
-    while waiting or heap:
-        while waiting and (not heap or first[waiting[-1]] - window_seconds <= heap[0][0]):
-            place = waiting.pop()
-            launches = placed(paths[place])
-            head = next(launches, None)
-            if head is not None:
-                heappush(heap, (head[0], place, head, launches))
-        if not heap:
-            continue
-        moment, place, head, launches = heap[0]
-        if moment >= last:
-            last = moment
-            yield head
-        else:
-            # A later line of its file is older than the first one.
-            counts.skip(LATE, str(paths[place]), head[1])
-        following = next(launches, None)
-        if following is None:
-            heappop(heap)
-        else:
-            heapreplace(heap, (following[0], place, following, launches))
 
 
 def _launches(path: Path, counts: InputCounts) -> Iterator[LaunchLine]:

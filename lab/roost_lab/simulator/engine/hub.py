@@ -132,7 +132,6 @@ class Hub:
         result.waits[TOTAL].add(waited)
         self._world.release_of(launch.attempt).result.waits.add(waited)
         self._world.measures.on_wait(launch.attempt.number, waited, False)
-        self._world.measures.over(waited)
         self.starting -= 1
 
     def lose(self, pod: SimPod, launch: Launch) -> None:

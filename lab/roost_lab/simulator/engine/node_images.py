@@ -127,9 +127,8 @@ class PullFigures:
     bytes: int = 0
     background_pulls: int = 0
     background_bytes: int = 0
-    # Images that kubelets removed, and those of them that were pulled again on the same node.
+    # Images that kubelets removed.
     collected: int = 0
-    collected_then_pulled: int = 0
     # The most disk that one node's images ever took. Above the disk's size, a real node would have evicted pods.
     greatest_disk_bytes: int = 0
 
@@ -184,7 +183,6 @@ class NodeImages:
         self._asked = 0
         # When each of the parallel pulls ends; empty: no limit.
         self._pull_slots = [since] * assumptions.parallel_pulls
-        self._collected: set[str] = set()
         # (-size, name) of all images, and the first of them as reported.
         self._by_size: list[tuple[int, str]] = []
         self._status: Mapping[str, int] | None = _NOTHING
@@ -289,7 +287,7 @@ class NodeImages:
             self._asked += 1
             self._coming[name] = pull.finish
             heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))
-            self._count(name, missing_bytes, in_background=in_background)
+            self._count(missing_bytes, in_background=in_background)
         if self._pull_slots:
             heapreplace(self._pull_slots, pull.finish)
         return pull
@@ -301,7 +299,7 @@ class NodeImages:
         begin = max(now, self._pull_slots[0])
         return begin, 1 + sum(free > begin for free in self._pull_slots)
 
-    def _count(self, name: str, missing_bytes: int, *, in_background: bool) -> None:
+    def _count(self, missing_bytes: int, *, in_background: bool) -> None:
         figures = self.figures
         if in_background:
             figures.background_pulls += 1
@@ -309,8 +307,6 @@ class NodeImages:
         else:
             figures.pulls += 1
             figures.bytes += missing_bytes
-        if name in self._collected:
-            figures.collected_then_pulled += 1
 
     # Collection
 
@@ -366,7 +362,6 @@ class NodeImages:
             freed += held.image.compressed_bytes
             names.append(held.image.name)
         self.figures.collected += len(names)
-        self._collected.update(names)
         return names
 
     def _remove(self, image: Image) -> None:

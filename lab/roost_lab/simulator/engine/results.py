@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from roost_lab.simulator.engine.histogram import Histogram
 
@@ -11,18 +11,8 @@ from roost_lab.simulator.engine.histogram import Histogram
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
 QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
 PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
-# Seconds; reports have the share of waits beyond each.
-THRESHOLDS: Final = (30, 60, 300)
 # Where a cold start's image was when its pod was bound.
 NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
-
-
-class NodeHours(NamedTuple):
-    """What an hour of the replay has of its node-hours."""
-
-    # Seconds since 1970 of its beginning.
-    begin: int
-    nodes: float
 
 
 @dataclass(slots=True)
@@ -59,13 +49,10 @@ class RunResult:
     placed: int = 0
     timeouts: int = 0
     cold: int = 0
-    cold_bytes: int = 0
     # NOWHERE, ONLY_FULL, ELSEWHERE -> number.
     cold_why: dict[str, int] = field(default_factory=dict)
     # PARTS and TOTAL -> durations.
     waits: dict[str, Histogram] = field(default_factory=dict)
-    # Threshold in seconds -> starts (and launches given up) beyond it.
-    over: dict[int, int] = field(default_factory=dict)
     # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
     waited_for_node: int = 0
     node_hours: float = 0.0
@@ -77,9 +64,8 @@ class RunResult:
     # Placeholders evicted by the mover.
     moves: int = 0
     placeholder_pending_seconds: float = 0.0
-    # Images removed by kubelets, and those of them that were pulled again on the same node.
+    # Removed by kubelets.
     images_collected: int = 0
-    collected_then_pulled: int = 0
     registry_bytes: int = 0
     # The most disk that one node's images ever took.
     greatest_disk_bytes: int = 0
@@ -94,7 +80,6 @@ class RunResult:
     hubs: dict[str, HubResult] = field(default_factory=dict)
     # By key of roost_lab/simulator/engine/bounds.py.
     bounds: dict[str, float] = field(default_factory=dict)
-    hours: list[NodeHours] = field(default_factory=list)
     # Processor time of the replay itself.
     cpu_seconds: float = 0.0
 

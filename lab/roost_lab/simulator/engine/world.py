@@ -173,10 +173,8 @@ class World:
         result = self.measures.result
         figures = self.figures
         result.images_collected = figures.collected
-        result.collected_then_pulled = figures.collected_then_pulled
         result.background_pulls = figures.background_pulls
         result.background_bytes = figures.background_bytes
-        result.cold_bytes = figures.bytes
         result.registry_bytes = figures.bytes + figures.background_bytes
         result.greatest_disk_bytes = figures.greatest_disk_bytes
         if result.attempts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from roost_lab.pages.dates import US
 from roost_lab.pages.html_page import Part, render, resource
@@ -13,7 +13,6 @@ from roost_lab.simulator.reporting.amounts import show_cell
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.sweep.measures import MEASURES
 from roost_lab.simulator.sweep.summary import Summary
-from roost_lab.view.course import Course, as_shown, tell_course, tell_difference
 
 TITLE: Final = "What these values would have done"
 _NOTHING: Final = "No server started in this replay."
@@ -73,6 +72,8 @@ def make_page(summary: Summary, context: ReportContext) -> str:
 
 def _tell(summary: Summary) -> str:
     """The first policy and Roost's, or the next, in a sentence."""
+    from roost_lab.view.course import tell_course, tell_difference  # noqa: PLC0415 - loads SQLAlchemy
+
     first, *others = summary.policies
     if not others:
         return tell_course(_course(summary, first))
@@ -81,7 +82,9 @@ def _tell(summary: Summary) -> str:
     return told if len(others) == 1 else f"{first} and {other}: {told}"
 
 
-def _course(summary: Summary, policy: str) -> Course:
+def _course(summary: Summary, policy: str) -> dict[str, Any]:
+    from roost_lab.view.course import as_shown  # noqa: PLC0415 - as above
+
     keys = {"count": "started", "cold_count": "cold", "p95_us": "wait_p95", "node_hours": "node_hours"}
     amounts = {name: value.median if (value := summary.value(key, policy)) else 0 for name, key in keys.items()}
     rounded = {name: round(amounts[name]) for name in ("count", "cold_count")}

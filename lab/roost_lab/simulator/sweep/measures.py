@@ -53,19 +53,6 @@ def _why(where: str) -> Callable[[RunResult], float | None]:
     return lambda result: result.cold_why.get(where, 0)
 
 
-def _over(seconds: int) -> Callable[[RunResult], float | None]:
-    return lambda result: _share_of(result.over.get(seconds, 0), result.started + result.given_up)
-
-
-def _ratio(result: RunResult) -> float | None:
-    return _share_of(result.node_hours, result.bounds.get("node_hours", 0))
-
-
-def _share_of(part: float, whole: float) -> float | None:
-    """0 to 1; None of an empty whole."""
-    return part / whole if whole else None
-
-
 def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], float | None]:
     return lambda result: read(result) if result.builds else None
 
@@ -81,18 +68,13 @@ MEASURES: Final = (
     Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9)),
     Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), is_headline=True),
     Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), is_headline=True),
-    Measure("wait_p999", "wait, p99.9", Unit.SECONDS, _wait(0.999)),
     Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL)),
     Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE)),
     Measure("node_mean", "of it for room", Unit.SECONDS, _mean(NODE_WAIT)),
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT)),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START)),
-    Measure("over_30", "waits over 30 s", Unit.SHARE, _over(30)),
-    Measure("over_60", "waits over 60 s", Unit.SHARE, _over(60)),
-    Measure("over_300", "waits over 5 min", Unit.SHARE, _over(300)),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
-    Measure("node_hours_ratio", "node-hours, of their bound", Unit.SHARE, _ratio),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
@@ -106,11 +88,9 @@ MEASURES: Final = (
     Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, is_headline=True),
     Measure("placeholder_pending", "placeholders pending", Unit.SECONDS, lambda r: r.placeholder_pending_seconds),
     Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes),
-    Measure("cold_bytes", "pulled for waiting users", Unit.BYTES, lambda r: r.cold_bytes),
     Measure("background_pulls", "pulls ahead", Unit.COUNT, lambda r: r.background_pulls),
     Measure("background_bytes", "pulled ahead", Unit.BYTES, lambda r: r.background_bytes),
     Measure("images_collected", "images collected by kubelets", Unit.COUNT, lambda r: r.images_collected),
-    Measure("collected_then_pulled", "and pulled there again", Unit.COUNT, lambda r: r.collected_then_pulled),
     Measure("fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes),
     Measure("attempts", "attempts", Unit.COUNT, lambda r: r.attempts),
     Measure("refused", "refused by quotas", Unit.COUNT, lambda r: r.refused_by_repository + r.refused_by_total),

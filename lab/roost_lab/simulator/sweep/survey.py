@@ -130,6 +130,4 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
         found = f"launches of {len(hubs)} hubs"
         raise TraceError(str(trace), 0, found, f"of at most {MOST_HUBS}", "Replay the hubs of one pool of nodes alone.")
     result.images, result.repositories, result.hubs = len(images), len(repositories), tuple(sorted(hubs))
-    if not trace.paths:
-        result.counts.attempts = result.attempts
     return result

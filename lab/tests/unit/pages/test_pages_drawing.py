@@ -108,11 +108,6 @@ def test_names_that_are_equal_once_they_are_cut_are_numbered() -> None:
     assert list(shorten(["x" * 90, "x" * 91], 10).values()) == ["xxx…xxxxxx", "xxx…xxxx~2"]
 
 
-def test_a_length_that_tells_nothing_apart_is_refused() -> None:
-    with pytest.raises(ValueError, match="found 7, expected at least 8"):
-        shorten(["a"], 7)
-
-
 Colour = tuple[float, float, float]
 
 LIGHT, DARK = "light", "dark"

@@ -1,7 +1,10 @@
 """`roost rehearse --past`: whether Roost helps a hub, by its past alone."""
 
 import json
-from collections.abc import Iterable
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from gzip import compress
 from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
@@ -76,8 +79,31 @@ def test_what_a_past_holds_is_recognised_and_too_little_is_refused(
     (tmp_path / "past").write_text(text)
     with pytest.raises(UsageError, match=f"found {said}"):
         run(["rehearse", "--past", str(tmp_path / "past")])
+    (tmp_path / "past").write_bytes(compress(text.encode()))
+    with pytest.raises(UsageError, match=f"found {said}"):
+        run(["rehearse", "--past", str(tmp_path / "past")])
     with pytest.raises(UsageError, match="--past: found PEOPLE as well"):
         run(["rehearse", "120", "2026-10-05 9:00", "--past", str(tmp_path / "past")])
+
+
+@pytest.mark.parametrize("pack", [bytes, compress])
+def test_a_fault_names_the_file_that_was_given(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / "past"
+    about = {"kind": "Pod", "namespace": "Not-A-Namespace", "name": "jupyter-ada", "uid": "1"}
+    event = {"involvedObject": about, "reason": "Scheduled", "lastTimestamp": "2026-10-05T09:00:00Z"}
+    meta = {"apiVersion": "v1", "kind": "Event", "metadata": {"creationTimestamp": "2026-10-05T09:00:00Z"}}
+    for text in (json.dumps({**meta, **event}), json.dumps({**LAUNCH, "timestamp": "never"})):
+        path.write_bytes(pack(text.encode()))
+        with pytest.raises(UsageError, match=f"{path}(:1)?: found no launch in 1 lines"):
+            run(["rehearse", "--past", str(path)])
+    with pytest.raises(UsageError, match=f"{path}2: No such file"):
+        run(["rehearse", "--past", f"{path}2"])
+
+
+@pytest.mark.parametrize("command", ["simulate", "rehearse"])
+def test_a_command_that_needs_no_record_loads_no_database(command: str) -> None:
+    code = f"import sys, roost_lab.commands.{command}; sys.exit('sqlalchemy' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_past_is_as_long_as_somebody_looked_and_other_values_are_refused() -> None:
