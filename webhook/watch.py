@@ -22,6 +22,7 @@ from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import JSONObject, MalformedObjectError
+from roost_core.objects.metadata import labels_of
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod_body import MIRROR_ANNOTATION, PodBody, read_pod_body
 from roost_core.objects.selectors import Requirement, read_label_selector
@@ -245,7 +246,7 @@ class _Watches:
         self.has_other_hubs = False
         self._listed_blind = False
         if any(map(needs_namespace_labels, selectors)):
-            self._namespaces = cache("/api/v1/namespaces", _read_labels, kind="namespaces")
+            self._namespaces = cache("/api/v1/namespaces", labels_of, kind="namespaces")
         self._builders: dict[str, WatchCache[str]] = {
             pod_class.name: cache(
                 "/api/v1/pods" if pod_class.namespace_selector is not None else own,
@@ -625,10 +626,6 @@ def _read_quota(quota: JSONObject) -> tuple[str, frozenset[str]] | None:
     names = (*(spec.get("hard") or ()), *(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected))
     found = _QUOTA_NAMES.intersection(names)
     return (str(quota["metadata"]["namespace"]), found) if found else None
-
-
-def _read_labels(namespace: JSONObject) -> Mapping[str, str]:
-    return namespace["metadata"].get("labels") or {}
 
 
 def _changed(known: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:

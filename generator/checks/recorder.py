@@ -7,6 +7,7 @@ from typing import Final
 from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.faults import Path
 from generator.values.release import Release
+from roost_core.objects.quantities import parse_quantity
 
 _DATABASE: Final[Path] = ("recorder", "database")
 _VARIABLE: Final = "ROOST_DATABASE"
@@ -42,7 +43,5 @@ def _lint_file(report: LintReport, persistence: dict[str, object]) -> None:
     modes = listing(persistence.get("accessModes"))
     if _ALONE in modes and len(modes) > 1:
         report.error((*_DATABASE, "persistence", "accessModes"), modes, f"{_ALONE} alone", "Remove the others.")
-    from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - fractions are an import that most need not
-
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
         report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")

@@ -12,6 +12,7 @@ from generator.checks.terms import default_overrides
 from generator.faults import Path
 from generator.values.merge import Values
 from generator.values.release import Release
+from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
 _LEAST_MEMORY_BYTES: Final = 2**20
 
@@ -58,10 +59,9 @@ def _lint_bytes(report: LintReport, path: Path, amounts: object) -> None:
     """Warn about sizes that are typing errors, like 100m of memory: a tenth of a byte."""
     for resource in ("memory", "ephemeral-storage"):
         amount = at(amounts, resource)
-        if amount is None or (isinstance(amount, str) and amount[-2:] in {"Mi", "Gi"} and amount[:-2].isdecimal()):
-            # Most are like this, and exact fractions cost an import.
+        if amount is None:
             continue
-        size_bytes = _quantity(amount)
+        size_bytes = parse_quantity(amount)
         if size_bytes.denominator > 1:
             reason = f"{amount} is not a whole number of bytes."
         elif resource == "memory" and 0 < size_bytes < _LEAST_MEMORY_BYTES:
@@ -77,26 +77,13 @@ def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
     requests = mapping(at(resources, "requests"))
     for resource, limit in mapping(at(resources, "limits")).items():
         request = requests.get(resource)
-        if request is not None and _is_more(request, limit):
+        if request is not None and parse_quantity(request) > parse_quantity(limit):
             expected = f"at most the limit ({limit})"
             report.error((*path, "requests", resource), request, expected, "The API server rejects such pods.")
 
 
-def _is_more(request: object, limit: object) -> bool:
-    left, right = str(request), str(limit)
-    if left[-2:] == right[-2:] == "Mi" and left[:-2].isdecimal() and right[:-2].isdecimal():
-        # Most are like this, and exact fractions cost an import.
-        return int(left[:-2]) > int(right[:-2])
-    return _quantity(request) > _quantity(limit)
-
-
 def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
     """CPUs or bytes as JupyterHub reads them; None: neither."""
-    # Quantities need fractions, which most renders can do without.
-    from fractions import Fraction  # noqa: PLC0415
-
-    from roost_core.objects.quantities import parse_hub_bytes  # noqa: PLC0415
-
     try:
         # Its CPU amounts are plain numbers, and as decimals: 0.05 is 50m, though not as a float.
         return Fraction(str(amount)) if resource == "cpu" else parse_hub_bytes(amount)
@@ -113,7 +100,7 @@ def _lint_placeholder(report: LintReport, path: Path, request: object, resource:
         key = ("singleuser", resource, "guarantee")
         report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
         return
-    placeholder = _quantity(request) if request is not None else 0
+    placeholder = parse_quantity(request) if request is not None else 0
     if user and placeholder < user:
         binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
@@ -133,13 +120,7 @@ def _lint_extended(report: LintReport, path: Path, resources: Values, overridden
         users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}
     for resource, amount in users.items():
-        if "/" in resource and _quantity(held.get(resource, 0)) < _quantity(amount):
+        if "/" in resource and parse_quantity(held.get(resource, 0)) < parse_quantity(amount):
             requests = f"the placeholder requests {held.get(resource, 'nothing')} of {resource}"
             reason = f"{requests}, but a user {amount}: it doesn't keep room for one."
             report.warn(path, reason, f"Name {resource} in its requests and limits.")
-
-
-def _quantity(amount: object) -> Fraction:
-    from roost_core.objects.quantities import parse_quantity  # noqa: PLC0415 - see above
-
-    return parse_quantity(amount)

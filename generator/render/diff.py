@@ -15,6 +15,7 @@ from generator.faults import Path as FieldPath
 from generator.render.manifests import Identity
 from generator.render.order import rank
 from generator.render.output import KUSTOMIZATION, is_ours
+from generator.values.files import read_file
 from generator.values.sources import MAX_FILE_BYTES
 
 Objects = dict[Identity, dict[str, object]]
@@ -104,7 +105,7 @@ def read_folder(path: str) -> Objects:
         (str(file), document)
         for file in files
         if file.name != KUSTOMIZATION
-        for document in _documents(_read(file), str(file))
+        for document in _documents(read_bytes(str(file)), str(file))
     )
     if not objects and not is_ours(folder):
         raise UsageError(f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests.")
@@ -113,10 +114,9 @@ def read_folder(path: str) -> Objects:
 
 def read_manifests(path: str) -> Objects:
     """Read a folder, or a file, of manifests. Raises UsageError when there are none."""
-    place = Path(path)
-    if place.is_dir():
+    if Path(path).is_dir():
         return read_folder(path)
-    found = _objects((path, document) for document in _documents(_read(place), path))
+    found = _objects((path, document) for document in _documents(read_bytes(path), path))
     if not found:
         raise UsageError(f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a file.")
     return found
@@ -145,13 +145,12 @@ def _objects(documents: Iterable[tuple[str, dict[str, object]]]) -> Objects:
     return objects
 
 
-def _read(file: Path) -> bytes:
-    try:
-        if file.stat().st_size > MAX_MANIFEST_BYTES:
-            raise UsageError(f"{file}: is too large for manifests.")
-        return file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file}: can't be read ({error.strerror}).") from None
+def read_bytes(path: str) -> bytes:
+    """Read a file of manifests, or stdin for "-". Raises UsageError."""
+    data = read_file(path, MAX_MANIFEST_BYTES)
+    if len(data) > MAX_MANIFEST_BYTES:
+        raise UsageError(f"{path}: is too large for manifests.")
+    return data
 
 
 def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:

@@ -66,4 +66,4 @@ def read_file(name: str, most_bytes: int = MAX_FILE_BYTES) -> bytes:
         with Path(name).open("rb") as file:
             return file.read(most_bytes + 1)
     except OSError as error:
-        raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a values file.") from None
+        raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a file.") from None

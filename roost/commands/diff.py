@@ -9,8 +9,8 @@ import click
 
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
-from generator.render.diff import MAX_MANIFEST_BYTES, Objects, compare, parse_manifests, read_folder, show, sum_up
-from generator.values.files import parse_values, read_file
+from generator.render.diff import Objects, compare, parse_manifests, read_bytes, read_folder, show, sum_up
+from generator.values.files import parse_values
 from generator.values.release import Release
 from roost.commands.options import release_options
 
@@ -19,9 +19,7 @@ def _objects(path: str, release: Release) -> Objects:
     """Objects of a folder, of manifests, or of values ("-" is stdin). Reads the path only once: it can be a pipe."""
     if Path(path).is_dir():
         return read_folder(path)
-    data = read_file(path, MAX_MANIFEST_BYTES)
-    if len(data) > MAX_MANIFEST_BYTES:
-        raise UsageError(f"{path}: is too large for a file of manifests.")
+    data = read_bytes(path)
     given = parse_manifests(data, path)
     if given is not None:
         return given

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from roost.controllers.contract.actions import Action, ChangeNode, DeletePod
-from roost.controllers.runtime.apply import FIRST_REST_SECONDS, NOT_FOUND, Applier
+from roost.controllers.runtime.apply import FIRST_REST_SECONDS, Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, read_node
 from roost_core.placement.beliefs import LEASE_SECONDS

@@ -17,6 +17,8 @@ READ_SECONDS: Final = 15.0
 RETRIES: Final = 1
 # The user agent in audit logs and managed fields.
 USER_AGENT: Final = "roost"
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
 # Kept open: watches have connections of their own.
 POOL_CONNECTIONS: Final = 10
 _JSON: Final = "application/json"
@@ -68,7 +70,7 @@ class Client:
         try:
             return self.get(path, read_seconds=read_seconds)
         except ApiError as error:
-            if error.status == 404:
+            if error.status == NOT_FOUND:
                 return None
             raise
 

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import orjson
 
-from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError, JSONObject
 
 log = logging.getLogger(__name__)
 # Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other thread may move it on.
@@ -42,9 +42,8 @@ FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
 # A server (or a proxy) that ends watches sooner, without an event, is asked less and less often.
 SHORT_WATCH_SECONDS: Final = 1.0
-# A kind that the API server doesn't serve, such as device classes before 1.34.
-_NOT_SERVED: Final = 404
-_REFUSED: Final = (403, _NOT_SERVED)
+# Forbidden; or a kind that the API server doesn't serve, such as device classes before 1.34.
+_REFUSED: Final = (403, NOT_FOUND)
 GONE: Final = 410
 # After this long without reading, changes may have happened much earlier than they are read.
 LATE_SECONDS: Final = 1.0
@@ -170,7 +169,7 @@ class EventStream:
 
     def _note_failure(self, error: ClusterError) -> None:
         status = error.status if isinstance(error, ApiError) else None
-        if status != _NOT_SERVED:
+        if status != NOT_FOUND:
             self._on_error(self.kind)
         self.is_forbidden = status in _REFUSED
         if status == GONE:
@@ -181,7 +180,7 @@ class EventStream:
         if fault != self.fault:
             self.fault = fault
             # Without a place to keep, 410 is how a watch that slept too long ends: nothing to mend.
-            is_usual = status == _NOT_SERVED or (status == GONE and not self._is_gapless)
+            is_usual = status == NOT_FOUND or (status == GONE and not self._is_gapless)
             level = logging.INFO if is_usual else logging.WARNING
             log.log(level, "watch broken kind=%s: %s", self.kind, fault)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
@@ -26,8 +26,6 @@ RENEW_SECONDS: Final = 10
 RETRY_SECONDS: Final = 2.0
 # A second try within RENEW_SECONDS is better than a longer wait.
 READ_SECONDS: Final = 4.0
-CONFLICT: Final = 409
-NOT_FOUND: Final = 404
 
 
 def steady_seconds() -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from sys import intern
-from typing import Final
+from typing import Any, Final
 
 # Of the labels and annotations of Roost, and of hubs.
 DOMAIN: Final = "hub.jupyter.org"
@@ -19,6 +19,11 @@ def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
     }
     # One object for the thousands without any.
     return relevant or _NO_ANNOTATIONS
+
+
+def labels_of(item: Mapping[str, Any]) -> Mapping[str, str]:
+    """Return the labels of an object as the API server sends it."""
+    return item["metadata"].get("labels") or {}
 
 
 def intern_labels(labels: Mapping[str, str]) -> Mapping[str, str]:

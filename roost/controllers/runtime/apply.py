@@ -29,13 +29,11 @@ from roost.controllers.contract.actions import (
 )
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.kube.client import ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError, JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 log = logging.getLogger(__name__)
 
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
 UNPROCESSABLE: Final = 422
 TOO_MANY: Final = 429
 # Until the next try without the Lease.

@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Final
 
 from roost.controllers.contract.actions import Notice
-from roost_core.kube.client import ApiError, Client, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 # For Events about objects without a namespace.
@@ -21,8 +21,6 @@ MAX_MESSAGE: Final = 1024
 MAX_REMEMBERED: Final = 10_000
 # The source in `kubectl describe`.
 COMPONENT: Final = "roost-controllers"
-NOT_FOUND: Final = 404
-CONFLICT: Final = 409
 # Of the kinds that notices are about; v1 of all others.
 _API_VERSIONS: Final = {"StatefulSet": "apps/v1"}
 

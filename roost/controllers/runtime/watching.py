@@ -25,6 +25,7 @@ from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.metadata import labels_of
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
@@ -103,7 +104,7 @@ class Watching:
         pod_classes = release.classes.values()
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         if all_namespaces and any(needs_namespace_labels(each.namespace_selector) for each in pod_classes):
-            self._namespaces = watch("/api/v1/namespaces", _read_labels, "namespaces")
+            self._namespaces = watch("/api/v1/namespaces", labels_of, "namespaces")
         self._device_classes: WatchCache[frozenset[str]] | None = None
         if all_namespaces:
             path = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -220,7 +221,7 @@ class PodReader:
 
     def __call__(self, item: JSONObject) -> Pod | None:
         """Read one pod; None for one that no plan needs."""
-        labels = item["metadata"].get("labels") or {}
+        labels = labels_of(item)
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
             is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
@@ -269,10 +270,6 @@ def read_stateful_set(item: JSONObject) -> StatefulSetState:
         replicas=1 if replicas is None else int(replicas),
         is_rolling=_is_rolling(item["metadata"], status),
     )
-
-
-def _read_labels(item: JSONObject) -> Mapping[str, str]:
-    return item["metadata"].get("labels") or {}
 
 
 def _read_data(item: JSONObject) -> Mapping[str, str]:
