@@ -29,6 +29,7 @@ from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
 from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, throttled
 from roost_lab.booking import checked, entry_of, event_options
+from roost_lab.commands.options import refuse
 
 
 class _Bookings:
@@ -224,8 +225,7 @@ def command(
         else:
             sys.stdout.write(_book(bookings, new, now, is_named=bool(name)))
     except ClusterError as error:
-        click.echo(f"roost book: {error}", err=True)
-        return 1
+        return refuse("book", error)
     return 0
 
 

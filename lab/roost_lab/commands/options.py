@@ -25,6 +25,13 @@ def database_option(command: Callable[..., int] | None = None, *, required: bool
     return add if command is None else add(command)
 
 
+def refuse(command: str, why: object) -> int:
+    """Say on stderr, line by line, what keeps the command from its work; its exit code."""
+    for line in str(why).splitlines():
+        click.echo(f"roost {command}: {line}", err=True)
+    return 1
+
+
 def moment_us(text: str, zone: tzinfo = UTC) -> int:
     """Microseconds since 1970 of an ISO 8601 time up to 9999; of the zone unless it says another. Raises ValueError."""
     moment = datetime.fromisoformat(text)
@@ -36,7 +43,7 @@ def moment_us(text: str, zone: tzinfo = UTC) -> int:
     return at_us
 
 
-def moment_option(name: str, text: str, zone: tzinfo) -> int:
+def moment_option(name: str, text: str, zone: tzinfo = UTC) -> int:
     """The moment that the option `name` was given. Raises click.BadParameter."""
     try:
         return moment_us(text, zone)

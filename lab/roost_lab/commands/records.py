@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Final
 
 import click
 
-from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
+from roost_lab.commands.options import database_option, moment_option, refuse
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
 from roost_lab.recorder.importing.files import UnreadableError
@@ -40,8 +39,7 @@ def export(database: str, form: str, since_us: int) -> int:
         for line in _FORMS[form](store, since_us):
             click.echo(line)
     except StoreError as error:
-        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return refuse("records", error)
     return 0
 
 
@@ -55,8 +53,7 @@ def take_in(database: str, paths: Sequence[str]) -> int:
         others = [path for path in paths if path not in logs]
         return max(code, _take_in_history(store, others) if others else 0)
     except StoreError as error:
-        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return refuse("records", error)
 
 
 def _take_in_history(store: Store, paths: Sequence[str]) -> int:
@@ -65,8 +62,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     try:
         history.read(paths)
     except UnreadableError as error:
-        print(f"roost records: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        code = 1
+        code = refuse("records", error)
     counts = history.counts
     used = ", ".join(f"{number} {kind}" for kind, number in sorted(counts.used.items()))
     classes = Counter(pod_class or "no class" for pod_class in history.pods.values())
@@ -80,8 +76,7 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     for line in describe_waits(store):
         click.echo(line)
     if not counts.used and not code:
-        print(f"roost records: {', '.join(paths)}: {NOTHING_FOUND}", file=sys.stderr)  # noqa: T201 - as above
-        return 1
+        return refuse("records", f"{', '.join(paths)}: {NOTHING_FOUND}")
     return code
 
 
@@ -93,8 +88,7 @@ def _take_in_log(store: Store, path: str) -> int:
             while batch := list(itertools.islice(records, BATCH)):
                 store.write(batch, {})
     except OSError as error:
-        print(f"roost records: {path}: {error.strerror}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return refuse("records", f"{path}: {error.strerror}")
     click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
     for reason, count in report.skipped.most_common():
         click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines skipped: {reason}", err=True)
@@ -124,11 +118,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
     roost records export --database roost.db --format sniffer > sniffer.log
     """
-    try:
-        since_us = moment_us(since) if since else 0
-    except ValueError:
-        raise click.BadParameter(f"{since}: {TIME_EXPECTED}") from None
-    return export(database, form, since_us)
+    return export(database, form, moment_option("--since", since) if since else 0)
 
 
 @command.command("import")

@@ -14,6 +14,7 @@ from generator.faults import UsageError
 from generator.values.merge import Settings
 from roost.commands.prometheus import read_usage
 from roost_lab.booking import entry_of, event_options
+from roost_lab.commands.options import refuse
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.sweep.rehearsal import rehearse
 from roost_lab.simulator.sweep.survey import trace_of
@@ -158,8 +159,6 @@ def command(
         entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
         found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)
     except AssumptionsError as error:
-        for line in str(error).splitlines():
-            print(f"roost rehearse: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return refuse("rehearse", error)
     sys.stdout.write(f"{found.sentence()}\n{found.rows()}")
     return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import click
 
 from roost_core.kube.process import version
-from roost_lab.commands.options import database_option, moment_option
+from roost_lab.commands.options import database_option, moment_option, refuse
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
@@ -80,15 +79,10 @@ def command(
         report = gather(store, since_us, until_us, last_us=last_us, scope=scope, zone=zone)
         _write(replace(report, cluster=report.cluster if cluster is None else cluster), form, output or "-", store)
     except (StoreError, ScopeError) as error:
-        return _failed(str(error))
+        return refuse("report", error)
     except OSError as error:
-        return _failed(f"{error.filename}: {error.strerror}")
+        return refuse("report", f"{error.filename}: {error.strerror}")
     return 0
-
-
-def _failed(why: str) -> int:
-    print(f"roost report: {why}", file=sys.stderr)  # noqa: T201 - a command's talk
-    return 1
 
 
 def _write(report: Report, form: str, output: str, store: Store) -> None:

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from generator.faults import UsageError
 from roost_core.kube.process import version
+from roost_lab.commands.options import refuse
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
@@ -37,51 +38,7 @@ STDIN: Final = "-"
 FAULTS: Final = (TraceError, SweepError, AssumptionsError, UsageError)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulateOptions:
-    """The command line."""
-
-    traces: tuple[str, ...] = ()
-    # Days of made-up launches; None: the default.
-    days: float | None = None
-    policies: tuple[str, ...] = ()
-    # Each is one policy: files separated by commas, the later wins.
-    values: tuple[str, ...] = ()
-    seeds: int = 10
-    settings: tuple[str, ...] = ()
-    # NAME=VALUE,VALUE: one more world each.
-    vary: tuple[str, ...] = ()
-    jobs: int | None = None
-    dask: str | None = None
-    form: str = "text"
-    # A folder.
-    record: str | None = None
-
-
-def run(options: SimulateOptions) -> int:
-    """Replay everything and print the report; 1 for faults of values, trace, assumptions or a replay."""
-    if STDIN in options.traces:
-        # Every replay reads the trace again.
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder, "standard-input")
-            with file.open("wb") as copy:
-                shutil.copyfileobj(sys.stdin.buffer, copy)
-            return run(
-                replace(options, traces=tuple(str(file) if trace == STDIN else trace for trace in options.traces))
-            )
-    talk = Console(stderr=True, highlight=False)
-    try:
-        summary, context = _simulate(options, talk)
-    except FAULTS as error:
-        for line in str(error).splitlines():
-            print(f"roost simulate: {line}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
-    _write(options.form, summary, context)
-    return 0
-
-
-def _read(options: SimulateOptions, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
-    trace = trace_of(options.traces, USUAL_DAYS if options.days is None else options.days)
+def _read(trace: Trace, worlds: Sequence[WorldSetting], talk: Console) -> tuple[Trace, Survey]:
     with talk.status("Reading the trace"):
         surveyed = survey(trace, worlds[0].assumptions)
     sentences = list(surveyed.counts.sentences()) if surveyed.counts.lines else []
@@ -102,23 +59,34 @@ def _check(jobs: Sequence[Job]) -> None:
         check_policy(policy, assumptions)
 
 
-def _simulate(options: SimulateOptions, talk: Console) -> tuple[Summary, ReportContext]:
-    policies, about = load_policies(options.policies, options.values)
-    worlds = make_worlds(options.settings, options.vary)
-    trace, surveyed = _read(options, worlds, talk)
-    settings = [(world.setting, world.assumptions) for world in worlds]
-    jobs = make_jobs(policies, range(1, options.seeds + 1), settings, trace)
+def _simulate(
+    trace: Trace,
+    talk: Console,
+    *,
+    policies: Sequence[str],
+    values: Sequence[str],
+    seeds: int,
+    settings: Sequence[str],
+    vary: Sequence[str],
+    workers: int | None,
+    dask: str | None,
+    record: str | None,
+) -> tuple[Summary, ReportContext]:
+    chosen, about = load_policies(policies, values)
+    worlds = make_worlds(settings, vary)
+    trace, surveyed = _read(trace, worlds, talk)
+    jobs = make_jobs(chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace)
     _check(jobs)
     files: list[Path] = []
-    if options.record is not None:
+    if record is not None:
         from roost_lab.simulator.sweep.recording import record_files, record_job  # noqa: PLC0415 - loads SQLAlchemy
 
-        files = record_files(Path(options.record), [policy.name for policy in policies])
+        files = record_files(Path(record), [policy.name for policy in chosen])
     columns = (TextColumn("replays"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     left = (TextColumn("left"), TimeRemainingColumn())
     bar = Progress(*columns, *left, console=talk, transient=True, disable=not talk.is_terminal)
     task = bar.add_task("", total=len({job.key for job in jobs}) + len(files))
-    spread: Spread = DaskCluster(options.dask) if options.dask else LocalProcesses(options.jobs or usual_workers())
+    spread: Spread = DaskCluster(dask) if dask else LocalProcesses(workers or usual_workers())
     with bar:
         results = run_sweep(jobs, spread, report=lambda _end: bar.advance(task))
         # The first world and seed: recorded where this runs, also when the others are far away.
@@ -159,7 +127,7 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 @click.option(
     "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
 )
-@click.option("--jobs", "-j", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
+@click.option("--jobs", "-j", "workers", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
 @click.option(
     "--format",
@@ -172,7 +140,14 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )
-def command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - click's
+def command(
+    *,
+    list_policies: bool,
+    traces: tuple[str, ...],
+    days: float | None,
+    form: str,
+    **sweep: Any,  # noqa: ANN401 - click's
+) -> int:
     """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
 
     \b
@@ -185,6 +160,19 @@ def command(*, list_policies: bool, **options: Any) -> int:  # noqa: ANN401 - cl
     if list_policies:
         sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
         return 0
-    if options["traces"] and options["days"] is not None:
+    if traces and days is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")
-    return run(SimulateOptions(**options))
+    with tempfile.TemporaryDirectory() as folder:
+        if STDIN in traces:
+            # Every replay reads the trace again.
+            file = Path(folder, "standard-input")
+            with file.open("wb") as copy:
+                shutil.copyfileobj(sys.stdin.buffer, copy)
+            traces = tuple(str(file) if trace == STDIN else trace for trace in traces)
+        try:
+            trace = trace_of(traces, USUAL_DAYS if days is None else days)
+            summary, context = _simulate(trace, Console(stderr=True, highlight=False), **sweep)
+        except FAULTS as error:
+            return refuse("simulate", error)
+    _write(form, summary, context)
+    return 0

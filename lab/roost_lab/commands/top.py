@@ -1,7 +1,5 @@
 """`roost top`: the live view of a cluster, in the terminal."""
 
-import sys
-
 import click
 from rich.console import Console
 
@@ -15,6 +13,7 @@ from roost_core.kube.user_account import connect_as_user
 from roost_core.release.classes import Classes
 from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Reader, SettingsError
+from roost_lab.commands.options import refuse
 from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
@@ -32,9 +31,7 @@ def run(options: RenderOptions, settings: str | None, kubeconfig: str | None, co
         reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
     except ClusterError as error:
         reason = str(error)
-    if reason:
-        print(f"roost top: {reason}", file=sys.stderr)  # noqa: T201 - a command's talk
-    return 1 if reason else 0
+    return refuse("top", reason) if reason else 0
 
 
 def _classes_of(options: RenderOptions) -> Classes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sys
 import threading
 from collections.abc import Sequence
 from datetime import UTC
@@ -17,7 +16,7 @@ from roost.commands.options import cluster_options
 from roost_core.http.server import BindError, bind
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_lab.commands.options import database_option, moment_option
+from roost_lab.commands.options import database_option, moment_option, refuse
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.phrases import show_bytes, show_time
 from roost_lab.recorder.store.database import Store, StoreError
@@ -60,7 +59,7 @@ def run(
                 return _write(output, sources, names, at_us)
             bound = bind(LOOPBACK, port)
         except (StoreError, BindError, ClusterError) as error:
-            return _refuse(str(error))
+            return refuse("view", error)
         bound.listen(_BACKLOG)
         token = secrets.token_urlsafe(24)
         moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
@@ -75,25 +74,20 @@ def _write(output: Path, sources: Sequence[MomentSource], names: Sequence[str], 
     """Write the hour around a time, or all that the records have in common."""
     whole = common_time(sources)
     if whole is None:
-        return _refuse("the records have no time in common" if len(sources) > 1 else "nothing is recorded yet")
+        return refuse("view", "the records have no time in common" if len(sources) > 1 else "nothing is recorded yet")
     span = whole
     if at_us is not None:
         span = Span(max(whole.from_us, at_us - HOUR_US // 2), min(whole.to_us, at_us + HOUR_US // 2))
     if span.from_us >= span.to_us:
-        return _refuse(f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}")
+        return refuse("view", f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}")
     try:
         text = make_file(sources, names, span)
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        return _refuse(f"--output: {output}: {error.strerror}")
+        return refuse("view", f"--output: {output}: {error.strerror}")
     click.echo(f"{output}: {show_time(span.from_us)} to {show_time(span.to_us)}, {show_bytes(len(text.encode()))}")
     click.echo("It holds the names of users: share it with those who may know them.", err=True)
     return 0
-
-
-def _refuse(reason: str) -> int:
-    print(f"roost view: {reason}", file=sys.stderr)  # noqa: T201 - a command's talk
-    return 1
 
 
 def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> MomentSource:

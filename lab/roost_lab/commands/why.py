@@ -1,10 +1,8 @@
 """`roost why`: explain one pod's start in plain sentences."""
 
-import sys
-
 import click
 
-from roost_lab.commands.options import TIME_EXPECTED, database_option, moment_us
+from roost_lab.commands.options import database_option, moment_option, refuse
 from roost_lab.pages.phrases import show_plain, show_time
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import find_pods, read_story, similar_names
@@ -21,14 +19,12 @@ def run(name: str, database: str, at_us: int | None) -> int:
             when = f" at {show_time(at_us)}" if at_us is not None else ""
             near = similar_names(store, pod_name)
             hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
-            print(f"roost why: no pod {name} was recorded{when}.{hint}", file=sys.stderr)  # noqa: T201 - a command's talk
-            return 1
+            return refuse("why", f"no pod {name} was recorded{when}.{hint}")
         click.echo(explain(read_story(store, pods[0])), nl=False)
         if len(pods) > 1:
             click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
     except StoreError as error:
-        print(f"roost why: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
-        return 1
+        return refuse("why", error)
     return 0
 
 
@@ -46,8 +42,4 @@ def command(*, pod: str, database: str, at: str | None) -> int:
     roost why jupyter-ada --database roost.db
     roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
     """
-    try:
-        at_us = moment_us(at) if at else None
-    except ValueError:
-        raise click.BadParameter(f"{at}: {TIME_EXPECTED}") from None
-    return run(pod, database, at_us)
+    return run(pod, database, moment_option("--at", at) if at else None)

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 NEW_SHARE: Final = 0.3
 # Of the standard normal distribution: 90 % are below.
 _P90: Final = 1.2815515655446004
-# What simulator.pushes puts between an image and the moment of its push.
-_PUSHED: Final = "+"
 
 
 class Build(NamedTuple):
@@ -66,7 +64,7 @@ class BuildWorld:
         """Whether an image must be built before it can be launched: until `built` was called for it."""
         if image in self._built:
             return False
-        if _is_pushed(image) or self._chance.uniform("never launched before", image) < NEW_SHARE:
+        if self._chance.uniform("never launched before", image) < NEW_SHARE:
             return True
         self._built.add(image)
         return False
@@ -130,8 +128,3 @@ class BuildWorld:
         result.build_cache_hits = self.hits
         result.build_seconds = self.seconds
         result.busiest_builder_share = self.busiest_share
-
-
-def _is_pushed(image: str) -> bool:
-    _, mark, moment = image.rpartition(_PUSHED)
-    return bool(mark) and moment.isdecimal()

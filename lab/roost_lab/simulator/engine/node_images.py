@@ -35,17 +35,13 @@ class Layer(NamedTuple):
 
 
 class Image:
-    """One image, with the sums over its layers.
+    """One image, with the sums over its layers."""
 
-    needed_share: of a pull, what must be there before a container starts; below 1 for images that are pulled lazily.
-    """
+    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name")
 
-    __slots__ = ("compressed_bytes", "disk_bytes", "layers", "name", "needed_share")
-
-    def __init__(self, name: str, layers: tuple[Layer, ...], needed_share: float = 1.0) -> None:
+    def __init__(self, name: str, layers: tuple[Layer, ...]) -> None:
         self.name = name
         self.layers = layers
-        self.needed_share = needed_share
         self.compressed_bytes = sum(layer.compressed_bytes for layer in layers)
         self.disk_bytes = sum(layer.disk_bytes for layer in layers)
 
@@ -73,7 +69,7 @@ class Images:
         return image
 
     def _next_commit(self, name: str, disk_bytes: int | None, before: Image | None) -> Image | None:
-        """The image of a push that leaves the environment alone; None for others."""
+        """The image of a commit that leaves the environment alone; None for others."""
         world = self._assumptions
         if before is None or not any(layer.key.startswith(_ENVIRONMENT) for layer in before.layers):
             return None
@@ -83,7 +79,7 @@ class Images:
         file_bytes = files.disk_bytes if disk_bytes is None else disk_bytes - sum(layer.disk_bytes for layer in kept)
         if file_bytes <= 0:
             return None
-        return Image(name, (*kept, self._layer(name, file_bytes)), before.needed_share)
+        return Image(name, (*kept, self._layer(name, file_bytes)))
 
     def _make(self, name: str, disk_bytes: int | None) -> Image:
         world, chance = self._assumptions, self._chance
@@ -96,8 +92,7 @@ class Images:
             family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
             shared.append(self._shared_layer(f"base {family}", self._base_bytes))
             own_bytes -= self._base_bytes
-        is_lazy = world.lazy_share > 0 and chance.uniform("lazy", name) < world.lazy_share
-        return Image(name, (*shared, *self._own_layers(name, own_bytes)), world.lazy_fraction if is_lazy else 1.0)
+        return Image(name, (*shared, *self._own_layers(name, own_bytes)))
 
     def _own_layers(self, name: str, disk_bytes: int) -> tuple[Layer, ...]:
         """The environment and the repository's files; together as large as one layer of that size."""
@@ -282,8 +277,7 @@ class NodeImages:
                     added_bytes += disk_bytes
             # Parallel pulls share the network; each unpacks by itself, one layer after the other.
             rate = min(self._fetch_rate / at_work, self._unpack_rate)
-            # What a lazy pull fetches later takes no turn: its container runs meanwhile.
-            pull = Pull(begin, begin + missing_bytes * image.needed_share / rate + overhead, missing_bytes, True)
+            pull = Pull(begin, begin + missing_bytes / rate + overhead, missing_bytes, True)
             self._asked += 1
             self._coming[name] = pull.finish
             heappush(self._arrivals, (pull.finish, self._asked, image, added_bytes))

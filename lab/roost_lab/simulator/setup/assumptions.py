@@ -96,15 +96,9 @@ class Assumptions:
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Share of the rest of an image that a push leaves alone where it doesn't change the environment: the packages, not
+    # Share of the rest of an image that a commit which leaves the environment alone keeps: the packages, not
     # the repository's files. Counts where images have one name and several tags [A].
     environment_share: float = 0.9
-    # Share of images that nodes pull lazily (eStargz, SOCI): containers start before the image is there [A].
-    lazy_share: float = 0.0
-    # Share of such a pull that must be there before the container starts [S: a quarter at Grab; 0.064 in HelloBench].
-    lazy_fraction: float = 0.25
-    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0, 0.02 or 0.1].
-    pushes_per_day: float = 0.0
     # Images that a kubelet pulls at once [S].
     parallel_pulls: int = 1
     # Share of the disk above which a kubelet removes images, imageGCHighThresholdPercent [S].
@@ -144,7 +138,7 @@ class Assumptions:
     build_cold_p90_seconds: float = 900.0
     # Seconds of a build on the node that built the repository last, median [A].
     build_warm_median_seconds: float = 40.0
-    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere [A].
+    # Share of builds, and of new commits, that change the environment, which makes them cold everywhere [A].
     build_changed_share: float = 0.5
     # Whether builds are simulated; off where only users count.
     with_builds: bool = False

@@ -36,8 +36,8 @@ _LEAST: Final[Mapping[str, float]] = {
     "status_images": -1,
 }
 _GREATEST: Final[Mapping[str, float]] = {
-    **dict.fromkeys(("pushes_per_day", "unneeded_utilisation", "shared_share", "environment_share"), 1),
-    **dict.fromkeys(("lazy_share", "lazy_fraction", "gc_high", "gc_low", "build_changed_share"), 1),
+    **dict.fromkeys(("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1),
+    **dict.fromkeys(("gc_high", "gc_low"), 1),
     **dict.fromkeys(("boot_sigma", "image_sigma"), 3),
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {

@@ -65,10 +65,6 @@ def trace_of(paths: tuple[str, ...], days: float = USUAL_DAYS) -> Trace:
     """The trace in these files, or `days` of made-up launches. Raises TraceError for files that can't be read."""
     if not paths:
         return Trace((), days, f"synthetic {days!r}")
-    if "-" in paths:
-        raise TraceError(
-            "-", 0, "standard input", "files, for each replay reads them again", "Write it to a file first."
-        )
     absolute = tuple(str(Path(path).absolute()) for path in paths)
     return Trace(absolute, 0.0, _fingerprint(absolute))
 

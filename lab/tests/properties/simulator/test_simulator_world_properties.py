@@ -59,7 +59,6 @@ def worlds(draw: st.DrawFn) -> Assumptions:
         concurrent_spawn_limit=draw(st.sampled_from((0, 0, 2))),
         node_expire_hours=draw(st.sampled_from((0.0, 0.0, 0.5))),
         with_builds=draw(st.booleans()),
-        pushes_per_day=0.0,
     )
 
 

@@ -12,6 +12,7 @@ import yaml
 
 from benchmarks import studies
 from lab.tests.small_worlds import MANAGED, attempt, in_order, play, policy, small
+from roost.cli import run
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
@@ -19,7 +20,6 @@ from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
 from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
-from roost_lab.commands.simulate import SimulateOptions, run
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker, image_reference
 from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup import policy as policies
@@ -124,7 +124,7 @@ def test_what_fits_nowhere_is_said_before_anything_is_replayed(
 ) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text(yaml.safe_dump({"placeholders": [LARGE]}), encoding="utf-8")
-    assert run(SimulateOptions(days=0.01, seeds=2, values=(str(file),))) == 1
+    assert run(["simulate", "--days", "0.01", "--seeds", "2", "--values", str(file)]) == 1
     assert f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node" in capsys.readouterr().err
 
 
