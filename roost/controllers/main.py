@@ -218,11 +218,17 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     log.info("stopped")
 
 
+def _has_listed(watching: Watching, stop: threading.Event) -> bool:
+    """Wait for the first lists; False: they took too long."""
+    deadline = time.monotonic() + LIST_SECONDS
+    while not (passed := watching.verdict().passed) and time.monotonic() < deadline and not stop.wait(LOOK_SECONDS):
+        pass
+    return passed
+
+
 def _settle_memory(watching: Watching, stop: threading.Event) -> None:
     """Exclude the objects of the first lists from garbage collection, which would traverse them again and again."""
-    deadline = time.monotonic() + LIST_SECONDS
-    while not watching.verdict().passed and time.monotonic() < deadline and not stop.wait(0.1):
-        pass
+    _has_listed(watching, stop)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -236,12 +242,9 @@ def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> 
     watching = Watching(client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None)
     watching.start(stop)
     try:
-        deadline = time.monotonic() + LIST_SECONDS
-        while not watching.verdict().passed:
-            if time.monotonic() > deadline:
-                detail = watching.verdict().detail
-                raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}")
-            time.sleep(LOOK_SECONDS)
+        if not _has_listed(watching, stop):
+            detail = watching.verdict().detail
+            raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}")
         now = Moment(time.time(), time.monotonic())
         print(show_plan(settings.planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
     finally:

@@ -8,9 +8,9 @@ from generator.render.diff import read_manifests
 from generator.render.manifests import render
 from generator.values.release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.checks.requests import READS
 from roost.doctor.contract import Install, Object
 from roost.doctor.evidence import plural
+from roost.doctor.quotas import READS
 from roost_core.kube.client import Client
 
 

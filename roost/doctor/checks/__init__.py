@@ -13,14 +13,10 @@ from typing import Final, cast
 from roost.doctor.contract import Check, CheckOutcome, Finding, Install, unknown
 from roost_core.kube.client import ApiError, ClusterError
 
-# Files that are called otherwise than their check.
-_FILES: Final = {"platform": "clouds", "priorities": "foreign_priorities"}
-
 
 def _checks(names: Iterable[str]) -> Mapping[str, Check]:
-    """The checks of these names, each from its file."""
-    files = {name: _FILES.get(name, name.replace("-", "_")) for name in names}
-    return {name: cast("Check", import_module(f"{__name__}.{file}").check) for name, file in files.items()}
+    """The checks of these names, each from the file of its name."""
+    return {name: cast("Check", import_module(f"{__name__}.{name.replace('-', '_')}").check) for name in names}
 
 
 INSTALLED: Final = _checks(

@@ -1,0 +1,88 @@
+"""What ResourceQuotas and LimitRanges of a namespace do to Roost's pods, and what is read of them."""
+
+from collections.abc import Callable, Mapping
+from itertools import product
+from typing import Any, Final
+
+from generator.importing.quantities import memory_quantity
+from roost.doctor.contract import Install, Object, Told, error, warning
+from roost.doctor.evidence import name_of, some
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, MEMORY, read_requests
+
+# Quotas with such a scope don't count placeholders, or say which they count.
+_NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
+_COUNTED: Final = {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+
+# Of a limit, too, comes a request.
+BOUNDS: Final = ("default", "defaultRequest", "min", "max")
+
+
+def find_refused(install: Install) -> Told:
+    """Find pullers and placeholders that a LimitRange refuses."""
+    path = f"/api/v1/namespaces/{install.release.namespace}/limitranges"
+    workloads = install.of_kind("DaemonSet") + install.of_kind("StatefulSet")
+    for limit_range, body in product(install.client.get(path)["items"], workloads):
+        resources = body["spec"]["template"]["spec"]["containers"][0].get("resources") or {}
+        limits, requests = (resources.get(part) or {} for part in ("limits", "requests"))
+        # A default becomes the limit of those without one, and no request may be above its limit.
+        without = {name: amount for name, amount in requests.items() if name not in limits}
+        for bound, given in (("min", limits | requests), ("max", requests | limits), ("default", without)):
+            for name, amount in bounds(limit_range, bound).items():
+                more = parse_quantity(given.get(name, amount)) - parse_quantity(amount)
+                if more < 0 if bound == "min" else more > 0:
+                    key = "prePuller" if body["kind"] == "DaemonSet" else "placeholder.defaults (or of the set's own)"
+                    part = "limits" if bound == "max" and name in limits else "requests"
+                    yield error(
+                        f"{named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its {bound} of {name} "
+                        f"is {amount}, and theirs {given[name]}.",
+                        f"Set resources.{part}.{name} of {key} to {amount}, or have its author change it.",
+                    )
+
+
+def find_counted(install: Install) -> Told:
+    """Find quotas that placeholders take up."""
+    quotas = install.client.get(f"/api/v1/namespaces/{install.release.namespace}/resourcequotas")["items"]
+    counting = [
+        one for one in quotas if not scopes(one) & _NOT_PLACEHOLDERS and one["spec"].get("hard", {}).keys() & _COUNTED
+    ]
+    sets = []
+    entries = {one["name"]: one for one in install.values["placeholders"]}
+    for body in install.of_kind("StatefulSet"):
+        # The most that there may be, events aside: a StatefulSet with windows doesn't say.
+        one = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
+        numbers = [one, *(one.get("windows") or ()), {"replicas": (one.get("learn") or {}).get("max")}]
+        sets.append((max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"]))
+    if counting and sets:
+        cpu, memory = (sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets) for key in (CPU, MEMORY))
+        needs = f"{sum(n for n, _ in sets)} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
+        yield warning(
+            f"{named('ResourceQuota', counting)} counts placeholders, too: once it is used up, users are refused, and "
+            "no placeholder makes room for them.",
+            f"Raise it by their requests ({needs}), or have it count other pods alone (scopeSelector PriorityClass).",
+        )
+
+
+def scopes(quota: Object) -> set[str]:
+    """The scopes of a ResourceQuota."""
+    selected = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
+    return {*(quota["spec"].get("scopes") or ()), *(one["scopeName"] for one in selected)}
+
+
+def bounds(limit_range: Object, *keys: str) -> dict[str, Any]:
+    """What a LimitRange gives containers, or holds them to, by resource."""
+    items = [one.get(key) or {} for one in limit_range["spec"]["limits"] if one["type"] == "Container" for key in keys]
+    return {name: amount for item in items for name, amount in item.items() if parse_quantity(amount) >= 0}
+
+
+# All that is read of such objects, by kind; of malformed ones it raises what it raises.
+READS: Final[Mapping[str, Callable[[Object], object]]] = {
+    "ResourceQuota": lambda body: {*scopes(body), *body["spec"].get("hard", {}).keys()},
+    "LimitRange": lambda body: bounds(body, *BOUNDS),
+}
+
+
+def named(kind: str, bodies: list[Object]) -> str:
+    """The first of these objects, for people."""
+    names = {"/".join((one["metadata"]["namespace"], one["metadata"]["name"])) for one in bodies}
+    return f"{kind} {some(sorted(names))}"
