@@ -27,8 +27,6 @@ CONFIG_KEY: Final = "config.yaml"
 _LOG_LINES: Final = 500
 _SILENCE_SECONDS: Final = 15.0
 LINE_LENGTH: Final = 300
-# Below this priority cluster-autoscaler ignores pods, by its own default.
-AUTOSCALER_CUTOFF: Final = -10
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 
@@ -133,12 +131,8 @@ def config_map_of(install: Install, deployment: Object | None) -> Object | None:
 
 
 def read_profiles(config_map: Object) -> dict[str, Any]:
-    """The profiles of a scheduler's ConfigMap, by schedulerName. Raises ValueError."""
-    try:
-        config = yaml.safe_load(str((config_map.get("data") or {}).get(CONFIG_KEY, "")))
-        return {str(profile["schedulerName"]): profile for profile in config["profiles"]}
-    except (yaml.YAMLError, KeyError, TypeError, ValueError):
-        raise ValueError(f"{CONFIG_KEY} is not a KubeSchedulerConfiguration with profiles") from None
+    """The profiles of a scheduler's rendered ConfigMap, by schedulerName."""
+    return {profile["schedulerName"]: profile for profile in yaml.safe_load(config_map["data"][CONFIG_KEY])["profiles"]}
 
 
 def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any]) -> list[str]:

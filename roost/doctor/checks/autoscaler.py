@@ -3,8 +3,9 @@
 import re
 from typing import Final
 
+from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import AUTOSCALER_CUTOFF, annotation_of, autoscaler_words, some, users_of
+from roost.doctor.evidence import annotation_of, autoscaler_words, some, users_of
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
