@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from generator.render.manifests import render
 from generator.values.files import read_values
+from generator.values.helm_release import Release
 from generator.values.merge import Settings
-from generator.values.release import Release
 from roost_core.placement.labels import pulled_label
 from webhook.settings import read_settings
 

@@ -10,8 +10,8 @@ from generator.checks import find_hints, lint
 from generator.faults import Fault, Path, ValuesError, show_path, sort_faults
 from generator.render.manifests import Manifest
 from generator.schema.check import find_faults, find_faults_by_path
+from generator.values.helm_release import Release
 from generator.values.merge import Merged
-from generator.values.release import Release
 
 _EXPRESSION: Final = {"key": "stand-in", "operator": "Exists"}
 _EDGES: Final = {"name": "stand-in", "timeZone": "UTC", "start": "0 0 * * *"}

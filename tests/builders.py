@@ -14,7 +14,7 @@ import yaml
 from generator.render.functions import pullers
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.objects.node import Node
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes

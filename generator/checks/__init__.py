@@ -11,8 +11,8 @@ from typing import Final, cast
 
 from generator.checks.contract import Check, LintReport
 from generator.faults import Fault
+from generator.values.helm_release import Release
 from generator.values.merge import Merged
-from generator.values.release import Release
 
 
 def _checks(names: Iterable[str]) -> tuple[Check, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from generator.checks.contract import LintReport, Phrase, at, mapping
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 # MutatingAdmissionPolicy is v1 from here on.
 _POLICY_MINOR: Final = (1, 36)

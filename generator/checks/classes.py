@@ -8,7 +8,7 @@ from typing import Final
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, text
 from generator.checks.placeholders import placeholder_sets
 from generator.faults import Path, describe
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 _Classes = dict[str, dict[str, object]]
 

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 
 from generator.faults import DEFAULTS_NAME, Fault, Path, Severity, describe
 from generator.render.functions import core_pod
+from generator.values.helm_release import Release
 from generator.values.merge import Values
-from generator.values.release import Release
 from generator.values.sources import Places
 from roost_core.placement.managed_images import PullerGroup, puller_groups
 

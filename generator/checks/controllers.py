@@ -9,7 +9,7 @@ from generator.checks.contract import MOST_PULLERS, LintReport, at, listing, map
 from generator.checks.placeholders import placeholder_sets
 from generator.checks.terms import lint_required_term, lint_toleration
 from generator.faults import Path, describe
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.objects.image_references import is_reference
 from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS

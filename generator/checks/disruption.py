@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, mapping, named_by, of_core_pod
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, mapping, text
 from generator.render.functions import minor_for_cluster
-from generator.values.release import Release, kube_minor
+from generator.values.helm_release import Release, kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping, text
 from generator.checks.placeholders import is_wanted, placeholder_sets
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:

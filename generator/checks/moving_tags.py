@@ -7,7 +7,7 @@ from typing import Final
 
 from generator.checks.contract import LintReport, at, mapping
 from generator.faults import Path, some
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.objects.image_references import split_reference
 
 STALE: Final = "after a push, nodes with the old image still count as having it"

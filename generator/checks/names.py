@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, at, mapping, named_by, of_core_pod, text
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 
 def check(report: LintReport, release: Release) -> None:

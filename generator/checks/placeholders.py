@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number, text
 from generator.faults import Path
 from generator.render.functions import complete_placeholder_set
+from generator.values.helm_release import Release
 from generator.values.merge import Values
-from generator.values.release import Release
 
 DEFAULTS: Final = ("placeholder", "defaults")
 _LONG_HOURS: Final = 24

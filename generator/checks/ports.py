@@ -6,7 +6,7 @@ from typing import Final
 
 from generator.checks.contract import LintReport, at, of_core_pod
 from generator.faults import describe
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 # What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
 _PROGRAMS: Final = (

@@ -6,7 +6,7 @@ from typing import Final
 
 from generator.checks.contract import LintReport, mapping, number
 from generator.checks.placeholders import is_wanted, placeholder_sets
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.placement.labels import USER_CLASS
 
 # cluster-autoscaler's --expendable-pods-priority-cutoff.

@@ -11,8 +11,8 @@ from typing import Final
 from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.checks.placeholders import ListedSet, is_wanted, placeholder_sets, show_toleration
 from generator.checks.terms import overrides
+from generator.values.helm_release import Release
 from generator.values.merge import Values
-from generator.values.release import Release
 
 _COLD: Final = "never get the images in advance: users there start cold"
 _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")

@@ -6,7 +6,7 @@ from typing import Final
 
 from generator.checks.contract import LintReport, at, listing, mapping, text
 from generator.faults import Path
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.objects.quantities import parse_quantity
 
 _DATABASE: Final[Path] = ("recorder", "database")

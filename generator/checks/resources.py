@@ -10,8 +10,8 @@ from generator.checks.contract import LintReport, Phrase, at, mapping, text
 from generator.checks.placeholders import DEFAULTS, placeholder_sets
 from generator.checks.terms import default_overrides
 from generator.faults import Path
+from generator.values.helm_release import Release
 from generator.values.merge import Values
-from generator.values.release import Release
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
 _LEAST_MEMORY_BYTES: Final = 2**20

@@ -15,7 +15,7 @@ from typing import Final
 from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, repeated, text
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.scheduler.plugins import (
     FILTERS_NEED_PRE_FILTER,
     PLUGINS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from generator.checks.contract import LintReport, at, mapping, named_by, number, of_core_pod
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 # KubeSpawner's `k8s_api_request_timeout`: as long as it waits for each creation of a pod.
 _SPAWNER_SECONDS: Final = 3

@@ -28,9 +28,9 @@ from generator.importing.source import (
 from generator.importing.user_pods import user_pods
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, coalesce, merge_values
-from generator.values.release import Release
 from generator.values.sources import LoadedFile, Places, ValueSource
 from roost_core.placement.managed_images import puller_groups
 

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
-from generator.values.release import Release, kube_minor
+from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels

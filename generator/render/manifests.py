@@ -15,7 +15,7 @@ from generator.locations import chart_folder, templates_folder
 from generator.render.environment import RestrictedEnvironment, make_environment, render_template, template_names
 from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 # The lines that say which object a document is, as every template writes them.

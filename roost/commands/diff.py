@@ -11,7 +11,7 @@ from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
 from generator.render.diff import Objects, compare, parse_manifests, read_bytes, read_folder, show, sum_up
 from generator.values.files import parse_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.commands.options import release_options
 
 

@@ -21,8 +21,8 @@ from generator.importing.summary import GATE, IMAGES, PLACE, PLACEHOLDERS, Seen
 from generator.importing.user_pods import UserPod, user_pods
 from generator.render.manifests import render
 from generator.values.files import read_defaults
+from generator.values.helm_release import Release
 from generator.values.merge import coalesce
-from generator.values.release import Release
 from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node

@@ -14,7 +14,7 @@ from generator.importing.importer import import_layers
 from generator.importing.many_hubs import import_many
 from generator.importing.proposals import pointer, print_proposals, propose
 from generator.values.files import parse_values, read_file
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.commands.hub_trial import try_import
 
 

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from generator.values.helm_release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
 from generator.values.merge import Settings
-from generator.values.release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
 
 
 class RenderOptions(NamedTuple):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Final, Literal, NamedTuple
 
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.kube.client import Client
 from roost_core.objects.node import Node, node_or_none
 

@@ -6,7 +6,7 @@ from typing import Any, cast
 from generator.faults import Fault, UsageError, describe
 from generator.render.diff import read_manifests
 from generator.render.manifests import render
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.doctor.checks import INSTALLED, run_checks
 from roost.doctor.contract import Install, Object
 from roost.doctor.evidence import plural

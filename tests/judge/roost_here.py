@@ -18,7 +18,7 @@ import orjson
 import yaml
 
 from generator.render.manifests import render
-from generator.values.release import Release as Install
+from generator.values.helm_release import Release as Install
 from roost.controllers.contract.actions import Action, Done, Outcome
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.snapshot import Moment, Snapshot

@@ -10,7 +10,7 @@ import yaml
 from generator.render.manifests import render
 from generator.schema.check import validate
 from generator.values.files import read_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 ROOT = Path(__file__).resolve().parents[2]
 CHART = ROOT / "chart"

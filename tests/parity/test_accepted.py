@@ -13,7 +13,7 @@ import click
 import pytest
 import yaml
 
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.cli import cli
 from roost.controllers.settings import parse_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED

@@ -10,7 +10,7 @@ import yaml
 
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import Chart, TemplateError, context, for_cluster, minor_for_cluster, to_json
-from generator.values.release import Release, kube_minor
+from generator.values.helm_release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
 from tests.recorded_data import rows

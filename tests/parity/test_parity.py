@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from generator.checks import lint
 from generator.faults import UsageError, ValuesError
 from generator.values.files import read_values
+from generator.values.helm_release import Release, check_release
 from generator.values.loader import load
-from generator.values.release import Release, check_release
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides
 from tests.parity.renderers import CHART, RELEASE, HelmError, assert_same, differences, helm_template, roost_render

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost_core.placement import labels
 from roost_core.release.classes import Classes
 from roost_core.release.settings import ReleaseSettings

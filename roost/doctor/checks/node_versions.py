@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from generator.values.release import kube_minor
+from generator.values.helm_release import kube_minor
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
 

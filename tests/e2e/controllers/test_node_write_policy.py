@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.popular_images.pull_pods import PopularPull, pull_pod
 from roost.controllers.popular_images.settings import read_popular_settings

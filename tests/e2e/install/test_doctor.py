@@ -13,7 +13,7 @@ import pytest
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Finding, Install
 from roost_core.kube.account import connect

@@ -15,9 +15,9 @@ from generator.locations import chart_folder
 from generator.pipeline import find_all_faults
 from generator.render.manifests import Identity, render
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
-from generator.values.release import Release
 from tests.parity.drawn_values import overrides
 from tests.recorded_data import VALUES
 from tests.unit.generator.linted import laid

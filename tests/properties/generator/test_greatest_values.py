@@ -10,7 +10,7 @@ from generator.faults import ValuesError
 from generator.pipeline import make
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from tests.unit.webhook.test_webhook_bounds import calls_of
 
 Object = dict[str, Any]

@@ -14,9 +14,9 @@ from generator.importing.printing import print_yaml
 from generator.importing.quantities import cpu_quantity, memory_quantity, spawner_bytes
 from generator.locations import chart_folder
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
-from generator.values.release import Release
 from generator.values.sources import CONTROL, LoadedFile
 from roost_core.objects.quantities import parse_quantity
 from tests.recorded_data import VALUES

@@ -13,9 +13,9 @@ from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.render.functions import complete_placeholder_set, core_pod, items
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
-from generator.values.release import Release
 from generator.values.sources import LoadedFile
 from tests.recorded_data import VALUES
 

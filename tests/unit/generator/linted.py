@@ -9,9 +9,9 @@ from generator.faults import Fault, ValuesError
 from generator.locations import chart_folder
 from generator.pipeline import check
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, merge_values
-from generator.values.release import Release
 from tests.recorded_data import VALUES
 
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")

@@ -13,8 +13,8 @@ from generator.locations import chart_folder
 from generator.pipeline import report
 from generator.render.manifests import render
 from generator.values.files import read_values
+from generator.values.helm_release import Release
 from generator.values.merge import Settings
-from generator.values.release import Release
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
 EXAMPLES = sorted((chart_folder() / "examples").glob("*.yaml"))

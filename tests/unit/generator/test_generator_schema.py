@@ -11,9 +11,9 @@ from generator.faults import UsageError, ValuesError
 from generator.locations import chart_folder
 from generator.pipeline import find_all_faults, make
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import Merged, Settings, coalesce, merge_values
-from generator.values.release import Release
 from generator.values.sources import LoadedFile, ValueSource
 from tests.recorded_data import rows
 from tests.unit.generator.linted import table

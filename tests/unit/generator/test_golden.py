@@ -12,7 +12,7 @@ import yaml
 
 from generator.render.manifests import render
 from generator.values.files import parse_values
-from generator.values.release import Release
+from generator.values.helm_release import Release
 
 GOLDEN = sorted((Path(__file__).parents[2] / "data" / "golden").glob("*.yaml"))
 RELEASE = Release("hub", "jhub", "v1.37.2")

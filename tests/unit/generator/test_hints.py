@@ -4,7 +4,7 @@ import pytest
 
 from generator.checks import find_hints
 from generator.pipeline import check, report
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import merged
 

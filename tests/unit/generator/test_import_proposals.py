@@ -12,9 +12,9 @@ from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
 from generator.schema.check import find_faults
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
-from generator.values.release import Release
 from roost.__main__ import main
 from tests.recorded_data import printed, rows
 from tests.unit.generator.imported_hubs import defaults, hub

@@ -3,7 +3,7 @@
 import pytest
 
 from generator.pipeline import report
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said, table
 

@@ -4,7 +4,7 @@ import pytest
 
 from generator.checks.scheduler import seconds
 from generator.schema.check import find_faults
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said, table
 

@@ -13,9 +13,9 @@ import yaml
 from generator.importing.importer import import_layers
 from generator.locations import chart_folder
 from generator.pipeline import make, report
+from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
-from generator.values.release import Release
 from roost.cli import cli
 from roost_core.release.events import Limits, parse_events
 from roost_core.release.reader import Reader

@@ -19,9 +19,9 @@ from generator.faults import Fault, Path
 from generator.render.manifests import Manifest, render
 from generator.schema.check import validate
 from generator.values.files import read_values
+from generator.values.helm_release import Release
 from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
-from generator.values.release import Release
 from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint

@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, cast
 import pytest
 import yaml
 
-from generator.values.release import Release
+from generator.values.helm_release import Release
 from lab.tests.e2e.simulator.played_hour import (
     ALONE,
     MANAGED_SIZES,
