@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, tzinfo
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from roost_lab.pages.dates import MAX_US
-
-TIME_EXPECTED: Final = "expected a time such as 2026-11-21T10:30 (UTC), from 1970 to 9999"
 
 
 def database_option(command: Callable[..., int] | None = None, *, required: bool = True) -> Callable[..., Any]:
@@ -32,23 +30,18 @@ def refuse(command: str, why: object) -> int:
     return 1
 
 
-def moment_us(text: str, zone: tzinfo = UTC) -> int:
-    """Microseconds since 1970 of an ISO 8601 time up to 9999; of the zone unless it says another. Raises ValueError."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone)
-    at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
-    if not 0 <= at_us <= MAX_US:
-        raise ValueError(text)
-    return at_us
+def moment_option(name: str, text: str, zone: tzinfo = UTC, more: str = "") -> int:
+    """Microseconds since 1970 of an option's ISO 8601 time up to 9999, of the zone unless it says another.
 
-
-def moment_option(name: str, text: str, zone: tzinfo = UTC) -> int:
-    """The moment that the option `name` was given. Raises click.BadParameter."""
+    more: what else the option accepts. Raises click.BadParameter.
+    """
     try:
-        return moment_us(text, zone)
+        moment = datetime.fromisoformat(text)
+        moment = moment.replace(tzinfo=zone) if moment.tzinfo is None else moment
+        at_us = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     except ValueError:
-        expected = TIME_EXPECTED.replace("UTC", str(zone)) + (
-            ", or a duration such as 90m, 2h, 7d, 2w" if name == "--since" else ""
-        )
-        raise click.BadParameter(f"{text}: {expected}", param_hint=name) from None
+        at_us = -1
+    if 0 <= at_us <= MAX_US:
+        return at_us
+    expected = f"expected a time such as 2026-11-21T10:30 ({zone}), from 1970 to 9999"
+    raise click.BadParameter(f"{text}: {expected}{more}", param_hint=name) from None

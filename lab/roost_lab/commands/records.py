@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,8 @@ import click
 
 from roost_lab.commands.options import database_option, moment_option, refuse
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import SnifferReport, is_log, read_lines
-from roost_lab.recorder.importing.files import UnreadableError
+from roost_lab.recorder.answers.sniffer_log import is_log, read_lines
+from roost_lab.recorder.importing.files import Counts, UnreadableError
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.gather import describe_waits
@@ -26,17 +26,11 @@ NOTHING_FOUND: Final = (
 )
 
 
-_FORMS: Final[Mapping[str, Callable[[Store, int], Iterator[str]]]] = {
-    "launches": launch_lines,
-    "sniffer": sniffer_lines,
-}
-
-
 def export(database: str, form: str, since_us: int) -> int:
     """Print what was recorded since, in that format."""
     try:
         store = Store.open_for_reading(database)
-        for line in _FORMS[form](store, since_us):
+        for line in (sniffer_lines if form == "sniffer" else launch_lines)(store, since_us):
             click.echo(line)
     except StoreError as error:
         return refuse("records", error)
@@ -81,17 +75,17 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
 
 
 def _take_in_log(store: Store, path: str) -> int:
-    report = SnifferReport()
+    counts = Counts()
     try:
         with Path(path).open(encoding="utf-8", errors="replace") as lines:
-            records = read_lines(lines, report)
+            records = read_lines(lines, counts, path)
             while batch := list(itertools.islice(records, BATCH)):
                 store.write(batch, {})
     except OSError as error:
         return refuse("records", f"{path}: {error.strerror}")
-    click.echo(f"{report.lines} lines: {report.pods} pods, {report.nodes} nodes")
-    for reason, count in report.skipped.most_common():
-        click.echo(f"{path}:{report.first_skipped[reason]}: {count} lines skipped: {reason}", err=True)
+    click.echo(f"{counts.used['lines']} lines: {counts.used['pods']} pods, {counts.used['nodes']} nodes")
+    for reason, count in counts.skipped.most_common():
+        click.echo(f"{counts.first[reason]}: {count} lines skipped: {reason}", err=True)
     return 0
 
 

@@ -18,6 +18,8 @@ from roost_lab.report.page import make_page
 from roost_lab.report.query import Scope, ScopeError
 from roost_lab.report.subject import Report
 
+_SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
+
 
 @click.command("report")
 @database_option
@@ -69,7 +71,7 @@ def command(
     """
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
-    since_us = moment_option("--since", since, zone) if since and last_us is None else None
+    since_us = moment_option("--since", since, zone, _SPANS) if since and last_us is None else None
     until_us = moment_option("--until", until, zone) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
         raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")

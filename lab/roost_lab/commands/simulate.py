@@ -21,7 +21,7 @@ from roost_lab.commands.options import refuse
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
-from roost_lab.simulator.reporting.terminal import policy_lines, terminal_width, to_text
+from roost_lab.simulator.reporting.terminal import to_text
 from roost_lab.simulator.setup.checks import AssumptionsError, check_images
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
@@ -108,7 +108,8 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
             text = to_json(summary, context)
         case _:
             columns = shutil.get_terminal_size((120, 40)).columns
-            text = to_text(summary, context, terminal_width(columns, is_terminal=sys.stdout.isatty()))
+            # Files and pipes are wide enough for three policies.
+            text = to_text(summary, context, columns if sys.stdout.isatty() else max(columns, 120))
     sys.stdout.write(text)
 
 
@@ -158,7 +159,8 @@ def command(
     """
 
     if list_policies:
-        sys.stdout.write(policy_lines([(name, describe(name)) for name in policy_files()]))
+        width = max(map(len, policy_files()))
+        sys.stdout.write("".join(f"{name.ljust(width)}  {describe(name)}\n" for name in policy_files()))
         return 0
     if traces and days is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -21,6 +20,7 @@ from typing import Any, Final
 from roost_core.objects.quantities import parse_quantity
 from roost_lab.pages.dates import MAX_US, US, as_date
 from roost_lab.recorder.answers.pod_story import Row
+from roost_lab.recorder.importing.files import Counts
 from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, micros
 from roost_lab.recorder.store.records import (
     MAX_NAME,
@@ -83,18 +83,6 @@ class _Pod:
     phases: dict[Phase, Step] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class SnifferReport:
-    """What a log contained."""
-
-    lines: int = 0
-    pods: int = 0
-    nodes: int = 0
-    # Reason -> number of skipped lines, and the number of the first such line.
-    skipped: Counter[str] = field(default_factory=Counter)
-    first_skipped: dict[str, int] = field(default_factory=dict)
-
-
 def is_log(path: str) -> bool:
     """Whether one of a file's first lines is scheduler-sniffer's; False for what can't be read."""
     try:
@@ -112,17 +100,16 @@ def _is_entry(line: bytes) -> bool:
     return isinstance(entry, dict) and isinstance(entry.get("object"), str) and "name" in entry
 
 
-def read_lines(lines: Iterable[str], report: SnifferReport) -> Iterator[Record]:
-    """Records of a log; fills in `report` on the way."""
+def read_lines(lines: Iterable[str], counts: Counts, file: str) -> Iterator[Record]:
+    """Records of a log; counts on the way its `lines`, `pods` and `nodes`, and what is skipped."""
     pods: dict[str, list[_Pod]] = {}
     nodes: dict[str, NodeRecord] = {}
     for number, line in enumerate(lines, start=1):
-        report.lines += 1
+        counts.used["lines"] += 1
         reason = _read_line(line, pods, nodes)
         if reason:
-            report.skipped[reason] += 1
-            report.first_skipped.setdefault(reason, number)
-    report.pods, report.nodes = sum(map(len, pods.values())), len(nodes)
+            counts.skip(reason, f"{file}:{number}")
+    counts.used["pods"], counts.used["nodes"] = sum(map(len, pods.values())), len(nodes)
     yield from nodes.values()
     for name, lives in pods.items():
         for number, pod in enumerate(lives, start=1):

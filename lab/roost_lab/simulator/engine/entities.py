@@ -81,7 +81,6 @@ class SimNode:
     name: str
     state: Node
     images: NodeImages
-    joined_at: float
     has_left: bool = False
     pods: dict[str, SimPod] = field(default_factory=dict)
     users: int = 0

@@ -24,15 +24,13 @@ class Histogram:
     greatest: float = 0.0
     least: float = inf
 
-    def add(self, seconds: float, number: int = 1) -> None:
-        """Count `number` equal durations; negative ones count as 0."""
-        if number <= 0:
-            return
+    def add(self, seconds: float) -> None:
+        """Count a duration; a negative one counts as 0."""
         index = 0 if seconds <= LEAST_SECONDS else 1 + int(log(seconds / LEAST_SECONDS) * _SCALE)
-        self.bins[index] = self.bins.get(index, 0) + number
-        self.count += number
+        self.bins[index] = self.bins.get(index, 0) + 1
+        self.count += 1
         if seconds > 0:
-            self.total += seconds * number
+            self.total += seconds
             self.greatest = max(self.greatest, seconds)
             self.least = min(self.least, seconds)
         else:

@@ -36,7 +36,7 @@ class PlaceholderSets:
             if surplus is not None:
                 # It isn't created again.
                 surplus.owner = None
-                self._release.remove(surplus)
+                self._release.world.remove(surplus)
 
     def scale(self, name: str, replicas: int) -> None:
         """Change a set's replicas."""

@@ -28,7 +28,7 @@ class HubRelease:
 
     def __init__(self, world: World, policy: Policy, labels: Mapping[str, Mapping[str, str]]) -> None:
         """policy: as rendered for its namespace. labels: of all namespaces."""
-        self._world = world
+        self.world = world
         self.policy = policy
         self.maker = PodMaker(policy, world.assumed, labels)
         self.facts = WebhookFacts(policy, self.maker, labels)
@@ -41,13 +41,9 @@ class HubRelease:
 
     def post_placeholder(self, placeholders: SimulatedSet, name: str) -> SimPod:
         """Create a pod of a set of placeholders."""
-        world = self._world
+        world = self.world
         made = self.maker.placeholder(placeholders, name, world.now, self.facts.current())
         return world.post(PLACEHOLDER, replace(made, uid=f"{name}#{world.next_number()}"))
-
-    def remove(self, pod: SimPod) -> None:
-        """A pod is gone."""
-        self._world.remove(pod)
 
 
 def policies_of(policy: Policy, hubs: Sequence[str]) -> list[Policy]:

@@ -344,7 +344,7 @@ class World:
         result.nodes_created += 1
         name = f"node-{result.nodes_created}"
         state = self.template(name)
-        node = SimNode(name, state, NodeImages(self.images, self.assumed, self.now, self.figures), self.now)
+        node = SimNode(name, state, NodeImages(self.images, self.assumed, self.now, self.figures))
         self.nodes[name] = node
         # Kubelets register their nodes before they are ready, so controllers can label them first.
         self.put(node, replace(state, ready=False, ready_since=None))

@@ -16,8 +16,7 @@ class ReportContext(NamedTuple):
     # Policy -> what it is, in a line.
     policies: Mapping[str, str]
     trace: str
-    # None: unknown.
-    survey: Survey | None
+    survey: Survey
     version: str
 
 
@@ -37,12 +36,12 @@ def notices(summary: Summary, context: ReportContext) -> list[str]:
                 f"{', '.join(beyond)}. Images of running pods aren't collected here; real nodes would evict the pods."
             )
     survey = context.survey
-    if survey is not None and survey.too_large:
+    if survey.too_large:
         texts.append(
             f"{survey.too_large:,} attempts request more than a node has, and are given up; the first is of "
             f"{survey.first_too_large}."
         )
-    if survey is not None and survey.counts.skipped_lines:
+    if survey.counts.skipped_lines:
         counts = survey.counts
         texts.append(
             f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; the reasons are at the end."

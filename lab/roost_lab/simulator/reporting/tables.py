@@ -124,20 +124,17 @@ def lines_read(context: ReportContext) -> Table:
         Column("number", "number", Unit.COUNT),
         Column("first", "first", Unit.TEXT),
     )
-    rows: list[tuple[Cell, ...]] = []
-    survey = context.survey
-    if survey is not None:
-        counts = survey.counts
-        rows += [
-            ("attempts", survey.attempts, ""),
-            ("distinct images", survey.images, ""),
-            ("distinct repositories", survey.repositories, ""),
-        ]
-        if survey.too_large:
-            rows.append(("attempts that request more than a node has", survey.too_large, survey.first_too_large))
-        if counts.lines:
-            rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
-        rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]
-        rows += [(f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()]
-        rows += [(f"noted: {what}", tally.number, tally.place) for what, tally in counts.notes.items()]
+    survey, counts = context.survey, context.survey.counts
+    rows: list[tuple[Cell, ...]] = [
+        ("attempts", survey.attempts, ""),
+        ("distinct images", survey.images, ""),
+        ("distinct repositories", survey.repositories, ""),
+    ]
+    if survey.too_large:
+        rows.append(("attempts that request more than a node has", survey.too_large, survey.first_too_large))
+    if counts.lines:
+        rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
+    rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]
+    rows += [(f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()]
+    rows += [(f"noted: {what}", tally.number, tally.place) for what, tally in counts.notes.items()]
     return Table("input", "What was read", columns, rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from rich.console import Console, Group, RenderableType
@@ -71,8 +71,8 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
 
 def _skipped(context: ReportContext) -> Iterator[RenderableType]:
     """Lines of the trace that were skipped or are malformed."""
-    counts = context.survey.counts if context.survey is not None else None
-    if counts is not None and (counts.skipped or counts.notes):
+    counts = context.survey.counts
+    if counts.skipped or counts.notes:
         yield Text("")
         for sentence in counts.sentences():
             yield Text(sentence)
@@ -130,14 +130,3 @@ def _plain(of_page: PageTable) -> RenderableType:
         cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))
     return table
-
-
-def terminal_width(columns: int, *, is_terminal: bool) -> int:
-    """Files and pipes are wide enough for three policies."""
-    return columns if is_terminal else max(columns, 120)
-
-
-def policy_lines(policies: Sequence[tuple[str, str]]) -> str:
-    """Names and what they are, for --list-policies."""
-    width = max((len(name) for name, _ in policies), default=0)
-    return "".join(f"{name.ljust(width)}  {about}\n" for name, about in policies)

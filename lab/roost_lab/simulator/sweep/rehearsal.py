@@ -33,8 +33,8 @@ from roost_lab.traces.synthetic import synthetic_attempts
 
 # What is played of the day: so long before and after the beginning.
 BEFORE_SECONDS, AFTER_SECONDS = 6 * 3600, 3 * 3600
-USUAL_LAUNCHES: Final = 2000.0
-USUAL_WITHIN_MINUTES: Final = 5.0
+# Within which the event's people come.
+WITHIN_SECONDS: Final = 300.0
 # Without -f.
 USUAL_VALUES: Final = "roost"
 _DAY: Final = 86_400
@@ -124,8 +124,7 @@ def rehearse(
     assumptions: Assumptions,
     *,
     seeds: int,
-    launches: float = USUAL_LAUNCHES,
-    within_minutes: float = USUAL_WITHIN_MINUTES,
+    launches: float,
 ) -> Rehearsal:
     """Play the day of an event, as `entry_of` gives it, under these values, with the booking and without.
 
@@ -148,27 +147,17 @@ def rehearse(
     assumptions = replace(assumptions, concurrent_spawn_limit=limit)
     for policy in policies:
         check_policy(policy, assumptions)
-    days = make_days(coming, start, seeds=seeds, launches=launches, within_minutes=within_minutes)
+    days = make_days(coming, start, seeds=seeds, launches=launches)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
     return Rehearsal(event, booked, unbooked)
 
 
-def make_days(
-    event: Event,
-    start: int,
-    *,
-    seeds: int,
-    launches: float = USUAL_LAUNCHES,
-    within_minutes: float = USUAL_WITHIN_MINUTES,
-) -> list[tuple[list[Attempt], frozenset[int]]]:
+def make_days(event: Event, start: int, *, seeds: int, launches: float) -> list[tuple[list[Attempt], frozenset[int]]]:
     """Return the event's day for each seed from 1 on: all attempts, and the numbers of its people's.
 
     event: with an image. The others are as for `rehearse`.
     """
-    return [
-        _with_people(_others(seed, start, launches), seed, event, start, 60 * within_minutes)
-        for seed in range(1, seeds + 1)
-    ]
+    return [_with_people(_others(seed, start, launches), seed, event, start) for seed in range(1, seeds + 1)]
 
 
 def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values
@@ -197,11 +186,11 @@ def _others(seed: int, start: int, launches: float) -> list[Attempt]:
 
 
 def _with_people(
-    others: Iterable[Attempt], seed: int, event: Event, start: int, within_seconds: float
+    others: Iterable[Attempt], seed: int, event: Event, start: int
 ) -> tuple[list[Attempt], frozenset[int]]:
     """Add the event's people; return all attempts, and the numbers of theirs."""
     draw = Chance(seed).uniforms("people of an event").__next__
-    coming = [Attempt(-1, start + within_seconds * draw(), "rehearsal/event", event.image) for _ in range(event.people)]
+    coming = [Attempt(-1, start + WITHIN_SECONDS * draw(), "rehearsal/event", event.image) for _ in range(event.people)]
     edges = [Attempt(-2, float(start + seconds), _EDGE, _EDGE) for seconds in (-BEFORE_SECONDS, AFTER_SECONDS)]
     in_order = sorted([*others, *coming, *edges], key=lambda attempt: attempt.moment)
     ours = frozenset(index for index, attempt in enumerate(in_order) if attempt.number == -1)

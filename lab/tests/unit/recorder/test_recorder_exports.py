@@ -20,7 +20,8 @@ from roost_lab.pages.drawing import time_text, time_ticks
 from roost_lab.pages.phrases import show_time
 from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import SnifferReport, go_time, read_lines
+from roost_lab.recorder.answers.sniffer_log import go_time, read_lines
+from roost_lab.recorder.importing.files import Counts
 from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
 from roost_lab.traces import recorder as trace_recorder
 
@@ -32,9 +33,9 @@ SNIFFER = Path(__file__).parents[2] / "data" / "sniffer"
 AS_THE_SNIFFER_WRITES, EARLIER = ((SNIFFER / name).read_text().splitlines() for name in ("pod.jsonl", "earlier.jsonl"))
 
 
-def read_back(lines: Iterable[str]) -> tuple[list[Record], SnifferReport]:
-    report = SnifferReport()
-    return list(read_lines(lines, report)), report
+def read_back(lines: Iterable[str]) -> tuple[list[Record], Counts]:
+    report = Counts()
+    return list(read_lines(lines, report, "log")), report
 
 
 def exported(folder: Path, records: Iterable[Record]) -> list[str]:
@@ -47,7 +48,7 @@ def exported(folder: Path, records: Iterable[Record]) -> list[str]:
 
 def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     records, report = read_back(AS_THE_SNIFFER_WRITES)
-    assert (report.lines, report.pods, report.nodes, report.skipped.total()) == (14, 1, 1, 0)
+    assert (report.used, report.skipped.total()) == ({"lines": 14, "pods": 1, "nodes": 1}, 0)
     (node,) = [one for one in records if isinstance(one, NodeRecord)]
     assert json.loads(node.allocatable or "") == {
         "cpu": 3920,
@@ -164,8 +165,7 @@ def line(**fields: Any) -> str:
 
 @pytest.mark.parametrize("timestamp", cases("importing", "no_times"))
 def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(timestamp: str) -> None:
-    report = SnifferReport()
-    records = list(read_lines([line(timestamp=timestamp)], report))
+    records, report = read_back([line(timestamp=timestamp)])
     assert report.skipped == {"no time": 1}
     assert [one.created_us for one in records if isinstance(one, PodRecord)] == [0]
     assert not [one for one in records if isinstance(one, PhaseRecord)]

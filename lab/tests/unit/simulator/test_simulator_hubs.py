@@ -29,7 +29,7 @@ from roost_lab.simulator.reporting.terminal import to_text
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.sweep.replay import replay
 from roost_lab.simulator.sweep.summary import WorldSetting, summarise
-from roost_lab.simulator.sweep.survey import MOST_HUBS, survey, trace_of
+from roost_lab.simulator.sweep.survey import MOST_HUBS, Survey, survey, trace_of
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import TraceError
 
@@ -140,7 +140,7 @@ def test_reports_have_a_row_for_each_hub_where_there_are_several() -> None:
     launches = of_hubs(busy(60))
     assumed = growing()
     worlds = [WorldSetting({}, assumed)]
-    context = ReportContext({"warm-alone": "a policy"}, "launches", None, "0.1")
+    context = ReportContext({"warm-alone": "a policy"}, "launches", Survey(), "0.1")
     several = summarise([replay(launches, policy("warm-alone"), assumed, 1, hubs=HUBS)], worlds)
     one = summarise([replay(launches, policy("warm-alone"), assumed, 1)], worlds)
     rows = json.loads(to_json(several, context))["tables"]["hubs"]

@@ -42,7 +42,7 @@ def summary(seeds: int = 3, worlds: int = 3) -> Summary:
 
 
 def told(found: Survey | None = None) -> ReportContext:
-    return ReportContext({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found, "0.1")
+    return ReportContext({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found or Survey(), "0.1")
 
 
 def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
@@ -115,7 +115,7 @@ def test_text_has_every_policy_and_figure_and_fits(width: int) -> None:
 
 def test_names_are_no_markup() -> None:
     one = summarise([result("[red]x[/red]")], WORLDS[:1])
-    text = to_text(one, ReportContext({}, "[bold]t", None, ""), 120)
+    text = to_text(one, ReportContext({}, "[bold]t", Survey(), ""), 120)
     blocks = sum(measure.is_headline for measure in one.occurring())
     assert text.count("[red]x[/red]") == blocks + 1
     assert text.startswith("[bold]t")
@@ -145,7 +145,7 @@ def test_tables_have_a_cell_a_column() -> None:
 def test_the_page_asks_no_network_and_escapes_names() -> None:
     attack = "<script>alert(1)</script>"
     one = summarise([result(attack)], WORLDS[:1])
-    page = make_page(one, ReportContext({attack: attack}, attack, None, "0.1"))
+    page = make_page(one, ReportContext({attack: attack}, attack, Survey(), "0.1"))
     assert attack not in page
     assert "default-src &#39;none&#39;" in page
     assert not re.search(r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0])
