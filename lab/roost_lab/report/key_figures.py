@@ -15,6 +15,7 @@ from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.store import schema
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.imported import Imported
+from roost_lab.report.launches import Launches
 from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import Query, count
 from roost_lab.report.removals import Removals, removed_others, removed_users
@@ -76,7 +77,7 @@ class KeyFigure(NamedTuple):
 
 
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, StartTimes, Pulls, Failures, Removals, Usage)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, StartTimes, Pulls, Failures, Removals, Usage, Launches)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -151,6 +152,13 @@ _FIGURES: Final = (
         Unit.SHARE,
         lambda r: r[Pulls].total.warm_share,
         lambda r: f"of {r[Pulls].total.number:,}",
+    ),
+    KeyFigure(
+        "pulled_ahead_used",
+        "Pulled ahead, used",
+        Unit.SHARE,
+        lambda r: r[Launches].brought.used_share,
+        lambda r: f"{r[Launches].brought.used:,} of {r[Launches].brought.nodes:,} that pullers brought to nodes",
     ),
     KeyFigure("failed_tries", "Failed attempts", Unit.COUNT, lambda r: r[Failures].tries, lambda _: "to find a node"),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),

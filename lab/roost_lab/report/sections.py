@@ -12,6 +12,7 @@ from typing import Final
 from roost_lab.pages.html_page import Part
 from roost_lab.pages.table import Cell, Table, Unit
 from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, slow_starts, start_phases
+from roost_lab.report.launches import AHEAD, BY_REPOSITORY
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Report, Section
 
@@ -19,7 +20,8 @@ SECTIONS: Final[tuple[Section, ...]] = (
     key_figures.SECTION,
     *(slow_starts.SECTION, slow_starts.SLOWEST),
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
-    *(pulls.SECTION, occupancy.SECTION, failed_tries.SECTION, removals.SECTION, gaps.SECTION),
+    *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
+    *(failed_tries.SECTION, removals.SECTION, gaps.SECTION),
 )
 
 

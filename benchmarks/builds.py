@@ -1,0 +1,188 @@
+"""Compare where builds go: no home, BinderHub's own ring, Roost's home. `python -m benchmarks.builds`.
+
+mybinder.org's recorded launches, users under Roost's defaults with 25 placeholders, every user node with a builder. The
+recorded traces show no pushes, so they are added: a repository is pushed to on a day with a probability, from its first
+launch on, and its next launch builds the new commit. A build is warm if its node holds layers of an earlier build of
+its repository. Two bounds stand beside: builds less distinct repositories, and those of whose repository any node that
+lived held layers, which is all that a choice of node can reach.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from itertools import takewhile
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from benchmarks.figures import say, table
+from roost_lab.simulator.engine.builds import Build, BuildWorld
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.checks import make_assumptions
+from roost_lab.simulator.setup.policy import load_policy
+from roost_lab.simulator.setup.shipped import policy_files
+from roost_lab.simulator.sweep.survey import trace_of
+from roost_lab.traces.chance import Chance
+from tests.recorded_data import LAUNCHES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from roost_lab.simulator.setup.assumptions import Assumptions
+    from roost_lab.simulator.setup.policy import Policy
+    from roost_lab.traces.attempt import Attempt
+
+DAY: Final = 86_400
+# Commits never change, nor do deposits of these archives.
+FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
+# BinderHub's build pods request nothing.
+_BARE: Final = {"profile": "", "resources": {"cpu": None, "memory": None}}
+ARMS: Final[dict[str, dict[str, Any]]] = {
+    "no home (the default scheduler, builds off each other)": {**_BARE, "home": None, "avoid": {"build": 100}},
+    "BinderHub's own ring: its first node, never skipped": {
+        **_BARE,
+        "home": {"weights": [100], "maxLoad": 0},
+        "avoid": {"build": None},
+    },
+    "Roost's: the first three, skipped under load": {},
+}
+
+
+class Run(NamedTuple):
+    """What one replay came to."""
+
+    builds: int
+    warm: int
+    # Warm, and with the environment as it was: these are quicker.
+    quick: int
+    # Of whose repository some living node held layers, and builds less distinct repositories.
+    reachable: int
+    repeated: int
+    p50: float
+    p95: float
+    mean: float
+    busiest_share: float
+
+
+class PushedBuilds(BuildWorld):
+    """Builds of a trace with pushes: what was pushed was never built before."""
+
+    def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
+        super().__init__(assumptions, chance)
+        self.pushed: set[str] = set()
+        self.reachable = 0
+
+    def needs_build(self, image: str) -> bool:
+        """As in the replays, but for what was pushed."""
+        return image not in self._built if image in self.pushed else super().needs_build(image)
+
+    def begin(self, repository: str, node: str, now: float) -> Build:
+        """As in the replays; notes whether any node held layers."""
+        self.reachable += bool(self.holders(repository, now))
+        return super().begin(repository, node, now)
+
+
+def with_pushes(
+    attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float, pushed: set[str]
+) -> Iterator[Attempt]:
+    """The attempts, with the images that pushes to their repositories would have made; they are added to `pushed`."""
+    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for none).
+    known: dict[str, tuple[int, float, float]] = {}
+    for attempt in attempts:
+        repository = attempt.repository
+        if not repository or FIXED.fullmatch(attempt.image):
+            yield attempt
+            continue
+        today = int(attempt.moment // DAY)
+        day, last, coming = known.get(repository, (today, 0.0, 0.0))
+        while True:
+            if coming and coming <= attempt.moment:
+                last, coming = coming, 0.0
+            if coming or day > today:
+                break
+            if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:
+                coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * DAY
+            day += 1
+        known[repository] = day, last, coming
+        if not last:
+            yield attempt
+            continue
+        # As a trace names a commit.
+        image = f"{attempt.image}@{int(last):040x}"
+        pushed.add(image)
+        yield attempt._replace(image=image)
+
+
+def policy_of(arm: str) -> Policy:
+    """Roost's defaults, with the arm's builds."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "builds.yaml"
+        path.write_text(json.dumps({"podClasses": {"build": ARMS[arm]}}), encoding="utf-8")
+        return load_policy(arm, [str(policy_files()["roost"]), str(path)])
+
+
+def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
+    """One replay of the trace's first days."""
+    assumptions, chance = make_assumptions({"with_builds": True}, "builds"), Chance(seed)
+    attempts = list(trace_of((str(LAUNCHES),)).open(seed))
+    chosen = takewhile(lambda attempt: attempt.moment < attempts[0].moment + days * DAY, attempts)
+    world = World(policy, assumptions, seed)
+    world.builds = builds = PushedBuilds(assumptions, world.chance)
+    result = world.play(with_pushes(chosen, chance, pushes_per_day, builds.pushed))
+    return Run(
+        builds=result.builds,
+        warm=result.build_cache_hits,
+        quick=builds.quick,
+        reachable=builds.reachable,
+        repeated=round(result.bounds["build_cache_hits"]),
+        p50=result.build_seconds.quantile(0.5),
+        p95=result.build_seconds.quantile(0.95),
+        mean=result.build_seconds.total / max(1, result.builds),
+        busiest_share=result.busiest_builder_share,
+    )
+
+
+def show(found: dict[str, list[Run]]) -> str:
+    """A row an arm: medians over the seeds, least and greatest."""
+
+    def cells(runs: Sequence[Run]) -> list[str]:
+        rows = []
+        for values in zip(*runs, strict=True):
+            middle, least, most = (f"{one:,.4g}" for one in (median(values), min(values), max(values)))
+            rows.append(middle if least == most else f"{middle} ({least} to {most})")
+        return rows
+
+    head = [
+        "a build's node",
+        "builds",
+        "warm",
+        "quick",
+        "bound: a living node had layers",
+        "bound: not the repository's first",
+    ]
+    head += ["median, s", "p95, s", "mean, s", "on the busiest node"]
+    return table(head, [[arm, *cells(runs)] for arm, runs in found.items()])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Replay, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--days", type=float, default=10.0)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--pushes-per-day", type=float, default=0.1, help="probability, for each repository")
+    options = parser.parse_args(arguments)
+    found: dict[str, list[Run]] = {}
+    for seed in range(1, options.seeds + 1):
+        for arm in ARMS:
+            found.setdefault(arm, []).append(run(policy_of(arm), options.days, options.pushes_per_day, seed))
+            say(f"seed {seed}, {arm}: {found[arm][-1]}")
+    print(f"{options.days:g} days, {options.pushes_per_day:g} pushes a day, {options.seeds} seeds\n\n{show(found)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

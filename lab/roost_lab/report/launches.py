@@ -1,0 +1,152 @@
+"""Which repositories are launched most, and how many of the images that pullers brought to nodes were used there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Final, Self
+
+import sqlalchemy as sa
+
+from roost.controllers.contract.pod_kinds import PULLER_WORD
+from roost_core.objects.image_references import split_reference
+from roost_lab.pages.dates import US
+from roost_lab.pages.drawing import Figure, JSONObject, Stack
+from roost_lab.pages.table import Unit, show
+from roost_lab.recorder.recording.model import PLACEHOLDER
+from roost_lab.recorder.store import schema
+from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
+from roost_lab.report.query import Query, count
+from roost_lab.report.start_phases import leading_classes
+from roost_lab.report.statistics import busiest
+from roost_lab.report.subject import Field, Report, Section, TableOf
+
+# In the names of pods that pull popular and booked images.
+POPULAR_WORD: Final = "-popular-"
+# Last parts of the names of images that pullers' pods run: a pause, Roost's own, and of a hub's first init container.
+TOOLS: Final = frozenset({"pause", "roost", "k8s-network-tools"})
+
+
+@dataclass(slots=True)
+class Brought:
+    """Nodes that an image was brought to, those where it was used, and how long afterwards it was used first."""
+
+    nodes: int = 0
+    used: int = 0
+    after_us: list[int] = field(default_factory=list)
+
+    @property
+    def used_share(self) -> float | None:
+        """0 to 1; None: nothing was brought."""
+        return self.used / self.nodes if self.nodes else None
+
+    @property
+    def half_seconds(self) -> float | None:
+        """Half of the first uses came within so long; None of no uses."""
+        return median(self.after_us) / US if self.after_us else None
+
+
+@dataclass(slots=True)
+class Launches:
+    """Launches in the window, and what pullers brought for them, for whatever pods; most first, all others last."""
+
+    # By repository; by image where the record knows none.
+    by_name: dict[str, int] = field(default_factory=dict)
+    by_image: dict[str, Brought] = field(default_factory=dict)
+    brought: Brought = field(default_factory=Brought)
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Launches: pods of the classes that key figures are about. Used: any class's pod found the image there."""
+        pull, pod = schema.pull.c, schema.pod.c
+        known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
+        repository = sa.func.coalesce(*known, "not known").label("repository")
+        chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
+        by_repository = sa.select(repository, count()).where(*chosen).group_by(repository)
+        found = {row.repository: row.number for row in query.rows(by_repository)}
+        numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
+        if found:
+            numbers.by_name[f"{len(found):,} others"] = sum(found.values())
+        first_us, last_us = sa.func.min(pull.at_us).label("first_us"), sa.func.max(pull.at_us).label("last_us")
+        places = (
+            sa.select(pull.node_name, pull.image, first_us, last_us)
+            .join(schema.pod, pod.uid == pull.pod_uid)
+            .where(query.within(pull.at_us))
+            .group_by(pull.node_name, pull.image)
+        )
+        is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
+        brought = {
+            (row.node_name, row.image): row.first_us
+            for row in query.rows(places.where(sa.not_(pull.warm), pod.pod_class == "", is_puller))
+            if split_reference(row.image)[0].rpartition("/")[2] not in TOOLS
+        }
+        users = places.where(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER)))
+        uses = {(row.node_name, row.image): row for row in (query.rows(users) if brought else ())}
+        images = busiest(Counter(image for _, image in brought), MAX_IMAGES)
+        numbers.by_image = {image: Brought() for image in images}
+        for (node, image), at_us in brought.items():
+            use = uses.get((node, image))
+            of_image = numbers.by_image.setdefault(image if image in images else OTHER_IMAGES, Brought())
+            for one in (of_image, numbers.brought):
+                one.nodes += 1
+                one.used += use is not None and use.last_us >= at_us
+                # A use before it: the node lost the image in between, and when it was used again is not known.
+                one.after_us += [use.first_us - at_us] if use is not None and use.first_us >= at_us else []
+        return numbers
+
+    @property
+    def shares(self) -> list[tuple[str, int, float]]:
+        """Repository or image, launches, and their share of all."""
+        return [(name, number, number / sum(self.by_name.values())) for name, number in self.by_name.items()]
+
+
+def _figure(report: Report) -> Figure | None:
+    """A bar for each repository, and one for all others."""
+    rows, stack, places = report[Launches].shares, Stack(), []
+    for name, _, share in rows:
+        stack.name(name, show(share, Unit.SHARE))
+        places.append(stack.bar())
+        stack.end()
+    highest = max((share for _, _, share in rows), default=1.0)
+    bars: JSONObject = {"type": "bar", "orientation": "h", "y": places, "width": 12, "marker": {"color": "--user"}}
+    bars |= {
+        "x": [share for _, _, share in rows],
+        "hovertext": [f"{name}\n{number:,} launches" for name, number, _ in rows],
+    }
+    axis = {"range": [0, highest * 1.05], "nticks": 5, "tickformat": ".0%"}
+    caption = "The share of launches of each repository; of an image, where the record knows no repository."
+    return stack.figure(TABLE.name, caption, (), [bars], axis) if rows else None
+
+
+TABLE: Final = TableOf[tuple[str, int, float]](
+    "launches_by_repository",
+    "Launches by repository",
+    (
+        Field("repository", "repository or image", Unit.TEXT, lambda row: row[0]),
+        Field("launches", "launches", Unit.COUNT, lambda row: row[1]),
+        Field("share", "share", Unit.SHARE, lambda row: row[2]),
+    ),
+    lambda report: report[Launches].shares,
+)
+BY_REPOSITORY: Final = Section("launches-by-repository", TABLE.title, Launches, (TABLE,), (_figure,))
+AHEAD_TABLE: Final = TableOf[tuple[str, Brought]](
+    "pulled_ahead",
+    "Images pulled ahead",
+    (
+        Field("image", "image", Unit.TEXT, lambda row: row[0]),
+        Field("nodes", "brought to nodes", Unit.COUNT, lambda row: row[1].nodes),
+        Field("used", "used there", Unit.COUNT, lambda row: row[1].used),
+        Field("used_share", "share", Unit.SHARE, lambda row: row[1].used_share),
+        Field("half_within_seconds", "half of these within", Unit.SECONDS, lambda row: row[1].half_seconds),
+    ),
+    lambda report: report[Launches].by_image.items(),
+)
+AHEAD: Final = Section(
+    "pulled-ahead",
+    AHEAD_TABLE.title,
+    Launches,
+    (AHEAD_TABLE,),
+    about="Brought by pullers (popular and booked images, too); used: a user's pod found it there afterwards, before "
+    "the period's end. Of the whole cluster, whatever pods the report is about.",
+)
