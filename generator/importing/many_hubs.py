@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from generator.faults import Fault, ValuesError, some
+from generator.faults import Fault, ValuesError, one_line, some
 from generator.importing.hub_files import HubFiles
 from generator.importing.importer import faults_of, import_layers
-from generator.importing.printing import print_yaml, printable
+from generator.importing.printing import print_yaml
 from generator.importing.result import ImportResult, free_name, put_at
 from generator.importing.source import Path, child, show_key
 from generator.render.functions import complete_placeholder_set
@@ -82,7 +82,7 @@ class ManyHubs:
             "Only what differs from Roost's defaults. Each hub's namespace is taken to be called like the hub:",
             *(f"  kubectl label namespace {one} {USERS_LABEL}=true" for one in self._namespaces()),
         ]
-        return "".join(f"# {printable(line)}\n" for line in head) + print_yaml(self.values, self.comments)
+        return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(self.values, self.comments)
 
     def _namespaces(self) -> list[str]:
         """Those of users and builds, as kubectl takes them."""
@@ -109,7 +109,7 @@ class ManyHubs:
         lines += _grouped("keep on", kept, self.hubs)
         lines += _grouped("alone", ((line, hub.name) for hub in self.hubs for line in hub.result.verdict), self.hubs)
         lines += [str(fault) for fault in self.faults]
-        return "".join(f"{printable(line)}\n" for line in (*lines, *self._table()))
+        return "".join(f"{one_line(line)}\n" for line in (*lines, *self._table()))
 
     def _table(self) -> Iterator[str]:
         release: Values = coalesce(self.values, read_defaults().values)

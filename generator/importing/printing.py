@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from generator.faults import one_line
 from generator.importing.source import Path
 
 _MAX_WIDTH: Final = 120
@@ -19,11 +20,6 @@ _BARE: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]{1,18}(?:[KMGT]i?|m)"
 _NOT_TEXT: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
 # What YAML does not allow raw, and what an editor may take for the end of a line.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
-
-
-def printable(text: str) -> str:
-    """`text` on one line, for comments and messages: anything unprintable is escaped."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
 def print_yaml(values: Mapping[str, object], comments: Mapping[Path, Sequence[str]]) -> str:
@@ -37,7 +33,7 @@ def _mapping_lines(
     lines: list[str] = []
     for key, value in values.items():
         here = (*path, key)
-        lines += [f"# {printable(comment)}" for comment in comments.get(here, ())]
+        lines += [f"# {one_line(comment)}" for comment in comments.get(here, ())]
         is_commented = any(other[: len(here)] == here and other != here for other in comments)
         flow = f"{_scalar(key)}: {_flow(value)}"
         is_block = isinstance(value, Mapping | list) and bool(value)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from generator.checks.contract import mapping
-from generator.faults import Fault
+from generator.faults import Fault, one_line
 from generator.faults import Path as SourcePath
-from generator.importing.printing import print_yaml, printable
+from generator.importing.printing import print_yaml
 from generator.importing.source import UNKNOWN, HubSection, Path, child, kind_of, show_key
 from generator.importing.summary import HubSummary, Seen, summary_of
 from generator.values.sources import Places
@@ -33,7 +33,7 @@ class ImportNote:
 
     def __str__(self) -> str:
         where = f"{self.file}:{self.line}" if self.line else self.file
-        return printable(f"{where}: not mapped: {self.key} ({self.value_kind}): {self.reason}")
+        return one_line(f"{where}: not mapped: {self.key} ({self.value_kind}): {self.reason}")
 
 
 @dataclass(slots=True)
@@ -91,7 +91,7 @@ class ImportResult:
         if self.switch_off:
             head += ["Set there, once Roost is installed:", *(f"  {line}" for line in self.switch_off)]
         body = print_yaml(self.values, self.comments) if self.values else "{}\n"
-        return "".join(f"# {printable(line)}\n" for line in head) + body
+        return "".join(f"# {one_line(line)}\n" for line in head) + body
 
     def report(self, proposals: Sequence[str] = (), *, details: bool = True) -> str:
         """The report for stderr: what Roost will do, what to switch off, what would help, and then all else.
@@ -112,7 +112,7 @@ class ImportResult:
             faults = sum(line.startswith((self.filename, "imported values")) for line in lines[-rest:])
             named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
             lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
-        return "".join(f"{printable(line)}\n" for line in lines)
+        return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 @dataclass(frozen=True, slots=True)
