@@ -28,8 +28,12 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     """scheduler-sniffer's JSON lines of all nodes, and of the pods created since."""
     with store.reading() as connection:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
+        change, changes = schema.node_change.c, dict[str, list[Row]]()
+        query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "ready")))
+        for row in connection.execute(query.order_by(change.at_us)).mappings():
+            changes.setdefault(row["node_uid"], []).append(dict(row))
     for node in nodes:
-        yield from node_lines(node)
+        yield from node_lines(node, changes.get(node["uid"], ()))
     for pods in _by_creation(store, sa.select(schema.pod), since_us):
         uids = [pod["uid"] for pod in pods]
         phases = _rows_by_pod(store, schema.phase, uids)

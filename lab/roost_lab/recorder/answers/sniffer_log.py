@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
@@ -57,9 +57,12 @@ _EVENTS: Final = {
     **{_LINES[phase][1]: phase for phase in (Phase.CREATED, Phase.INITIALIZED, Phase.READY)},
 }
 _DECIDED: Final = "schedulePod"
+# A pod's phase, which has no time.
+_RUNNING: Final = "Running"
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
 # Roost's own: an end of another kind, with PodRecord.end_reason as `reason`.
 _DELETED: Final = "Deleted"
+_NODE_GONE: Final = "nodeDeleted"
 # Marks uids that are made from names.
 PREFIX: Final = "sniffer:"
 # Lengths that the schema allows.
@@ -160,7 +163,7 @@ def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
         # The sniffer itself writes no time here.
         pod.last_us = at.at_us if at is not None else pod.last_us
         return ""
-    if event == "Running" or (event == "ContainersReady" and at is not None):
+    if event == _RUNNING or (event == "ContainersReady" and at is not None):
         # The conditions say the same, with a time.
         return ""
     if at is None:
@@ -196,6 +199,9 @@ def _read_node(texts: Mapping[str, str], extra: object, at: Step | None, nodes: 
     if texts.get("event") == "Ready" and at is not None:
         ready_us = min(at.at_us, before.ready_us or at.at_us)
         before = replace(before, created_us=ready_us, ready_us=ready_us)
+    if (endpoint := texts.get("endpoint")) in ("nodeAdd", _NODE_GONE):
+        # By the sniffer's own log, the last heartbeat.
+        before = replace(before, gone_us=at.at_us if at is not None and endpoint == _NODE_GONE else None)
     nodes[name] = before
     return ""
 
@@ -282,19 +288,38 @@ def go_time(at_us: int, resolution_us: int) -> str:
     return f"{seconds}{fraction} +0000 UTC"
 
 
-def node_lines(node: Row) -> Iterator[str]:
-    """The lines of one node: its resources, and when it became ready, in kubelets' words, which aren't recorded."""
-    allocatable = json.loads(node["allocatable"] or "{}")
+def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
+    """The lines of one node: its resources, and that it was ready, first, whenever either changed, and at its end.
+
+    The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by time.
+    """
+    allocatable = next((row["old"] for row in changes if row["field"] == "allocatable"), node["allocatable"])
+    ready_us = node["ready_us"]
+    yield from _node_state(node, "nodeAdd", allocatable, ready_us)
+    for row in changes:
+        if row["field"] == "allocatable":
+            allocatable = row["new"]
+        else:
+            ready_us = row["at_us"] if row["new"] == "True" else None
+        yield from _node_state(node, "nodeUpdate", allocatable, ready_us and row["at_us"])
+    if node["gone_us"]:
+        yield from _node_state(node, _NODE_GONE, allocatable, None, node["gone_us"])
+
+
+def _node_state(
+    node: Row, endpoint: str, allocatable: str | None, ready_us: int | None, at_us: int | None = None
+) -> Iterator[str]:
+    """A line of what it has, and one of its condition if it is ready. at_us: a time that the sniffer doesn't write."""
     extra = {
         f"allocatable-{resource}": f"{amount}m" if resource == "cpu" and amount % 1000 else str(amount // unit)
-        for resource, amount in sorted(allocatable.items())
+        for resource, amount in sorted(json.loads(allocatable or "{}").items())
         for unit in (1000 if resource == "cpu" else 1,)
     }
-    about = {"object": "Node", "name": node["name"], "endpoint": "nodeAdd"}
-    yield _line(**about, extra=extra)
-    if node["ready_us"]:
+    about = {"object": "Node", "name": node["name"], "endpoint": endpoint}
+    yield _line(**about, extra=extra, timestamp=at_us and go_time(at_us, MICRO_US))
+    if ready_us:
         about |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
-        yield _line(**about, event="Ready", timestamp=go_time(node["ready_us"], SECOND_US))
+        yield _line(**about, event="Ready", timestamp=go_time(ready_us, SECOND_US))
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
@@ -308,9 +333,13 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
 
     if bind is not None:
         yield line(_DECIDED, "ScheduleSuccess", bind["at_us"], bind["resolution_us"])
+    is_running = False
     for row in phases:
         if row["phase"] in _LINES:
             yield line(*_LINES[Phase(row["phase"])], row["at_us"], row["resolution_us"])
+        if row["phase"] == Phase.STARTED and not is_running:
+            is_running = True
+            yield _line(**about, endpoint="podUpdate", node=node, event=_RUNNING)
         if condition := _CONDITIONS.get(row["phase"]):
             yield line("podUpdate", condition, row["at_us"], SECOND_US)
     ended_us, reason = pod["deleted_us"], pod["end_reason"]

@@ -22,7 +22,15 @@ from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import go_time, read_lines
 from roost_lab.recorder.importing.files import Counts
-from roost_lab.recorder.store.records import ImageRecord, NodeRecord, Phase, PhaseRecord, PodRecord, Record
+from roost_lab.recorder.store.records import (
+    ImageRecord,
+    NodeChangeRecord,
+    NodeRecord,
+    Phase,
+    PhaseRecord,
+    PodRecord,
+    Record,
+)
 from roost_lab.traces import recorder as trace_recorder
 
 Object = dict[str, Any]
@@ -87,7 +95,6 @@ def test_lines_are_the_sniffers_own_but_for_what_the_record_lacks(tmp_path: Path
     written = exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0])
     node, pod = "gke-pool-1", "Pod"
     assert told(AS_THE_SNIFFER_WRITES) - told(written) == {
-        (pod, "podUpdate", "Running", "", "", node),
         (pod, "podUpdate", "Initialized", "PodCompleted", "", node),
         (pod, "podDelete", "PodScheduled", "", "", node),
     }
@@ -97,6 +104,42 @@ def test_lines_are_the_sniffers_own_but_for_what_the_record_lacks(tmp_path: Path
     ]
     said = [json.loads(line)["extra"]["allocatable-cpu"] for line in exported(tmp_path, nodes)]
     assert said == ["3920m", "4"]
+
+
+def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -> None:
+    def change(number: int, field: str, old: str, new: str) -> Record:
+        named = {"node_uid": "uid-n", "resource_version": str(number), "field": field, "old": old, "new": new}
+        return NodeChangeRecord(at_us=BEGIN + number * MINUTE, resolution_us=SECOND, **named)
+
+    lines = exported(
+        tmp_path,
+        [
+            NodeRecord(uid="uid-n", name="n", allocatable='{"cpu": 4000}', ready_us=BEGIN, gone_us=BEGIN + HOUR + 5),
+            change(1, "allocatable", '{"cpu": 3000}', '{"cpu": 4000}'),
+            change(2, "label:a", "", "b"),
+            change(3, "ready", "True", "False"),
+            change(4, "ready", "False", "True"),
+        ],
+    )
+    told = [json.loads(one) for one in lines]
+    keys = ("endpoint", "event", "timestamp")
+    at = "2027-01-15 {} +0000 UTC".format
+    assert [(*(one.get(key, "") for key in keys), one.get("extra", {}).get("allocatable-cpu", "")) for one in told] == [
+        ("nodeAdd", "", "", "3"),
+        ("nodeAdd", "Ready", at("08:00:00"), ""),
+        ("nodeUpdate", "", "", "4"),
+        ("nodeUpdate", "Ready", at("08:01:00"), ""),
+        ("nodeUpdate", "", "", "4"),
+        ("nodeUpdate", "", "", "4"),
+        ("nodeUpdate", "Ready", at("08:04:00"), ""),
+        ("nodeDeleted", "", at("09:00:00.000005"), "4"),
+    ]
+    ((node,), _) = read_back(lines)
+    assert isinstance(node, NodeRecord)
+    assert (node.ready_us, node.gone_us, node.allocatable) == (BEGIN, BEGIN + HOUR + 5, '{"cpu": 4000}')
+    ((again,), _) = read_back([*lines, lines[0]])
+    assert isinstance(again, NodeRecord)
+    assert again.gone_us is None
 
 
 def test_a_name_that_comes_back_is_another_pod_and_each_has_its_end(tmp_path: Path) -> None:
