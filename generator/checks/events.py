@@ -32,7 +32,7 @@ def _sets(report: LintReport) -> tuple[str, ...]:
 
 def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.release.events import Limits, parse_events, throttled  # noqa: PLC0415
+    from roost_core.release.events import Limits, hub_limits, parse_events  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
 
     read = Reader()
@@ -40,8 +40,7 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Without any set, one warning is enough.
     events = parse_events(read, booked, "", Limits(_sets(report) or ("",), people))
     for event in events:
-        if told := throttled(event.people, int(number(at(report.values, "events", "concurrentSpawnLimit")))):
-            reason, _, fix = told.rpartition(". ")
-            report.warn(("events", "booked"), f"of {event.name}: {reason}.", fix)
+        for reason, fix in hub_limits(event.people, mapping(report.values.get("events"))):
+            report.warn(("events", "booked"), f"of {event.name}: {reason}", fix)
     for fault in read.faults:
         report.error(("events", "booked", *entry_key(fault.key)), Phrase(fault.found), fault.expected)

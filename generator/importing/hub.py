@@ -45,7 +45,7 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_scheduler(draft, hub)
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
-    _map_limit(draft, hub)
+    _map_limits(draft, hub)
     map_user_terms(draft, hub)
     sizes, traits = map_users(draft, charts), traits_of(hub)
     profiles = traits.get("profile_list", (hub.get("singleuser.profileList", "any"), ()))[0]
@@ -56,15 +56,19 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     note_unread(draft, hub)
 
 
-def _map_limit(draft: Draft, hub: HubSection) -> None:
-    own = child(hub.data, "hub", "config", "JupyterHub", "concurrent_spawn_limit")
-    limit = next((each for each in (own, child(hub.data, "hub", "concurrentSpawnLimit")) if type(each) is int), 64)
-    draft.put("events.concurrentSpawnLimit", limit, (*hub.path, "hub", "concurrentSpawnLimit"))
-    if limit:
-        draft.notes.append(
-            f"{hub.show('hub.concurrentSpawnLimit')} is {limit}: where more people come at once, the others read that "
-            "they should come again in 30 to 60 s. Set it to your largest class, and events.concurrentSpawnLimit."
-        )
+def _map_limits(draft: Draft, hub: HubSection) -> None:
+    again = "where more people come at once, the others read that they should come again in 30 to 60 s. Set it to"
+    full = "who comes while so many servers run is refused. Set it to those of all others and"
+    for key, trait, usual, told in (
+        ("concurrentSpawnLimit", "concurrent_spawn_limit", 64, again),
+        ("activeServerLimit", "active_server_limit", 0, full),
+    ):
+        given = child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
+        limit = next((each for each in given if type(each) is int), usual)
+        if limit != usual:
+            draft.put(f"events.{key}", limit, (*hub.path, "hub", key))
+        if limit:
+            draft.notes.append(f"{hub.show(f'hub.{key}')} is {limit}: {told} your largest class, and events.{key}.")
 
 
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:

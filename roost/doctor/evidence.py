@@ -13,7 +13,7 @@ from roost.doctor.contract import Finding, Install, Object, unknown
 from roost_core.kube.client import ApiError
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
-from roost_core.placement.labels import USER_CLASS
+from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
 from roost_core.release.classes import namespace_matches
 
 count, some = faults.count_of, faults.some
@@ -27,6 +27,13 @@ CONFIG_KEY: Final = "config.yaml"
 _LOG_LINES: Final = 500
 _SILENCE_SECONDS: Final = 15.0
 LINE_LENGTH: Final = 300
+AUTOSCALER_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
+NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
+# Nodes of one pool have one size and one kubelet configuration.
+POOL_LABELS: Final = (
+    *("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool"),
+    KARPENTER_POOL_LABEL,
+)
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
 
 

@@ -32,10 +32,13 @@ class _GivenCluster:
                 said = f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
                 raise UsageError(f"{path}: {said}, expected a spec as the API server takes it.") from None
 
-    def get(self, path: str) -> dict[str, list[Object]]:
+    def get(self, path: str, _query: object = None) -> dict[str, list[Object]]:
         *_, above, namespace, resource = path.split("/")
         found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
         return {"items": [one for one in found if above != "namespaces" or one["metadata"]["namespace"] == namespace]}
+
+    def find(self, _path: str) -> None:
+        return None
 
     def create(self, _path: str, pod: Object) -> Object:
         return pod
@@ -45,6 +48,6 @@ def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[
     """What the doctor says of these values where the objects of a file or folder are. Raises GeneratorError."""
     client = cast("Client", _GivenCluster(path, release.namespace))
     install = Install(client, release, values, [manifest.body for manifest in render(values, release)])
-    outcomes = run_checks(install, {name: INSTALLED[name] for name in ("priorities", "requests")})
+    outcomes = run_checks(install, {name: INSTALLED[name] for name in ("priorities", "requests", "bookings")})
     found = [one for outcome in outcomes for one in outcome.findings]
     return [Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning") for x in found]

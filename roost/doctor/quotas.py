@@ -7,6 +7,7 @@ from typing import Any, Final
 from generator.importing.quantities import memory_quantity
 from roost.doctor.contract import Install, Object, Told, error, warning
 from roost.doctor.evidence import name_of, some
+from roost_core.kube.client import Client
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, read_requests
 
@@ -42,10 +43,8 @@ def find_refused(install: Install) -> Told:
 
 def find_counted(install: Install) -> Told:
     """Find quotas that placeholders take up."""
-    quotas = install.client.get(f"/api/v1/namespaces/{install.release.namespace}/resourcequotas")["items"]
-    counting = [
-        one for one in quotas if not scopes(one) & _NOT_PLACEHOLDERS and one["spec"].get("hard", {}).keys() & _COUNTED
-    ]
+    quotas = counting(install.client, install.release.namespace)
+    counted = [one for one in quotas if one["spec"].get("hard", {}).keys() & _COUNTED]
     sets = []
     entries = {one["name"]: one for one in install.values["placeholders"]}
     for body in install.of_kind("StatefulSet"):
@@ -53,14 +52,20 @@ def find_counted(install: Install) -> Told:
         one = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
         numbers = [one, *(one.get("windows") or ()), {"replicas": (one.get("learn") or {}).get("max")}]
         sets.append((max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"]))
-    if counting and sets:
+    if counted and sets:
         cpu, memory = (sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets) for key in (CPU, MEMORY))
         needs = f"{sum(n for n, _ in sets)} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
         yield warning(
-            f"{named('ResourceQuota', counting)} counts placeholders, too: once it is used up, users are refused, and "
+            f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users are refused, and "
             "no placeholder makes room for them.",
             f"Raise it by their requests ({needs}), or have it count other pods alone (scopeSelector PriorityClass).",
         )
+
+
+def counting(client: Client, namespace: str) -> list[Object]:
+    """The quotas that count placeholders. Raises ClusterError."""
+    quotas = client.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
+    return [one for one in quotas if not scopes(one) & _NOT_PLACEHOLDERS]
 
 
 def scopes(quota: Object) -> set[str]:
@@ -77,7 +82,7 @@ def bounds(limit_range: Object, *keys: str) -> dict[str, Any]:
 
 # All that is read of such objects, by kind; of malformed ones it raises what it raises.
 READS: Final[Mapping[str, Callable[[Object], object]]] = {
-    "ResourceQuota": lambda body: {*scopes(body), *body["spec"].get("hard", {}).keys()},
+    "ResourceQuota": lambda body: (scopes(body), [*map(parse_quantity, body["spec"].get("hard", {}).values())]),
     "LimitRange": lambda body: bounds(body, *BOUNDS),
 }
 

@@ -58,6 +58,8 @@ CONTROLLERS_MANAGER: Final = "roost-controllers"
 EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
 # The ConfigMap, with that label, by which a hub of another namespace books: RBAC knows names, and no labels.
 HUB_BOOKINGS: Final = "roost-events"
+# The key of either.
+EVENTS_KEY: Final = "events.yaml"
 
 # On all of Roost's own pods: what runs them, and as what.
 PART_OF_LABEL: Final = "app.kubernetes.io/part-of"

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+import yaml
+
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.headroom_windows import DATE_TIME, local_datetime, next_time, start_fault
+from roost_core.placement.labels import EVENTS_KEY
 from roost_core.release.reader import Reader
 from roost_core.release.windows import read_time_zone
 
+# Of a ConfigMap's text.
+_MOST_DEPTH: Final = 10
 # At most so many are read of one source: the values, a ConfigMap, a calendar.
 MOST_EVENTS: Final = 200
 # Of ConfigMaps and the calendar together: each plan goes through all of them.
@@ -90,6 +96,29 @@ def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple
     return read.named(entries[:MOST_EVENTS], key, lambda entry, at: _parse_event(read, entry, at, limits), "event here")
 
 
+def read_events(read: Reader, text: str, limits: Limits) -> tuple[Event, ...]:
+    """Read the text of EVENTS_KEY, whatever it holds; faults go to the reader."""
+    fault = ""
+    try:
+        depth = 0
+        # Without building anything: aliases would multiply, and depth overflow the stack.
+        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+            if isinstance(event, yaml.AliasEvent):
+                fault = "an alias (*)"
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _MOST_DEPTH:
+                fault = f"lists or mappings {depth} deep"
+            if fault:
+                break
+        else:
+            return parse_events(read, yaml.load(text, Loader=yaml.CSafeLoader), EVENTS_KEY, limits)
+    except (yaml.YAMLError, ValueError) as error:
+        mark = getattr(error, "problem_mark", None)
+        fault = f"invalid YAML{f' in line {mark.line + 1}' if mark is not None else ''}"
+    read.fault(EVENTS_KEY, fault, "a list of events, like [{name: lecture, people: 120, …}]")
+    return ()
+
+
 def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     body = read.mapping(entry, at)
     read.known(body, at, _KEYS)
@@ -154,14 +183,21 @@ def first_start_after(event: Event, moment: int) -> int | None:
     return start
 
 
-def throttled(people: int, limit: int) -> str:
-    """What the hub's limit of servers that start at once does to so many people, and the fix; "": nothing."""
-    if not limit or people <= limit:
-        return ""
-    # JupyterHub says 30 to 60 s.
-    last = 45 * (-(-people // limit) - 1)
-    return (
-        f"If all come at once, the hub starts {limit} servers at a time (hub.concurrentSpawnLimit) and tells others to "
-        f"come again: the last of {people} waits about {last} s. Set it to {people} there, and "
-        "events.concurrentSpawnLimit here."
-    )
+def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str, str]]:
+    """Yield what the hub's limits, as `events` has them, do to so many people who come at once, and the fix of each."""
+    given = (events.get(key) for key in ("concurrentSpawnLimit", "activeServerLimit"))
+    concurrent, active = (limit if isinstance(limit, int) else 0 for limit in given)
+    if 0 < concurrent < people:
+        # JupyterHub says 30 to 60 s.
+        last = 45 * (-(-people // concurrent) - 1)
+        reason = (
+            f"If all come at once, the hub starts {concurrent} servers at a time (hub.concurrentSpawnLimit) and tells "
+            f"others to come again: the last of {people} waits about {last} s."
+        )
+        yield reason, f"Set it to {people} there, and events.concurrentSpawnLimit here."
+    if 0 < active < people:
+        reason = (
+            f"The hub runs {active} servers at most (hub.activeServerLimit), all users' together: of {people} people "
+            f"{people - active} and more are refused."
+        )
+        yield reason, f"Set it there to {people} beside all others, and events.activeServerLimit here."

@@ -7,8 +7,6 @@ import sys
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from math import ceil
-from statistics import median_low
 from typing import Any
 
 import click
@@ -17,17 +15,15 @@ import yaml
 from generator.faults import UsageError
 from roost.commands.options import cluster_options
 from roost.controllers.contract.bookings import MOST_PEOPLE, bookable_sets
-from roost.controllers.runtime.booking_sources import EVENTS_KEY, MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
+from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
+from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.node import node_admits, read_node
-from roost_core.objects.quantities import parse_quantity
-from roost_core.objects.requests import CPU, PODS
-from roost_core.objects.selectors import read_node_rules
+from roost_core.objects.node import Node, read_node
 from roost_core.placement.headroom_windows import local_time
-from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
-from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, throttled
+from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
+from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, hub_limits
 from roost_lab.booking import checked, entry_of, event_options
 from roost_lab.commands.options import refuse
 
@@ -112,28 +108,13 @@ class _Bookings:
                 raise ClusterError(f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again") from None
             raise
 
-    def per_node(self, set_name: str) -> int:
-        """How many of a set's placeholders most of its nodes hold, daemon pods aside; 0: nobody knows."""
+    def seats(self, set_name: str) -> Seats | None:
+        """The set's placeholders on the nodes; None: it isn't known. Without the right to list nodes there are none."""
         entry = next((each for each in self.document.get("placeholders", ()) if each["name"] == set_name), None)
-        try:
+        nodes: list[Node] = []
+        with suppress(ClusterError, MalformedObjectError):
             nodes = [read_node(item) for item in self.client.get("/api/v1/nodes")["items"]] if entry else []
-        except (ClusterError, MalformedObjectError):
-            nodes = []
-        if entry is None or not nodes:
-            return 0
-        rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
-        asked = {PODS: 1} | {
-            name: ceil(parse_quantity(amount) * (1000 if name == CPU else 1))
-            # What only has a limit requests as much.
-            for kind in ("limits", "requests")
-            for name, amount in (entry["resources"].get(kind) or {}).items()
-        }
-        fits = [
-            min(node.allocatable.get(name, 0) // amount for name, amount in asked.items() if amount)
-            for node in nodes
-            if node_admits(rules, node)
-        ]
-        return median_low(fits) if fits else 0
+        return None if entry is None else Seats(entry, nodes)
 
 
 def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
@@ -149,13 +130,18 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
     text = f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats} placeholders more"
     if seats < event.people:
         text += " (events.maxPlaceholders)"
-    if per_node := bookings.per_node(event.set_name):
-        nodes = -(-seats // per_node)
+    room = bookings.seats(event.set_name)
+    if room and room.per_node:
+        nodes = -(-seats // room.per_node)
         come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + settle))
-        text += f": about {nodes} nodes ({per_node} a node), {come} node-hours more if all come, {none} if nobody does"
-    if told := throttled(event.people, events.get("concurrentSpawnLimit", 0)):
-        text += f".\n  {told.removesuffix('.')}"
-    return f"{text}.\n"
+        text += (
+            f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come, {none} if nobody does"
+        )
+    told = [*hub_limits(event.people, events)]
+    # Whoever books may lack the right to read quotas and pools.
+    with suppress(ClusterError):
+        told += room.misfits(bookings.client, bookings.namespace, seats) if room else ()
+    return f"{text}.\n" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
 
 
 def _line(entry: Mapping[str, Any], event: Event, now: float) -> str:

@@ -13,10 +13,10 @@ from roost_core.release.reader import Document, Reader
 EARLY_SECONDS: Final = 300.0
 # Schema and readers accept no more.
 MOST_PEOPLE: Final = 100_000
-# The last is of the hub itself: `roost book` reads it.
+# The last two are the hub's own: `roost book` reads them.
 _KEYS: Final = (
     "enabled", "booked", "configMaps", "calendarUrl", "leadMinutes", "settleMinutes", "maxPeople", "maxPlaceholders",
-    "concurrentSpawnLimit",
+    "concurrentSpawnLimit", "activeServerLimit",
 )  # fmt: skip
 # Beginnings are looked up once in so many seconds.
 _STEP: Final = 60

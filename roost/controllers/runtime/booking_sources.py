@@ -17,18 +17,17 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 import urllib3
-import yaml
 
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.runtime.calendars import parse_calendar
 from roost_core.kube.client import JSONObject
-from roost_core.release.events import MOST_EVENTS, Event, Limits, parse_events
+from roost_core.placement.labels import EVENTS_KEY
+from roost_core.release.events import MOST_EVENTS, Event, Limits, read_events
 from roost_core.release.reader import Reader
 
 log = logging.getLogger(__name__)
 
 CONFIG_MAP, CALENDAR = "ConfigMap", "calendar"
-EVENTS_KEY: Final = "events.yaml"
 CALENDAR_SUFFIX: Final = ".ics"
 # Of a key of a ConfigMap, and of the calendar on the web.
 MOST_TEXT: Final = 128 * 1024
@@ -36,7 +35,6 @@ MOST_CALENDAR: Final = 4 * 2**20
 # Of all that a hub's ConfigMap holds, and events of it: there may be a hundred hubs.
 MOST_OF_HUB: Final = 128 * 1024
 MOST_EVENTS_OF_HUB: Final = 50
-MOST_DEPTH: Final = 10
 # ConfigMaps, and the characters of all of them.
 MOST_CONFIG_MAPS: Final = 200
 MOST_TEXT_IN_ALL: Final = 4 * 2**20
@@ -207,35 +205,12 @@ def _read_data(
         if isinstance(text, int):
             read.fault(key, f"{text} characters", f"at most {MOST_TEXT}")
         elif key == EVENTS_KEY:
-            events += parse_events(read, _load(read, text), EVENTS_KEY, limits)
+            events += read_events(read, text, limits)
         else:
             events += parse_calendar(read, text, key, limits, since=now - PAST_SECONDS, may_go_on=may_go_on)
     if len(events) > MOST_EVENTS:
         read.fault("data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
     return events[:MOST_EVENTS]
-
-
-def _load(read: Reader, text: str) -> object:
-    """Parse YAML; None after a fault."""
-    fault = ""
-    try:
-        depth = 0
-        # Without building anything: aliases would multiply, and depth overflow the stack.
-        for event in yaml.parse(text, Loader=yaml.CSafeLoader):
-            if isinstance(event, yaml.AliasEvent):
-                fault = "an alias (*)"
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_DEPTH:
-                fault = f"lists or mappings {depth} deep"
-            if fault:
-                break
-        else:
-            return yaml.load(text, Loader=yaml.CSafeLoader)
-    except (yaml.YAMLError, ValueError) as error:
-        mark = getattr(error, "problem_mark", None)
-        fault = f"invalid YAML{f' in line {mark.line + 1}' if mark is not None else ''}"
-    read.fault(EVENTS_KEY, fault, "a list of events, like [{name: lecture, people: 120, …}]")
-    return None
 
 
 def _source(kind: str, name: str, uid: str, events: list[Event], read: Reader) -> BookingSource:

@@ -24,13 +24,13 @@ INSTALLED: Final = _checks(
         *("version", "namespace", "platform", "features", "objects", "security", "programs"),
         *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
         *("admission", "users", "switches", "node-versions", "image-volumes", "puller"),
-        *("nodes", "kubelets", "startup-taints", "autoscaler"),
+        *("nodes", "kubelets", "startup-taints", "autoscaler", "bookings"),
     )
 )
 BEFORE: Final = _checks(
     (
         *("version", "namespace", "platform", "features", "rights", "reach", "hubs", "priorities", "requests"),
-        *("security", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler"),
+        *("security", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler", "bookings"),
     )
 )
 

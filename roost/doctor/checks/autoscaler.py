@@ -5,7 +5,7 @@ from typing import Final
 
 from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import annotation_of, autoscaler_words, some, users_of
+from roost.doctor.evidence import NODE_POOLS, annotation_of, autoscaler_words, some, users_of
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
@@ -28,7 +28,7 @@ def check(install: Install) -> Told:
             )
     pools = [
         pool["metadata"]["name"]
-        for pool in (install.client.find("/apis/karpenter.sh/v1/nodepools") or {}).get("items", [])
+        for pool in (install.client.find(NODE_POOLS) or {}).get("items", [])
         if (pool["spec"].get("disruption") or {}).get("consolidationPolicy") != "WhenEmpty"
     ]
     users = users_of(install)

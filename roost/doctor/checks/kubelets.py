@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from roost.doctor.contract import Install, Told, error, unknown, warning
-from roost.doctor.evidence import DEFAULT_REPORTED, count, mounts_images, some
+from roost.doctor.evidence import DEFAULT_REPORTED, POOL_LABELS, count, mounts_images, some
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.node import Node
 from roost_core.placement.managed_images import managed_images
@@ -19,13 +19,6 @@ _ASKED: Final = 5
 _LOOK_YOURSELF: Final = "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
 # A kubelet that hangs mustn't hold up the rest.
 _SILENCE_SECONDS: Final = 5.0
-# Nodes of one pool have one kubelet configuration.
-_POOL_LABELS: Final = (
-    "cloud.google.com/gke-nodepool",
-    "eks.amazonaws.com/nodegroup",
-    "kubernetes.azure.com/agentpool",
-    "karpenter.sh/nodepool",
-)
 
 
 class PullSettings(NamedTuple):
@@ -131,7 +124,7 @@ def _sample(nodes: Sequence[Node]) -> list[Node]:
     fullest = sorted(nodes, key=lambda node: -node.image_count)
     first: dict[tuple[str, ...], Node] = {}
     for node in fullest:
-        first.setdefault((*(node.labels.get(key, "") for key in _POOL_LABELS), node.kubelet_version), node)
+        first.setdefault((*(node.labels.get(key, "") for key in POOL_LABELS), node.kubelet_version), node)
     return [*first.values(), *(node for node in fullest if node not in first.values())][:_ASKED]
 
 

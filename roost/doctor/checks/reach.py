@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from roost.doctor.contract import Finding, Install, Object, Told, error, warning
-from roost.doctor.evidence import autoscaler_words, count, pods_in_class, some
+from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, autoscaler_words, count, pods_in_class, some
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
 from roost_core.placement.managed_images import puller_groups
@@ -91,8 +91,7 @@ def _rules_of(pod: Object) -> NodeRules:
 
 def _has_autoscaler(install: Install) -> bool:
     """Whether something may bring nodes that aren't there yet; managed clusters show it by its ConfigMap only."""
-    paths = ("/apis/karpenter.sh/v1/nodepools", "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status")
-    is_seen = any(install.client.find(path) is not None for path in paths)
+    is_seen = any(install.client.find(path) is not None for path in (NODE_POOLS, AUTOSCALER_STATUS))
     return is_seen or any(map(autoscaler_words, install.deployments))
 
 

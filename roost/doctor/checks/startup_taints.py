@@ -3,7 +3,7 @@
 from typing import Final
 
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import count, node_age_seconds, some
+from roost.doctor.evidence import NODE_POOLS, count, node_age_seconds, some
 from roost_core.placement.labels import STARTUP_PREFIXES, startup_taint
 
 # After that long a start is over, whatever somebody waits for.
@@ -14,7 +14,7 @@ def check(install: Install) -> Told:
     own = startup_taint(install.release.name, install.release.namespace)
     lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
     yield "startup taints of nodes and NodePools"
-    pools = (install.client.find("/apis/karpenter.sh/v1/nodepools") or {}).get("items", [])
+    pools = (install.client.find(NODE_POOLS) or {}).get("items", [])
     keys = {
         taint["key"]
         for pool in pools

@@ -5,8 +5,9 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -16,10 +17,13 @@ from generator.values.files import parse_values
 from generator.values.helm_release import Release
 from roost.doctor.checks import BEFORE, INSTALLED, run_checks
 from roost.doctor.contract import Finding, Install
+from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS
 from roost_core.kube.account import connect
+from roost_core.placement.labels import EVENTS_LABEL
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_node, or_give_up
+from tests.harness.nodes import FakeNodes
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 
@@ -110,6 +114,38 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         assert (where in differs.evidence, "replicas" in differs.evidence) == (True, False), differs
     finally:
         control_plane.kubectl("delete", "-f", str(file), "--ignore-not-found", "--wait=false")
+
+
+def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_pools(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
+) -> None:
+    for name in ("a", "b"):
+        fake_nodes.create(f"{namespace}-{name}", memory="9Gi", labels={"pool": namespace, POOL_LABELS[0]: "users"})
+
+    def create(kind: str, name: str, place: str, labels: Mapping[str, str] = MappingProxyType({}), **body: Any) -> None:
+        metadata = {"name": name, "labels": dict(labels)}
+        control_plane.api.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}, place)
+
+    create("ResourceQuota", "course", namespace, spec={"hard": {"pods": "50"}})
+    quota = {"status": {"hard": {"pods": "50"}, "used": {"pods": "10"}}}
+    control_plane.api.patch(f"/api/v1/namespaces/{namespace}/resourcequotas/course/status", quota)
+    events = "[{name: lecture, people: 60, start: '2099-01-01T09:00', timeZone: UTC}]"
+    create("ConfigMap", "taught", namespace, {EVENTS_LABEL: "hub"}, data={"events.yaml": events})
+    create("ConfigMap", "others", namespace, {EVENTS_LABEL: "binder"}, data={"events.yaml": events})
+    status = "nodeGroups: [{name: gke-hub-users-6ac1-grp, health: {maxSize: 4}}]"
+    create("ConfigMap", AUTOSCALER_STATUS.rpartition("/")[2], "kube-system", data={"status": status})
+    values = "events: {enabled: true, concurrentSpawnLimit: 50, activeServerLimit: 55}\nplaceholders: [{name: default, "
+    values += f"replicas: 0, nodeSelector: {{pool: {namespace}}}, resources: {{requests: {{memory: 1Gi}}}}}}]\n"
+    try:
+        said = asked(control_plane, namespace, "bookings", values)
+    finally:
+        control_plane.api.delete(AUTOSCALER_STATUS)
+    told = ("last of 60 waits about 45", "5 and more are refused", "has room for 40 of 60", "users-6ac1-grp: never")
+    assert [text in one.evidence for text, one in zip(told, said, strict=True)] == [True] * 4, said
+    assert {one.severity for one in said} == {"warning"}
+    stranger = account_that_may(control_plane, namespace, "list", "configmaps")
+    (*_, refused) = asked(control_plane, namespace, "bookings", values, kubeconfig=stranger)
+    assert (refused.severity, "nodes" in refused.evidence) == ("unknown", True), refused
 
 
 @pytest.fixture(scope="module")

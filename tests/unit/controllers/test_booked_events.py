@@ -171,7 +171,7 @@ def test_a_config_map_without_a_known_key_or_that_fails_is_told(monkeypatch: pyt
     source = _config_map(EVENT_YAML, key="event.yml")
     assert source.faults == ('data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',)
     assert max(map(len, _config_map("- ? " + "k" * 100_000 + "\n  : 1").faults)) == 500
-    monkeypatch.setattr(booking_sources, "parse_events", Mock(side_effect=ZeroDivisionError))
+    monkeypatch.setattr(booking_sources, "read_events", Mock(side_effect=ZeroDivisionError))
     assert _config_map(EVENT_YAML).faults == ('data: found "ZeroDivisionError", expected events that can be read.',)
 
 

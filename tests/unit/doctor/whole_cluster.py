@@ -26,6 +26,7 @@ LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
 QUOTAS: Final = "/api/v1/namespaces/jhub/resourcequotas"
+CONFIG_MAPS: Final = "/api/v1/namespaces/jhub/configmaps"
 LIMIT_RANGES: Final = "/api/v1/namespaces/jhub/limitranges"
 NODES: Final = "/api/v1/nodes"
 # The puller brings this image.
@@ -72,6 +73,7 @@ class Cluster:
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
             QUOTAS: [],
+            CONFIG_MAPS: [],
             LIMIT_RANGES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
             **{

@@ -34,6 +34,7 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         version = "rbac.authorization.k8s.io/v1"
         create("ServiceAccount", metadata={"name": "teacher"})
         create("ConfigMap", metadata={"name": "hub-roost-bookings"})
+        create("ResourceQuota", metadata={"name": "course"}, spec={"hard": {"requests.cpu": "1"}})
         rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["hub-roost-bookings"]}
         create("Role", version, metadata={"name": "books"}, rules=[rule | {"verbs": ["get", "patch"]}])
         subject = {"kind": "ServiceAccount", "name": "teacher", "namespace": namespace}
@@ -53,6 +54,7 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         )
         assert told.startswith("Changed: lecture: 20 people, ")
         assert "set default has 20 placeholders more" in told
+        assert "course has room for 10 of 20 placeholders now; others are refused. Raise requests.cpu to 2000m." in told
         wait_until(lambda: number() == 22, SOON_SECONDS, "placeholders for twenty")
         assert book().startswith("lecture: 20 people, ")
         assert book("--cancel", "lecture") == "Cancelled: lecture.\n"

@@ -10,6 +10,7 @@ import yaml
 from generator.faults import UsageError
 from lab.tests.told import cases
 from roost.cli import run
+from roost.doctor.evidence import AUTOSCALER_STATUS
 from roost_core.kube.client import ApiError
 from roost_core.placement.headroom_windows import parse_moment
 from roost_lab.booking import FORMS, read_when
@@ -35,6 +36,7 @@ NODE: dict[str, Any] = {
 }
 BOOKINGS = "/api/v1/namespaces/hub/configmaps/roost-bookings"
 RELEASE = "/api/v1/namespaces/hub/configmaps/roost-release"
+QUOTAS = "/api/v1/namespaces/hub/resourcequotas"
 
 
 class Cluster:
@@ -49,6 +51,7 @@ class Cluster:
         for node in nodes:
             node["status"]["allocatable"]["pods"] = "110"
         self.objects["/api/v1/nodes"] = {"items": nodes}
+        self.objects[QUOTAS] = {"items": []}
         self.forbidden: set[str] = set()
 
     def find(self, path: str) -> Any:
@@ -202,6 +205,30 @@ def test_what_is_past_leaves_and_what_would_not_count_is_refused(cluster: Cluste
     with pytest.raises(UsageError, match="books for release binder: say --release binder"):
         run(new)
     assert [event["name"] for event in cluster.booked] == ["0"]
+
+
+def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    full = Cluster(activeServerLimit=100)
+    monkeypatch.setattr(book, "connect_as_user", lambda *_: full)
+    quota = {"metadata": {"name": "course", "namespace": "hub"}, "spec": {"hard": {"pods": "110"}}}
+    full.objects[QUOTAS] = {"items": [quota | {"status": {"used": {"pods": "30"}}}]}
+    status = "nodeGroups: [{name: aks-users-1-vmss, health: {maxSize: 6}}]"
+    full.objects[AUTOSCALER_STATUS] = {"data": {"status": status}}
+    for node in full.objects["/api/v1/nodes"]["items"]:
+        node["metadata"]["labels"] = {"pool": "default", "kubernetes.azure.com/agentpool": "users"}
+    new = ["book", "120", "tomorrow", "9:00", "--zone", "UTC", "--name", "intro"]
+    assert run(new) == 0
+    *_, active, quota_told, group = capsys.readouterr().out.splitlines()
+    assert active.startswith("  The hub runs 100 servers at most (hub.activeServerLimit), all users' together: of 120 ")
+    assert quota_told == (
+        "  ResourceQuota hub/course has room for 80 of 120 placeholders now; others are refused. Raise pods to 150."
+    )
+    assert group.startswith("  Node group aks-users-1-vmss: never room for more than 108 of 120 placeholders of set ")
+    full.forbidden = {QUOTAS}
+    assert run(new) == 0
+    assert "ResourceQuota" not in capsys.readouterr().out
 
 
 def test_what_only_has_a_limit_requests_as_much(

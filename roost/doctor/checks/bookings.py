@@ -1,0 +1,57 @@
+"""The largest booking, and the most who came within a minute, are within what hub, quotas and pools allow."""
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import pairwise
+from typing import Any
+
+from roost.doctor.contract import Install, Told, warning
+from roost.doctor.evidence import some
+from roost.doctor.seats import Seats
+from roost_core.placement.headroom_history import HistoryError, read_history
+from roost_core.placement.headroom_windows import local_time
+from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, RELEASE_KEY
+from roost_core.release.events import Event, Limits, first_start_after, hub_limits, parse_events, read_events
+from roost_core.release.reader import Reader
+
+
+def check(install: Install) -> Told:
+    texts = [data[RELEASE_KEY] for it in install.of_kind("ConfigMap") if RELEASE_KEY in (data := it.get("data") or {})]
+    document: Mapping[str, Any] = json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
+    events, place = document["events"], f"/api/v1/namespaces/{install.release.namespace}/configmaps"
+    # By set ("": all) and beginning.
+    booked: dict[str, dict[int, list[Event]]] = {}
+    for event in _booked(install, document, place) if events.get("enabled") else ():
+        if (start := first_start_after(event, int(time.time()))) is not None:
+            for name in ("", event.set_name):
+                booked.setdefault(name, {}).setdefault(start, []).append(event)
+    yield "the hub's limits, quotas and pools, for what is booked and what was learned"
+    for name, starts in booked.items():
+        people, start = max((sum(event.people for event in found), start) for start, found in starts.items())
+        told = hub_limits(people, events)
+        if name:
+            seats = Seats(next(one for one in document["placeholders"] if one["name"] == name), install.nodes)
+            most = min(people, events["maxPlaceholders"])
+            told = seats.misfits(install.client, install.release.namespace, most)
+        who = f"{some([event.name for event in starts[start]])}, {local_time(start, starts[start][0].starts.time_zone)}"
+        yield from (warning(f"{who}: {reason}", fix) for reason, fix in told)
+    learns = any(entry["learn"] for entry in document["placeholders"])
+    stored = install.client.find(f"{place}/{document['headroomHistory']}") if learns else None
+    for name, text in ((stored or {}).get("data") or {}).items():
+        with suppress(HistoryError):
+            pairs = pairwise(read_history(text).levels)
+            came = max((after - before for before, after in pairs if before >= 0), default=0)
+            for reason, fix in hub_limits(came, events):
+                yield warning(f"Of set {name}, {came} came within a minute of the last weeks. {reason}", fix)
+
+
+def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:
+    """What the values and the ConfigMaps of the release's namespace book, faults aside."""
+    read, events = Reader(), document["events"]
+    bookable = Limits(tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"])
+    yield from parse_events(read, events["booked"], "", bookable)
+    selected = {"labelSelector": f"{EVENTS_LABEL}={install.release.name}"}
+    for body in install.client.get(place, selected)["items"] if events["configMaps"] else ():
+        yield from read_events(read, (body.get("data") or {}).get(EVENTS_KEY, ""), bookable)

@@ -1,0 +1,104 @@
+"""How many placeholders of a set there can be: by the namespace's quotas, its nodes, and what their pools grow to."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from statistics import median_low
+from typing import Any, Final
+
+import yaml
+
+from generator.importing.quantities import memory_quantity
+from roost.doctor.contract import Object
+from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, some
+from roost.doctor.quotas import counting, named
+from roost_core.kube.client import Client
+from roost_core.objects.node import Node, node_admits
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, round_up
+from roost_core.objects.selectors import read_node_rules
+
+_NO_LIMIT: Final = 10**9
+
+
+class Seats:
+    """Placeholders of one set, as release.json has it, on these nodes. Amounts are in nodes' units."""
+
+    def __init__(self, entry: Mapping[str, Any], nodes: Sequence[Node]) -> None:
+        self._name, self._nodes = entry["name"], nodes
+        rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
+        self._own = [node for node in nodes if node_admits(rules, node)]
+        limits, given = (entry["resources"].get(kind) or {} for kind in ("limits", "requests"))
+        # What only has a limit requests as much.
+        self._limits, requests = (
+            {name: n for name, n in read_requests({"containers": [{"resources": {"requests": part}}]}) if n}
+            for part in (limits, limits | given)
+        )
+        self._requests = requests | {PODS: 1}
+        # How many most nodes hold, daemon pods aside, and how many if their kubelets took more pods; 0: nobody knows.
+        self.per_node, self._roomy = self._a_node(self._requests), self._a_node(requests or [PODS])
+
+    def _a_node(self, names: Iterable[str]) -> int:
+        fits = [min(node.allocatable.get(name, 0) // self._requests[name] for name in names) for node in self._own]
+        return median_low(fits) if fits else 0
+
+    def misfits(self, client: Client, namespace: str, people: int) -> Iterator[tuple[str, str]]:
+        """Yield why so many more don't fit, and the fix of each. Raises ClusterError."""
+        for quota in counting(client, namespace):
+            yield from self._refused(quota, people)
+        if not self.per_node:
+            return
+        nodes, fewer = (-(-people // seats) for seats in (self.per_node, self._roomy))
+        if fewer < nodes:
+            reason = f"Nodes of set {self._name} have room for {self._roomy} placeholders, but their kubelets take "
+            reason += f"{self.per_node} pods (maxPods): {people} need {nodes} nodes in place of {fewer}."
+            yield reason, f"Set maxPods there to {self._roomy} beside daemons' pods, or choose smaller nodes."
+        pools = self._pools(client)
+        if pools and (most := sum(pools.values())) < people:
+            reason = f"{some(sorted(pools))}: never room for more than {most} of {people} placeholders of set "
+            reason += f"{self._name}, by maxSize of cluster-autoscaler or spec.limits of Karpenter."
+            yield reason, f"Set that for {nodes} nodes, beside those of others."
+
+    def _refused(self, quota: Object, people: int) -> Iterator[tuple[str, str]]:
+        used = (quota.get("status") or {}).get("used") or {}
+        fits, wanted = people, []
+        for key, hard in sorted((quota["spec"].get("hard") or {}).items()):
+            kind, _, name = key.removeprefix("count/").partition(".")
+            name = name or kind
+            if amount := (self._limits if kind == "limits" else self._requests).get(name):
+                most, taken = (round_up(name, parse_quantity(each)) for each in (hard, used.get(key, 0)))
+                if (room := (most - taken) // amount) < people:
+                    fits, needed = min(fits, max(0, room)), taken + people * amount
+                    text = {CPU: "{}m".format, MEMORY: memory_quantity}.get(name, str)(needed)
+                    wanted.append(f"{key} to {text}")
+        if wanted:
+            reason = f"{named('ResourceQuota', [quota])} has room for {fits} of {people} placeholders now"
+            yield f"{reason}; others are refused.", f"Raise {', '.join(wanted)}."
+
+    def _pools(self, client: Client) -> dict[str, int]:
+        """How many each pool that may be the set's holds at most; empty: nobody knows."""
+        pools = {
+            node.name: next((node.labels[key] for key in POOL_LABELS if key in node.labels), "") for node in self._nodes
+        }
+        own = {pools[node.name] for node in self._own}
+        theirs = {pools[node.name] for node in self._nodes if node.is_usable} - own - {""}
+        found: dict[str, tuple[str, int]] = {}
+        for body in (client.find(NODE_POOLS) or {}).get("items", ()):
+            limits, name = body["spec"].get("limits") or {}, body["metadata"]["name"]
+            amounts = {key: round_up(key, parse_quantity(limits[key])) for key in limits}
+            bounds = [amounts[key] // n for key, n in self._requests.items() if key in amounts]
+            bounds += [amounts["nodes"] * self.per_node] if "nodes" in amounts else []
+            found[f"NodePool {name}"] = name, min(bounds, default=_NO_LIMIT)
+        status = ((client.find(AUTOSCALER_STATUS) or {}).get("data") or {}).get("status", "")
+        with suppress(yaml.YAMLError, AttributeError, KeyError, TypeError):
+            for group in yaml.load(status, yaml.CSafeLoader)["nodeGroups"]:
+                # Providers end a group's name with the pool's, and letters of their own.
+                ends = [
+                    (match.end(), len(pool), pool)
+                    for pool in {*pools.values()} - {""}
+                    for match in re.finditer(rf"(?<![a-z0-9]){re.escape(pool)}(?![a-z0-9])", group["name"])
+                ]
+                most = group["health"]["maxSize"] * self.per_node
+                found[f"Node group {group['name'].rpartition('/')[2]}"] = max(ends, default=("", "", ""))[2], most
+        is_known = own <= {pool for pool, _ in found.values()} - {""}
+        return {name: most for name, (pool, most) in found.items() if is_known and pool not in theirs}

@@ -1,0 +1,92 @@
+"""What `roost doctor` says of bookings, and of waves that were learned, that the hub or the cluster has no room for."""
+
+from array import array
+from typing import Any
+
+import pytest
+import yaml
+
+from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
+from roost_core.placement.headroom_history import History
+from tests.recorded_data import rows
+from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, Cluster, Object, node
+
+SET = "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory: 1Gi}}LEARN}]\n"
+LEARN = ", learn: {quantile: 0.9, min: 0, max: 9, timeZone: UTC}"
+EVENTS = "events: {enabled: true, activeServerLimit: 200}\n"
+
+
+def hub(learn: str = "", events: str = EVENTS) -> Cluster:
+    return Cluster(SET.replace("LEARN", learn) + events)
+
+
+def booking(**people: int) -> Object:
+    events = [{"name": name, "people": n, "start": "2099-01-01T09:00", "timeZone": "UTC"} for name, n in people.items()]
+    return {"metadata": {"name": "booked"}, "data": {"events.yaml": yaml.safe_dump(events)}}
+
+
+def told(cluster: Cluster) -> list[str]:
+    quotas = ["requests"] if cluster.lists[QUOTAS] else []
+    said = cluster.said("bookings", *quotas)
+    assert {one.severity for one in said} <= {"warning"}
+    return [f"{one.evidence} {one.fix}" for one in said]
+
+
+@pytest.mark.parametrize(("people", "there", "expected"), rows("doctor/bookings"))
+def test_a_booking_that_hub_quota_nodes_or_pools_have_no_room_for_is_told_with_what_to_set(
+    people: dict[str, int], there: dict[str, Any], expected: list[str]
+) -> None:
+    cluster = hub()
+    cluster.lists[CONFIG_MAPS] = [booking(**people)]
+    cluster.lists[QUOTAS] = there.get("quotas", [])
+    for count, labels, pods, memory in there.get("nodes", ()):
+        for number in range(count):
+            one = node(f"{len(cluster.lists[NODES])}-{number}", taints=[labels["taint"]] if "taint" in labels else ())
+            one["metadata"]["labels"] = labels
+            one["spec"]["unschedulable"] = "cordoned" in labels
+            one["status"]["allocatable"] = {"cpu": "16", "memory": memory, "pods": str(pods)}
+            cluster.lists[NODES].append(one)
+    if pools := there.get("pools"):
+        cluster.lists[NODE_POOLS] = [
+            {"metadata": {"name": name}, "spec": {"limits": limits, "disruption": {"consolidationPolicy": "WhenEmpty"}}}
+            for name, limits in pools.items()
+        ]
+    status = {
+        "nodeGroups": [{"name": name, "health": {"maxSize": most}} for name, most in there.get("groups", {}).items()]
+    }
+    cluster.objects[AUTOSCALER_STATUS] = {"data": {"status": yaml.safe_dump(status)}}
+    said = told(cluster)
+    assert len(said) == len(expected), said
+    assert all(text in one for text, one in zip(expected, said, strict=True)), said
+
+
+def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_another_kind_says_nothing() -> None:
+    cluster = hub()
+    before = booking(lecture=100)
+    before["data"]["events.yaml"] = before["data"]["events.yaml"].replace("2099", "1999")
+    cluster.lists[CONFIG_MAPS] = [before, booking(exam=501), {"data": {"events.yaml": "&a [*a]"}}, {}]
+    assert told(cluster) == []
+    cluster.lists[CONFIG_MAPS].append(booking(exam=60))
+    for text in ("- [", "autoscaler: old", "nodeGroups: [{name: 3}]", "nodeGroups: 7"):
+        cluster.objects[AUTOSCALER_STATUS] = {"data": {"status": text}}
+        assert told(cluster) == [], text
+    for events in ("concurrentSpawnLimit: 9", "enabled: true, configMaps: false", "enabled: true, maxPlaceholders: 40"):
+        off = hub(events=f"events: {{{events}}}\n")
+        off.lists[CONFIG_MAPS] = [booking(lecture=64)]
+        off.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
+        assert told(off) == [], events
+
+
+def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pauses_are_none() -> None:
+    cluster = hub(LEARN)
+    history = f"{CONFIG_MAPS}/hub-roost-headroom-history"
+    for levels, expected in (
+        ([10, 74, -1, 900], []),
+        ([10, 140, 150], ["Of set default, 130 came within a minute of the last weeks. If all come at once, the hub "]),
+    ):
+        cluster.objects[history]["data"] = {"default": History(29_000_000, array("i", levels)).as_text()}
+        said = told(cluster)
+        assert [one.startswith(text) for one, text in zip(said, expected, strict=True)] == [True] * len(expected)
+    assert "the last of 130 waits about 90 s. Set it to 130 there" in said[0]
+    cluster.objects[history]["data"] = {"default": "?", "gone": "?"}
+    assert told(cluster) == []
