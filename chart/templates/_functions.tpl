@@ -48,7 +48,7 @@
 {{- /* roost.startup_taint (list $): roost_core/placement/labels.py */}}
 {{- define "roost.startup_taint" -}}
 {{- $root := index . 0 -}}
-{{- (printf "startup-taint.cluster-autoscaler.kubernetes.io/%v" (include "roost.shorten" (list $root (printf "roost-%v.%v" $root.Release.Name $root.Release.Namespace) 63))) -}}
+{{- (printf "%v%v" (index (list "startup-taint.cluster-autoscaler.kubernetes.io/" "ignore-taint.cluster-autoscaler.kubernetes.io/") 0) (include "roost.shorten" (list $root (printf "roost-%v.%v" $root.Release.Name $root.Release.Namespace) 63))) -}}
 {{- end }}
 
 {{- /* roost.pulled_prefix (list $): roost_core/placement/labels.py */}}
