@@ -80,11 +80,11 @@ class Start(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The starts of one run, the share of the node's cores that was used, cores of one idle server, servers' output."""
+    """The starts of one run, the share of the node's cores that was used, cores of an idle server, servers' output."""
 
     starts: list[Start]
     used: float
-    idle: float
+    idle: float | None
     written: str
 
 
@@ -256,7 +256,7 @@ def play(case: Case, hub: str) -> Run:
         written = "".join(path.read_text(errors="replace") for path in Path(scratch).glob("*.log"))
         if len(starts) < case.at_once:
             raise RuntimeError(f"{case.name}: a server ended or refused; it wrote:\n{written[-3000:]}")
-        idle = 0.0
+        idle = None
         if case.settle:
             time.sleep(SETTLE_SECONDS)  # what follows a start, such as the look for language servers, isn't idle
             before = node.cpu()
@@ -345,7 +345,8 @@ def main() -> None:
     print(table(["case", *columns], rows))
     every = [start for played in runs.values() for run in played for start in run.starts]
     print(f"from there to the page of /lab: {spread([start.page - start.api for start in every])} s")
-    print(f"cores of an idle server: {spread([run.idle for played in runs.values() for run in played if run.idle])}")
+    idle = [run.idle for played in runs.values() for run in played if run.idle is not None]
+    print(f"cores of an idle server: {spread(idle)}")
     for _ in range(options.rounds):
         print(imports(hub))
 
