@@ -1,19 +1,23 @@
 """A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers and placeholders."""
 
 import contextlib
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 import pytest
 
-from roost_core.placement.labels import pulled_label, startup_taint
+from roost.doctor.seats import Seats
+from roost_core.kube.account import connect
+from roost_core.objects.node import read_node
+from roost_core.placement.labels import RELEASE_KEY, pulled_label, startup_taint
 from tests.builders import PREFERRED
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.karpenter import Karpenter
-from tests.harness.nodes import FakeNodes
+from tests.harness.nodes import NODES, FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import start_scheduler
 from tests.harness.waiting import wait_until
@@ -99,6 +103,14 @@ class Hub:
     def placeholders_on(self, node: str) -> int:
         return len(self.pods("component=user-placeholder", node))
 
+    def misfits(self, people: int) -> list[str]:
+        """Why a booking of so many doesn't fit the cluster."""
+        client = connect(self.cluster.kubeconfig)
+        path = f"/api/v1/namespaces/{self.namespace}/configmaps/{RELEASE}-roost-release"
+        (entry,) = json.loads(client.get(path)["data"][RELEASE_KEY])["placeholders"]
+        seats = Seats(entry, [read_node(body) for body in client.get(NODES)["items"]])
+        return [reason for reason, _ in seats.misfits(client, self.namespace, people)]
+
     def wait_for_new_node(self, known: set[str]) -> str:
         nodes = self.karpenter.wait_for_nodes(len(known) + 1)
         (name,) = {str(node["metadata"]["name"]) for node in nodes} - known
@@ -163,6 +175,11 @@ def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before
         assert site.taint not in site.taints(second)
         assert len(site.karpenter.node_claims()) == 2
         assert site.node_of("user-1") == site.node_of("user-2") == first
+
+        site.cluster.api.patch("/apis/karpenter.sh/v1/nodepools/users", {"spec": {"limits": {"cpu": "8"}}})
+        (told,) = site.misfits(9)
+        assert told.startswith("NodePool users: never room for more than 8 of 9 placeholders of set default"), told
+        assert site.misfits(8) == []
 
 
 def test_an_empty_node_leaves_though_pullers_marks_and_soft_terms_are_there(

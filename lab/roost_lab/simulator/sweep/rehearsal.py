@@ -19,7 +19,7 @@ from generator.faults import UsageError
 from generator.schema.check import validate
 from generator.values.files import read_values
 from generator.values.merge import Settings
-from roost_core.release.events import Event, Limits, first_start_after
+from roost_core.release.events import Event, Limits, first_start_after, hub_limits
 from roost_lab.booking import checked
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
@@ -70,6 +70,8 @@ class Rehearsal:
     event: Event
     booked: Days
     unbooked: Days
+    # What the hub's limits do to its people, with the fix.
+    limits: Sequence[str] = ()
 
     @property
     def more_by_seed(self) -> list[float]:
@@ -87,7 +89,7 @@ class Rehearsal:
         )
 
     def rows(self) -> str:
-        """A heading, then a row for each of the two, in columns."""
+        """A heading, then a row for each of the two, in columns; then the hub's limits."""
         lines = [
             ("", "half wait at most", "95 of 100", "node-hours", "cold starts"),
             *(
@@ -97,7 +99,7 @@ class Rehearsal:
         ]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
-        return "".join(f"{'  '.join(line)}\n" for line in padded)
+        return "".join(f"{line}\n" for line in (*("  ".join(each) for each in padded), *self.limits))
 
 
 def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
@@ -149,7 +151,7 @@ def rehearse(
         check_policy(policy, assumptions)
     days = make_days(coming, start, seeds=seeds, launches=launches)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
-    return Rehearsal(event, booked, unbooked)
+    return Rehearsal(event, booked, unbooked, [*map(" ".join, hub_limits(event.people, values["events"]))])
 
 
 def make_days(event: Event, start: int, *, seeds: int, launches: float) -> list[tuple[list[Attempt], frozenset[int]]]:

@@ -46,8 +46,12 @@ def test_a_booked_lecture_starts_within_seconds_and_an_unbooked_one_waits_for_no
 
 def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None:
     options: dict[str, Any] = {"seeds": 1, "launches": 0}
-    found = rehearse(LECTURE, (), NO_SETTINGS, Assumptions(), **options)
+    settings = Settings(values=("events.activeServerLimit=100",))
+    found = rehearse(LECTURE, (), settings, Assumptions(), **options)
     assert quantile(found.booked.waits, 0.95) < 30
+    at_once, at_most = found.rows().splitlines()[3:]
+    assert at_once.endswith("waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here.")
+    assert at_most.startswith("The hub runs 100 servers at most (hub.activeServerLimit)")
 
 
 def test_people_who_get_no_server_are_told_and_not_taken_for_quick() -> None:
