@@ -1,15 +1,17 @@
 """What `roost doctor` says of bookings, and of waves that were learned, that the hub or the cluster has no room for."""
 
 from array import array
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
+from roost.doctor.given import find_faults
 from roost_core.placement.headroom_history import History
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, Cluster, Object, node
+from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, RELEASE, Cluster, Object, node
 
 SET = "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory: 1Gi}}LEARN}]\n"
 LEARN = ", learn: {quantile: 0.9, min: 0, max: 9, timeZone: UTC}"
@@ -75,6 +77,16 @@ def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_anoth
         off.lists[CONFIG_MAPS] = [booking(lecture=64)]
         off.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
         assert told(off) == [], events
+
+
+def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(tmp_path: Path) -> None:
+    event = "{name: exam, people: 320, start: 0 9 * * 2, timeZone: UTC}"
+    cluster = hub(events=f"events: {{enabled: true, booked: [{event}]}}\n")
+    file = tmp_path / "quotas.yaml"
+    kind = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "course", "namespace": "jhub"}}
+    file.write_text(yaml.safe_dump(kind | {"spec": {"hard": {"pods": "110"}}, "status": {"used": {"pods": "30"}}}))
+    _, told = find_faults(str(file), cluster.install.values, RELEASE)
+    assert (" has room for 80 of 320 placeholders now" in told.found, told.fix) == (True, "Raise pods to 350.")
 
 
 def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pauses_are_none() -> None:
