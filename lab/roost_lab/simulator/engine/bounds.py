@@ -23,8 +23,8 @@ BOUNDS: Final = (
     FigureBound(
         "node_hours",
         "node_hours",
-        "Running pods divided by the pods that fit a node and rounded up, over time, and never below `min_nodes`: what "
-        "packing with free migration would need.",
+        "Running pods divided by the pods that fit a node and rounded up, over time, and never below `min_nodes` "
+        "(until a node is drained): what packing with free migration would need.",
     ),
     FigureBound("peak_nodes", "peak_nodes", "The most running pods divided by the pods that fit a node, rounded up."),
     FigureBound(
@@ -59,7 +59,7 @@ class BoundsMeter:
     ) -> None:
         self._node = node_bytes
         self._usual = node_bytes // pods_per_node
-        self._least = min_nodes
+        self._least = self._least_now = min_nodes
         self._last = begin
         # Bytes of the pods that run, and the most that ever ran.
         self._running = 0
@@ -81,6 +81,11 @@ class BoundsMeter:
         # A pod without any size is on some node, too.
         needed = max(1, -(-self._copies[image] // self._node))
         self._nodes_needed[image] = max(needed, self._nodes_needed.get(image, 0))
+
+    def drains(self, moment: float) -> None:
+        """A node is drained: it may be removed before the next has booted, so there may be no node at all."""
+        self._pass(moment)
+        self._least_now = 0
 
     def ended(self, image: str, moment: float, memory_bytes: int | None = None) -> None:
         """A user's pod was deleted."""
@@ -112,7 +117,7 @@ class BoundsMeter:
 
     def _pass(self, moment: float) -> None:
         if self._last is not None and moment > self._last:
-            nodes = max(self._least, -(-self._running // self._node))
+            nodes = max(self._least_now, -(-self._running // self._node))
             self._node_seconds += nodes * (moment - self._last)
         if self._last is None or moment > self._last:
             self._last = moment

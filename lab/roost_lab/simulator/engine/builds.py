@@ -11,6 +11,7 @@ from math import log
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from roost_lab.simulator.engine.histogram import Histogram
+from roost_lab.traces.pushes import PUSHED
 
 if TYPE_CHECKING:
     from roost_lab.simulator.engine.results import RunResult
@@ -64,7 +65,7 @@ class BuildWorld:
         """Whether an image must be built before it can be launched: until `built` was called for it."""
         if image in self._built:
             return False
-        if self._chance.uniform("never launched before", image) < NEW_SHARE:
+        if _is_pushed(image) or self._chance.uniform("never launched before", image) < NEW_SHARE:
             return True
         self._built.add(image)
         return False
@@ -128,3 +129,8 @@ class BuildWorld:
         result.build_cache_hits = self.hits
         result.build_seconds = self.seconds
         result.busiest_builder_share = self.busiest_share
+
+
+def _is_pushed(image: str) -> bool:
+    _, mark, moment = image.rpartition(PUSHED)
+    return bool(mark) and moment.isdecimal()

@@ -71,7 +71,7 @@ class CopiedTemplate:
 
 
 def _is_example(node: Node, now: float) -> bool:
-    if not node.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints):
+    if not node.ready or node.unschedulable or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints):
         return False
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 

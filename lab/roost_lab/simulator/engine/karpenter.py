@@ -115,7 +115,11 @@ class Karpenter(NodeScaler):
         due: list[float] = []
         for name, row in state.rows.items():
             movable, node = found[places[name]], row.node
-            if movable is None or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints):
+            if (
+                movable is None
+                or node.unschedulable
+                or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints)
+            ):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
             if ripe <= now + ROUNDING:
@@ -140,7 +144,10 @@ class Karpenter(NodeScaler):
 
     def _spare(self, state: ClusterState) -> int:
         """How many nodes may go now."""
-        return min(len(state.rows) - self._world.min_nodes, ceil(DISRUPTED_SHARE * len(state.rows)))
+        draining = sum(row.node.unschedulable for row in state.rows.values())
+        beyond_least = len(state.rows) - draining - self._world.min_nodes
+        # Draining nodes use up the budget, although draining needs none.
+        return min(beyond_least, ceil(DISRUPTED_SHARE * len(state.rows)) - draining)
 
     def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
         """The most of the first nodes that can be removed together, by bisection as in Karpenter."""

@@ -69,7 +69,7 @@ class Images:
         return image
 
     def _next_commit(self, name: str, disk_bytes: int | None, before: Image | None) -> Image | None:
-        """The image of a commit that leaves the environment alone; None for others."""
+        """The image of a push that leaves the environment alone; None for others."""
         world = self._assumptions
         if before is None or not any(layer.key.startswith(_ENVIRONMENT) for layer in before.layers):
             return None

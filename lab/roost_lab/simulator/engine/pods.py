@@ -50,8 +50,8 @@ JSONObject = dict[str, Any]
 # Where images are whose names are made up: see `image_reference`.
 MADE_UP_REGISTRY: Final = "r2d.invalid"
 USER, PLACEHOLDER, BUILD, PULLER = USER_CLASS, "placeholder", "build", "puller"
-# Ends what a trace calls an image, after the repository: the commit.
-_COMMIT: Final = re.compile(r"@[0-9a-f]{40}\Z", re.ASCII)
+# Ends what a trace calls an image, after the repository: the commit, or the time of a push.
+_COMMIT: Final = re.compile(r"(@[0-9a-f]{40}|\+[0-9]+)\Z", re.ASCII)
 # The most cached pods; beyond that the least recently used is dropped.
 _KEPT: Final = 8192
 USER_LABELS: Final = {

@@ -1,19 +1,35 @@
-"""Run the autoscaler whenever a real one could find something new."""
+"""Run the autoscaler whenever a real one could find something new, and drain expired nodes.
+
+A node that is `Assumptions.node_expire_hours` old is cordoned, whatever else happens (Karpenter's expiry has no budget
+either), and removed when the last pod that must not be moved has left. If that leaves fewer nodes than `min_nodes`,
+others are requested at once, up to `max_nodes`; draining nodes count towards `max_nodes` only.
+Source: Karpenter's documentation (Disruption, Expiration: forceful) and expiration/controller.go, v1.8.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
 from roost_lab.simulator.engine.autoscaler import NodeScaler
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
+from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.world import World
+
+# What a cordon adds to a node's taints.
+CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
+# Kinds of pods that are never created again: they end where they are.
+STAYING: Final = (USER, BUILD)
+_HOUR: Final = 3600.0
 
 
 def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> NodeScaler:
@@ -47,10 +63,16 @@ class Scaling:
         # Users keep their node; one with placeholders alone may go once there is room elsewhere.
         if not node.users or self._scaler.room_matters:
             self._look_at(self._scaler.turn_after(now, pods_wait=False))
+        if node.state.unschedulable:
+            # Not while the pod that left is being removed.
+            self._world.at(now, self._remove_drained, node)
 
-    def nodes_changed(self) -> None:
-        """A node joined."""
-        self._look_at(self._scaler.turn_after(self._world.now, pods_wait=False))
+    def nodes_joined(self, nodes: Iterable[SimNode]) -> None:
+        """Nodes joined now; none, perhaps, at the beginning."""
+        world = self._world
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+        for node in nodes if world.assumed.node_expire_hours else ():
+            world.at(world.now + world.assumed.node_expire_hours * _HOUR, self._drain, node)
 
     def _look_at(self, moment: float | None) -> None:
         if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
@@ -87,3 +109,35 @@ class Scaling:
         # A node that was given up doesn't join.
         if self.booting.pop(name, None) is not None:
             self._world.join()
+
+    # Draining
+
+    def _drain(self, node: SimNode) -> None:
+        """Cordon a node, and evict its placeholders."""
+        world = self._world
+        if world.nodes.get(node.name) is not node:
+            return
+        taints = (*node.state.taints, CORDON)
+        world.change_node(node, replace(node.state, unschedulable=True, taints=taints))
+        for pod in list(node.pods.values()):
+            if pod.kind == PLACEHOLDER:
+                world.evict(pod)
+        world.nodes_changed()
+        world.bounds.drains(world.now)
+        self._keep_least()
+        self._remove_drained(node)
+
+    def _remove_drained(self, node: SimNode) -> None:
+        world = self._world
+        if world.nodes.get(node.name) is not node or any(pod.kind in STAYING for pod in node.pods.values()):
+            return
+        world.remove_node(node)
+        self._keep_least()
+        self._look_at(self._scaler.turn_after(world.now, pods_wait=False))
+
+    def _keep_least(self) -> None:
+        """Request the nodes that are missing from the least because of draining."""
+        state, assumed = self._world.state, self._world.assumed
+        staying = sum(not row.node.unschedulable for row in state.rows.values()) + len(self.booting)
+        there = len(state.rows) + len(self.booting)
+        self._request(max(0, min(assumed.min_nodes - staying, assumed.max_nodes - there)))

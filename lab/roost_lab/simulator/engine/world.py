@@ -143,7 +143,7 @@ class World:
         for _ in range(self.assumed.min_nodes):
             self.join()
         self.scaling = Scaling(self)
-        self.scaling.nodes_changed()
+        self.scaling.nodes_joined(self.nodes.values())
         for release in self.releases:
             for placeholders in release.policy.placeholders:
                 release.sets.fill(placeholders.name)
@@ -358,7 +358,7 @@ class World:
                     self.kubelets.begin_puller(node, puller, release.controls)
         self.nodes_changed()
         if self.scaling is not None:
-            self.scaling.nodes_changed()
+            self.scaling.nodes_joined([node])
         self.scheduling.retry()
         return node
 

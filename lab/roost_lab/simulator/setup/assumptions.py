@@ -65,6 +65,10 @@ class Assumptions:
     max_nodes: int = 100
     # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
+    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted at once, and it is
+    # removed when its last user has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for
+    # upgrades of nodes].
+    node_expire_hours: float = 0.0
     # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4 minutes on GCE].
     boot_median_seconds: float = 210.0
     # Sigma of that log-normal [A].
@@ -92,9 +96,11 @@ class Assumptions:
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Share of the rest of an image that a commit which leaves the environment alone keeps: the packages, not
+    # Share of the rest of an image that a push leaves alone where it doesn't change the environment: the packages, not
     # the repository's files. Counts where images have one name and several tags [A].
     environment_share: float = 0.9
+    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0, 0.02 or 0.1].
+    pushes_per_day: float = 0.0
     # Images that a kubelet pulls at once [S].
     parallel_pulls: int = 1
     # Share of the disk above which a kubelet removes images, imageGCHighThresholdPercent [S].
@@ -134,7 +140,7 @@ class Assumptions:
     build_cold_p90_seconds: float = 900.0
     # Seconds of a build on the node that built the repository last, median [A].
     build_warm_median_seconds: float = 40.0
-    # Share of builds, and of new commits, that change the environment, which makes them cold everywhere [A].
+    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere [A].
     build_changed_share: float = 0.5
     # Whether builds are simulated; off where only users count.
     with_builds: bool = False

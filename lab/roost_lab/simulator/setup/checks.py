@@ -37,7 +37,7 @@ _LEAST: Final[Mapping[str, float]] = {
 }
 _GREATEST: Final[Mapping[str, float]] = {
     **dict.fromkeys(("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1),
-    **dict.fromkeys(("gc_high", "gc_low"), 1),
+    **dict.fromkeys(("pushes_per_day", "gc_high", "gc_low"), 1),
     **dict.fromkeys(("boot_sigma", "image_sigma"), 3),
 }
 _CHOICES: Final[Mapping[str, Sequence[str]]] = {

@@ -11,6 +11,8 @@ from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.chance import Chance
+from roost_lab.traces.pushes import with_pushes
 
 
 def replay(
@@ -28,6 +30,7 @@ def replay(
     journal: is told what happens.
     """
     began = time.process_time()
-    result = World(policy, assumptions, seed, hubs, journal).play(attempts)
+    pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)
+    result = World(policy, assumptions, seed, hubs, journal).play(pushed)
     result.cpu_seconds = time.process_time() - began
     return result

@@ -30,7 +30,7 @@ WORLDS = [
     WorldSetting({}, Assumptions()),
     WorldSetting({"sessions": "short"}, Assumptions(sessions="short")),
     WorldSetting({"sessions": "long"}, Assumptions(sessions="long")),
-    WorldSetting({"image_sigma": 0.1}, Assumptions(image_sigma=0.1)),
+    WorldSetting({"pushes_per_day": 0.1}, Assumptions(pushes_per_day=0.1)),
 ]
 
 

@@ -120,12 +120,12 @@ def test_standard_input_is_a_trace_too(
 
 
 def test_worlds_differ_from_the_first_in_one_assumption_each() -> None:
-    vary = ("sessions=short,mid,long", "gc_low=0.8,0.5", "pulls=fast,slow")
+    vary = ("sessions=short,mid,long", "pushes_per_day=0,0.02", "pulls=fast,slow")
     assert [world.setting for world in make_worlds(("pulls=fast",), vary)] == [
         {"pulls": "fast"},
         {"pulls": "fast", "sessions": "short"},
         {"pulls": "fast", "sessions": "long"},
-        {"pulls": "fast", "gc_low": 0.5},
+        {"pulls": "fast", "pushes_per_day": 0.02},
         {"pulls": "slow"},
     ]
 

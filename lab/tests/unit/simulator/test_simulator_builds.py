@@ -71,6 +71,12 @@ def test_an_image_needs_one_build_and_no_other_after_it() -> None:
     assert not any(map(builds.needs_build, images))
 
 
+def test_a_pushed_image_is_always_built_and_a_plus_in_a_name_is_no_push() -> None:
+    builds = world()
+    assert all(builds.needs_build(f"GitHub/owner/repo-{number}/master+1558500000") for number in range(20))
+    assert not all(builds.needs_build(f"GitHub/owner/c++{number}x/master") for number in range(20))
+
+
 @given(
     # None: when the build before ends.
     builds=st.lists(

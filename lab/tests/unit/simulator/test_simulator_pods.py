@@ -106,9 +106,9 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
 def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_its_tag() -> None:
     commit = "6f1e" * 10
     named = "GitHub/owner/name"
-    references = [image_reference(one) for one in (named, f"{named}@{commit}", f"{named}/main")]
+    references = [image_reference(one) for one in (named, f"{named}@{commit}", f"{named}+1558483200", f"{named}/main")]
     repositories = [image_repository(one) for one in references]
-    assert repositories[0] == repositories[1] != repositories[2]
-    assert len(set(references)) == 3
+    assert repositories[0] == repositories[1] == repositories[2] != repositories[3]
+    assert len(set(references)) == 4
     assert image_reference("Git/git@example.org:a/b") != image_reference("Git/git")
-    assert image_reference("example.org/course:2026") == "example.org/course:2026"
+    assert image_reference("example.org/course:2026+1558483200") == "example.org/course:2026+1558483200"

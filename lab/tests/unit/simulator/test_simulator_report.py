@@ -81,10 +81,10 @@ def test_worlds_are_told_by_what_was_varied_in_the_order_asked() -> None:
     assert summary().varied() == {"sessions": [0, 1, 2]}
     many = [
         WorldSetting({}, Assumptions()),
-        *(WorldSetting({"image_sigma": x}, Assumptions(image_sigma=x)) for x in (0.1, 0.02)),
+        *(WorldSetting({"pushes_per_day": x}, Assumptions(pushes_per_day=x)) for x in (0.1, 0.02)),
     ]
     runs = [result(setting=world.setting) for world in many]
-    assert summarise(runs, many).varied() == {"image_sigma": [0, 1, 2]}
+    assert summarise(runs, many).varied() == {"pushes_per_day": [0, 1, 2]}
 
 
 @pytest.mark.parametrize(("amount", "unit", "text"), cases("simulator", "amounts"))

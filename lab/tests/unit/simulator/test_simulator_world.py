@@ -240,8 +240,8 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
 
 
 def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
-    # Neither was built before the trace, by chance.
-    said = in_order((0, "a"), (10, "a"), (20, "b"), (5000, "a"))
+    # Images of a push: nobody can have built them before the trace.
+    said = in_order((0, "a+1"), (10, "a+1"), (20, "b+1"), (5000, "a+1"))
     world = small(with_builds=True)
     result, seen = play(said, policy("kube-default"), world)
     assert (result.builds, sum(one.kind == BUILD for one in seen.bindings)) == (2, 2)

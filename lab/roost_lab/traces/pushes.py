@@ -1,0 +1,46 @@
+"""Model pushes to repositories, which traces before version 4 don't show: each push makes a new image."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from roost_lab.traces.attempt import Attempt
+from roost_lab.traces.chance import Chance
+
+# Between an image's name and the time of its push, in whole seconds since 1970.
+PUSHED: Final = "+"
+_DAY_SECONDS: Final = 86400
+# Commits never change, nor do deposits of these archives.
+_FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
+
+
+def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float) -> Iterator[Attempt]:
+    """The attempts, with the images that pushes to their repositories would have made.
+
+    pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on; 0 changes nothing.
+    Images that name a commit, and attempts of no repository, stay. Memory grows with the repositories, not with time.
+    """
+    if not pushes_per_day:
+        yield from attempts
+        return
+    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for none).
+    known: dict[str, tuple[int, float, float]] = {}
+    for attempt in attempts:
+        repository = attempt.repository
+        if not repository or _FIXED.fullmatch(attempt.image):
+            yield attempt
+            continue
+        today = int(attempt.moment // _DAY_SECONDS)
+        day, pushed, coming = known.get(repository, (today, 0.0, 0.0))
+        while True:
+            if coming and coming <= attempt.moment:
+                pushed, coming = coming, 0.0
+            if coming or day > today:
+                break
+            if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:
+                coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * _DAY_SECONDS
+            day += 1
+        known[repository] = day, pushed, coming
+        yield attempt._replace(image=f"{attempt.image}{PUSHED}{int(pushed)}") if pushed else attempt
