@@ -78,7 +78,7 @@ class HasNodeRules(Protocol):
         """What the pod tolerates."""
 
 
-_CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", NO_SCHEDULE)
+CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", NO_SCHEDULE)
 
 
 def read_requirement(expression: object) -> Requirement | None:
@@ -253,7 +253,7 @@ def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> T
 
 def tolerates_cordon(tolerations: Iterable[Toleration]) -> bool:
     """Whether the tolerations include cordoned nodes."""
-    return tolerates(tolerations, _CORDON)
+    return tolerates(tolerations, CORDON)
 
 
 def count_unwanted(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> int:

@@ -28,7 +28,9 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
     """
     if entry.get("class", USER_CLASS) != USER_CLASS:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
-    repository, ref, image = (_text(entry, key) for key in ("repository", "ref", "image"))
+    repository, ref, image, hub = (_text(entry, key) for key in ("repository", "ref", "image", "hub"))
+    if hub and not DNS_LABEL.fullmatch(hub):
+        raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
     if not image:
         if not repository:
@@ -44,16 +46,9 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
         None if seconds is None or ready_seconds is None else max(0.0, seconds - ready_seconds),
         _whole(_amount(entry, "cpu_millicores", _MOST_MILLICORES, notes)),
         _whole(_amount(entry, "memory_bytes", _MOST_MEMORY_BYTES, notes)),
-        _hub(entry),
+        hub,
         tuple(notes),
     )
-
-
-def _hub(entry: Mapping[str, Any]) -> str:
-    hub = _text(entry, "hub")
-    if hub and not DNS_LABEL.fullmatch(hub):
-        raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
-    return hub
 
 
 def _text(entry: Mapping[str, Any], key: str) -> str:

@@ -116,8 +116,7 @@ class BoundsMeter:
         return found
 
     def _pass(self, moment: float) -> None:
-        if self._last is not None and moment > self._last:
-            nodes = max(self._least_now, -(-self._running // self._node))
-            self._node_seconds += nodes * (moment - self._last)
-        if self._last is None or moment > self._last:
-            self._last = moment
+        last = moment if self._last is None else self._last
+        nodes = max(self._least_now, -(-self._running // self._node))
+        self._node_seconds += nodes * max(0.0, moment - last)
+        self._last = max(last, moment)

@@ -17,7 +17,7 @@ label matches. Where a pod asked with NotIn, Karpenter gives the node that label
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -46,7 +46,7 @@ class CopiedTemplate:
 
     def find(self, state: ClusterState, now: float) -> Node:
         """The template in this run."""
-        nodes = [node for node in self._nodes(state) if _is_example(node, now)]
+        nodes = [row.node for row in state.rows.values() if _is_example(row.node, now)]
         if nodes:
             drawn = int(now) * _SCATTER % 2**_BITS * len(nodes) >> _BITS
             self._last = self._copy(nodes[drawn])
@@ -54,15 +54,12 @@ class CopiedTemplate:
 
     def next_change(self, state: ClusterState, now: float, turn_seconds: float) -> float | None:
         """When the template may change by time alone; None: never."""
-        since = (node.ready_since for node in self._nodes(state))
+        since = (row.node.ready_since for row in state.rows.values())
         moments = [at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now]
-        nodes = [node.labels for node in self._nodes(state) if _is_example(node, now)]
+        nodes = [row.node.labels for row in state.rows.values() if _is_example(row.node, now)]
         if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
             moments.append(now + turn_seconds)
         return min(moments, default=None)
-
-    def _nodes(self, state: ClusterState) -> Iterator[Node]:
-        return (row.node for row in state.rows.values())
 
     def _copy(self, node: Node) -> Node:
         taints = tuple(taint for taint in node.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))

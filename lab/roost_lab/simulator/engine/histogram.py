@@ -50,10 +50,7 @@ class Histogram:
         for index in sorted(self.bins):
             seen += self.bins[index]
             if seen >= wanted and seen:
-                return max(self.least, min(middle(index), self.greatest))
+                # Of the first bin 0, else the geometric middle.
+                middle = LEAST_SECONDS * FACTOR ** (index - 0.5) if index else 0.0
+                return max(self.least, min(middle, self.greatest))
         return 0.0
-
-
-def middle(index: int) -> float:
-    """The duration in seconds that stands for a bin: 0 for the first, else its geometric middle."""
-    return 0.0 if index == 0 else float(LEAST_SECONDS * FACTOR ** (index - 0.5))

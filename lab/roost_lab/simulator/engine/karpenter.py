@@ -93,17 +93,13 @@ class Karpenter(NodeScaler):
         allowed = self._world.max_nodes - len(state.rows) - len(coming)
         new: list[Room] = []
         for pod in pods:
-            fresh = self._fresh() if len(new) < allowed else None
+            fresh = rooms_coming(self._template, 1)[0] if len(new) < allowed else None
             found = _Demands(pod, state, rooms).find([*rooms, *new], fresh)
             if found is not None:
                 found.take(pod)
                 if found is fresh:
                     new.append(found)
         return len(new)
-
-    def _fresh(self) -> Room:
-        """A new node."""
-        return rooms_coming(self._template, 1)[0]
 
     def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
         """Nodes to remove, and the times at which others may be considered."""
@@ -166,7 +162,7 @@ class Karpenter(NodeScaler):
         rooms = [Room.of(row) for row in state.rows.values() if row.name not in leaving]
 
         def find(pod: Pod) -> Room | None:
-            fresh = self._fresh()
+            fresh = rooms_coming(self._template, 1)[0]
             found = _Demands(pod, state, rooms).find(rooms, fresh)
             # A pod that prefers a new node keeps the old one.
             return None if found is fresh else found

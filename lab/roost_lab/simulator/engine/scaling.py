@@ -13,11 +13,11 @@ from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from roost_core.objects.selectors import UNSCHEDULABLE_TAINT, Taint
+from roost_core.objects.selectors import CORDON
 from roost_lab.simulator.engine.autoscaler import NodeScaler
 from roost_lab.simulator.engine.cluster_autoscaler import ClusterAutoscaler
 from roost_lab.simulator.engine.karpenter import Karpenter
-from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER
+from roost_lab.simulator.engine.pods import PLACEHOLDER
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimNode
     from roost_lab.simulator.engine.world import World
 
-# What a cordon adds to a node's taints.
-CORDON: Final = Taint(UNSCHEDULABLE_TAINT, "", "NoSchedule")
-# Kinds of pods that are never created again: they end where they are.
-STAYING: Final = (USER, BUILD)
 _HOUR: Final = 3600.0
 
 
@@ -129,7 +125,8 @@ class Scaling:
 
     def _remove_drained(self, node: SimNode) -> None:
         world = self._world
-        if world.nodes.get(node.name) is not node or any(pod.kind in STAYING for pod in node.pods.values()):
+        # Users and builds are never created again: they end where they are.
+        if world.nodes.get(node.name) is not node or any(pod.kind != PLACEHOLDER for pod in node.pods.values()):
             return
         world.remove_node(node)
         self._keep_least()

@@ -66,16 +66,9 @@ def _parts(summary: Summary, context: ReportContext, width: int) -> Iterator[Ren
     yield Text("")
     for notice in notices(summary, context):
         yield Text(notice)
-    yield from _skipped(context)
-
-
-def _skipped(context: ReportContext) -> Iterator[RenderableType]:
-    """Lines of the trace that were skipped or are malformed."""
     counts = context.survey.counts
     if counts.skipped or counts.notes:
-        yield Text("")
-        for sentence in counts.sentences():
-            yield Text(sentence)
+        yield from map(Text, ("", *counts.sentences()))
 
 
 def _head(summary: Summary, context: ReportContext) -> str:

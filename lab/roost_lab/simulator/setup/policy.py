@@ -138,15 +138,12 @@ class Policy:
         """New planners of the controllers."""
         if self.controllers is None:
             return ()
-        return parse_settings(dict(self.controllers), self._configuration(), self.minor).planners
+        return parse_settings(self.controllers, self.scheduler_configuration, self.minor).planners
 
     @property
     def evictions_per_minute(self) -> int:
         """The mover's budget."""
         return 0 if self.controllers is None else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
-
-    def _configuration(self) -> dict[str, Any] | None:
-        return None if self.scheduler_configuration is None else dict(self.scheduler_configuration)
 
 
 def load_policy(

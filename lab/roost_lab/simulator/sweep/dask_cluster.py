@@ -7,7 +7,7 @@ jobs of a lost worker. The package `distributed` is an extra and slow to load, s
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
@@ -25,7 +25,7 @@ class DaskCluster:
 
     address: str
 
-    def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:
+    def __call__(self, jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:
         """Run them all. Raises SweepError where Dask or its scheduler is missing."""
         try:
             distributed = import_module("distributed")

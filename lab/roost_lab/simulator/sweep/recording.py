@@ -20,8 +20,7 @@ from roost_core.scheduler.cycle import SchedulingDecision
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import failed_attempt
 from roost_lab.recorder.recording.reading import NodeReading, Step
-from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.database import StoreError as DatabaseError
+from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import (
     MAX_SCHEDULER,
     NODES,
@@ -243,7 +242,7 @@ def record_job(path: Path, job: Job) -> None:
             hubs, journal = job.trace.hubs, ReplayRecorder(store)
             replay(attempts, job.policy, job.assumptions, job.seed, hubs=hubs, journal=journal)
         part.rename(path)
-    except DatabaseError as error:
+    except StoreError as error:
         raise SweepError(str(error)) from None
     except OSError as error:
         raise SweepError(f"--record: {error.filename or part}: {error.strerror}") from None

@@ -6,9 +6,10 @@ import multiprocessing
 import os
 import signal
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cache
 from hashlib import sha256
@@ -79,7 +80,7 @@ class ReplayEnd(NamedTuple):
 # What a worker does for a job: a module's function, so that workers can import it.
 Work = Callable[[Job], RunResult]
 # Where jobs run: all of them, in any order. Raises SweepError; closing the iterator stops those that still run.
-Spread = Callable[[Sequence[Job], Work], Iterator[ReplayEnd]]
+Spread = Callable[[Sequence[Job], Work], Generator[ReplayEnd, None, None]]
 
 
 def replay_job(job: Job) -> RunResult:
@@ -131,14 +132,10 @@ def run_sweep(
     results: dict[JobKey, RunResult] = {}
     # Equal values under two names are replayed once.
     ends = spread(list({job.key: job for job in reversed(jobs)}.values())[::-1], work)
-    try:
+    with closing(ends):
         for end in ends:
             results[end.key] = end.result
             report(end)
-    finally:
-        close = getattr(ends, "close", None)
-        if close is not None:
-            close()
     # Under its job's name: the same values may have been replayed under another.
     return [replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed) for job in jobs]
 
@@ -157,7 +154,7 @@ class LocalProcesses:
 
     number: int
 
-    def __call__(self, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:
+    def __call__(self, jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:
         """Run them all. Raises SweepError where a replay fails, or its process dies."""
         others = multiprocessing.active_children()
         # Spawned, not forked: nothing of this process's threads or terminal comes along.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from statistics import median
 from typing import Any, NamedTuple
@@ -31,12 +31,6 @@ class FigureChange(NamedTuple):
     median: float
     least: float
     greatest: float
-
-
-def change_of(pairs: Iterable[tuple[float | None, float | None]]) -> FigureChange | None:
-    """Of the first policy's amount and another's in each seed; None without amounts."""
-    shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
-    return FigureChange(median(shares), min(shares), max(shares)) if shares else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +74,8 @@ class Summary:
             (read(first), read(run))
             for first, run in zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
         ]
-        return change_of(pairs)
+        shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
+        return FigureChange(median(shares), min(shares), max(shares)) if shares else None
 
     def occurring(self, world: int = 0) -> list[Measure]:
         """Figures that aren't zero under every policy."""

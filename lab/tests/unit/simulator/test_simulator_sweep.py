@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[4]
 
 
-def in_this_process(jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]:
+def in_this_process(jobs: Sequence[Job], work: Work) -> Generator[ReplayEnd, None, None]:
     for one in jobs:
         yield ReplayEnd(one.key, work(one))
 
