@@ -100,11 +100,6 @@ def test_a_trace_that_changes_between_replays_is_an_error(tmp_path: Path) -> Non
         trace.open(1)
 
 
-def test_standard_input_is_no_trace_for_many_replays() -> None:
-    with pytest.raises(TraceError, match="Write it to a file first"):
-        trace_of(("-",))
-
-
 def test_ctrl_c_ends_the_sweep_and_all_its_processes(tmp_path: Path) -> None:
     marks = tmp_path / "done"
     marks.mkdir()
