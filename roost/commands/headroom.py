@@ -16,13 +16,14 @@ from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
 from roost_core.placement.headroom_forecast import (
+    WAVE_MINUTES,
     earlier_minutes,
     forecast_need,
     learned_replicas,
     look_ahead,
     threshold_of,
 )
-from roost_core.placement.headroom_history import History
+from roost_core.placement.headroom_history import UNSEEN, History
 from roost_core.placement.headroom_windows import (
     ReplicaChange,
     Window,
@@ -101,15 +102,18 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
 
 
 def _explanation(history: History, zone: str, moment: float) -> str:
-    """What the last weeks had from a time on."""
-    minute, ahead = int(moment // 60), history.ahead_minutes
-    weeks = (history.growth(at, ahead) for at, _, alike in earlier_minutes(history, minute, zone) if alike == 0)
+    """What the last weeks had from a time on; where it is known who has come, from when their wave may have begun."""
+    minute, have_come = int(moment // 60), ""
+    end = minute + history.ahead_minutes
+    if UNSEEN not in (levels := (history.at(minute - WAVE_MINUTES), history.at(minute))):
+        minute, have_come = minute - WAVE_MINUTES, f"; {max(0, levels[1] - levels[0])} have come"
+    weeks = (history.growth(at, end - minute) for at, _, alike in earlier_minutes(history, minute, zone) if alike == 0)
     seen = [each for each in weeks if each is not None][:4]
-    weekday, _, now, _ = local_time(moment, zone).split()
+    (weekday, _, begin, _), until = (local_time(each * 60.0, zone).split() for each in (minute, end))
     if not seen:
-        return f"  no {weekday} before this one was seen at {now}\n"
-    until = local_time(moment + 60 * ahead, zone).split()[2]
-    return f"  on the last {len(seen)} {weekday}, {min(seen)} to {max(seen)} more people came from {now} to {until}\n"
+        return f"  no {weekday} before this one was seen at {begin}{have_come}\n"
+    people = f"{min(seen)} to {max(seen)} more people"
+    return f"  on the last {len(seen)} {weekday}, {people} came from {begin} to {until[2]}{have_come}\n"
 
 
 def _lines(

@@ -86,13 +86,14 @@ LEARN = {"quantile": 0.9, "min": 1, "max": 60, "timeZone": "UTC"}
 MONDAY = 1_791_158_400
 
 
-def _trace(folder: Path, weeks: int = 3) -> str:
-    """Somebody each hour; forty people on Mondays at 9:10."""
+def _trace(folder: Path, weeks: int = 3, *, today: int = 0) -> str:
+    """Somebody each hour; forty people on Mondays at 9:10; today so many, and somebody at 9:13."""
     lines = []
-    for hour in range(168 * weeks):
+    for hour in range(168 * weeks + 10 * bool(today)):
         begins = [MONDAY - 168 * weeks * 3600 + hour * 3600 + 60]
         if hour % 168 == 9:
-            begins += [begins[0] + 540 + person for person in range(40)]
+            people = 40 if hour < 168 * weeks else today
+            begins += [begins[0] + 540 + person for person in range(people)] + [begins[0] + 720] * (people == today)
         for begin in begins:
             stamp = datetime.fromtimestamp(begin, UTC).isoformat().replace("+00:00", "Z")
             launch = {"timestamp": stamp, "schema": "roost.hub.jupyter.org/launch", "version": 2, "class": "user"}
@@ -135,6 +136,10 @@ def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: py
     assert capsys.readouterr().out == forecast
     assert _run("-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z") == 0
     assert "  on the last 3 Mon, 40 to 40 more people came from 09:06 to 09:12\n" in capsys.readouterr().out
+    begun = ("--launches", _trace(tmp_path, today=25), "--explain", "--at", "2026-10-05T09:12Z")
+    assert _run("-f", values, *begun) == 0
+    have_come = "  on the last 3 Mon, 40 to 40 more people came from 09:07 to 09:18; 25 have come\n"
+    assert have_come in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("arguments", "text"), rows("commands/headroom-histories"))
