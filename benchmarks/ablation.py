@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import SCENARIOS
 from benchmarks.never_worse import AUTOSCALERS, HUB, Case, Job, Run, play_all, policy_of
+from generator.importing.profile_pools import LEARN
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from benchmarks.hub_scenarios import Scenario
     from roost_lab.simulator.setup.policy import Policy
 
+LEARNING: Final = "learned placeholders"
 # Values over the defaults, each without a part.
 PARTS: Final[dict[str, dict[str, Any]]] = {
     "no warm set": {"podClasses": {"user": {"warm": None}}},
@@ -47,6 +49,8 @@ TIES: Final[dict[str, dict[str, Any]]] = {
 # With a part that is off by default.
 OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "popular images": {"popularImages": {"enabled": True}},
+    # As `roost import` writes it, with the weeks before the replay known.
+    LEARNING: {"placeholder": {"defaults": {"learn": LEARN}}},
     # Of weight 2: 1 is left out beside Karpenter's nodes.
     "users avoid placeholders": {"podClasses": {"user": {"avoid": {"placeholder": 2}}}},
     "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 2}}}},
@@ -100,9 +104,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Replay and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [scenario.name for scenario in SCENARIOS]
-    arms = [*PARTS, *TIES, *OPT_IN]
+    all_parts = [*PARTS, *TIES, *OPT_IN]
     parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
-    parser.add_argument("--parts", nargs="*", choices=arms, default=arms, metavar="PART", help=", ".join(arms))
+    parser.add_argument(
+        "--parts", nargs="*", choices=all_parts, default=all_parts, metavar="PART", help=", ".join(all_parts)
+    )
     parser.add_argument("--values", nargs="+", default=[], metavar="FILE.yaml", help="more to try, over the defaults")
     parser.add_argument("--placeholders", type=int, default=25, help="of those that a scenario has, else its most")
     parser.add_argument("--autoscaler", choices=AUTOSCALERS, default=AUTOSCALERS[0])
@@ -121,7 +127,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         number = options.placeholders if options.placeholders in scenario.placeholders else max(scenario.placeholders)
         case = Case(name, options.autoscaler, number)
         for seed in range(1, options.seeds + 1):
-            todo += [Job(case, arm, seed, options.days or scenario.days) for arm in (HUB, DEFAULTS, *options.parts)]
+            arms = (HUB, DEFAULTS, *options.parts)
+            todo += [Job(case, arm, seed, options.days or scenario.days, knows=arm == LEARNING) for arm in arms]
     runs: dict[Case, dict[str, dict[int, Run]]] = {}
     for number, (job, done) in enumerate(play_all(scenarios, todo, options.jobs, _policy_of_job), 1):
         runs.setdefault(job.case, {}).setdefault(job.arm, {})[job.seed] = done

@@ -13,6 +13,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN, synthetic_attempts
@@ -25,6 +26,7 @@ HOUR: Final = 3600.0
 DAY: Final = 86_400.0
 GIB: Final = 2**30
 GB: Final = 10**9
+KNOWN_DAYS: Final = 21.0
 _JSON = dict[str, Any]
 
 
@@ -204,6 +206,16 @@ def mybinder(seed: int, days: float) -> list[Attempt]:
     begin = BEGIN + DAY
     later = (one for one in opened if one.moment >= begin)
     return list(takewhile(lambda one: one.moment < begin + days * DAY, later))
+
+
+def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
+    """The history of the weeks before, of other launches of the same hub: each server is one placeholder.
+
+    It is what `roost headroom --prometheus` finds before an install.
+    """
+    back = KNOWN_DAYS * DAY
+    launches = ((one.moment - back, one.session_seconds or HOUR) for one in scenario.launches(seed + 1000, KNOWN_DAYS))
+    return {"default": history_of((begin, begin + stays, 1.0) for begin, stays in launches if begin < BEGIN).as_text()}
 
 
 # All nodes take equally long to come: else a policy that asks for one more would meet other boots from there on.

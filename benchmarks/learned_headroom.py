@@ -3,10 +3,14 @@
 Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays with Roost's defaults
 without placeholders, with the scenario's greatest number at all times, with that number as `roost import` writes it
 (until a week shows that fewer do, and more as learned), and with numbers learned alone. What is learned is learned in
-the replay itself, which begins without a history, so each forecast sees only what happened before it; with `--known`,
-a fifth is as imported, with the history of the three weeks before, of another seed's launches. Waits and node-hours are
+the replay itself, which begins without a history, so each forecast sees only what happened before it. An oracle knows
+all launches: it keeps the seats that will be needed until a node that is asked for now can be used. With `--known`,
+another is as imported, with the history of the three weeks before, of another seed's launches. Waits and node-hours are
 those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
 the same launches for all.
+
+`--coverage` plays no hub: it asks the controllers each minute how many seats they would keep where that costs nothing,
+and compares them with what came. Minutes count in which seats were forecast or needed.
 """
 
 from __future__ import annotations
@@ -18,26 +22,38 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from heapq import heappop, heappush
+from itertools import accumulate
+from math import ceil
 from pathlib import Path
 from statistics import median, quantiles
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, one_of
+from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, known_before, one_of
 from benchmarks.never_worse import roost_values
 from generator.importing.profile_pools import LEARN
-from roost_core.placement.headroom_history import history_of
+from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
+from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.headroom.learning import Learned, observe
+from roost.controllers.headroom.settings import HeadroomSettings
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod
+from roost_core.objects.selectors import NodeRules
+from roost_core.placement.headroom_history import MINUTE_SECONDS, SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import SESSIONS
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN
 
-NONE, FIXED, IMPORTED, LEARNED, KNOWN = "none", "fixed", "imported", "learned", "known"
-ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED)
-# Of other launches of the same hub, before the first: what `roost headroom --prometheus` finds before an install.
-KNOWN_DAYS: Final = 21
+NONE, FIXED, IMPORTED, LEARNED, ORACLE, KNOWN = "none", "fixed", "imported", "learned", "oracle", "known"
+ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
+# How often the oracle looks; the controllers do as often.
+STEP_SECONDS: Final = 10.0
 # Days after which there is a forecast.
 LEARNING_DAYS: Final = 2
 # Launches of the hours of a working day, beside lectures.
@@ -112,7 +128,7 @@ def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str
         if arm in (IMPORTED, LEARNED, KNOWN):
             limit = {} if cost_percent is None else {"costPercent": cost_percent}
             values["placeholders"][0]["learn"] = {**LEARN, **limit}
-        if arm == LEARNED:
+        if arm in (LEARNED, ORACLE):
             values["placeholders"][0]["replicas"] = 0
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, "values.yaml")
@@ -120,12 +136,62 @@ def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str
             yield arm, load_policy(arm, [str(path)])
 
 
-def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
-    """The history of the weeks before, as if servers were counted: each is one placeholder."""
-    launches = scenario.launches(seed + 1000, float(KNOWN_DAYS))
-    back = KNOWN_DAYS * DAY
-    sessions = [(one.moment - back, one.moment - back + (one.session_seconds or HOUR), 1.0) for one in launches]
-    return {"default": history_of(one for one in sessions if one[0] < BEGIN).as_text()}
+def session_seconds(one: Attempt, world: World) -> float:
+    """How long a server runs once it is up."""
+    if one.session_seconds is not None:
+        return one.session_seconds
+    least, middle, sigma = SESSIONS[world.assumed.sessions]
+    return 60.0 * (least + world.chance.log_normal("session", one.number, middle, sigma))
+
+
+def foresee(world: World, launches: Sequence[Attempt]) -> None:
+    """Let the first set have as many seats as will be needed within a boot and the controllers' time to spare."""
+    begin = launches[0].moment
+    steps = [0] * (ceil((launches[-1].moment - begin) / STEP_SECONDS) + 1)
+    for one in launches:
+        for moment, users in ((one.moment, 1), (one.moment + session_seconds(one, world), -1)):
+            if (step := ceil((moment - begin) / STEP_SECONDS)) < len(steps):
+                steps[step] += users
+    levels = list(accumulate(steps))
+    ahead = ceil((world.assumed.boot_median_seconds + SPARE_SECONDS) / STEP_SECONDS)
+    sets = world.releases[0].sets
+    scale = partial(sets.scale, next(iter(sets.sets)))
+    before = 0
+    for step, level in enumerate(levels):
+        if before != (before := max(levels[step : step + ahead + 1]) - level):
+            world.at(begin + step * STEP_SECONDS, scale, before)
+
+
+def coverage(launches: Sequence[Attempt], world: World) -> Iterator[tuple[int, bool]]:
+    """Yield each minute that counts, by the controllers' own account, and whether the likely seats were enough.
+
+    Minutes are counted from the first.
+    """
+    learn = LearnSettings(quantile=LEARN["quantile"], min=0, max=10**5, cost_percent=5, time_zone=LEARN["timeZone"])
+    ours = PlaceholderSet(name="default", stateful_set="", label="", rules=NodeRules(), replicas=0, learn=learn)
+    settings = HeadroomSettings(is_user=lambda *_: True)
+    nodes, pods = {"node": Node("node")}, dict[str, Pod]()
+    learned, asked = Learned(0.0), dict[int, int]()
+    ends: list[tuple[float, str]] = []
+    first = minute = ceil(launches[0].moment / MINUTE_SECONDS)
+    for one in launches:
+        while minute * MINUTE_SECONDS < one.moment:
+            while ends and ends[0][0] <= minute * MINUTE_SECONDS:
+                del pods[heappop(ends)[1]]
+            moment = Moment(minute * MINUTE_SECONDS, minute * MINUTE_SECONDS)
+            snapshot = Snapshot("roost", "hub", nodes, pods, histories={})
+            learned, _ = observe(ours, learn, learned, snapshot, settings, now=moment)
+            asked |= dict(learned.unjudged[-1:])
+            minute += 1
+        pod = Pod("hub", f"user-{one.number}", node_name="node")
+        pods[pod.key] = pod
+        heappush(ends, (one.moment + session_seconds(one, world), pod.key))
+    history = learned.history
+    for at, seats in asked.items():
+        if at + history.ahead_minutes < history.end:
+            need = history.growth(at, history.ahead_minutes) or 0
+            if need or seats:
+                yield at - first, seats >= need
 
 
 def play(
@@ -157,6 +223,8 @@ def play(
 
     world.measures.on_wait = count
     world.at(begin, cut, begin)
+    if policy.name == ORACLE:
+        foresee(world, launches)
     result = world.play(launches)
     parts = quantiles(waits, n=100, method="inclusive")
     hours = result.node_hours - sum(before)
@@ -174,6 +242,16 @@ def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[lis
     return rows
 
 
+def show_coverage(scenario: Scenario, seeds: Sequence[int], days: float, from_day: int) -> Iterator[list[str]]:
+    """A row for each seed: days, minutes that count, and in how many of them seats were enough, asked and found."""
+    for seed in seeds:
+        launches = scenario.launches(seed, days)
+        found = coverage(launches, World(load_policy("roost"), make_assumptions(dict(scenario.world), ""), seed))
+        enough = [was_enough for minute, was_enough in found if minute >= (from_day - 1) * DAY / MINUTE_SECONDS]
+        share = sum(enough) / len(enough)
+        yield [scenario.name, str(seed), f"{days:.0f}", f"{len(enough):,}", f"{LEARN['quantile']}", f"{share:.3f}"]
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print each hub's figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -185,14 +263,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
     parser.add_argument("--known", action="store_true", help="also with the history of the three weeks before")
     parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
+    parser.add_argument("--coverage", action="store_true", help="ask how often forecast seats were enough, no more")
     options = parser.parse_args(arguments)
-    rows = []
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
+    rows: list[list[str]] = []
     for scenario in HUBS:
         if scenario.name not in options.hubs:
             continue
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
+        if options.coverage:
+            rows += show_coverage(scenario, seeds, days, options.from_day)
+            continue
         found: dict[str, list[Figures]] = {arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]}
-        for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for seed in seeds:
             for arm, policy in policies(scenario, options.cost_percent):
                 if arm not in found:
                     continue
@@ -200,6 +283,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 found[arm].append(play(scenario, policy, seed, days, options.from_day, histories=before))
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
+    if options.coverage:
+        print(table(["launches", "seed", "days", "minutes that count", "asked", "enough"], rows))
+        return 0
     print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))
     return 0
 

@@ -31,9 +31,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import yaml
 
 from benchmarks.figures import figure, say, table
-from benchmarks.hub_scenarios import SCENARIOS, Scenario
+from benchmarks.hub_scenarios import SCENARIOS, Scenario, known_before
 from generator.importing.importer import import_layers
 from roost_lab.simulator.engine.results import TOTAL
+from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
 from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
@@ -152,13 +153,20 @@ class Job(NamedTuple):
     days: float
     # A values file over Roost's.
     extra: str = ""
+    # The weeks before are known.
+    knows: bool = False
 
 
 def run(scenario: Scenario, job: Job, policy: Policy) -> Run:
     """Replay one arm with one seed."""
     case, seed = job.case, job.seed
     world = make_assumptions({**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name)
-    result = replay(_launches(scenario, seed, job.days), policy, world, seed)
+    if job.knows:
+        played = World(policy, world, seed)
+        played.histories = known_before(scenario, seed)
+        result = played.play(_launches(scenario, seed, job.days))
+    else:
+        result = replay(_launches(scenario, seed, job.days), policy, world, seed)
     waits = result.waits[TOTAL]
     return Run(
         launches=result.admitted,
