@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import SCENARIOS
-from benchmarks.never_worse import AUTOSCALERS, HUB, Case, Job, Run, play_all, policy_of
+from benchmarks.never_worse import AUTOSCALERS, HUB, Case, Job, Run, play_all, policy_of, roost_values
 from generator.importing.profile_pools import LEARN
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ TIES: Final[dict[str, dict[str, Any]]] = {
 OPT_IN: Final[dict[str, dict[str, Any]]] = {
     "popular images": {"popularImages": {"enabled": True}},
     # As `roost import` writes it, with the weeks before the replay known.
-    LEARNING: {"placeholder": {"defaults": {"learn": LEARN}}},
+    LEARNING: {"learn": LEARN},
     # Of weight 2: 1 is left out beside Karpenter's nodes.
     "users avoid placeholders": {"podClasses": {"user": {"avoid": {"placeholder": 2}}}},
     "placeholders avoid users": {"podClasses": {"placeholder": {"avoid": {"user": 2}}}},
@@ -79,6 +79,8 @@ def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
     overlay = {**PARTS, **TIES, **OPT_IN}.get(arm)
     if overlay is None:
         return policy_of(scenario, arm, placeholders, "")
+    if arm == LEARNING:
+        overlay = {"placeholders": [one | overlay for one in roost_values(scenario, placeholders)["placeholders"]]}
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "overlay.yaml")
         file.write_text(json.dumps(overlay), encoding="utf-8")

@@ -9,8 +9,8 @@ another is as imported, with the history of the three weeks before, of another s
 those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
 the same launches for all.
 
-`--coverage` plays no hub: it asks the controllers each minute how many seats they would keep where that costs nothing,
-and compares them with what came. Minutes count in which seats were forecast or needed.
+`--coverage` plays no hub: it asks the controllers each minute how many seats are likely to be needed, and compares that
+with what came. Minutes count in which seats were forecast or needed.
 """
 
 from __future__ import annotations
