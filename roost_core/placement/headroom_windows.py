@@ -230,14 +230,11 @@ def _holds(window: Window, now: int) -> bool:
 def _last(window: Window, text: str, now: int) -> int | None:
     """Return the latest time of a cron expression or date that is not after `now`."""
     zone = _zone(window.time_zone)
-    if DATE_TIME.fullmatch(text):
-        moment = _moment_of(datetime.fromisoformat(text), zone)
-        return moment if moment <= now else None
     local = _local(now, zone)
     if local.fold:
         # Times that occur twice count as their first occurrence, so those up to an hour ahead have passed.
         local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
-    for candidate in _cron(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
+    for candidate in _times(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
         if (moment := _moment_of(candidate, zone)) <= now:
             return moment
     return None
@@ -246,20 +243,15 @@ def _last(window: Window, text: str, now: int) -> int | None:
 def _next(window: Window, text: str, now: int) -> int | None:
     """Return the earliest time of a cron expression or date after `now`."""
     zone = _zone(window.time_zone)
-    if DATE_TIME.fullmatch(text):
-        moment = _moment_of(datetime.fromisoformat(text), zone)
-        return moment if moment > now else None
-    for candidate in _cron(text, _local(now, zone).replace(fold=0), reverse=False):
+    for candidate in _times(text, _local(now, zone).replace(fold=0), reverse=False):
         if (moment := _moment_of(candidate, zone)) > now:
             return moment
     return None
 
 
-def _cron(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
-    """Yield local times of a cron expression before or after `local`, which has no zone."""
-    times = CronSim(text, local, reverse=reverse)
-    while (time := next(times, None)) is not None:
-        yield time
+def _times(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
+    """Yield the date, or local times of a cron expression before or after `local`, which has no zone."""
+    yield from [datetime.fromisoformat(text)] if DATE_TIME.fullmatch(text) else CronSim(text, local, reverse=reverse)
 
 
 def _moment_of(local: datetime, zone: ZoneInfo) -> int:
