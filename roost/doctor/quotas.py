@@ -1,6 +1,7 @@
 """What ResourceQuotas and LimitRanges of a namespace do to Roost's pods, and what is read of them."""
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 from itertools import product
 from typing import Any, Final
 
@@ -80,9 +81,13 @@ def bounds(limit_range: Object, *keys: str) -> dict[str, Any]:
     return {name: amount for item in items for name, amount in item.items() if parse_quantity(amount) >= 0}
 
 
+def _amounts(part: Any, key: str) -> list[Fraction]:  # noqa: ANN401 - of an object
+    return [parse_quantity(amount) for amount in ((part or {}).get(key) or {}).values()]
+
+
 # All that is read of such objects, by kind; of malformed ones it raises what it raises.
 READS: Final[Mapping[str, Callable[[Object], object]]] = {
-    "ResourceQuota": lambda body: (scopes(body), [*map(parse_quantity, body["spec"].get("hard", {}).values())]),
+    "ResourceQuota": lambda body: (scopes(body), _amounts(body["spec"], "hard"), _amounts(body.get("status"), "used")),
     "LimitRange": lambda body: bounds(body, *BOUNDS),
 }
 

@@ -115,6 +115,10 @@ def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(roost
         file.write_text(body.replace("MAX", bound))
         done = roost("validate", "--quotas", file)
         assert (done.code, done.err.startswith(f"{file}: LimitRange small: found ")) == (2, True)
+    for amounts in ("spec: {hard: {pods: lots}}", "spec: {hard: {pods: '1'}}, status: {used: {pods: [1]}}"):
+        file.write_text(f"{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: small}}, {amounts}}}")
+        done = roost("validate", "--quotas", file)
+        assert (done.code, done.err.startswith(f"{file}: ResourceQuota small: found ")) == (2, True)
 
 
 def test_validate_says_faults_as_forges_read_them(
