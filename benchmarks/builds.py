@@ -39,14 +39,17 @@ if TYPE_CHECKING:
 DAY: Final = 86_400
 # Commits never change, nor do deposits of these archives.
 FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
-# BinderHub's build pods request nothing.
-_BARE: Final = {"profile": "", "resources": {"cpu": None, "memory": None}}
+# Without Roost, build pods request nothing, and neither users nor placeholders avoid them.
+_BARE: Final[dict[str, Any]] = {"profile": "", "resources": {"cpu": None, "memory": None}}
+_OTHERS: Final = {name: {"avoid": {"build": None}} for name in ("user", "placeholder")}
 ARMS: Final[dict[str, dict[str, Any]]] = {
-    "no home (the default scheduler, builds off each other)": {**_BARE, "home": None, "avoid": {"build": 100}},
+    "no home (the default scheduler, builds off each other)": {
+        **_OTHERS,
+        "build": {**_BARE, "home": None, "avoid": {"build": 100}},
+    },
     "BinderHub's own ring: its first node, never skipped": {
-        **_BARE,
-        "home": {"weights": [100], "maxLoad": 0},
-        "avoid": {"build": None},
+        **_OTHERS,
+        "build": {**_BARE, "home": {"weights": [100], "maxLoad": 0}, "avoid": {"build": None}},
     },
     "Roost's: the first three, skipped under load": {},
 }
@@ -121,7 +124,7 @@ def policy_of(arm: str) -> Policy:
     """Roost's defaults, with the arm's builds."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "builds.yaml"
-        path.write_text(json.dumps({"podClasses": {"build": ARMS[arm]}}), encoding="utf-8")
+        path.write_text(json.dumps({"podClasses": ARMS[arm]}), encoding="utf-8")
         return load_policy(arm, [str(policy_files()["roost"]), str(path)])
 
 
