@@ -1,8 +1,8 @@
 """Forecast how many more users will come while a node boots, from the same minutes of earlier days.
 
-Each earlier day says how many more came there at that minute within the time that a node takes. Two questions are
-asked of the days. *Waves*: how many of them needed so many seats at this very minute, less those of today's wave who
-have come; days of the same weekday count most. *Steady need*: how many did so in both the hour before and the hour
+Each earlier day says how many more came there from that minute on within the time that a node takes. Two questions are
+asked of the days. *Waves*: how many of them needed so many seats at this very minute; days of the same weekday count
+most, and those on which as many had come as today. *Steady need*: how many did so in both the hour before and the hour
 after; where users come one by one, no minute is like another. A seat is likely to be needed if the share of days that
 needed it is above a threshold. The threshold is calibrated: each minute is compared with what came of it, so that the
 wanted share of the minutes had enough (adaptive conformal inference, Gibbs and Candès, 2021). Times are Unix time.
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from math import ceil
 from typing import Final, NamedTuple
 
-from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, History
+from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, UNSEEN, History
 from roost_core.placement.headroom_windows import Period, utc_offset_seconds
 
 # Seats that were needed, and what that counts; the most seats first.
@@ -25,22 +25,24 @@ LEAST_DAYS, FLOOR_DAYS = 2, 7
 # What a week counts by the week after it; and a day of the same weekday, a like one, another: for waves, steady need.
 WEEKLY_WEIGHT: Final = 0.8
 _WAVE_WEIGHTS, _STEADY_WEIGHTS = (1.0, 0.1, 0.02), (1.0, 0.5, 0.1)
-# So long before a minute, a wave may have begun that is still to come in part, or comes late.
-WAVE_MINUTES: Final = 5
-# Of who came more than on an earlier day, so many are missing from those still to come: of a class all, else nobody.
-WAVE_SHARE: Final = 0.5
+# Who has come since so long tells which days today is like; a wave may come so late.
+WAVE_MINUTES, LATE_MINUTES = 5, 2
+# Of who came more than on an earlier day, so many are missing from those still to come: of a wave that comes early
+# all, of a larger one nobody.
+EARLY_SHARE: Final = 0.25
 # How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat.
 PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.5
 # After each minute that counts, the threshold moves by so much of the difference.
 STEP: Final = 0.005
 _STEADY_MINUTES: Final = range(6, 61, 6)
+_BEGUN: Final = (0, WAVE_MINUTES, LATE_MINUTES, LATE_MINUTES + WAVE_MINUTES)
 
 
 class Outlook(NamedTuple):
     """What earlier days say of one minute."""
 
-    # Each day's weight; the most who came from then on within the time ahead; the same since the wave's beginning.
-    days: Sequence[tuple[float, int, int]]
+    # Each day's weight; the most who came from then on within the time ahead; the fewest and most who had come.
+    days: Sequence[tuple[float, int, int, int]]
     # What was needed in the hours before and after.
     before: Needs
     after: Needs
@@ -51,14 +53,14 @@ class Outlook(NamedTuple):
 
     def floor(self, replicas: int) -> int:
         """What stays of the values' number: one more than any day needed within an hour of this minute."""
-        most = max(*(still for _, still, _ in self.days), *(need for need, _ in (*self.before[:1], *self.after[:1])))
+        most = max(*(still for _, still, *_ in self.days), *(need for need, _ in (*self.before[:1], *self.after[:1])))
         return replicas if len(self.days) < FLOOR_DAYS else min(replicas, 1 + round(most))
 
 
 class Forecast(NamedTuple):
     """The seats that a minute needs."""
 
-    # As many as are likely to be needed: worth having where they cost nothing.
+    # As many as are likely to be needed, as calibrated.
     likely: int
     # As many as are worth a node that only they keep.
     worth: int
@@ -72,12 +74,13 @@ def look_ahead(history: History, minute: int, time_zone: str) -> Outlook | None:
     time_zone: a name of the IANA database; "the same minute" is one of its clocks.
     """
     ahead = history.ahead_minutes
-    days: list[tuple[float, int, int]] = []
+    days: list[tuple[float, int, int, int]] = []
     near: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
     for at, recent, alike in earlier_minutes(history, minute, time_zone):
-        still, since = history.growth(at, ahead), history.growth(at - WAVE_MINUTES, ahead + WAVE_MINUTES)
-        if still is not None and since is not None:
-            days.append((recent * _WAVE_WEIGHTS[alike], still, since))
+        still, known = history.growth(at, ahead), [history.at(at - each) for each in _BEGUN]
+        if still is not None and UNSEEN not in known:
+            begun = known[0] - known[1], known[2] - known[3]
+            days.append((recent * _WAVE_WEIGHTS[alike], still, min(begun), max(begun)))
         for needs, sign in zip(near, (-1, 1), strict=True):
             grown = (history.growth(at + sign * step, ahead) for step in _STEADY_MINUTES)
             needs.extend((each, recent * _STEADY_WEIGHTS[alike]) for each in grown if each is not None)
@@ -89,24 +92,18 @@ def forecast_need(
 ) -> Forecast:
     """Forecast the seats to have now.
 
-    came: who came since the wave's beginning; None: as on each day. quantile: the share of minutes
-    in which the likely seats should be enough. strictness: how much likelier a seat must be to be worth a node.
+    came: who came in the last WAVE_MINUTES; None: as on each day. threshold: from which share of days on a seat is
+    likely to be needed; what is worth a node is no rarer, nor than quantile says. strictness: how much likelier a
+    seat must be to be worth a node.
     """
-    waves = sorted(
-        (
-            (still if came is None else still + WAVE_SHARE * (since - came - still), weight)
-            for weight, still, since in outlook.days
-        ),
-        reverse=True,
-    )
+    waves = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
     # Below 0: all days together had too little, so there's some more.
     likely = max(_needed_by(waves, threshold), outlook.steady(threshold)) * (1 + max(0.0, -threshold))
-    rare, worth = (1 - quantile) * strictness, 0.0
-    if rare < 1 / PAID_FIRST:
+    least, worth = min(max(0.01, threshold), 1 - quantile), 0.0
+    if (rare := least * strictness) < 1 / PAID_FIRST:
         steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
         worth = max(_needed_by(waves, PAID_WAVE * rare), steady)
-    beside = outlook.steady(max(threshold, PAID_STEADY * (1 - quantile)))
-    return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, beside)))
+    return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, outlook.steady(PAID_STEADY * least))))
 
 
 def threshold_of(history: History, quantile: float) -> float:
@@ -137,6 +134,17 @@ def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[t
         at += offset - utc_offset_seconds(at * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
         is_alike = ((weekday - back) % 7 >= 5) == (weekday >= 5)
         yield at, WEEKLY_WEIGHT ** (back / 7), 0 if back % 7 == 0 else 1 if is_alike else 2
+
+
+def _as_today(day: tuple[float, int, int, int], came: float | None) -> tuple[float, float]:
+    """What would come if today were that day, and what the day counts: the less, the fewer or more had come then."""
+    weight, still, fewest, most = day
+    if came is None:
+        return still, weight
+    nearest = min(max(came, fewest), most)
+    # The noise of a count is its root.
+    unlikeness = (came - nearest) ** 2 / (1 + abs(came) + abs(nearest))
+    return still - EARLY_SHARE * max(0.0, came - nearest), weight / (1 + unlikeness)
 
 
 def _needed_by(needs: Needs, share: float) -> float:

@@ -65,8 +65,9 @@ class View(NamedTuple):
 
     # How many of the set's placeholders its users would fill, those that wait for a node included.
     level: float
-    # How many fit on the nodes of users, where nobody pays for them.
+    # How many fit on the nodes of users, and on others.
     room: int
+    spare: int
     nodes: Mapping[str, Node]
     # The set's placeholders, and nodes without users that they keep, or kept until they went.
     placeholders: int
@@ -164,7 +165,10 @@ def learned_number(
     forecast = learned.forecast
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
-    seats = max(forecast.worth, min(forecast.likely, learned.view.room))
+    seats, view = forecast.worth, learned.view
+    if seats <= view.room + view.spare:
+        # Beside users there is room without them, where they would only send users to nodes that stand by.
+        seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
     # Whoever books a lecture that is learned means the same people.
     stands = period.windows or len(learned.outlook.days) < FLOOR_DAYS
@@ -252,9 +256,11 @@ def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Headroo
         level += sizes[spec]
     asked = {PODS: 1} | {name: _whole(name, quantity) for name, quantity in placeholder_set.requests.items()}
     kept = (has_placeholders | ((last.kept if last else set()) & nodes.keys())) - has_users
-    # Where only placeholders keep a node, more of them would keep it longer.
-    room = 0 if kept else sum(_room(nodes[name], used[name], asked) for name in has_users)
-    return View(level, room, nodes, placeholders, frozenset(kept), min(waiting, default=None))
+    room = {name: _room(node, used[name], asked) for name, node in nodes.items()}
+    beside = sum(room[name] for name in has_users)
+    return View(
+        level, beside, sum(room.values()) - beside, nodes, placeholders, frozenset(kept), min(waiting, default=None)
+    )
 
 
 def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:

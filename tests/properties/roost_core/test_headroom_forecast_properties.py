@@ -33,8 +33,8 @@ def test_a_higher_threshold_never_needs_more(
     if (outlook := look_ahead(history, history.end + ahead, zone)) is not None:
         low, high = (forecast_need(outlook, came, each, 0.9) for each in sorted(thresholds))
         assert 0 <= high.likely <= low.likely
-        assert 0 <= low.worth <= 2 * MOST_USERS
-        assert forecast_need(outlook, came, low.likely, 0.9, 5.0).worth <= low.worth
+        assert 0 <= high.worth <= low.worth <= 2 * MOST_USERS
+        assert forecast_need(outlook, came, min(thresholds), 0.9, 5.0).worth <= low.worth
 
 
 @given(history=HISTORIES)

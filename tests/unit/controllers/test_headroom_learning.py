@@ -191,7 +191,8 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
         hub.add(f"user-{index}")
     hub.now += 110
     hub.turn()
-    assert hub.replicas == 20
+    # A minute early: maybe there are only more.
+    assert hub.replicas == 30
     hub.pass_minutes(2)
     assert hub.replicas <= 20
     late = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
@@ -226,14 +227,29 @@ def test_what_only_placeholders_keep_is_counted_and_over_the_limit_no_node_is_ke
     fixed.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
     fixed.pass_minutes(8)
     assert fixed.gauges["headroom_kept_node_hours"]["default",] == 0
-    # What fits beside users costs nothing.
+
+
+def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 3100, "memory": 2**40, "pods": 110})
+    # No node stands by: all forty are asked for, so that one comes.
+    hub.add("user")
+    hub.turn()
+    assert hub.replicas == 40
+    # It has come: ten are more than the thirty beside the user, whatever holds placeholders now.
+    hub.nodes["m"] = replace(hub.nodes["n"], name="m", uid="uid-m")
+    hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
+    hub.turn()
+    assert hub.replicas == 10
+    # Users on both: there is room for all.
+    hub.add("other", node="m")
+    hub.turn()
+    assert hub.replicas == 1
+    # Over the limit of cost no node stands by.
     free = Hub(_document(learn={**LEARN, "costPercent": 0}, replicas=0), {"default": _history(40)}, now=NOW - 120)
-    free.nodes["n"] = replace(free.nodes["n"], allocatable={"cpu": 1100, "memory": 2**40, "pods": 110})
-    free.turn()
-    assert free.replicas == 1
     free.add("user")
     free.turn()
-    assert free.replicas == 10
+    assert free.replicas == 1
 
 
 def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:

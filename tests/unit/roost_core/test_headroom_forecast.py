@@ -36,11 +36,11 @@ def classes(days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[in
 
 
 def forecast(
-    history: History, minute: int, came: float | None = None, quantile: float = 0.9, **more: float
+    history: History, minute: int, came: float | None = None, threshold: float = 0.1, **more: float
 ) -> Forecast:
     outlook = look_ahead(history, BEGIN + minute, "UTC")
     assert outlook is not None
-    return forecast_need(outlook, came, 0.1, 0.9, **more)
+    return forecast_need(outlook, came, threshold, 0.9, **more)
 
 
 def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() -> None:
@@ -51,9 +51,10 @@ def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() 
     # Half have come, as on the days before; all have come.
     assert 30 <= forecast(history, tuesday + 4, 37).worth <= 40
     assert forecast(history, tuesday + 13, 28).worth == 0
-    # Nobody came: what stands by goes within minutes.
-    assert forecast(history, tuesday + 4, 0).worth >= 50
-    assert forecast(history, tuesday + 14, 0).worth == 0
+    # Nobody came: two minutes late they may be, then what stands by goes. All came early, but for a few minutes.
+    assert forecast(history, tuesday + 2, 0).worth >= 56
+    assert [forecast(history, tuesday + minute, 0).worth for minute in (4, 8, 14)] == [0, 0, 0]
+    assert forecast(history, tuesday + 5, 75).worth <= 28
     # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the class.
     assert forecast(history, monday, 0) == Forecast(0, 0, 0)
     assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
@@ -94,6 +95,9 @@ def test_seats_that_cost_a_node_must_be_likelier_and_dearer_ones_go_first() -> N
     usual, dear, free = (forecast(history, minute, 0, strictness=each) for each in (1.0, 3.0, float("inf")))
     assert usual.worth > dear.worth > free.worth == 0
     assert free.likely == usual.likely
+    # Where there was too little, seats needn't be as likely; where there was enough, they needn't be likelier.
+    assert forecast(history, minute, 0, threshold=0.01, strictness=3.0).worth > dear.worth
+    assert forecast(history, minute, 0, threshold=0.5).worth == usual.worth
 
 
 def test_the_threshold_moves_until_the_wanted_share_had_enough() -> None:
