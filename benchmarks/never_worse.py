@@ -393,6 +393,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
     parser.add_argument("--placeholders", nargs="+", type=int, help="placeholders, of those that a scenario has")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--values", default="", help="a values file over Roost's in both of its arms, to try something")
@@ -410,7 +411,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             scenarios,
             autoscalers=options.autoscalers,
             placeholders=options.placeholders,
-            seeds=range(1, options.seeds + 1),
+            seeds=range(options.first_seed, options.first_seed + options.seeds),
             days=options.days,
             jobs=options.jobs,
             extra=options.values,

@@ -18,6 +18,7 @@ def rule_parts(settings: ReleaseSettings) -> tuple[object, ...]:
     """All that the rules read: documents with equal parts place pods alike."""
     return (
         *watched_parts(settings),
+        settings.packing_profiles,
         settings.replace_schedulers,
         settings.gate.mode,
         settings.gate.managed_images,

@@ -30,7 +30,7 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "popular_puller": labels.OWN_POPULAR_PULLER, "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
         "popular_node": labels.POPULAR_NODE_ANNOTATION, "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
         "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION, "hub_bookings": labels.HUB_BOOKINGS,
-        "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
+        "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION, "strict": labels.STRICT_SUFFIX,
     }
 )  # fmt: skip
 

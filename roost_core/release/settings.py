@@ -87,6 +87,14 @@ class ReleaseSettings:
         return target == "deploy"
 
     @cached_property
+    def packing_profiles(self) -> frozenset[str]:
+        """Profiles of the strategy pack. Beside each is a strict one: STRICT_SUFFIX."""
+        profiles = self.read.mapping(self.document.get("schedulerProfiles", {}), "schedulerProfiles")
+        return frozenset(
+            name for name, each in profiles.items() if isinstance(each, dict) and each.get("strategy") == "pack"
+        )
+
+    @cached_property
     def replace_schedulers(self) -> frozenset[str]:
         """Names of schedulers that pods don't keep."""
         names = self.read.items(self.document.get("replaceSchedulers"), "replaceSchedulers")

@@ -150,14 +150,15 @@ def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor:
         for name, profile in profiles.items()
     }
     asked = {"NodeAffinity": 104060401, "TaintToleration": 1030301, "ImageLocality": 1}
-    pack = {**asked, "InterPodAffinity": 10201, "PodTopologySpread": 10201, "NodeResourcesFit": 101}
+    strict = {**asked, "InterPodAffinity": 10201, "PodTopologySpread": 10201, "NodeResourcesFit": 101}
+    pack = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 404}
     fit_first = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 10201}
     images_first = {**fit_first, "NodeResourcesFit": 1, "ImageLocality": 10201}
-    wanted = {"a": pack, "c": images_first, "d": pack, "e": fit_first}
+    wanted = {"a": pack, "a_strict": strict, "c": images_first, "d": strict, "e": fit_first}
+    assert profiles.keys() - {"user", "user_strict", "build", "placeholder"} == wanted.keys()
     assert {name: {plugin: weights[name][plugin] for plugin in table} for name, table in wanted.items()} == wanted
-    for name, scoring in {
-        "a": "MostAllocated", "c": "MostAllocated", "d": "LeastAllocated", "e": "LeastAllocated",
-    }.items():  # fmt: skip
+    for name in wanted:
+        scoring = "LeastAllocated" if name in {"d", "e"} else "MostAllocated"
         arguments = {one["name"]: one["args"] for one in profiles[name]["pluginConfig"]}
         assert arguments["NodeResourcesFit"]["scoringStrategy"]["type"] == scoring
         spreading = arguments["PodTopologySpread"]

@@ -183,6 +183,22 @@ def test_only_schedulers_that_may_be_replaced_are(control_plane: ControlPlane, h
     assert theirs["schedulerName"] == labels.scheduler_name("hub", hub, "user")
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        {"affinity": {"podAffinity": near(1, {"app": "data"})}},
+        {"affinity": {"podAntiAffinity": near(1, {"app": "data"})}},
+        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]},
+    ],
+)
+def test_an_authors_terms_about_pods_and_spreading_decide_before_packing(
+    spec: Pod, control_plane: ControlPlane, hub: str
+) -> None:
+    assert admitted(control_plane, hub, pod(**spec))["schedulerName"] == labels.scheduler_name(
+        "hub", hub, "user_strict"
+    )
+
+
 def test_a_class_in_selected_namespaces_works_there_alone(control_plane: ControlPlane, hub: str) -> None:
     there = control_plane.create_namespace(labels={"dask": "here"})
     elsewhere = control_plane.create_namespace()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from roost_core.objects.pod import DEFAULT_SCHEDULER
-from roost_core.placement.labels import scheduler_name
+from roost_core.placement.labels import STRICT_SUFFIX, scheduler_name
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.settings import SCHEDULER, ReleaseSettings
@@ -21,34 +21,41 @@ _AWAY_BECAUSE: Final = {
 }
 
 
-def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass) -> str:
+def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass, suffix: str = "") -> str:
     """The name of the class's profile of Roost's scheduler, "" for pods that keep their scheduler."""
     if not settings.sets_scheduler or not pod_class.profile:
         return ""
-    return scheduler_name(settings.name, settings.namespace, pod_class.profile)
+    return scheduler_name(settings.name, settings.namespace, pod_class.profile + suffix)
 
 
 def set_scheduler(case: Case) -> Iterator[Verdict]:
-    """Name the class's profile of Roost's scheduler.
+    """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about pods or spreading.
 
     "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before it calls webhooks.
     While Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it has.
     """
-    name, state = own_scheduler_name(case.settings, case.pod_class), _state(case)
+    names, state = _names(case), _state(case)
     if _may_change(case):
         if state is not LeaseState.HELD:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
             yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
-            yield SetScheduler(name)
-    elif case.pod.scheduler_name != name:
+            is_strict = any(case.pod.preferred_pod_terms.values()) or case.pod.spec.get("topologySpreadConstraints")
+            yield SetScheduler(names[-1 if is_strict else 0])
+    elif case.pod.scheduler_name not in names:
         yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")
 
 
 def is_bound_by_roost(case: Case) -> bool:
     """Whether the pod names Roost's scheduler, or is about to."""
-    name = own_scheduler_name(case.settings, case.pod_class)
-    return bool(name) and (case.pod.scheduler_name == name or (_may_change(case) and _state(case) is LeaseState.HELD))
+    chosen, names = case.pod.scheduler_name, _names(case)
+    return bool(names[0]) and (chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD))
+
+
+def _names(case: Case) -> list[str]:
+    """Of the class's profile, and of the strict one where there is one."""
+    suffixes = ("", STRICT_SUFFIX) if case.pod_class.profile in case.settings.packing_profiles else ("",)
+    return [own_scheduler_name(case.settings, case.pod_class, suffix) for suffix in suffixes]
 
 
 def _may_change(case: Case) -> bool:

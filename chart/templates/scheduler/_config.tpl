@@ -5,55 +5,67 @@
 profiles:
 {{- range $name, $profile := $.root.Values.scheduler.profiles }}
   - {{ toJson $name }}
+{{- if eq (toJson $profile.strategy) "\"pack\"" }}
+  - {{ toJson (printf "%s%s" $name "_strict") }}
+{{- end }}
 {{- end }}
 of: {{ toJson $.root.Release.Name }}{{- end }}
-{{- /* The scheduler's configuration: one profile for each of `scheduler.profiles`. The mover and the recorder read it too. */}}
+{{- /* One profile by a strategy's weights, or by its own plugins. */}}
+{{- define "roost.scheduler_profile" -}}
+-
+{{- if $.profile.plugins }}
+  plugins: {{ toJson $.profile.plugins }}
+{{- else }}
+  plugins:
+    score:
+      disabled:
+        - name: NodeResourcesBalancedAllocation
+      enabled:
+        - {name: ImageLocality, weight: {{ toJson $.weights.image }} }
+        - {name: InterPodAffinity, weight: {{ toJson $.weights.pods }} }
+        - {name: NodeAffinity, weight: 104060401}
+        - {name: NodeResourcesFit, weight: {{ toJson $.weights.fit }} }
+        - {name: PodTopologySpread, weight: {{ toJson $.weights.pods }} }
+        - {name: TaintToleration, weight: 1030301}
+{{- end }}
+{{- if $.profile.pluginConfig }}
+  pluginConfig: {{ toJson $.profile.pluginConfig }}
+{{- else }}
+  pluginConfig:
+    # Default spreading would work against packing, for placeholders and for pods that a Service selects.
+    - name: PodTopologySpread
+      args:
+        defaultingType: List
+        defaultConstraints: []
+    - name: NodeResourcesFit
+      args:
+        scoringStrategy:
+          type: {{ toJson $.weights.type }}
+          resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
+{{- end }}
+  schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $.name)) }}{{- end }}
+{{- /* The scheduler's configuration: one profile for each of `scheduler.profiles`, and a strict one beside each that packs. The mover
+   and the recorder read it too. */}}
 {{- define "roost.scheduler_config" -}}
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 {{- /* Weights by strategy. Powers of 101: scores go up to 100, so the plugin with the higher weight always decides first.
-   kube-scheduler takes weight 0 for 1. Node terms, then taints come first in all of them. */}}
-{{- $strategies := dict "pack" (dict "pods" 10201 "fit" 101 "image" 1 "type" "MostAllocated") "imageFirst" (dict "pods" 101 "fit" 1 "image" 10201 "type" "MostAllocated") "sticky" (dict "pods" 10201 "fit" 101 "image" 1 "type" "LeastAllocated") "spread" (dict "pods" 101 "fit" 10201 "image" 1 "type" "LeastAllocated") }}
+   kube-scheduler takes weight 0 for 1. Node terms, then taints come first in all of them. `pack` alone adds two up: whom a class
+   joins, and four times how full the node is. `strict` is its order for pods whose author wrote terms about pods or spreading. */}}
+{{- $strategies := dict "pack" (dict "pods" 101 "fit" 404 "image" 1 "type" "MostAllocated") "strict" (dict "pods" 10201 "fit" 101 "image" 1 "type" "MostAllocated") "imageFirst" (dict "pods" 101 "fit" 1 "image" 10201 "type" "MostAllocated") "sticky" (dict "pods" 10201 "fit" 101 "image" 1 "type" "LeastAllocated") "spread" (dict "pods" 101 "fit" 10201 "image" 1 "type" "LeastAllocated") }}
 percentageOfNodesToScore: {{ toJson $.root.Values.scheduler.percentageOfNodesToScore }}
 {{- if not $.root.Values.scheduler.profiles }}
 {{ fail "scheduler.profiles is empty: kube-scheduler would then take the place of the cluster's own" }}
 {{- end }}
 profiles:
 {{- range $name, $profile := $.root.Values.scheduler.profiles }}
-  - schedulerName: {{ toJson (include "roost.scheduler_name" (list $.root $name)) }}
 {{- $strategy := index $strategies (ternary "" $profile.strategy (kindIs "invalid" $profile.strategy)) }}
 {{- if and (kindIs "invalid" $strategy) (not (and $profile.plugins $profile.pluginConfig)) }}
 {{ fail (printf "%s%s%s" "scheduler.profiles." $name " has neither a strategy nor plugins and pluginConfig of its own") }}
 {{- end }}
-{{- if $profile.plugins }}
-    plugins: {{ toJson $profile.plugins }}
-{{- else }}
-    plugins:
-      score:
-        disabled:
-          - name: NodeResourcesBalancedAllocation
-        enabled:
-          - {name: ImageLocality, weight: {{ toJson $strategy.image }} }
-          - {name: InterPodAffinity, weight: {{ toJson $strategy.pods }} }
-          - {name: NodeAffinity, weight: 104060401}
-          - {name: NodeResourcesFit, weight: {{ toJson $strategy.fit }} }
-          - {name: PodTopologySpread, weight: {{ toJson $strategy.pods }} }
-          - {name: TaintToleration, weight: 1030301}
-{{- end }}
-{{- if $profile.pluginConfig }}
-    pluginConfig: {{ toJson $profile.pluginConfig }}
-{{- else }}
-    pluginConfig:
-      # Default spreading would work against packing, for placeholders and for pods that a Service selects.
-      - name: PodTopologySpread
-        args:
-          defaultingType: List
-          defaultConstraints: []
-      - name: NodeResourcesFit
-        args:
-          scoringStrategy:
-            type: {{ toJson $strategy.type }}
-            resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
+{{ include "roost.scheduler_profile" (dict "root" $.root "name" $name "profile" $profile "weights" $strategy) | indent 2 }}
+{{- if eq (toJson $profile.strategy) "\"pack\"" }}
+{{ include "roost.scheduler_profile" (dict "root" $.root "name" (printf "%s%s" $name "_strict") "profile" $profile "weights" $strategies.strict) | indent 2 }}
 {{- end }}
 {{- end }}
 leaderElection:

@@ -10,8 +10,7 @@ from roost_core.release.classes import namespace_matches
 
 _JOIN = (
     "One release can serve all of them (podClasses.user.match.namespaceSelector), or the same "
-    "sharedPools.namespaceSelector in each hub's release joins them: docs/many-hubs.md. Where neither can be, "
-    "podClasses.user.join: {user: null} fills the fullest nodes."
+    "sharedPools.namespaceSelector in each hub's release joins them: docs/many-hubs.md."
 )
 # What selects the namespaces of hubs that are joined, by whether each has its own release.
 _SELECTS = ("podClasses.user.match.namespaceSelector", "sharedPools.namespaceSelector")

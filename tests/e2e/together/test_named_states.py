@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
+from roost_core.objects.pod import PREFERRED
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
 from tests.e2e.pods import SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
@@ -21,6 +22,7 @@ pytestmark = pytest.mark.e2e
 DOCS: Final = Path(__file__).parents[3] / "docs" / "placement.md"
 Z2JH: Final = Path(__file__).parents[3] / "lab/roost_lab/simulator/policies/z2jh.yaml"
 # A letter a slot: placeholder, user, free. The older node first.
+HEAVY: Final = {"cpu": "1", "memory": "3Gi"}
 STATES: Final = ("PPP++ UU+++", "PPPU+ UU+++", "PPP++ PU+++", "PPPU+ PUU++")
 COMPONENTS: Final = {"P": "user-placeholder", "U": USER}
 OLDER, NEWER = "node-1", "node-2"
@@ -76,3 +78,17 @@ def test_the_next_user_joins_users_and_docs_say_where_each_goes(
     assert user == max(slots, key=lambda node: slots[node].count("U"))
     row = f"| `{state.replace(' ', '` | `')}` | {before} | {user} | {placeholder} |"
     assert row in DOCS.read_text().splitlines(), row
+
+
+def test_an_authors_terms_about_pods_decide_before_packing(stack: Stack, fake_nodes: FakeNodes) -> None:
+    fake_nodes.create_many((OLDER, NEWER), cpu="5")
+    there = {f"placeholder-{number}": ("user-placeholder", OLDER) for number in range(4)} | {"data": ("data", NEWER)}
+    for name, (component, node) in there.items():
+        stack.create_pod(pod(name, component, node=node, requests=HEAVY, **WITHOUT_ROOST))
+        assert stack.wait_for_node(name) == node
+    term = {"labelSelector": {"matchLabels": {"component": "data"}}, "topologyKey": "kubernetes.io/hostname"}
+    own = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
+    for name, affinity, node in (("packed", {}, OLDER), ("asks", own, NEWER)):
+        stack.create_pod(pod(name, USER, requests=HEAVY, affinity=affinity))
+        assert stack.wait_for_node(name) == node
+        remove(stack, fieldSelector=f"metadata.name={name}")
