@@ -16,6 +16,7 @@ from roost_core.release.settings import ReleaseSettings
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
+from tests.recorded_data import rows
 from webhook.settings import read_settings
 
 pytestmark = pytest.mark.e2e
@@ -183,17 +184,8 @@ def test_only_schedulers_that_may_be_replaced_are(control_plane: ControlPlane, h
     assert theirs["schedulerName"] == labels.scheduler_name("hub", hub, "user")
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [
-        {"affinity": {"podAffinity": near(1, {"app": "data"})}},
-        {"affinity": {"podAntiAffinity": near(1, {"app": "data"})}},
-        {"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}]},
-    ],
-)
-def test_an_authors_terms_about_pods_and_spreading_decide_before_packing(
-    spec: Pod, control_plane: ControlPlane, hub: str
-) -> None:
+@pytest.mark.parametrize("spec", rows("webhook/own-terms"))
+def test_an_authors_terms_about_pods_decide_before_packing(spec: Pod, control_plane: ControlPlane, hub: str) -> None:
     assert admitted(control_plane, hub, pod(**spec))["schedulerName"] == labels.scheduler_name(
         "hub", hub, "user_strict"
     )

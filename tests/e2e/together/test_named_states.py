@@ -7,7 +7,6 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from roost_core.objects.pod import PREFERRED
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
 from tests.e2e.pods import SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
@@ -15,6 +14,7 @@ from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
 from tests.harness.scheduler import scheduler_config, start_scheduler
 from tests.harness.waiting import wait_until
+from tests.recorded_data import rows
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -22,9 +22,8 @@ pytestmark = pytest.mark.e2e
 DOCS: Final = Path(__file__).parents[3] / "docs" / "placement.md"
 Z2JH: Final = Path(__file__).parents[3] / "lab/roost_lab/simulator/policies/z2jh.yaml"
 # A letter a slot: placeholder, user, free. The older node first.
-HEAVY: Final = {"cpu": "1", "memory": "3Gi"}
 STATES: Final = ("PPP++ UU+++", "PPPU+ UU+++", "PPP++ PU+++", "PPPU+ PUU++")
-COMPONENTS: Final = {"P": "user-placeholder", "U": USER}
+COMPONENTS: Final = {"P": "user-placeholder", "U": USER, "D": "data"}
 OLDER, NEWER = "node-1", "node-2"
 
 
@@ -82,13 +81,9 @@ def test_the_next_user_joins_users_and_docs_say_where_each_goes(
 
 def test_an_authors_terms_about_pods_decide_before_packing(stack: Stack, fake_nodes: FakeNodes) -> None:
     fake_nodes.create_many((OLDER, NEWER), cpu="5")
-    there = {f"placeholder-{number}": ("user-placeholder", OLDER) for number in range(4)} | {"data": ("data", NEWER)}
-    for name, (component, node) in there.items():
-        stack.create_pod(pod(name, component, node=node, requests=HEAVY, **WITHOUT_ROOST))
-        assert stack.wait_for_node(name) == node
-    term = {"labelSelector": {"matchLabels": {"component": "data"}}, "topologyKey": "kubernetes.io/hostname"}
-    own = {"podAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}]}}
-    for name, affinity, node in (("packed", {}, OLDER), ("asks", own, NEWER)):
-        stack.create_pod(pod(name, USER, requests=HEAVY, affinity=affinity))
-        assert stack.wait_for_node(name) == node
-        remove(stack, fieldSelector=f"metadata.name={name}")
+    for number, kind in enumerate("PPPPD"):
+        create(stack, f"there-{number}", kind, True, NEWER if kind == "D" else OLDER)
+    assert create(stack, "next", "U", False) == OLDER
+    remove(stack, fieldSelector="metadata.name=next")
+    stack.create_pod(pod("asks", requests={"cpu": "1"}, **rows("webhook/own-terms")[0]))
+    assert stack.wait_for_node("asks") == NEWER
