@@ -30,8 +30,9 @@ WAVE_MINUTES, LATE_MINUTES = 5, 2
 # Of who came more than on an earlier day, so many are missing from those still to come: of a wave that comes early
 # all, of a larger one nobody.
 EARLY_SHARE: Final = 0.25
-# How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat.
-PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.5
+# How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat, which
+# is had if anybody came in both hours.
+PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.1
 # After each minute that counts, the threshold moves by so much of the difference.
 STEP: Final = 0.005
 _STEADY_MINUTES: Final = range(6, 61, 6)
@@ -100,7 +101,7 @@ def forecast_need(
     # Below 0: all days together had too little, so there's some more.
     likely = max(_needed_by(waves, threshold), outlook.steady(threshold)) * (1 + max(0.0, -threshold))
     least, worth = min(max(0.01, threshold), 1 - quantile), 0.0
-    if (rare := least * strictness) < 1 / PAID_FIRST:
+    if (rare := least * strictness) < 2:
         steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
         worth = max(_needed_by(waves, PAID_WAVE * rare), steady)
     return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, outlook.steady(PAID_STEADY * least))))

@@ -245,11 +245,6 @@ def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the
     hub.add("other", node="m")
     hub.turn()
     assert hub.replicas == 1
-    # Over the limit of cost no node stands by.
-    free = Hub(_document(learn={**LEARN, "costPercent": 0}, replicas=0), {"default": _history(40)}, now=NOW - 120)
-    free.add("user")
-    free.turn()
-    assert free.replicas == 1
 
 
 def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:

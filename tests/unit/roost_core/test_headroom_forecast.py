@@ -85,6 +85,10 @@ def test_users_who_come_one_by_one_need_the_same_at_all_minutes() -> None:
     history = history_of(sessions)
     found = [forecast(history, 7 * DAY_MINUTES + minute, 0) for minute in range(600, 640, 5)]
     assert {each.worth for each in found} <= {1, 2}
+    # Where few come, at 12:30 or 13:20, one seat is had between the two.
+    begins = [60.0 * (BEGIN + day * DAY_MINUTES + 750 + day % 2 * 50) for day in range(14)]
+    few = history_of((begin, begin + 1800, 1.0) for begin in begins)
+    assert [forecast(few, 14 * DAY_MINUTES + minute, 0).worth for minute in (600, 780, 900)] == [0, 1, 0]
 
 
 def test_seats_that_cost_a_node_must_be_likelier_and_dearer_ones_go_first() -> None:
