@@ -6,30 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import yaml
 
 from generator.render.environment import make_environment, render_template
 from generator.render.functions import Chart, TemplateError, context, for_cluster, minor_for_cluster, to_json
 from generator.values.helm_release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
-from tests.recorded_data import rows
+from tests.recorded_data import object_of, rows
 from tools.compile.chart import check_fresh, write_chart
 from tools.compile.expressions import CompileError
 from tools.compile.python import define_functions
 from tools.compile.shape import Shape
 from tools.compile.template import compile_template
 
-SCHEMA = yaml.safe_load("""
-type: object
-additionalProperties: false
-properties:
-  name: {type: string}
-  count: {type: integer}
-  maybe: {type: [string, "null"]}
-  list: {type: array, items: {type: object, properties: {x: {type: string}}}}
-  map: {type: object, additionalProperties: {type: string}}
-""")
+SCHEMA = object_of("schema-of-templates")
 MACROS = {"_macros.yaml.j2": {"two": ["a", "b"]}}
 
 

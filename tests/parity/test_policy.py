@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from generator.values.helm_release import Release
 from roost_core.placement import labels
@@ -16,7 +15,7 @@ from roost_core.release.settings import ReleaseSettings
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
-from tests.recorded_data import rows
+from tests.recorded_data import object_of, rows
 from webhook.settings import read_settings
 
 pytestmark = pytest.mark.e2e
@@ -24,26 +23,7 @@ pytestmark = pytest.mark.e2e
 Pod = dict[str, Any]
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
-VALUES: dict[str, Any] = yaml.safe_load("""
-admission: {mode: policy}
-replaceSchedulers: [hub-user-scheduler]
-singleuser:
-  image: {name: jupyter/base, tag: "1"}
-  profileList:
-    - {kubespawner_override: {image: quay.io/o/gpu}}
-    - {profile_options: {image: {choices: {x: {kubespawner_override: {image: "quay.io/o/x:2"}}}}}}
-podClasses:
-  user:
-    avoid: {dask: 7}
-    preferredNodeTerms:
-      - weight: 100
-        preference: {matchExpressions: [{key: hub.jupyter.org/node-purpose, operator: In, values: [user]}]}
-      - {weight: 3, preference: {matchFields: [{key: metadata.name, operator: In, values: [n]}]}}
-  dask:
-    match: {labels: {dask: worker, x/y: "on"}, namespaceSelector: {matchLabels: {dask: here}}}
-    profile: ""
-    join: {user: 5, dask: 2}
-""")
+VALUES: dict[str, Any] = object_of("values-of-policies")
 USER_TERMS = VALUES["podClasses"]["user"]["preferredNodeTerms"]
 
 
@@ -204,25 +184,7 @@ def test_a_class_in_selected_namespaces_works_there_alone(control_plane: Control
     assert "affinity" not in admitted(control_plane, elsewhere, worker)
 
 
-# gpu has more labels than user; course as many, comes before it by name, and is only where the namespace says so;
-# zebra as many, and comes after it.
-TWO_CLASSES: dict[str, Any] = yaml.safe_load("""
-user: {avoid: {}, preferredNodeTerms: []}
-gpu: {match: {labels: {component: singleuser-server, gpu: "yes"}}, profile: user, join: {gpu: 3}}
-course:
-  match:
-    labels: {course: "yes"}
-    namespaceSelector:
-      matchLabels: {courses: here}
-      matchExpressions:
-        - {key: courses, operator: In, values: [here, there]}
-        - {key: courses, operator: Exists}
-        - {key: closed, operator: DoesNotExist}
-        - {key: courses, operator: NotIn, values: [nowhere]}
-  profile: build
-  join: {course: 4}
-zebra: {match: {labels: {zebra: "yes"}}, profile: build, join: {zebra: 5}}
-""")
+TWO_CLASSES: dict[str, Any] = object_of("classes-of-policies")
 
 
 def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(

@@ -8,7 +8,6 @@ import os
 import subprocess
 import urllib.request
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 import yaml
@@ -18,28 +17,19 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import networked_node, require_binary, require_image
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
+from tests.recorded_data import object_of
 from tools.image import LAB
 
 pytestmark = pytest.mark.e2e
 
 SECONDS = 120.0
-VALUES: dict[str, Any] = {
-    "admission": {"mode": "none"},
-    "scheduler": {"target": "none"},
-    "controllers": {"enabled": False},
-    "prePuller": {"enabled": False},
-    "imageGate": {"mode": "off"},
-    "priorityClasses": {"enabled": False},
-    "placeholders": [],
-    "recorder": {"enabled": True, "database": {"persistence": {"enabled": False}}},
-}
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     helm, image = require_binary("helm"), require_image(LAB)
     values = tmp_path_factory.mktemp("install") / "values.yaml"
-    values.write_text(yaml.safe_dump(VALUES))
+    values.write_text(yaml.safe_dump(object_of("values-that-only-record")))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
     with networked_node(lambda registry: registry.push_image(f"library/roost-lab:{version}", image)) as node:
         made = node.cluster

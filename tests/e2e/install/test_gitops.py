@@ -22,22 +22,12 @@ from tests.harness.fixtures import require_binary
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, HelmError, run_helm
+from tests.recorded_data import object_of
 from tests.stack import REPOSITORY, Stack
 
 pytestmark = pytest.mark.e2e
 
-VALUES: dict[str, Any] = {
-    "singleuser": {"image": {"name": "quay.io/a/b", "tag": "1"}},
-    "recorder": {"enabled": True},
-    "placeholders": [
-        {"name": "fixed", "replicas": 2},
-        {
-            "name": "timed",
-            "replicas": 1,
-            "windows": [{"name": "day", "replicas": 4, "timeZone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *"}],
-        },
-    ],
-}
+VALUES: dict[str, Any] = object_of("values-of-git")
 UNINSTALL = (REPOSITORY / "docs" / "uninstall.md").read_text()
 RELEASE = "hub"
 CLEANUP = "hub-roost-cleanup"

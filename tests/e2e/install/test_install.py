@@ -32,6 +32,7 @@ from tests.harness.registry import RealRegistry
 from tests.harness.talk import say
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
+from tests.recorded_data import object_of
 
 pytestmark = pytest.mark.e2e
 
@@ -43,22 +44,9 @@ SECONDS = 240.0
 # So many at once create pods while an upgrade goes on, each with this pause: the API server keeps several connections.
 CREATORS = 4
 PAUSE_SECONDS = 0.1
-VALUES: dict[str, Any] = {
-    # Without an answer of the webhook no pod: one that is missed shows. The wait is long, for what is tried is the
-    # hand-over between pods, not how late a machine with other things to do can be.
-    "webhook": {"failurePolicy": "Fail", "timeoutSeconds": 10},
-    "singleuser": {"image": {"name": "quay.io/me/lab", "tag": "1"}, "nodeSelector": {"purpose": "user"}},
-    # An image with nothing in it to run.
-    "prePuller": {"extraImages": {"data": {"name": "quay.io/me/data", "tag": "1"}}},
-    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}}}],
-}
+VALUES: dict[str, Any] = object_of("values-to-install")
 # Restarts each of Roost's programs, and has the puller bring one image more.
-CHANGED: dict[str, Any] = {
-    "webhook": {"logLevel": "Debug"},
-    "controllers": {"logLevel": "Debug"},
-    "scheduler": {"profiles": {"user": {"strategy": "imageFirst"}}},
-    "prePuller": {"extraImages": {"newer": {"name": "quay.io/me/newer", "tag": "1"}}},
-}
+CHANGED: dict[str, Any] = object_of("values-to-upgrade")
 # One pod a program: two on the host's network don't fit on one node.
 ON_HOST: dict[str, Any] = {
     **VALUES,

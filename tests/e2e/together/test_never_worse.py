@@ -61,28 +61,18 @@ def hold(case: Case, variant: str, twins: Twins, folder: Path) -> None:
         say(f"{case.name}, {variant} values; {ready_seconds:.0f} s to start, {played_seconds:.0f} s:\n{pair.table()}")
 
 
-def test_a_gpu_that_the_puller_does_not_reach(twins: Twins, tmp_path: Path) -> None:
-    hold(GPU_CASE, "imported", twins, tmp_path)
-
-
-def test_a_user_larger_than_all_nodes_that_hold_the_image(twins: Twins, tmp_path: Path) -> None:
-    hold(LARGE_CASE, "default", twins, tmp_path)
-
-
-def test_a_lecture_beyond_the_cluster_with_karpenter(twins: Twins, tmp_path: Path) -> None:
-    hold(LECTURE_CASE, "imported", twins, tmp_path)
-
-
-def test_a_group_that_grows_while_its_only_node_pulls(twins: Twins, tmp_path: Path) -> None:
-    hold(SLOW_PULL_CASE, "imported", twins, tmp_path)
-
-
-def test_growth_after_the_controllers_were_killed(twins: Twins, tmp_path: Path) -> None:
-    hold(KILLED_CASE, "default", twins, tmp_path)
-
-
-def test_a_node_that_pulled_when_the_leading_controllers_hung(twins: Twins, tmp_path: Path) -> None:
-    hold(HUNG_CASE, "default", twins, tmp_path)
+@pytest.mark.parametrize(
+    ("case", "variant"),
+    [
+        *((case, "imported") for case in (GPU_CASE, LECTURE_CASE, SLOW_PULL_CASE)),
+        *((case, "default") for case in (LARGE_CASE, KILLED_CASE, HUNG_CASE)),
+    ],
+    ids=lambda given: getattr(given, "name", given),
+)
+def test_nobody_fares_worse_where_roost_once_harmed_users(
+    case: Case, variant: str, twins: Twins, tmp_path: Path
+) -> None:
+    hold(case, variant, twins, tmp_path)
 
 
 @pytest.mark.parametrize("seed", seeds())

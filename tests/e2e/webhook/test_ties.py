@@ -7,19 +7,14 @@ import pytest
 
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
+from tests.recorded_data import object_of
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
 COMPONENTS = {"user": "singleuser-server", "build": "binderhub-build", "placeholder": "user-placeholder"}
-# No other rule tells the nodes apart: no warm set, no gate, no home, for the builds have no repository.
-VALUES: Object = {
-    "placeholders": [],
-    "imageGate": {"mode": "off"},
-    "prePuller": {"enabled": False},
-    "podClasses": {"user": {"warm": None}},
-}
+VALUES: Object = object_of("values-of-ties")
 NO_AVOID: Object = {name: {"avoid": {"build": None}} for name in COMPONENTS}
 
 

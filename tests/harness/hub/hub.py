@@ -27,18 +27,10 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process
 from tests.harness.waiting import wait_until
+from tests.recorded_data import object_of
 
 HERE = Path(__file__).parent
 PASSWORD: Final = "made-up"
-# What zero-to-jupyterhub grants its hub.
-_RULES = [
-    {
-        "apiGroups": [""],
-        "resources": ["pods", "persistentvolumeclaims", "secrets", "services"],
-        "verbs": ["get", "watch", "list", "create", "delete"],
-    },
-    {"apiGroups": [""], "resources": ["events"], "verbs": ["get", "watch", "list"]},
-]
 
 
 def ensure_proxy() -> Path:
@@ -233,7 +225,7 @@ class RealHub:
         group = "rbac.authorization.k8s.io"
         objects = [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": _RULES},
+            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": object_of("rules-of-hub")},
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "RoleBinding",

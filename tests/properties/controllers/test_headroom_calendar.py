@@ -7,22 +7,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from roost_core.placement.headroom_windows import Window, changes_between, period_at
+from tests.recorded_data import rows
 
-# Zones with their clock changes: the UTC days to look at.
-CHANGES = {
-    "Europe/Berlin": ("2027-03-28", "2027-10-31"),
-    "America/New_York": ("2027-03-14", "2027-11-07"),
-    # Half an hour off, and no changes at all.
-    "Asia/Kolkata": ("2027-03-28",),
-    # 12:45 off, changes at 02:45 local time.
-    "Pacific/Chatham": ("2027-04-03", "2027-09-25"),
-    # Half an hour forth and back.
-    "Australia/Lord_Howe": ("2027-04-03", "2027-10-02"),
-    # Skipped a whole day.
-    "Pacific/Apia": ("2011-12-30",),
-    "UTC": ("2027-01-01",),
-}
-ANY_DAY = st.sampled_from([(zone, day) for zone, days in CHANGES.items() for day in days])
+ANY_DAY = st.sampled_from(rows("controllers/clock-changes"))
 FIELD = st.integers(0, 59).map(str)
 HOUR = st.integers(0, 23).map(str)
 CRON = st.one_of(

@@ -11,6 +11,7 @@ from generator.pipeline import make
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from tests.recorded_data import rows
 from tests.unit.webhook.test_webhook_bounds import calls_of
 
 Object = dict[str, Any]
@@ -78,18 +79,7 @@ def values_of(
     }
 
 
-BOUNDS = [
-    ({"profiles": 30, "options": 1, "choices": 30, "extra": 2000, "sets": 500}, ""),
-    ({"common": 3, "profiles": 1000, "pools": 150, "extra": 2000, "sets": 400}, ""),
-    ({"common": 100, "profiles": 1000, "rules": True}, "singleuser.profileList: its images, each with all that"),
-    ({"profiles": 1000, "pools": 1000, "sets": 500}, "singleuser.profileList: its node selectors make more than 200"),
-    ({"profiles": 1, "options": 8, "choices": 4}, "singleuser.profileList: its images, each with all that"),
-    ({"common": 100, "extra": 2000}, "prePuller.extraImages: its images, each with all that"),
-    ({"common": 100, "sets": 500}, "placeholders: with what each of them inherits"),
-]
-
-
-@pytest.mark.parametrize(("values", "says"), BOUNDS)
+@pytest.mark.parametrize(("values", "says"), rows("generator/greatest-values"))
 def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(values: Object, says: str) -> None:
     merged = parse_values(json.dumps(values_of(**values)).encode(), "prod.yaml")
     assert find_faults(merged) == []

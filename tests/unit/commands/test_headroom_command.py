@@ -11,22 +11,9 @@ import yaml
 from roost.__main__ import main
 from roost_core.placement.headroom_history import read_history
 from tests.builders import default_values
-from tests.recorded_data import printed, rows
+from tests.recorded_data import object_of, printed, rows
 
-LECTURES = {
-    "name": "lectures",
-    "replicas": 30,
-    "timeZone": "Europe/Berlin",
-    "start": "0 8 * * 1-5",
-    "end": "0 18 * * 1-5",
-}
-EXAM = {
-    "name": "exam",
-    "replicas": 80,
-    "timeZone": "America/New_York",
-    "start": "2026-10-07T04:00",
-    "end": "2026-10-07T06:30",
-}
+LECTURES, EXAM = object_of("windows")
 
 
 def _values(folder: Path, *sets: dict[str, Any]) -> str:

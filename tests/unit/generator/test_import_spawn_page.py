@@ -18,6 +18,7 @@ from generator.importing.source import child
 from generator.locations import chart_folder
 from generator.values.loader import load
 from tests.e2e.spawned import NOWHERE, SpawnedUser
+from tests.recorded_data import printed
 
 HUB = "singleuser: {memory: {guarantee: 2G}}\n"
 UNSCHEDULABLE = (
@@ -85,13 +86,7 @@ def test_warnings_of_scheduler_and_autoscaler_are_said_once_in_plain_words(
     ]
     with caplog.at_level(logging.WARNING):
         shown = page(documented(), events, tmp_path / "kubeconfig", monkeypatch)
-    assert shown == [
-        "2026-11-23T09:00:01Z [Normal] No node has room for your server yet.",
-        "2026-11-23T09:00:02Z [Normal] It waits for a new one.",
-        "2026-11-23T09:00:04Z [Normal] A new node is being started for your server.",
-        "2026-11-23T09:00:06Z [Normal] Successfully assigned jhub/jupyter-ada to node-2",
-        "2026-11-23T09:00:07Z [Warning] MountVolume.SetUp failed",
-    ]
+    assert shown == printed("spawn-page").splitlines()
     # KubeSpawner knows every setting.
     assert "not recognized" not in caplog.text
 

@@ -18,6 +18,7 @@ from roost_core.kube.account import account_header, connect_in_pod
 from roost_core.kube.client import Client, ClusterError
 from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.kube.user_account import connect_as_user
+from tests.recorded_data import rows
 from tools.stand_in_api import StandInApi
 
 NOW = 1_790_000_000.0
@@ -180,20 +181,12 @@ def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkey
         account.connect(None)
 
 
-ODD = {
-    "token: secret: [": r"odd.* can't be used: it isn't valid YAML\. Give",
-    "just words": r"odd.* can't be used: .*\. Give --kubeconfig",
-    "[]": r"odd.* can't be used: .*\. Give --kubeconfig",
-    '{"current-context": "a", "contexts": [{"name": "a", "context": "hello"}]}': r"odd.* can't be used: .*\. Give",
-}
-
-
-@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize(("odd", "said"), rows("roost_core/no-kubeconfigs"))
 @pytest.mark.parametrize("beside", ["", "missing", "good"])
-def test_a_file_that_is_no_kubeconfig_is_named(beside: str, odd: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_kubeconfig_is_named(beside: str, odd: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "odd").write_text(odd)
     kubeconfig(tmp_path / "good", "http://good", "b")
-    with pytest.raises(ClusterError, match=ODD[odd]) as raised:
+    with pytest.raises(ClusterError, match=said) as raised:
         host(f"{tmp_path}/odd" + (f":{tmp_path}/{beside}" if beside else ""), "a")
     assert "secret" not in str(raised.value)
 

@@ -6,7 +6,7 @@ import pytest
 
 from roost_core.placement.kubelet_pulls import PulledMessage, image_in_message, read_pull_event, read_pulled_message
 from roost_core.placement.rendezvous import rank_nodes
-from tests.recorded_data import rows
+from tests.recorded_data import object_of, rows
 
 SIX = [f"node-{index}" for index in range(6)]
 
@@ -38,13 +38,7 @@ def test_the_image_of_a_failure_is_named() -> None:
 
 
 def test_an_event_that_names_no_image_is_none() -> None:
-    event = {
-        "involvedObject": {"name": "p", "uid": "u"},
-        "source": {"host": "n"},
-        "reason": "Pulled",
-        "message": 'Container image "a:1" already present on machine',
-        "lastTimestamp": "1970-01-01T00:01:00Z",
-    }
+    event = object_of("already-present")
     read = read_pull_event(event)
     assert read is not None
     assert (read.pod, read.pod_uid, read.node, read.image, read.at) == ("p", "u", "n", "a:1", 60.0)

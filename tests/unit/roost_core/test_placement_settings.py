@@ -4,11 +4,11 @@ import json
 from hashlib import sha256
 
 import pytest
-import yaml
 
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import SettingsError
 from tests.builders import merged, policy_document, settings
+from tests.recorded_data import rows
 from webhook.settings import parse_settings, read_settings
 
 
@@ -50,23 +50,9 @@ def test_a_fault_says_what_was_found_and_what_is_accepted() -> None:
     assert str(caught.value) == "podClasses.user.join.user: found 250, expected a whole number from 1 to 100."
 
 
-TERMS = """
-{weight: 0, preference: {matchExpressions: [{key: a, operator: Exists}]}}
-{weight: 101, preference: {matchExpressions: [{key: a, operator: Exists}]}}
-{weight: 1, preference: {}}
-{weight: 1, preference: {matchExpressions: [{key: not a key, operator: Exists}]}}
-{weight: 1, preference: {matchExpressions: [{key: a, operator: In, values: []}]}}
-{weight: 1, preference: {matchExpressions: [{key: a, operator: Exists, values: [b]}]}}
-{weight: 1, preference: {matchExpressions: [{key: a, operator: Gt, values: [many]}]}}
-{weight: 1, preference: {matchFields: [{key: metadata.name, operator: In, values: [a, b]}]}}
-{weight: 1, preference: {matchFields: [{key: spec.x, operator: In, values: [a]}]}}
-odd
-"""
-
-
-@pytest.mark.parametrize("term", TERMS.strip().splitlines())
-def test_a_node_term_that_would_make_pods_invalid_is_refused(term: str) -> None:
-    found = faults(podClasses={"user": {"preferredNodeTerms": [yaml.safe_load(term)]}})
+@pytest.mark.parametrize("term", rows("roost_core/terms-refused"))
+def test_a_node_term_that_would_make_pods_invalid_is_refused(term: object) -> None:
+    found = faults(podClasses={"user": {"preferredNodeTerms": [term]}})
     assert any(key.startswith("podClasses.user.preferredNodeTerms[0]") for key in found)
 
 

@@ -56,14 +56,8 @@ def test_requests_too_deep_or_too_large_to_be_remembered_are_read_or_refused() -
 def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_counts(
     conditions: str, cpu: int
 ) -> None:
-    body = yaml.safe_load(f"""
-        metadata: {{name: p}}
-        spec: {{containers: [{{name: c, resources: {{requests: {{cpu: 4}}}}}}]}}
-        status:
-          containerStatuses:
-            - {{name: c, resources: {{requests: {{cpu: 2, memory: 1Gi}}}}, allocatedResources: {{cpu: 1, memory: 2Gi}}}}
-          conditions: {conditions}
-        """)
+    body = object_of("resized-pod")
+    body["status"]["conditions"] = yaml.safe_load(conditions)
     found = dict(read_pod(body).spec.requests)
     assert (found["cpu"], found["memory"]) == (cpu, 2048 * MIB)
 
@@ -81,14 +75,7 @@ def test_what_scheduling_needs_of_a_pod_is_read() -> None:
 
 
 def test_containers_are_kept_only_when_they_are_asked_for() -> None:
-    body = yaml.safe_load("""
-        metadata: {name: p}
-        spec: {containers: [{name: c, image: i}], initContainers: [{name: i, image: "init:1"}]}
-        status:
-          containerStatuses:
-            - {name: c, image: full/i, imageID: "", state: {waiting: {reason: ImagePullBackOff, message: no such host}}}
-          initContainerStatuses: [{name: i, imageID: "sha256:1", state: {terminated: {exitCode: 0}}}]
-        """)
+    body = object_of("pod-that-fails")
     assert read_pod(body).containers == ()
     main, init = read_pod(body, keep_containers=True).containers
     assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
