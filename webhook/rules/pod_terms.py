@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from roost_core.objects.fields import JSONObject
@@ -35,16 +35,22 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
     if not joins_unless_warm(case.settings, case.pod_class):
         yield from pods_to_join(case)
     avoid = {name: weight for name, weight in case.pod_class.avoid.items() if name in case.settings.classes}
-    if TIE_BREAK in avoid.values() and (why := _why_more_than_ties(case)):
+    ties = [name for name, weight in avoid.items() if weight == TIE_BREAK]
+    if ties and (why := _why_more_than_ties(case, ties)):
         yield Note("avoid", f"no term of weight {TIE_BREAK}: {why}")
         avoid = {name: weight for name, weight in avoid.items() if weight > TIE_BREAK}
     yield from _terms(case, avoid, towards=False)
 
 
-def _why_more_than_ties(case: Case) -> str:
-    """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark; "": it can't."""
+def _why_more_than_ties(case: Case, others: Iterable[str]) -> str:
+    """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark; "": it can't.
+
+    others: the classes to avoid. kube-scheduler counts a pod's term for those that come later, too.
+    """
     if not is_bound_by_roost(case):
         return "another scheduler binds the pod, by other weights"
+    if not all(own_scheduler_name(case.settings, case.settings.classes[name]) for name in others):
+        return "another scheduler binds the pods to avoid, by other weights"
     if (nodes := case.facts.nodes) is None:
         return "nodes can't be read, so some may be Karpenter's"
     if nodes.of_karpenter:

@@ -81,8 +81,9 @@ AWAY = replace(HERE, leases={SCHEDULER: LeaseState.STALE})
         (Facts(), {}, "can't be read"),
         (AWAY, {}, "another scheduler"),
         (HERE, {"schedulerTarget": "none"}, "another scheduler"),
+        (HERE, {"podClasses": {"build": {"profile": ""}}}, "another scheduler"),
     ],
-    ids=["beside Karpenter's nodes", "nodes unknown", "scheduler away", "no scheduler"],
+    ids=["beside Karpenter's nodes", "nodes unknown", "scheduler away", "no scheduler", "builds by another"],
 )
 def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavier_one_stays(
     body: Object, known: Facts, changes: dict[str, Any], why: str
@@ -90,8 +91,9 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     desk = Desk(settings(**changes), known)
     assert pod_terms(desk.place(body), "podAntiAffinity") == []
     assert why in desk.decisions[0].audit["avoid"]
-    heavier = {name: {"avoid": {"placeholder": 2}} for name in ("user", "build", "placeholder")}
-    rules = settings(**changes, podClasses=heavier)
+    given = changes.get("podClasses", {})
+    heavier = {name: {"avoid": {"placeholder": 2}, **given.get(name, {})} for name in ("user", "build", "placeholder")}
+    rules = settings(**{**changes, "podClasses": heavier})
     assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair({"component": "user-placeholder"}, 2)]
 
 
