@@ -34,6 +34,7 @@ from roost_core.placement.labels import (
     OWN_PLACEHOLDER,
     PART_OF_LABEL,
     POLICY_REVISION_ANNOTATION,
+    STRICT_SUFFIX,
 )
 from roost_core.placement.nodes import Nodes
 from roost_core.placement.priorities import LOWEST_PRIORITY, NO_CLASS, foreign_priority
@@ -555,16 +556,14 @@ class _Watches:
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         classes = self._classes
-        own_scheduler = own_scheduler_name(self.settings, pod_class)
+        names = {own_scheduler_name(self.settings, pod_class, suffix) for suffix in ("", STRICT_SUFFIX)} - {""}
 
         def is_unplaced(pod: PodBody) -> bool:
             # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
             # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
             # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
             is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
-            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or (
-                bool(own_scheduler) and pod.scheduler_name == own_scheduler
-            )
+            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or pod.scheduler_name in names
             return not (
                 POLICY_REVISION_ANNOTATION in pod.annotations
                 or (is_own and carries_all)
@@ -584,8 +583,7 @@ class _Watches:
                 return self._read_other_hubs(item, pod, pod_class)
             # A pod that is being deleted doesn't wait.
             is_waiting = (
-                bool(own_scheduler)
-                and pod.scheduler_name == own_scheduler
+                pod.scheduler_name in names
                 and not item["spec"].get("nodeName")
                 and not item["metadata"].get("deletionTimestamp")
             )

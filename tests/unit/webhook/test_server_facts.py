@@ -478,12 +478,13 @@ def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kep
 
     server.objects[USERS] = [
         user_of("hub.jhub.user", "waits"),
+        user_of("hub.jhub.user_strict", "waits-too"),
         user_of("hub.jhub.user", "bound", "a"),
         user_of("hub.jhub.user", "leaves", deletionTimestamp="2026-01-01T00:00:00Z"),
         user_of("default-scheduler", "another's"),
     ]
     kept.keeper.follow(settings())
-    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 1)
+    kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 2)
     server.objects[USERS] = [user_of("hub.jhub.user", "waits", "a")]
     kept.wait(lambda: kept.metric("roost_webhook_pods_waiting_for_scheduler", "user") == 0)
     assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0
