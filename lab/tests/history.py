@@ -25,10 +25,6 @@ def seconds_text(at: datetime) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def micros_text(at: datetime) -> str:
-    return at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-
-
 def micros_of(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
 
@@ -68,7 +64,7 @@ class Events:
         del event["involvedObject"]["fieldPath"], event["firstTimestamp"], event["lastTimestamp"], event["count"]
         event.update(
             source={},
-            eventTime=micros_text(at),
+            eventTime=at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
             reportingComponent="hub-user-scheduler",
             reportingInstance="hub-user-scheduler-0",
         )

@@ -22,10 +22,6 @@ ROOST = Path(sys.executable).parent / "roost"
 DAY = 86400.0
 
 
-def make_leaf() -> Certificate:
-    return sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY)
-
-
 def review_of(body: object = None) -> bytes:
     """The review of a pod's creation, a user's by default, in the order and with the spaces of kube-apiserver's."""
     whole = json.loads(review(user_pod() if body is None else body))
@@ -40,7 +36,7 @@ class LoneWebhook:
         self.folder = folder
         self.policy_path = folder / "release.json"
         self.policy_path.write_bytes(json.dumps(policy_document()).encode() if policy is None else policy)
-        self.use_leaf(make_leaf())
+        self.use_leaf(sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY))
         self._flags = ("--no-cluster" if kubeconfig is None else f"--kubeconfig={kubeconfig}", *flags)
         self._connections: list[ssl.SSLSocket] = []
 

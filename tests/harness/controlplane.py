@@ -32,17 +32,9 @@ ISSUER = "https://kubernetes.default.svc"
 # What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller, which would taint our
 # nodes for having no kubelet, and pod-garbage-collector-controller, which would race with tests that delete nodes.
 CONTROLLERS = (
-    "clusterrole-aggregation-controller",
-    "daemonset-controller",
-    "deployment-controller",
-    "disruption-controller",
-    "garbage-collector-controller",
-    "job-controller",
-    "namespace-controller",
-    "replicaset-controller",
-    "root-ca-certificate-publisher-controller",
-    "serviceaccount-controller",
-    "statefulset-controller",
+    *("clusterrole-aggregation-controller", "root-ca-certificate-publisher-controller", "serviceaccount-controller"),
+    *(f"{kind}-controller" for kind in ("daemonset", "deployment", "disruption", "garbage-collector")),
+    *(f"{kind}-controller" for kind in ("job", "namespace", "replicaset", "statefulset")),
 )
 
 

@@ -111,7 +111,7 @@ class RunFolder:
     """
 
     def __init__(self, root: Path | None = None) -> None:
-        self._root = root or runs_root()
+        self._root = root or Path(tempfile.gettempdir()) / f"roost-test-clusters-{os.getuid()}"
         self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
         sweep_dead_runs(self._root)
         # The lock is taken before the folder gets a name that sweepers look at.
@@ -185,10 +185,6 @@ class RunFolder:
             shutil.rmtree(self.path, ignore_errors=True)
         self._lock.close()
         return kept
-
-
-def runs_root() -> Path:
-    return Path(tempfile.gettempdir()) / f"roost-test-clusters-{os.getuid()}"
 
 
 def sweep_dead_runs(root: Path) -> None:

@@ -396,7 +396,7 @@ def require_real_nodes() -> None:
             "In a container, run it privileged."
         )
     for folder in hierarchies() or [ROOT]:
-        if not os.access(folder, os.W_OK) or _is_read_only(folder):
+        if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
             raise HarnessUnavailableError(f"real nodes need control groups, and {folder} can't be written to.")
 
 
@@ -404,10 +404,6 @@ def condition(node: Object, kind: str) -> str | None:
     """The status of one condition of a Node: "True", "False", "Unknown" or None."""
     found = [c["status"] for c in node.get("status", {}).get("conditions", []) if c["type"] == kind]
     return str(found[0]) if found else None
-
-
-def _is_read_only(folder: Path) -> bool:
-    return bool(os.statvfs(folder).f_flag & os.ST_RDONLY)
 
 
 def _all_pids() -> list[int]:

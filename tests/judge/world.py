@@ -320,7 +320,8 @@ class World:
     def _create(self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "") -> None:
         name = body["metadata"]["name"]
         key = f"{namespace}/{name}"
-        fate = self.fates.setdefault(key, Fate(kind, self.now, is_own=_is_own(body)))
+        is_own = body["metadata"].get("labels", {}).get(PART_OF_LABEL) == OWN_PART
+        fate = self.fates.setdefault(key, Fate(kind, self.now, is_own=is_own))
         body = copied(body)
         uid = f"{name}-{next(self._number)}"
         body["metadata"] |= {"namespace": namespace, "uid": uid, "creationTimestamp": stamp(self.now)}
@@ -676,7 +677,3 @@ class World:
 def _owned(template: Object, kind: str, name: str, part: str) -> Object:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
     return {**template["metadata"], "name": f"{name}-{part}", "ownerReferences": [owner]}
-
-
-def _is_own(body: Object) -> bool:
-    return bool(body["metadata"].get("labels", {}).get(PART_OF_LABEL) == OWN_PART)

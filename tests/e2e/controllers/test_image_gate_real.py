@@ -22,6 +22,7 @@ from tests.harness.fixtures import PAUSE, kubelet_cluster, or_give_up
 from tests.harness.real_nodes import RealNode
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
+from tests.recorded_data import object_of
 from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
@@ -192,18 +193,9 @@ def test_an_image_that_admission_renames_is_told_and_shuts_nobody_out_until_it_c
     where = "containers/0/image" if method == "noop" else "volumes/0/image/reference"
     metadata = {"name": f"{hub}-renames"}
     mutation = {"expression": f'[JSONPatch{{op: "replace", path: "/spec/{where}", value: "{renamed}"}}]'}
-    policy = {
-        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy", "metadata": metadata,
-        "spec": {
-            "matchConstraints": {
-                "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": hub}},
-                "objectSelector": {"matchLabels": {"app.kubernetes.io/component": "puller"}},
-                "resourceRules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"],
-                                   "resources": ["pods"]}],
-            },
-            "mutations": [{"patchType": "JSONPatch", "jsonPatch": mutation}], "reinvocationPolicy": "Never",
-        },
-    }  # fmt: skip
+    policy = {**object_of("policy-of-pullers"), "metadata": metadata}
+    policy["spec"]["matchConstraints"]["namespaceSelector"] = {"matchLabels": {"kubernetes.io/metadata.name": hub}}
+    policy["spec"]["mutations"] = [{"patchType": "JSONPatch", "jsonPatch": mutation}]
     binding = {**policy, "kind": "MutatingAdmissionPolicyBinding", "spec": {"policyName": metadata["name"]}}
     folder = f"/api/v1/namespaces/{hub}"
     with Stack(cluster, hub, {"placeholders": []}, controllers=True) as stack:

@@ -20,6 +20,7 @@ import pytest
 import yaml
 
 from roost_core.placement.labels import attract_label, is_own_node_label, pulled_label, scheduler_name
+from tests.builders import merged
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.e2e.storm import Storm
@@ -48,13 +49,7 @@ VALUES: dict[str, Any] = object_of("values-to-install")
 # Restarts each of Roost's programs, and has the puller bring one image more.
 CHANGED: dict[str, Any] = object_of("values-to-upgrade")
 # One pod a program: two on the host's network don't fit on one node.
-ON_HOST: dict[str, Any] = {
-    **VALUES,
-    "webhook": {**VALUES["webhook"], "replicas": 1, "hostNetwork": True, "extraEnv": [{"name": "A", "value": "b"}]},
-    "controllers": {"replicas": 1, "hostNetwork": True, "metricsPort": 8081, "extraEnv": [{"name": "A", "value": "b"}]},
-    "scheduler": {"replicas": 1, "hostNetwork": True, "port": 10260, "extraEnv": [{"name": "A", "value": "b"}]},
-    "prePuller": {"method": "noop"},
-}
+ON_HOST: dict[str, Any] = merged(VALUES, object_of("values-on-the-host"))
 
 
 class World:

@@ -22,14 +22,6 @@ pytestmark = pytest.mark.e2e
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 RELEASE = "hub"
 Object = dict[str, Any]
-# Those that the recorded pods name.
-PRIORITY_CLASSES = (
-    "hub-default-priority",
-    "hub-image-puller-priority",
-    "hub-user-placeholder-priority",
-    "jupyterhub-default-priority",
-    "prod-default-priority",
-)
 # The beginnings of the names of those that have no class.
 LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
@@ -43,7 +35,8 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
         "replaceSchedulers": [f"{name}-user-scheduler" for name in ("hub", "binder", "jupyterhub", "prod")],
         "placeholders": [],
     }
-    for priority_class in PRIORITY_CLASSES:
+    recorded = [json.loads(path.read_text())["spec"] for path in PODS.glob("*.json")]
+    for priority_class in {spec["priorityClassName"] for spec in recorded if spec.get("priorityClassName")}:
         metadata = {"name": priority_class}
         manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 0}
         control_plane.api.apply(manifest)
@@ -51,9 +44,11 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
         pool = {"mybinder.org/pool-type": "users"}
         nodes.create("node-1", labels={**pool, pulled_label(RELEASE, name, IMAGE): "true"})
         nodes.create("node-2", labels=pool)
+        status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         for node in ("node-1", "node-2"):
             running.create_pod(builder(node))
-            mark_ready(control_plane, name, f"dind-{node}")
+            path = f"/api/v1/namespaces/{name}/pods/dind-{node}/status"
+            control_plane.api.patch(path, {"status": status})
         webhook = running.webhooks[0]
         wait_until(lambda: webhook.metric("roost_webhook_ring_nodes") == 2, 30, "the ring to hold both nodes")
         yield running
@@ -71,12 +66,6 @@ def builder(node: str) -> Object:
         "metadata": {"name": f"dind-{node}", "labels": {"app": "binder", "component": "image-builder"}},
         "spec": {"nodeName": node, "containers": [{"name": "dind", "image": "docker:dind"}]},
     }
-
-
-def mark_ready(control_plane: ControlPlane, namespace: str, name: str) -> None:
-    status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
-    path = f"/api/v1/namespaces/{namespace}/pods/{name}/status"
-    control_plane.api.patch(path, {"status": status})
 
 
 def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str) -> Object:
@@ -105,15 +94,8 @@ def changes(before: object, after: object, path: str = "") -> dict[str, tuple[ob
 
 
 IGNORED = (
-    "/metadata/uid",
-    "/metadata/creationTimestamp",
-    "/metadata/managedFields",
-    "/metadata/namespace",
-    "/metadata/name",
-    "/metadata/generateName",
-    "/spec/volumes",
-    "/spec/containers",
-    "/spec/initContainers",
+    *(f"/metadata/{key}" for key in ("uid", "creationTimestamp", "managedFields", "namespace", "name", "generateName")),
+    *(f"/spec/{key}" for key in ("volumes", "containers", "initContainers")),
 )
 
 

@@ -489,12 +489,8 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
         # The user can't go there, the puller can.
         w.add_node(name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),))
     changes = [one for one in w.plan().actions if isinstance(one, ChangeNode)]
-    assert [(one.node, *one.set_labels.values()) for one in changes] == [
-        ("closed", "open"),
-        ("a", "pulling"),
-        ("b", "pulling"),
-        ("c", "pulling"),
-    ]
+    pulling = [(name, "pulling") for name in "abc"]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [("closed", "open"), *pulling]
 
 
 def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:

@@ -268,14 +268,12 @@ def told_node(
     )
 
 
-def told_users(count: int, image: str, details: dict[str, Any] | None = None) -> list[Pod]:
-    """Users as that file says them."""
-    return users(count, image, **{**(details or {}), "started": WALL - (details or {}).get("started", 0)})
-
-
 @pytest.mark.parametrize(("_about", "nodes", "pods", "settings", "pulled"), rows("controllers/popular-images"))
 def test_what_is_pulled(_about: str, nodes: Any, pods: Any, settings: dict[str, Any], pulled: Any) -> None:
-    people = [pod for each in pods for pod in told_users(*each)]
+    people: list[Pod] = []
+    for count, image, *more in pods:
+        details = more[0] if more else {}
+        people += users(count, image, **{**details, "started": WALL - details.get("started", 0)})
     planned = planned_for([told_node(**one) for one in nodes], people, **settings)
     assert sorted(pulls(planned)) == [(node, image) for node, image in pulled]
 

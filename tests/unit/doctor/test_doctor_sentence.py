@@ -22,22 +22,11 @@ def test_the_last_line_says_whether_users_feel_it(found: list[Any], said: str) -
 
 
 def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
-    found = [
-        ("version", ""),
-        ("switches", "warning"),
-        ("features", "unknown"),
-        ("leaders", "error"),
-        ("nodes", "warning"),
-    ]
-    outcomes = [outcome(check, one) if one else CheckOutcome(check, "1.37", ()) for check, one in found]  # type: ignore[arg-type]
+    found: dict[str, Severity] = {"switches": "warning", "features": "unknown", "leaders": "error", "nodes": "warning"}
+    outcomes = [CheckOutcome("version", "1.37", ()), *(outcome(check, one) for check, one in found.items())]
     lines = _as_text(outcomes, before=False).splitlines()
-    assert [line.split()[1] for line in lines[:-1] if "Fix:" not in line] == [
-        "nodes:",
-        "leaders:",
-        "switches:",
-        "features:",
-        "version:",
-    ]
+    checks = [line.split()[1] for line in lines[:-1] if "Fix:" not in line]
+    assert checks == ["nodes:", "leaders:", "switches:", "features:", "version:"]
 
 
 @pytest.mark.parametrize(("severity", "said"), rows("doctor/before-installs"))

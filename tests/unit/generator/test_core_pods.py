@@ -55,22 +55,19 @@ def test_a_fault_names_the_key_that_says_it(values: str, key: str) -> None:
     assert key in {fault.key for fault in found(values)}
 
 
-def placeholder_pods(text: str) -> dict[str, Values]:
-    bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub"))]
-    return {one["metadata"]["name"]: one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"}
-
-
 def test_the_defaults_hold_for_every_entry_that_does_not_name_them() -> None:
-    found = placeholder_pods("""
+    values = merged("""
 placeholder:
   defaults:
     annotations: {x: "y"}
     nodeSelector: {pool: users}
     requiredNodeTerms: [{matchExpressions: [{key: a, operator: Exists}]}]
 placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {pool: large}}]
-""")
-    assert [pod["spec"]["nodeSelector"] for pod in found.values()] == [{"pool": "users"}, {"pool": "large"}]
-    for pod in found.values():
+""").values
+    bodies: list[Values] = [dict(one.body) for one in render(values, Release("hub", "hub"))]
+    pods = [one["spec"]["template"] for one in bodies if one["kind"] == "StatefulSet"]
+    assert [pod["spec"]["nodeSelector"] for pod in pods] == [{"pool": "users"}, {"pool": "large"}]
+    for pod in pods:
         assert pod["metadata"]["annotations"] == {"x": "y"}
         required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
         assert required["nodeSelectorTerms"] == [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]

@@ -105,19 +105,8 @@ def test_other_words_are_refused_with_examples(words: str) -> None:
 def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    first = [
-        "book",
-        "120",
-        "tomorrow",
-        "9:00",
-        "--zone",
-        "Europe/Berlin",
-        "--name",
-        "intro",
-        "--image",
-        "quay.io/me/x:1",
-    ]
-    assert run(first) == 0
+    first = "book 120 tomorrow 9:00 --zone Europe/Berlin --name intro --image quay.io/me/x:1"
+    assert run(first.split()) == 0
     assert capsys.readouterr().out == (
         "Booked: intro: 120 people, Fri 2026-11-27 09:00 CET, quay.io/me/x:1.\n"
         "  From Fri 2026-11-27 08:45 CET set default has 120 placeholders more: about 7 nodes (18 a node), "

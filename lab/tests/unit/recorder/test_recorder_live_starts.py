@@ -73,11 +73,6 @@ def pull(uid: str, image: str = "me/image:1", seconds: float | None = 9.5) -> Pu
     return pull_record(uid, 0, image, seconds)
 
 
-def hub_line(said: str, at: float) -> str:
-    moment = as_date(int((BEGIN + at) * SECOND))
-    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}000Z [I {moment:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}"
-
-
 def phases(told: Iterable[Record]) -> dict[str, float]:
     """Phases, and how many seconds after BEGIN each was."""
     return {str(one.phase): one.at_us / SECOND - BEGIN for one in told if isinstance(one, PhaseRecord)}
@@ -110,7 +105,9 @@ class Recorder:
 
     def hears(self, said: str, at: float) -> dict[str, float]:
         """What a line of the hub's log makes."""
-        news = read_hub_line(hub_line(said, at))
+        now = as_date(int((BEGIN + at) * SECOND))
+        head = f"{now:%Y-%m-%dT%H:%M:%S.%f}000Z [I {now:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192]"
+        news = read_hub_line(f"{head} {said}")
         assert news is not None
         return phases(self.starts.hub_told("hub", news, int((BEGIN + at) * SECOND)))
 

@@ -101,7 +101,7 @@ def drawn(moment: ClusterMoment) -> Iterator[str]:
             str(node.state),
             *(f"attracts {name}" for name in node.attracts),
             *(
-                f"{verb} {image_of(one)}"
+                f"{verb} {one.rpartition('/')[2]}"
                 for verb, some in (("holds", node.held), ("pulls", node.pulling))
                 for one in some
             ),
@@ -119,10 +119,6 @@ def drawn(moment: ClusterMoment) -> Iterator[str]:
         yield f"change {one.kind} {one.name}: {way}{f' for {one.by_name}' if one.by_name else ''}"
     yield from (f"notice {text}" for text in moment.notices)
     yield f"sentence {tell_moment(moment)}"
-
-
-def image_of(name: str) -> str:
-    return name.rpartition("/")[2]
 
 
 def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(store: Store) -> None:

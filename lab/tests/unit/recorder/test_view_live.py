@@ -66,12 +66,8 @@ def condition(kind: str, status: str, reason: str = "", message: str = "", secon
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
 
 
-def kind_of(labels: Mapping[str, str], _namespace: str) -> str:
-    return labels.get("kind", "")
-
-
 def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> ClusterMoment:
-    return moment_of(rows_of(nodes, pods or [], kind_of, NOW_US))
+    return moment_of(rows_of(nodes, pods or [], lambda labels, _: labels.get("kind", ""), NOW_US))
 
 
 def drawn(seen: ClusterMoment, columns: int = 120, lines: int | None = None) -> str:
