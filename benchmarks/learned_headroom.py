@@ -44,7 +44,7 @@ from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import NodeRules
 from roost_core.placement.headroom_history import MINUTE_SECONDS, SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
-from roost_lab.simulator.setup.assumptions import SESSIONS
+from roost_lab.simulator.setup.assumptions import SESSIONS, Autoscaler
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
@@ -263,6 +263,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
     parser.add_argument("--known", action="store_true", help="also with the history of the three weeks before")
     parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
+    parser.add_argument(
+        "--autoscaler", choices=list(Autoscaler), default=Autoscaler.CLUSTER_AUTOSCALER, type=Autoscaler
+    )
     parser.add_argument("--coverage", action="store_true", help="ask how often forecast seats were enough, no more")
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -270,6 +273,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for scenario in HUBS:
         if scenario.name not in options.hubs:
             continue
+        scenario = replace(scenario, world={**scenario.world, "autoscaler": options.autoscaler})  # noqa: PLW2901
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
         if options.coverage:
             rows += show_coverage(scenario, seeds, days, options.from_day)
