@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from heapq import merge
+from itertools import islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -31,8 +32,8 @@ from roost_lab.traces.order import LATE, Spreader, in_order
 DEFAULT_SORT_WINDOW_SECONDS: Final = 600.0
 # After so many unusable lines in a row the file is refused.
 MOST_USELESS_LINES: Final = 1_000_000
-# (moment, line, launch).
-Placed: TypeAlias = "tuple[float, int, LaunchDetails]"
+# (moment, line, launch; None: of a file that is still closed).
+Placed: TypeAlias = "tuple[float, int, LaunchDetails | None]"
 
 
 def open_trace(
@@ -53,21 +54,33 @@ def open_trace(
     spreader = Spreader(Chance(seed))
 
     def placed(path: Path) -> Iterator[Placed]:
-        """The launches of one file, in order of time."""
+        """The launches of one file, in order of time; before them, while it is closed, a time from which on they are.
+
+        So a file is opened only when its time comes: a trace may have thousands.
+        """
 
         def skip(launch: LaunchLine, reason: str) -> None:
             counts.skip(reason, str(path), launch.line)
 
-        return spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip))
+        # Of two: a single one may have a wrong year.
+        begins = (launch.stamp for launch in islice(_launches(path, InputCounts()), 2 if len(paths) > 1 else 0))
+        begin = min(begins, default=float("-inf")) - sort_window_seconds
+        yield begin, 0, None
+        for one in spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip)):
+            if one[0] >= begin:
+                yield one
+            else:
+                counts.skip(LATE, str(path), one[1])
 
     # Of equal moments, in the order of the files.
     return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)
 
 
 def _attempts(launches: Iterator[Placed], paths: Sequence[Path], counts: InputCounts) -> Iterator[Attempt]:
-    for number, (moment, _, launch) in enumerate(launches):
-        counts.used = number + 1
-        yield Attempt(number, moment, *launch[:7])
+    for moment, _, launch in launches:
+        if launch is not None:
+            counts.used += 1
+            yield Attempt(counts.used - 1, moment, *launch[:7])
     if not counts.used:
         raise _nothing(counts, paths)
     late = counts.skipped.get(LATE)

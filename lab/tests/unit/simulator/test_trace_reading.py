@@ -6,7 +6,7 @@ import random
 import statistics
 import tracemalloc
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -211,6 +211,27 @@ _JSON = st.recursive(
     max_leaves=5,
 )
 _TIMES = st.datetimes(timezones=st.just(UTC)).map(datetime.isoformat)
+
+
+def test_of_many_files_in_a_row_few_are_open_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [write(tmp_path, *map(launch, range(day * 1440, day * 1440 + 90, 15)), name=f"{day}") for day in range(30)]
+    now_open: set[Path] = set()
+    most, lines_of = 0, trace_files.read_lines
+
+    def counted(path: Path) -> Iterator[bytes]:
+        nonlocal most
+        now_open.add(path)
+        most = max(most, len(now_open))
+        try:
+            yield from lines_of(path)
+        finally:
+            now_open.discard(path)
+
+    monkeypatch.setattr(trace_reading, "read_lines", counted)
+    moments = [one.moment for one in open_trace(paths[::-1], seed=1, counts=InputCounts())]
+    assert moments == sorted(moments)
+    assert len(moments) == 180
+    assert most <= 2
 
 
 @st.composite
