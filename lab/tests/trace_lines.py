@@ -10,6 +10,7 @@ from typing import Any
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.counts import InputCounts
 from roost_lab.traces.reading import open_trace
+from tests.recorded_data import object_of
 
 NOON = datetime(2019, 5, 22, 12, tzinfo=UTC).timestamp()
 
@@ -32,23 +33,7 @@ def launch(minute: float = 0, spec: Any = "ada/engine/master", **more: Any) -> d
 
 def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
     """A line of `roost records export`, so many seconds after noon."""
-    return {
-        "timestamp": stamp(NOON + second, "microseconds"),
-        "schema": "roost.hub.jupyter.org/launch",
-        "version": 3,
-        "class": "user",
-        "name": "hub/jupyter-ada",
-        "hub": "hub",
-        "repository": "https://github.com/Ada/Engine",
-        "ref": "0" * 40,
-        "image": "registry.example/ada-engine:" + "0" * 40,
-        "image_bytes": 1_500_000_000,
-        "cpu_millicores": 10,
-        "memory_bytes": 550_000_000,
-        "ready_seconds": 12.25,
-        "seconds": 912.75,
-        "status": "deleted",
-    } | more
+    return {"timestamp": stamp(NOON + second, "microseconds"), **object_of("recorded-launch"), **more}
 
 
 def as_bytes(lines: Iterable[dict[str, Any] | str]) -> bytes:

@@ -11,7 +11,6 @@ import pytest
 from generator.values.helm_release import Release
 from roost_core.placement import labels
 from roost_core.release.classes import Classes
-from roost_core.release.settings import ReleaseSettings
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import RELEASE, roost_render
@@ -191,7 +190,11 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
     control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     namespace = control_plane.create_namespace(labels={"courses": "here"})
-    settings = rules_of_the_webhook(namespace, tmp_path)
+    file = tmp_path / "webhook.yaml"
+    file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
+    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
+    (document,) = [body["data"]["release.json"] for body in objects.values() if "release.json" in body.get("data", {})]
+    settings = read_settings(document.encode())
     every = {"gpu": "yes", "course": "yes", "zebra": "yes"}
     more = ({}, *({key: "yes"} for key in every), every)
     wanted = [{"component": "singleuser-server", **labels} for labels in more]
@@ -222,14 +225,6 @@ def wait_for_join(control_plane: ControlPlane, hub: str, label: str, weight: int
 
 def joins(spec: Pod) -> list[int]:
     return [term["weight"] for term in spec.get("affinity", {}).get("podAffinity", {}).get(PREFERRED, ())]
-
-
-def rules_of_the_webhook(namespace: str, folder: Path) -> ReleaseSettings:
-    file = folder / "webhook.yaml"
-    file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
-    objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
-    (document,) = [body["data"]["release.json"] for body in objects.values() if "release.json" in body.get("data", {})]
-    return read_settings(document.encode())
 
 
 def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:

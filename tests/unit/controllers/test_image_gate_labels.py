@@ -21,7 +21,7 @@ from roost_core.placement.labels import startup_taint
 from roost_core.release.image_gate import GateMode
 from roost_core.release.reader import Reader
 from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, label, world
-from tests.recorded_data import PODS, rows
+from tests.recorded_data import PODS, object_of, rows
 
 DIGEST = "sha256:" + "ab" * 32
 
@@ -32,19 +32,7 @@ STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
 NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
 
 
-DOCUMENT = {
-    "release": RELEASE,
-    "namespace": NAMESPACE,
-    "imageGate": {
-        "mode": "startupTaint",
-        "pullDeadlineSeconds": 90,
-        "openAfterSeconds": 7,
-        "hasPuller": False,
-        "pullerPods": "zeroToJupyterHub",
-        "pullers": [{"name": "p", "nodeSelector": {"pool": "user"}, "images": [SCIPY, GPU]}],
-    },
-    "puller": {"tolerations": [{"key": "a", "operator": "Exists"}]},
-}
+DOCUMENT = {"release": RELEASE, "namespace": NAMESPACE, **object_of("gate-of-a-release")}
 
 
 def change_of(planned: Planned[Any]) -> list[ChangeNode]:

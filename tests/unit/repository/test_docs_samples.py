@@ -19,28 +19,14 @@ from generator.values.merge import merge_values
 from roost.cli import cli
 from roost_core.release.events import Limits, parse_events
 from roost_core.release.reader import Reader
+from tests.recorded_data import rows
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-# First key -> whose file it is, and what checks it.
 HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
-OTHERS: Final = {
-    "hub": "lines for a hub's own values: unit/generator/test_import_spawn_page.py",
-    "releases": "a helmfile",
-    "dependencies": "a Chart.yaml",
-    "repos": "pre-commit's",
-    "jobs": "GitHub's",
-    "manifests": "a job of GitLab's",
-}
-# Kinds of objects -> where Roost's values are in them; () where none are.
-KINDS: Final[dict[str, tuple[str, ...]]] = {
-    "Application": ("spec", "source", "helm", "valuesObject"),
-    "HelmRelease": ("spec", "values"),
-    "ConfigMap": (),  # booked events: below
-    "NodePool": (),
-    "GitRepository": (),
-    "Cluster": (),  # kind's
-}
+OTHERS: Final = frozenset(rows("repository/samples-of-others"))
+# Kinds of objects -> where Roost's values are in them.
+KINDS: Final[dict[str, list[str]]] = dict(rows("repository/sample-kinds"))
 
 
 class Sample(NamedTuple):

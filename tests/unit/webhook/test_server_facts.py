@@ -13,7 +13,7 @@ from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from tests.builders import settings
 from tests.harness.waiting import wait_until
-from tests.recorded_data import rows
+from tests.recorded_data import object_of, rows
 from webhook.facts import Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watch import FactsKeeper
@@ -322,14 +322,7 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
 
 @pytest.mark.usefixtures("hasty")
 def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(server: FakeServer, kept: Kept) -> None:
-    selector = {"matchExpressions": [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]}
-    quotas = [
-        {"metadata": {"name": "q", "namespace": "a"}, "spec": {"scopes": ["CrossNamespacePodAffinity"]}},
-        {"metadata": {"name": "r", "namespace": "a"}, "spec": {"hard": {"requests.ephemeral-storage": "1", "pods": 2}}},
-        {"metadata": {"name": "q", "namespace": "b"}, "spec": {"scopeSelector": selector}},
-        {"metadata": {"name": "q", "namespace": "c"}, "spec": {"scopes": ["BestEffort"], "hard": {"pods": "2"}}},
-        {"metadata": {"name": "q", "namespace": "d"}, "spec": {"scopes": ["NotBestEffort"]}},
-    ]
+    quotas = object_of("quotas")
     server.objects[QUOTAS, ""], server.objects[OWN_QUOTAS, ""] = quotas, quotas[-1:]
     kept.keeper.follow(settings(podClasses={"build": None}))
     kept.wait(lambda: kept.keeper.verdict().passed)

@@ -169,14 +169,6 @@ def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a
     assert facts.with_reports({"n1": (first, later)}).images_since("n1", "h.io/x:1") == 1
 
 
-def pod_on(node_name: str, *images: str, phase: str = "Running") -> dict[str, Any]:
-    return {
-        "metadata": {"name": "p", "annotations": {}},
-        "spec": {"nodeName": node_name, "containers": [{"image": one} for one in images]},
-        "status": {"phase": phase},
-    }
-
-
 @pytest.mark.parametrize(("body", "pod_class", "expected"), rows("webhook/bound-pods"))
 def test_bound_pods_tell_images_others_targets(body: Object, pod_class: str, expected: list[Any] | None) -> None:
     assert json.loads(json.dumps(read_placed_pod(body, pod_class))) == expected
@@ -187,10 +179,11 @@ def waiting(reason: str, container: str = "main") -> dict[str, Any]:
 
 
 def test_an_image_that_cannot_be_pulled_is_not_among_the_images_of_the_pod() -> None:
-    body = pod_on("n1", "x", "y", "y", phase="Pending")
-    for container, name in zip(body["spec"]["containers"], ("main", "side", "other"), strict=True):
-        container["name"] = name
-    body["status"]["containerStatuses"] = [waiting("ImagePullBackOff"), waiting("ContainerCreating", "side")]
+    containers = [{"name": name, "image": image} for name, image in (("main", "x"), ("side", "y"), ("other", "y"))]
+    said: Any = [waiting("ImagePullBackOff"), waiting("ContainerCreating", "side")]
+    status = {"phase": "Pending", "containerStatuses": said}
+    spec = {"nodeName": "n1", "containers": containers}
+    body: Any = {"metadata": {"name": "p", "annotations": {}}, "spec": spec, "status": status}
     read = PlacedPod("user", "n1", ("docker.io/library/y:latest",), True, ("docker.io/library/x:latest",))
     assert read_placed_pod(body, "user") == read
     body["status"]["initContainerStatuses"] = [waiting("ErrImagePull", "other")]

@@ -456,7 +456,9 @@ def in_step(seen: Seen, more: Mapping[str, object], folder: Path) -> FollowingWo
 def simulate(seen: Seen, folder: Path) -> GrowingWorld:
     """In the simulator alone. Sessions begin when servers run, as the simulator counts them."""
     users = seen.followed.users
-    attempts = [one._replace(session_seconds=_stayed(users[one.number])) for one in seen.real.attempts]
+    # For so long their containers ran.
+    stayed = {number: min(one.gone_at, 10_000.0) - min(one.ran_at, one.gone_at) for number, one in users.items()}
+    attempts = [one._replace(session_seconds=max(0.0, stayed[one.number])) for one in seen.real.attempts]
     values = folder / "alone.yaml"
     values.write_text(yaml.safe_dump(VALUES))
     policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))
@@ -466,8 +468,3 @@ def simulate(seen: Seen, folder: Path) -> GrowingWorld:
     world.at(READY_SECONDS, world.join_late)
     world.play(attempts)
     return world
-
-
-def _stayed(user: User) -> float:
-    """Seconds for which a user's containers ran."""
-    return max(0.0, min(user.gone_at, 10_000.0) - min(user.ran_at, user.gone_at))
