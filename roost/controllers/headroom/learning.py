@@ -266,7 +266,7 @@ def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Headroo
 def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
     """How many placeholders fit beside the pods of users."""
     counts = ((node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount)
-    return max(0, min(counts)) if node.ready and not node.unschedulable else 0
+    return max(0, min(counts)) if node.is_usable else 0
 
 
 def _is_of_set(rules: NodeRules, node: Node) -> bool:

@@ -245,6 +245,10 @@ def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the
     hub.add("other", node="m")
     hub.turn()
     assert hub.replicas == 1
+    # On a node that leaves there is none: the thirty of the other aren't enough, and no node stands by.
+    hub.nodes["n"] = replace(hub.nodes["n"], taints=(Taint("karpenter.sh/disrupted", "", "NoSchedule"),))
+    hub.turn()
+    assert hub.replicas == 40
 
 
 def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
