@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check unit judge parity e2e test-install test-minors image generated docs docs-links lock bench clean
+.PHONY: help setup demo demo-cluster quick test check unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,12 +50,17 @@ parity: setup  ## the chart against `roost render`, with real helm
 	@$(PY) -m pytest -n $(WORKERS) tests/parity -m "not minors"
 
 e2e: setup  ## the tests on the real control plane
-	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e lab/tests/e2e -m "not minors"
+	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/e2e lab/tests/e2e -m "not minors and not hub_day"
 
 test-install: setup  ## Roost installed by Helm on a real kubelet, with its figures
 	@tools/test_packages.sh
 	@$(PY) -m tests.harness build
 	@$(PY) -m pytest -s tests/e2e/install/test_install.py
+
+test-hub: setup  ## zero-to-jupyterhub's and BinderHub's charts with Roost on real kubelets, with its figures; ROOST_Z2JH, ROOST_BINDERHUB: clones
+	@tools/test_packages.sh
+	@$(PY) -m tests.harness build
+	@$(PY) -m pytest -s -m hub_day tests/e2e/hub
 
 test-minors: setup  ## what depends on Kubernetes' version, on every supported minor; builds all of them first
 	@$(PY) -m tests.harness build --all-minors

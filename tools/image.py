@@ -23,13 +23,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 OUTPUT = REPOSITORY / "build"
 # The Dockerfile's targets, each upon the one before it.
 ROOST: Final = "roost"
 LAB: Final = "roost-lab"
+TARGETS: Final = (ROOST, LAB)
 PROGRAMS = ("buildah", "mmdebstrap")
 APT_SOURCES = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
 # The Dockerfile's arguments and the Debian packages of what stands in for each.
@@ -37,7 +38,7 @@ BASES = {
     "BASE": ("ca-certificates", "python-is-python3", "python3", "python3-venv"),
     "GO": ("ca-certificates", "golang-go"),
 }
-KEPT_IMAGES = 6
+KEPT_IMAGES = 12
 
 
 class ImageError(RuntimeError):
@@ -52,6 +53,21 @@ def missing_parts() -> list[str]:
 
 def build(target: str = ROOST) -> Path:
     """The archive of one of the images, from the cache or built now. Raises ImageError."""
+    return build_all(REPOSITORY, TARGETS, BASES, _inputs())[target]
+
+
+def build_folder(folder: Path, targets: Sequence[str], bases: Mapping[str, Sequence[str]]) -> dict[str, Path]:
+    """The archives of another folder's Dockerfile, whose `BASE` and others are these Debian packages.
+
+    Raises ImageError.
+    """
+    return build_all(folder, targets, {"BASE": BASES["BASE"], **bases}, _contents(folder, sorted(folder.iterdir())))
+
+
+def build_all(
+    context: Path, targets: Sequence[str], packages: Mapping[str, Sequence[str]], inputs: Iterable[str | bytes]
+) -> dict[str, Path]:
+    """The archive of each target, from the cache or built now; inputs: what they depend on beside their bases."""
     if missing := missing_parts():
         raise ImageError(
             f"the image is built on Debian, as root, by buildah and mmdebstrap: no {', '.join(missing)} here"
@@ -59,20 +75,22 @@ def build(target: str = ROOST) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roost" / "image"
     cache.mkdir(parents=True, exist_ok=True)
     with _lock(cache / ".lock"):
-        bases = {argument: _base_name(packages) for argument, packages in BASES.items()}
-        digest = _digest(*bases.values(), *_inputs())
-        archives = {name: cache / f"{name}-{digest}.tar" for name in (ROOST, LAB)}
-        if archives[target].exists():
-            archives[target].touch()
-            return archives[target]
+        bases = {argument: _base_name(names) for argument, names in packages.items()}
+        digest = _digest(*bases.values(), *inputs)
+        archives = {name: cache / f"{name}-{digest}.tar" for name in targets}
+        if all(archive.exists() for archive in archives.values()):
+            for archive in archives.values():
+                archive.touch()
+            return archives
         storage = _Storage(cache / "storage")
-        if not all(map(storage.has, bases.values())):
+        if not storage.has(bases["BASE"]):
             storage.clear()
-            for argument, name in bases.items():
-                storage.make_base(name, BASES[argument])
-        storage.build(bases, archives)
+        for argument, name in bases.items():
+            if not storage.has(name):
+                storage.make_base(name, packages[argument])
+        storage.build(context, bases, archives)
         _forget_old(cache)
-    return archives[target]
+    return archives
 
 
 class _Storage:
@@ -103,18 +121,18 @@ class _Storage:
             self._run("add", "--quiet", container, root, "/")
             self._run("commit", "--quiet", "--rm", container, name)
 
-    def build(self, bases: dict[str, str], archives: dict[str, Path]) -> None:
-        """Build the Dockerfile's targets and write them as archives."""
+    def build(self, context: Path, bases: Mapping[str, str], archives: Mapping[str, Path]) -> None:
+        """Build targets of the folder's Dockerfile and write them as archives."""
         names = {target: f"localhost/{target}:{archive.stem[-16:]}" for target, archive in archives.items()}
-        # The lab's image stands on the one that is there already.
-        arguments = [f"--build-arg={argument}={base}" for argument, base in {**bases, "ROOST": ROOST}.items()]
+        # A later image stands on one that is there already.
+        arguments = {argument: f"--build-arg={argument}={base}" for argument, base in bases.items()}
         with tempfile.TemporaryDirectory() as scratch:
             volumes = [f"--volume={source}:{target}:ro" for source, target in pip_files(Path(scratch)).items()]
             for target, name in names.items():
                 _say(f"{name}: building the Dockerfile")
                 options = ["--isolation=chroot", "--pull=never", "--no-cache", "--force-rm", f"--tag={name}"]
-                self._run("build", *options, f"--target={target}", *arguments, *volumes, str(REPOSITORY))
-                arguments[-1] = f"--build-arg=ROOST={names[ROOST]}"
+                self._run("build", *options, f"--target={target}", *arguments.values(), *volumes, str(context))
+                arguments[target] = f"--build-arg={target.upper()}={name}"
         for target, archive in archives.items():
             half = archive.with_name(f".{archive.name}")
             half.unlink(missing_ok=True)
@@ -142,10 +160,16 @@ def _inputs() -> Iterator[str | bytes]:
     """Names and contents of the files that the Dockerfile gets, and of this one, which says how it's built."""
     yield from (path.read_bytes() for path in (REPOSITORY / "Dockerfile", REPOSITORY / ".dockerignore", Path(__file__)))
     lines = (REPOSITORY / ".dockerignore").read_text().splitlines()
-    for top in (REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!")):
+    tops = (REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!"))
+    yield from _contents(REPOSITORY, tops)
+
+
+def _contents(folder: Path, tops: Iterable[Path]) -> Iterator[str | bytes]:
+    """Each file's name in the folder, and what it holds."""
+    for top in tops:
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             if path.is_file() and "__pycache__" not in path.parts:
-                yield str(path.relative_to(REPOSITORY))
+                yield str(path.relative_to(folder))
                 yield path.read_bytes()
 
 
@@ -208,7 +232,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the archives' folder (default: %(default)s)")
     output: Path = parser.parse_args(argv).output
     try:
-        archives = {target: build(target) for target in (ROOST, LAB)}
+        archives = {target: build(target) for target in TARGETS}
     except ImageError as error:
         _say(str(error))
         return 1

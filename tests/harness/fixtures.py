@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import pytest
+import yaml
 
 from tests.harness.binaries import MINORS, NEWEST_MINOR, OLDEST_MINOR, HarnessUnavailableError, ensure_binary
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
+from tests.harness.names import names
 from tests.harness.nodes import FakeNodes
-from tests.harness.pod_network import PodNetwork
+from tests.harness.pod_network import GATEWAY, PodNetwork
 from tests.harness.pods import PodKeeper
 from tests.harness.real_nodes import SERVING, RealNode
 from tests.harness.registry import RealRegistry
@@ -48,6 +50,21 @@ def require_image(target: str = image.ROOST) -> Image:
     return read_archive(image.build(target))
 
 
+def push_roost(registry: RealRegistry) -> None:
+    """Push what Roost's pods run, under the names that the values' defaults have."""
+    defaults = yaml.safe_load((image.REPOSITORY / "chart/values.yaml").read_text())
+    version = yaml.safe_load((image.REPOSITORY / "chart/Chart.yaml").read_text())["appVersion"]
+    registry.push_image(f"library/roost:{version}", require_image())
+    push_scheduler(registry, defaults["scheduler"]["image"]["tags"][NEWEST_MINOR])
+    registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
+
+
+def push_scheduler(registry: RealRegistry, tag: str) -> None:
+    """Push the kube-scheduler of a tag's minor."""
+    program = ensure_binary("kube-scheduler", tag.removeprefix("v").rpartition(".")[0])
+    registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
+
+
 def give_up(error: HarnessUnavailableError) -> NoReturn:
     """Skip the test with the reason; in CI fail, since a check that silently doesn't run is worth nothing there."""
     if os.environ.get("CI"):
@@ -67,24 +84,26 @@ def kubelet_cluster() -> Iterator[ControlPlane]:
 
 
 @contextlib.contextmanager
-def networked_node(
+def networked_nodes(
     fill: Callable[[RealRegistry], object],
+    nodes: Mapping[str, Mapping[str, str]],
     *,
-    labels: Mapping[str, str] | None = None,
     kubelet: Mapping[str, Any] | None = None,
-) -> Iterator[RealNode]:
-    """One real node that answers whoever asks it, Kubernetes' own scheduler, and a network of the pods' own.
+) -> Iterator[list[RealNode]]:
+    """Real nodes that answer whoever asks them, Kubernetes' own scheduler, and a network of the pods' own, with names.
 
-    fill: pushes the images. kubelet: fields of KubeletConfiguration beside those.
+    fill: pushes the images. nodes: labels by name. kubelet: fields of KubeletConfiguration beside those.
     """
     with or_give_up(), PodNetwork() as network, RealRegistry() as registry, network.make_cluster() as cluster:
         fill(registry)
-        serving = {**SERVING, **(kubelet or {})}
-        with (
-            RealNode(cluster, "node-a", registry, labels=labels, network=network, kubelet=serving) as node,
-            start_scheduler(cluster, leader_elect=False),
-        ):
-            yield node
+        how: dict[str, Any] = {"network": network, "kubelet": {**SERVING, "clusterDNS": [GATEWAY], **(kubelet or {})}}
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(names(network, cluster.api))
+            started = [RealNode(cluster, name, registry, labels=labels, **how) for name, labels in nodes.items()]
+            for node in started:
+                stack.enter_context(node)
+            stack.enter_context(start_scheduler(cluster, leader_elect=False))
+            yield started
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ there is no route in or out. Guarantee: the kernel removes all of it with the pr
 
 Pods reach the API server as they do everywhere, at the Service `kubernetes`; it reaches pods through its own egress
 selector (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/), by HTTP CONNECT on a socket of ours,
-and picks the endpoints of a Service by itself. There is no kube-proxy and no DNS; NetworkPolicies are not enforced.
+and picks the endpoints of a Service by itself. There is no kube-proxy; NetworkPolicies are not enforced. DNS: `names`.
 """
 
 import asyncio
@@ -101,6 +101,16 @@ class PodNetwork(Started):
     def entering(self, program: Path, arguments: list[str]) -> tuple[Path, list[str]]:
         return Path(str(shutil.which("nsenter"))), [f"--net={self._space}", str(program), *arguments]
 
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[None]:
+        """Be in that network, with this thread alone: its new sockets are of that network, and stay so."""
+        with Path("/proc/thread-self/ns/net").open() as home, Path(self._space).open() as there:
+            _enter(there.fileno())
+            try:
+                yield
+            finally:
+                _enter(home.fileno())
+
     def add_node_address(self) -> str:
         self._addresses += 1
         address = f"10.243.0.{self._addresses}"
@@ -136,7 +146,7 @@ class PodNetwork(Started):
 
     def _socket_inside(self) -> socket.socket:
         """A socket of that network; whoever uses it later may be anywhere. Only the loop's thread changes places."""
-        with _in_network(self._space):
+        with self.inside():
             return _new_socket()
 
     # What crosses the border
@@ -236,16 +246,6 @@ def require_pod_network() -> None:
             f"pods need a network of their own, and `{' '.join(tried)}` said: {done.stderr.strip()}. "
             "Run as root; in a container, privileged."
         )
-
-
-@contextlib.contextmanager
-def _in_network(space: str) -> Iterator[None]:
-    with Path("/proc/thread-self/ns/net").open() as home, Path(space).open() as there:
-        _enter(there.fileno())
-        try:
-            yield
-        finally:
-            _enter(home.fileno())
 
 
 def _enter(descriptor: int) -> None:

@@ -98,7 +98,9 @@ class RealNode:
         self._taints = [dict(taint) for taint in taints]
         self._kubelet = dict(kubelet or {})
         self._minor = minor or cluster.minor
-        self._network = network
+        self.network = network
+        # The kubelet's own, so that two of one network serve on the same port.
+        self._address: str | None = None
         self._disk_bytes = disk_bytes
         self._group: str | None = None
         self._init: Process | None = None
@@ -109,12 +111,13 @@ class RealNode:
     def start(self) -> Self:
         """Start it without waiting: see `wait_ready`."""
         require_real_nodes()
-        plugins = () if self._network is None else PLUGINS
+        plugins = () if self.network is None else PLUGINS
         names = ("containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", *plugins)
         self._programs = {name: ensure_binary(name) for name in names}
         self._programs["kubelet"] = ensure_binary("kubelet", self._minor)
         self.folder = self.cluster.folder / f"real-{self.name}-{next(_numbers)}"
         try:
+            self._address = self.network.add_node_address() if self.network else None
             self._lay_out()
             self._let_kubelets_in()
             self._group = make_group()
@@ -244,7 +247,7 @@ class RealNode:
             (self.folder / name).mkdir(parents=True)
         for name, program in self._programs.items():
             (self.folder / "bin" / name).symlink_to(program)
-        plugin = {"type": "in-pod"} if self._network is None else self._network.plugin
+        plugin = {"type": "in-pod"} if self.network is None else self.network.plugin
         network = {"cniVersion": "1.0.0", "name": "test", "plugins": [plugin]}
         (self.folder / "cni" / "10-test.conflist").write_text(json.dumps(network))
         (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
@@ -279,6 +282,7 @@ class RealNode:
             "clusterDomain": "cluster.local",
             "registerWithTaints": self._taints,
             "evictionHard": dict.fromkeys(EVICTED_FOR, "0%"),
+            **({"address": self._address} if self._address else {}),
             **self._kubelet,
         }
 
@@ -326,7 +330,7 @@ class RealNode:
                 f"--root-dir={self.folder / 'kubelet'}",
                 f"--cert-dir={self.folder / 'kubelet-certificates'}",
                 *([f"--node-labels={labels}"] if labels else []),
-                *([f"--node-ip={self._network.add_node_address()}"] if self._network else []),
+                *([f"--node-ip={self._address}"] if self._address else []),
                 "--v=2",
             ],
             "environment": path,
@@ -344,9 +348,9 @@ class RealNode:
         unshare = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--propagation", "private"]
         program = Path(str(shutil.which("unshare")))
         arguments = [*unshare, sys.executable, "-I", "-S", str(INIT), str(self.folder / "plan.json")]
-        if self._network is not None:
-            self._network.connect_to(self.cluster, int(self.registry.host.rpartition(":")[2]))
-            program, arguments = self._network.entering(program, arguments)
+        if self.network is not None:
+            self.network.connect_to(self.cluster, int(self.registry.host.rpartition(":")[2]))
+            program, arguments = self.network.entering(program, arguments)
         self._init = self.cluster.run.start(f"real-{self.name}", program, arguments, log_path=self.folder / "init.log")
 
         self._init_pid = wait_until(self._find_init, 20, f"process 1 of {self.name}", explain=self.log_tail)

@@ -14,7 +14,7 @@ import yaml
 
 from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import networked_node, require_binary, require_image
+from tests.harness.fixtures import networked_nodes, require_binary, require_image
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tests.recorded_data import object_of
@@ -31,7 +31,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     values = tmp_path_factory.mktemp("install") / "values.yaml"
     values.write_text(yaml.safe_dump(object_of("values-that-only-record")))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
-    with networked_node(lambda registry: registry.push_image(f"library/roost-lab:{version}", image)) as node:
+    name = f"library/roost-lab:{version}"
+    with networked_nodes(lambda registry: registry.push_image(name, image), {"node-a": {}}) as (node,):
         made = node.cluster
         made.create_namespace("hub")
         arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")

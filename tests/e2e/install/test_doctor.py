@@ -20,9 +20,9 @@ from roost.doctor.contract import Finding, Install
 from roost.doctor.evidence import AUTOSCALER_STATUS, POOL_LABELS
 from roost_core.kube.account import connect
 from roost_core.placement.labels import EVENTS_LABEL
-from tests.harness.binaries import NEWEST_MINOR, ensure_binary
+from tests.harness.binaries import NEWEST_MINOR
 from tests.harness.controlplane import ControlPlane
-from tests.harness.fixtures import networked_node, or_give_up
+from tests.harness.fixtures import networked_nodes, or_give_up, push_scheduler
 from tests.harness.nodes import FakeNodes
 from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
@@ -155,11 +155,9 @@ def on_a_kubelet() -> Iterator[ControlPlane]:
 
     def fill(registry: RealRegistry) -> None:
         defaults: Any = parse_values(b"", "values.yaml").values
-        tag = defaults["scheduler"]["image"]["tags"][NEWEST_MINOR]
-        program = ensure_binary("kube-scheduler")
-        registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
+        push_scheduler(registry, defaults["scheduler"]["image"]["tags"][NEWEST_MINOR])
 
-    with networked_node(fill, kubelet=kubelet) as node:
+    with networked_nodes(fill, {"node-a": {}}, kubelet=kubelet) as (node,):
         yield node.cluster
 
 

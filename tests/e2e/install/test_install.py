@@ -25,9 +25,8 @@ from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.e2e.storm import Storm
 from tests.harness.api import Object
-from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.cgroups import memory_bytes
-from tests.harness.fixtures import networked_node, require_binary, require_image
+from tests.harness.fixtures import networked_nodes, push_roost, require_binary
 from tests.harness.real_nodes import RealNode, condition
 from tests.harness.registry import RealRegistry
 from tests.harness.talk import say
@@ -114,22 +113,15 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("install")
-    image = require_image()
-    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
 
     def fill(registry: RealRegistry) -> None:
-        # Under the names that the values' defaults have: nodes ask this registry for every host.
-        registry.push_image(f"library/roost:{version}", image)
-        tag = defaults["scheduler"]["image"]["tags"][NEWEST_MINOR]
-        program = ensure_binary("kube-scheduler")
-        registry.push(f"kube-scheduler:{tag}", files={"/usr/local/bin/kube-scheduler": program})
-        registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
+        push_roost(registry)
         registry.push_program("me/lab:1", size_bytes=5_000_000)
         registry.push("me/data:1", size_bytes=1_000_000)
         registry.push("me/newer:1", size_bytes=1_000_000)
 
-    with networked_node(fill, labels={"purpose": "user", "hub.jupyter.org/node-purpose": "user"}) as node:
+    labels = {"purpose": "user", "hub.jupyter.org/node-purpose": "user"}
+    with networked_nodes(fill, {"node-a": labels}) as (node,):
         yield World(node, folder)
 
 
