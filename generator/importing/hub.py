@@ -67,7 +67,7 @@ def _map_limits(draft: Draft, hub: HubSection) -> None:
         limit = next((each for each in given if type(each) is int), usual)
         if limit != usual:
             draft.put(f"events.{key}", limit, (*hub.path, "hub", key))
-        if limit:
+        if limit > 0:
             draft.notes.append(f"{hub.show(f'hub.{key}')} is {limit}: {told} your largest class, and events.{key}.")
 
 

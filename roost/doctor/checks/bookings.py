@@ -44,7 +44,7 @@ def check(install: Install) -> Told:
             pairs = pairwise(read_history(text).levels)
             came = max((after - before for before, after in pairs if before >= 0), default=0)
             for reason, fix in hub_limits(came, events):
-                yield warning(f"Of set {name}, {came} came within a minute of the last weeks. {reason}", fix)
+                yield warning(f"Set {name}: users of {came} seats came within a minute. {reason}", fix)
 
 
 def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:

@@ -94,7 +94,7 @@ def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pau
     history = f"{CONFIG_MAPS}/hub-roost-headroom-history"
     for levels, expected in (
         ([10, 74, -1, 900], []),
-        ([10, 140, 150], ["Of set default, 130 came within a minute of the last weeks. If all come at once, the hub "]),
+        ([10, 140, 150], ["Set default: users of 130 seats came within a minute. If all come at once, the hub "]),
     ):
         cluster.objects[history]["data"] = {"default": History(29_000_000, array("i", levels)).as_text()}
         said = told(cluster)
