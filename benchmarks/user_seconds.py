@@ -73,6 +73,7 @@ REHEARSED: Final = {
     "image_sigma": 0.01,
     "autoscaler_loop_seconds": 1,
     "pull_overhead_seconds": 0,
+    "answer_seconds": 0.7,
 }
 STEPS: Final = ("hub", "create", "node", "containers", "answer")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
-from roost_lab.simulator.engine.results import NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from roost_lab.simulator.engine.results import ANSWER, NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
@@ -176,6 +176,7 @@ class Hub:
         waits[PULL_WAIT] += max(0.0, pull.begin - begins)
         waits[PULL] += max(0.0, pull.finish - max(pull.begin, begins))
         waits[START] = assumed.bind_seconds + assumed.start_seconds
+        waits[ANSWER] = assumed.answer_seconds
         self._world.at(up, self._up, (pod, waits))
 
     def _up(self, argument: tuple[SimPod, dict[str, float]]) -> None:

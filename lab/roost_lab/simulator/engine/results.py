@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from roost_lab.simulator.engine.histogram import Histogram
 
 # Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
 # made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
-QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, TOTAL = "queue", "node", "pull-wait", "pull", "start", "total"
-PARTS: Final = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START)
+QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER = "queue", "node", "pull-wait", "pull", "start", "answer"
+PARTS, TOTAL = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER), "total"
 # Where a cold start's image was when its pod was bound.
 NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
 

@@ -121,6 +121,8 @@ class Assumptions:
     bind_seconds: float = 0.25
     # Seconds until the container runs, without a pull [S].
     start_seconds: float = 1.1
+    # Seconds from then until the server answers [S: 0.7 for a light one, 2.2 for JupyterLab on a core of its own].
+    answer_seconds: float = 0.0
     # Seconds that a pull takes beside fetching and unpacking [S].
     pull_overhead_seconds: float = 1.0
     # Seconds after which the spawner gives a start up [S].

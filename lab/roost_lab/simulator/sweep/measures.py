@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.engine.histogram import Histogram
 from roost_lab.simulator.engine.results import (
+    ANSWER,
     ELSEWHERE,
     NODE_WAIT,
     NOWHERE,
@@ -74,6 +75,7 @@ MEASURES: Final = (
     Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT)),
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START)),
+    Measure("answer_mean", "of it until it answers", Unit.SECONDS, _mean(ANSWER)),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),

@@ -24,7 +24,17 @@ from lab.tests.small_worlds import (
 )
 from lab.tests.told import Story, stories
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER, image_reference
-from roost_lab.simulator.engine.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PARTS, QUEUE, TOTAL, RunResult
+from roost_lab.simulator.engine.results import (
+    ANSWER,
+    ELSEWHERE,
+    NODE_WAIT,
+    NOWHERE,
+    ONLY_FULL,
+    PARTS,
+    QUEUE,
+    TOTAL,
+    RunResult,
+)
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, Priority
 
@@ -237,6 +247,13 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
     bare, ungated = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
     assert not all(one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0)
     assert bare.cold > 1
+
+
+def test_waits_end_at_the_answer_where_its_seconds_are_assumed() -> None:
+    said = in_order((0, "a"), (10, "a"))
+    runs, answers = (play(said, policy("z2jh"), small(answer_seconds=seconds))[0].waits for seconds in (0.0, 2.0))
+    assert answers[TOTAL].total == pytest.approx(runs[TOTAL].total + 2 * 2.0)
+    assert (runs[ANSWER].total, answers[ANSWER].total) == (0.0, 4.0)
 
 
 def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
