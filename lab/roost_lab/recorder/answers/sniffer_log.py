@@ -294,7 +294,8 @@ def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
     The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by time.
     """
     allocatable = next((row["old"] for row in changes if row["field"] == "allocatable"), node["allocatable"])
-    ready_us = node["ready_us"]
+    before = next((row["old"] for row in changes if row["field"] == "ready"), "True")
+    ready_us = node["ready_us"] if before == "True" else None
     yield from _node_state(node, "nodeAdd", allocatable, ready_us)
     for row in changes:
         if row["field"] == "allocatable":

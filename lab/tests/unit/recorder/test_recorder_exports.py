@@ -140,6 +140,9 @@ def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -
     ((again,), _) = read_back([*lines, lines[0]])
     assert isinstance(again, NodeRecord)
     assert again.gone_us is None
+    late = NodeRecord(uid="uid-n", name="n", ready_us=BEGIN + MINUTE)
+    told = [json.loads(one) for one in exported(tmp_path, [late, change(1, "ready", "False", "True")])]
+    assert [one["endpoint"] for one in told if one.get("event") == "Ready"] == ["nodeUpdate"]
 
 
 def test_a_name_that_comes_back_is_another_pod_and_each_has_its_end(tmp_path: Path) -> None:
