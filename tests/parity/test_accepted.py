@@ -154,7 +154,7 @@ def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor:
     pack = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 404}
     fit_first = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 10201}
     images_first = {**fit_first, "NodeResourcesFit": 1, "ImageLocality": 10201}
-    wanted = {"a": pack, "a_strict": strict, "c": images_first, "d": strict, "e": fit_first}
+    wanted = {"a": pack, "a_strict": strict, "c": images_first, "c_strict": images_first, "d": strict, "e": fit_first}
     assert profiles.keys() - {"user", "user_strict", "build", "placeholder"} == wanted.keys()
     assert {name: {plugin: weights[name][plugin] for plugin in table} for name, table in wanted.items()} == wanted
     for name in wanted:

@@ -5,7 +5,7 @@
 profiles:
 {{- range $name, $profile := $.root.Values.scheduler.profiles }}
   - {{ toJson $name }}
-{{- if eq (toJson $profile.strategy) "\"pack\"" }}
+{{- if or (eq (toJson $profile.strategy) "\"pack\"") (eq (toJson $profile.strategy) "\"imageFirst\"") }}
   - {{ toJson (printf "%s%s" $name "_strict") }}
 {{- end }}
 {{- end }}
@@ -66,6 +66,10 @@ profiles:
 {{ include "roost.scheduler_profile" (dict "root" $.root "name" $name "profile" $profile "weights" $strategy) | indent 2 }}
 {{- if eq (toJson $profile.strategy) "\"pack\"" }}
 {{ include "roost.scheduler_profile" (dict "root" $.root "name" (printf "%s%s" $name "_strict") "profile" $profile "weights" $strategies.strict) | indent 2 }}
+{{- end }}
+{{- /* An upgrade from one of these strategies to the other changes no name, so no pod waits for one that its scheduler lacks. */}}
+{{- if eq (toJson $profile.strategy) "\"imageFirst\"" }}
+{{ include "roost.scheduler_profile" (dict "root" $.root "name" (printf "%s%s" $name "_strict") "profile" $profile "weights" $strategy) | indent 2 }}
 {{- end }}
 {{- end }}
 leaderElection:
