@@ -1,1 +1,1 @@
-"""Roost's programs: controllers, recorder and simulator, the pages they draw, and the command line."""
+"""The controllers, the doctor, and the command line. Recorder and simulator are in `lab/`."""
