@@ -51,7 +51,7 @@ def all_profiles(folder: Path) -> dict[str, Any]:
         if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]
     ]
     rendered = yaml.safe_load(texts[0])
-    assert len(rendered["profiles"]) == len([*strategies, "pack_strict"])
+    assert len(rendered["profiles"]) == len([*strategies, "pack_strict", "imagefirst_strict"])
     three = {
         "type": "LeastAllocated",
         "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": GPU, "weight": 5}],
