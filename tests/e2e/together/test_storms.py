@@ -124,7 +124,7 @@ def test_an_etcd_that_was_compacted_while_watches_were_down_is_read_anew(world: 
         world.stack.start_scheduler().wait_leading()
         world.proxy.refuse(on=False)
         storm.wait_for_more()
-        world.hub.wait_for_value("late", "true")
+        world.hub.wait_for_value("late", "true", seconds=60.0)
         wait_until(lambda: world.is_placed("late"), 30, "the webhook to know the new node")
     storm.check()
     for replica in (*world.stack.webhooks, *world.stack.controllers):
