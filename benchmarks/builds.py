@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 from itertools import takewhile
@@ -27,18 +26,16 @@ from roost_lab.simulator.setup.policy import load_policy
 from roost_lab.simulator.setup.shipped import policy_files
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.chance import Chance
+from roost_lab.traces.pushes import with_pushes
 from tests.recorded_data import LAUNCHES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Sequence
 
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy
-    from roost_lab.traces.attempt import Attempt
 
 DAY: Final = 86_400
-# Commits never change, nor do deposits of these archives.
-FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
 # Without Roost, build pods request nothing, and neither users nor placeholders avoid them.
 _BARE: Final[dict[str, Any]] = {"profile": "", "resources": {"cpu": None, "memory": None}}
 _OTHERS: Final = {name: {"avoid": {"build": None}} for name in ("user", "placeholder")}
@@ -79,6 +76,12 @@ class PushedBuilds(BuildWorld):
         self.pushed: set[str] = set()
         self.reachable = 0
 
+    def push(self, image: str, second: int) -> str:
+        """What a push makes of an image, as a trace names a commit."""
+        pushed = f"{image}@{second:040x}"
+        self.pushed.add(pushed)
+        return pushed
+
     def needs_build(self, image: str) -> bool:
         """As in the replays, but for what was pushed."""
         return image not in self._built if image in self.pushed else super().needs_build(image)
@@ -87,37 +90,6 @@ class PushedBuilds(BuildWorld):
         """As in the replays; notes whether any node held layers."""
         self.reachable += bool(self.holders(repository, now))
         return super().begin(repository, node, now)
-
-
-def with_pushes(
-    attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float, pushed: set[str]
-) -> Iterator[Attempt]:
-    """The attempts, with the images that pushes to their repositories would have made; they are added to `pushed`."""
-    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for none).
-    known: dict[str, tuple[int, float, float]] = {}
-    for attempt in attempts:
-        repository = attempt.repository
-        if not repository or FIXED.fullmatch(attempt.image):
-            yield attempt
-            continue
-        today = int(attempt.moment // DAY)
-        day, last, coming = known.get(repository, (today, 0.0, 0.0))
-        while True:
-            if coming and coming <= attempt.moment:
-                last, coming = coming, 0.0
-            if coming or day > today:
-                break
-            if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:
-                coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * DAY
-            day += 1
-        known[repository] = day, last, coming
-        if not last:
-            yield attempt
-            continue
-        # As a trace names a commit.
-        image = f"{attempt.image}@{int(last):040x}"
-        pushed.add(image)
-        yield attempt._replace(image=image)
 
 
 def policy_of(arm: str) -> Policy:
@@ -135,7 +107,7 @@ def run(policy: Policy, days: float, pushes_per_day: float, seed: int) -> Run:
     chosen = takewhile(lambda attempt: attempt.moment < attempts[0].moment + days * DAY, attempts)
     world = World(policy, assumptions, seed)
     world.builds = builds = PushedBuilds(assumptions, world.chance)
-    result = world.play(with_pushes(chosen, chance, pushes_per_day, builds.pushed))
+    result = world.play(with_pushes(chosen, chance, pushes_per_day, builds.push))
     return Run(
         builds=result.builds,
         warm=result.build_cache_hits,

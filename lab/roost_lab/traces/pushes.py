@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from roost_lab.traces.attempt import Attempt
@@ -11,16 +11,20 @@ from roost_lab.traces.chance import Chance
 
 # Between an image's name and the time of its push, in whole seconds since 1970.
 PUSHED: Final = "+"
+_NAMED: Final = f"{{}}{PUSHED}{{}}".format
 _DAY_SECONDS: Final = 86400
 # Commits never change, nor do deposits of these archives.
 _FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
 
 
-def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float) -> Iterator[Attempt]:
+def with_pushes(
+    attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float, named: Callable[[str, int], str] = _NAMED
+) -> Iterator[Attempt]:
     """The attempts, with the images that pushes to their repositories would have made.
 
     pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on; 0 changes nothing.
-    Images that name a commit, and attempts of no repository, stay. Memory grows with the repositories, not with time.
+    named: what a push makes of an image, and of its Unix time in whole seconds. Images that name a commit, and attempts
+    of no repository, stay. Memory grows with the repositories, not with time.
     """
     if not pushes_per_day:
         yield from attempts
@@ -43,4 +47,4 @@ def with_pushes(attempts: Iterable[Attempt], chance: Chance, pushes_per_day: flo
                 coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * _DAY_SECONDS
             day += 1
         known[repository] = day, pushed, coming
-        yield attempt._replace(image=f"{attempt.image}{PUSHED}{int(pushed)}") if pushed else attempt
+        yield attempt._replace(image=named(attempt.image, int(pushed))) if pushed else attempt
