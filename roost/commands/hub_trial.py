@@ -34,7 +34,7 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HELD, LINUX, OS_LABEL, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.scheduler.cycle import schedule
-from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+from roost_core.scheduler.profile import Profile, default_profile, read_each_profile
 from roost_core.scheduler.state import ClusterState
 from webhook.admission import decide
 from webhook.facts import Facts
@@ -139,11 +139,8 @@ def _world(values: Object) -> World:
 
 def _profiles(configuration: Object) -> Mapping[str, Profile]:
     """By scheduler name; kube-scheduler's own where the model doesn't know the hub's plugins."""
-    try:
-        return read_profiles(configuration, _RELEASE.kube_minor[1])
-    except ProfileError:
-        usual = default_profile(_RELEASE.kube_minor[1])
-        return {each["schedulerName"]: usual for each in configuration["profiles"]}
+    profiles, unknown = read_each_profile(configuration, _RELEASE.kube_minor[1])
+    return dict.fromkeys(unknown, default_profile(_RELEASE.kube_minor[1])) | profiles
 
 
 def _made(body: Object, **spec: object) -> Pod:

@@ -81,29 +81,45 @@ def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Pro
     minor: of the kube-scheduler that runs them, 33 or newer; a newer one than Roost knows is taken for the newest.
     Raises ProfileError.
     """
+    profiles, faults = read_each_profile(configuration, minor)
+    if faults:
+        raise next(iter(faults.values()))
+    return profiles
+
+
+def read_each_profile(
+    configuration: Mapping[str, Any], minor: int
+) -> tuple[dict[str, Profile], dict[str, ProfileError]]:
+    """The profiles that the model can run, and why it can't run the others; both by schedulerName.
+
+    Raises ProfileError for what concerns all profiles.
+    """
     if minor < OLDEST_MINOR:
         raise ProfileError(f"found Kubernetes 1.{minor}, expected 1.{OLDEST_MINOR} or newer")
     for extender in configuration.get("extenders") or ():
         if not isinstance(extender, Mapping) or extender.get("filterVerb") or extender.get("prioritizeVerb"):
             raise ProfileError("extenders: found one that filters or scores, which only a running scheduler can ask")
     percentage = configuration.get("percentageOfNodesToScore") or 0
-    profiles = configuration.get("profiles") or [{}]
-    by_name: dict[str, Profile] = {}
-    for index, body in enumerate(profiles):
+    bodies = configuration.get("profiles") or [{}]
+    profiles: dict[str, Profile] = {}
+    faults: dict[str, ProfileError] = {}
+    for index, body in enumerate(bodies):
         where = f"profiles[{index}]"
         if not isinstance(body, Mapping):
             raise ProfileError(f"{where}: found {body!r}, expected an object")
-        name = body.get("schedulerName") or ("default-scheduler" if len(profiles) == 1 else "")
+        name = body.get("schedulerName") or ("default-scheduler" if len(bodies) == 1 else "")
         if not isinstance(name, str) or not name:
             raise ProfileError(f"{where}.schedulerName: found none, expected a name, as there are several profiles")
-        if name in by_name:
+        if name in profiles or name in faults:
             raise ProfileError(f"{where}.schedulerName: found {name!r} twice, expected each name once")
         own = body.get("percentageOfNodesToScore")
         try:
-            by_name[name] = _read_profile(body, name, minor, percentage if own is None else own, where)
+            profiles[name] = _read_profile(body, name, minor, percentage if own is None else own)
+        except ProfileError as error:
+            faults[name] = error
         except (TypeError, AttributeError, KeyError) as error:
-            raise ProfileError(f"{where}: its shape is none of a KubeSchedulerConfiguration ({error})") from error
-    return by_name
+            faults[name] = ProfileError(f"profile {name}: its shape is none of a KubeSchedulerConfiguration ({error})")
+    return profiles, faults
 
 
 class _PluginSet(NamedTuple):
@@ -112,7 +128,8 @@ class _PluginSet(NamedTuple):
     disabled: frozenset[str]
 
 
-def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: int, where: str) -> Profile:
+def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: int) -> Profile:
+    where = f"profile {name}"
     plugins = body.get("plugins") or {}
     minor = min(minor, NEWEST_MINOR)
     defaults = _PluginSet(tuple(default_plugins(minor)), frozenset())
@@ -126,7 +143,7 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
         for plugin in needing:
             if plugin in expanded[after] and plugin not in expanded[before]:
                 raise ProfileError(
-                    f"{where}.plugins.{before}: {plugin} is off, but {after} has it: every pod would fail."
+                    f"{where}: plugins.{before}: {plugin} is off, but {after} has it: every pod would fail."
                     f" Disable it under {after} too."
                 )
     weights: dict[str, int] = {}
@@ -155,7 +172,7 @@ def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) 
     for name, _ in enabled:
         if name not in known:
             raise ProfileError(
-                f"{where}.plugins.{point}.enabled: found {name!r}, expected an in-tree plugin of {point}"
+                f"{where}: plugins.{point}.enabled: found {name!r}, expected an in-tree plugin of {point}"
             )
     return _PluginSet(enabled, frozenset(entry["name"] for entry in body.get("disabled") or ()))
 
@@ -189,10 +206,12 @@ def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, An
     args_of: dict[str, Mapping[str, Any]] = {}
     for config in body.get("pluginConfig") or ():
         if config["name"] in args_of:
-            raise ProfileError(f"{where}.pluginConfig: found {config['name']!r} twice, expected each plugin once")
+            raise ProfileError(f"{where}: pluginConfig: found {config['name']!r} twice, expected each plugin once")
         args_of[config["name"]] = given = config.get("args") or {}
         if unknown := unmodelled(config["name"], given):
-            raise ProfileError(f"{where}.pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't model")
+            raise ProfileError(
+                f"{where}: pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't model. Leave it out."
+            )
     return args_of
 
 
@@ -214,7 +233,7 @@ def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
     kind = strategy.get("type")
     if kind not in (LEAST_ALLOCATED, MOST_ALLOCATED):
         raise ProfileError(
-            f"{where}.pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
+            f"{where}: pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
             f" expected {LEAST_ALLOCATED} or {MOST_ALLOCATED}"
         )
     resources = tuple((resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ())

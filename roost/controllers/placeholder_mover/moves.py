@@ -47,7 +47,7 @@ def why_set_stays(
         return Reason("placeholders are pending")
     if back_off is not None and back_off.until > now.steady:
         return Reason("backing off", back_off.until - now.steady)
-    if settings.profile_fault:
+    if settings.profile_fault(placeholders.bound):
         return Reason("the scheduler's configuration can't be followed")
     return None
 

@@ -51,7 +51,7 @@ def plan_placeholder_mover(
     marks, label_changes = plan_marks(view, judge, memory.marks)
     evictions, moves, holds = plan_moves(view, judge, marks, memory.moves, memory.model)
     return Planned(
-        actions=[*label_changes, *evictions, *_complaints(snapshot, settings)],
+        actions=[*label_changes, *evictions, *_complaints(view)],
         memory=MoverMemory(replace(history, fitness=judge.fitness), marks, moves, memory.model),
         # Slightly later: at that very second, a clock may still show the one before.
         wake_after_seconds=max(0.0, min(view.waits)) + 0.1 if view.waits else None,
@@ -59,16 +59,17 @@ def plan_placeholder_mover(
     )
 
 
-def _complaints(snapshot: Snapshot, settings: MoverSettings) -> list[Notice]:
-    """Notices of what an operator has to fix before placeholders can move."""
-    if not settings.profile_fault:
-        return []
-    message = f"Placeholders don't move: the scheduler's configuration is not supported ({settings.profile_fault})."
-    return [
-        Notice.on_set(snapshot.namespace, stateful_set, "PlaceholderMoverIdle", message, warning=True)
-        for each in settings.sets
-        if (stateful_set := snapshot.stateful_sets.get(each.stateful_set)) is not None
-    ]
+def _complaints(view: View) -> list[Notice]:
+    """Notices of what an operator has to fix before a set's placeholders can move."""
+    notices = []
+    for each in view.settings.sets:
+        stateful_set = view.snapshot.stateful_sets.get(each.stateful_set)
+        fault = view.settings.profile_fault(view.by_set[each.name].bound)
+        if stateful_set is not None and fault is not None:
+            message = f"Placeholders of this set don't move: Roost's model can't follow their scheduler ({fault})."
+            at = view.snapshot.namespace
+            notices.append(Notice.on_set(at, stateful_set, "PlaceholderMoverIdle", message, warning=True))
+    return notices
 
 
 def _gauges(view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]) -> Gauges:

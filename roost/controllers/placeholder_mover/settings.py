@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from roost_core.placement.labels import attract_prefix, startup_taint
 from roost_core.release.image_gate import Puller
 from roost_core.release.pod_classes import TIE_BREAK, PodClass
 from roost_core.scheduler.plugins import OLDEST_MINOR
-from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_each_profile
 
 # Times that the values don't have: nobody has a reason to change them. Tests set them.
 _SECONDS: Final[Mapping[str, int]] = {
@@ -54,12 +54,17 @@ class MoverSettings:
     startup_taint: str
     # By schedulerName.
     profiles: Mapping[str, Profile]
-    # Why `profiles` is empty though a configuration was given.
-    profile_fault: str
+    # Why the model can't follow other profiles; "": any of them.
+    profile_faults: Mapping[str, ProfileError]
     # The class of a pod, by its labels and those of its namespace, as a Snapshot has them.
     class_of: Callable[[Pod, Mapping[str, Mapping[str, str]] | None], PodClass | None]
     # Names of the classes whose pods are users'.
     user_classes: frozenset[str]
+
+    def profile_fault(self, pods: Iterable[Pod]) -> ProfileError | None:
+        """Return why the model can't follow the scheduler of these pods."""
+        names = ("", *(pod.scheduler_name for pod in pods))
+        return next((self.profile_faults[name] for name in names if name in self.profile_faults), None)
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
@@ -72,7 +77,7 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
 
     is_on = read.flag(mover.get("enabled"), f"{at}.enabled")
-    profiles, fault = _read_profiles(release.scheduler_configuration, release.minor)
+    profiles, faults = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
         label_prefix=attract_prefix(release.name, release.namespace),
         evictions_per_minute=read.whole(mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
@@ -85,22 +90,25 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),
         profiles=profiles,
-        profile_fault=fault,
+        profile_faults=faults,
         class_of=release.class_of,
         user_classes=_user_classes(release.classes),
     )
 
 
-def _read_profiles(configuration: Mapping[str, Any] | None, minor: int) -> tuple[Mapping[str, Profile], str]:
-    """Return profiles by schedulerName, and the fault; without a configuration, only the default scheduler's."""
+def _read_profiles(
+    configuration: Mapping[str, Any] | None, minor: int
+) -> tuple[Mapping[str, Profile], Mapping[str, ProfileError]]:
+    """Return `profiles`, without a configuration only the default scheduler's, and `profile_faults`."""
     minor = max(minor, OLDEST_MINOR)  # older clusters get the oldest kube-scheduler that is modelled
     own = {"default-scheduler": default_profile(minor)}
     if configuration is None:
-        return own, ""
+        return own, {}
     try:
-        return {**own, **read_profiles(configuration, minor)}, ""
+        profiles, faults = read_each_profile(configuration, minor)
     except ProfileError as error:
-        return {}, str(error)
+        return own, {"": error}
+    return {**own, **profiles}, faults
 
 
 def _user_classes(classes: Mapping[str, PodClass]) -> frozenset[str]:
