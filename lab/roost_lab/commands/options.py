@@ -23,6 +23,11 @@ def database_option(command: Callable[..., int] | None = None, *, required: bool
     return add if command is None else add(command)
 
 
+def format_option(*forms: str, text: str) -> Callable[..., Any]:
+    """Add in which form it is printed: the first by default. text: the help."""
+    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
+
+
 def refuse(command: str, why: object) -> int:
     """Say on stderr, line by line, what keeps the command from its work; its exit code."""
     for line in str(why).splitlines():

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from roost_lab.commands.options import database_option, moment_option, refuse
+from roost_lab.commands.options import database_option, format_option, moment_option, refuse
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import is_log, read_lines
 from roost_lab.recorder.importing.files import Counts, UnreadableError
@@ -96,13 +96,9 @@ def command() -> None:
 
 @command.command("export")
 @database_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["launches", "sniffer"]),
-    default="launches",
-    show_default=True,
-    help="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
+@format_option(
+    *("launches", "sniffer"),
+    text="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
 def _records_export(*, database: str, form: str, since: str | None) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from roost_core.kube.process import version
-from roost_lab.commands.options import database_option, moment_option, refuse
+from roost_lab.commands.options import database_option, format_option, moment_option, refuse
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.report.formats import to_json, to_text
 from roost_lab.report.gather import gather
@@ -29,14 +29,7 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
     help="ISO 8601, or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the record.",
 )
 @click.option("--until", metavar="TIME", help="ISO 8601. Default: the end of the record.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["html", "text", "json"]),
-    default="html",
-    show_default=True,
-    help="html: one self-contained file. text: its head. json: its numbers.",
-)
+@format_option("html", "text", "json", text="html: one self-contained file. text: its head. json: its numbers.")
 @click.option("--output", metavar="FILE", help="Default: stdout.")
 @click.option("--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod.")
 @click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from generator.faults import UsageError
 from roost_core.kube.process import version
-from roost_lab.commands.options import refuse
+from roost_lab.commands.options import format_option, refuse
 from roost_lab.simulator.reporting.context import ReportContext
 from roost_lab.simulator.reporting.formats import to_json
 from roost_lab.simulator.reporting.page import make_page
@@ -27,7 +27,7 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
-from roost_lab.simulator.sweep.run import Job, LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.run import LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import USUAL_DAYS, Survey, Trace, survey, trace_of
 from roost_lab.traces.counts import TraceError
@@ -51,14 +51,6 @@ def _read(trace: Trace, worlds: Sequence[WorldSetting], talk: Console) -> tuple[
     return replace(trace, hubs=surveyed.hubs), surveyed
 
 
-def _check(jobs: Sequence[Job]) -> None:
-    """Reject pods that fit no node: before the first replay, and once for all seeds."""
-    for policy, assumptions in {
-        (job.policy.name, job.assumptions): (job.policy, job.assumptions) for job in jobs
-    }.values():
-        check_policy(policy, assumptions)
-
-
 def _simulate(
     trace: Trace,
     talk: Console,
@@ -76,7 +68,9 @@ def _simulate(
     worlds = make_worlds(settings, vary)
     trace, surveyed = _read(trace, worlds, talk)
     jobs = make_jobs(chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace)
-    _check(jobs)
+    # Before the first replay, and once for all seeds.
+    for job in {(job.policy.name, job.assumptions): job for job in jobs}.values():
+        check_policy(job.policy, job.assumptions)
     files: list[Path] = []
     if record is not None:
         from roost_lab.simulator.sweep.recording import record_files, record_job  # noqa: PLC0415 - loads SQLAlchemy
@@ -130,14 +124,7 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 )
 @click.option("--jobs", "-j", "workers", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
 @click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "html", "json"]),
-    default="text",
-    show_default=True,
-    help="Of stdout.",
-)
+@format_option("text", "html", "json", text="Of stdout.")
 @click.option(
     "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
 )

@@ -27,16 +27,7 @@ LINE, BAR, BETWEEN, AXIS = 18, 13, 9, 46
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
 MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.
-TICKS: Final = (
-    (1, "1 s"),
-    (10, "10 s"),
-    (60, "1 min"),
-    (600, "10 min"),
-    (3600, "1 h"),
-    (36_000, "10 h"),
-    (360_000, "100 h"),
-)
-
+TICKS: Final = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
 MAX_TICKS: Final = 5
 _DAY: Final = 86_400
 _TICK_SECONDS: Final = (
@@ -79,8 +70,8 @@ class Figure:
 
 def log_axis(longest: float, shortest: float = MIN_SECONDS) -> JSONObject:
     """A logarithmic axis of seconds, with ticks. shortest: MIN_SECONDS at least."""
-    least = max(edge for edge, _ in TICKS if edge <= shortest)
-    ticks = [(edge, text) for edge, text in TICKS if least <= edge <= longest * 1.5]
+    least = max(edge for edge in TICKS if edge <= shortest)
+    ticks = [(edge, text) for edge, text in TICKS.items() if least <= edge <= longest * 1.5]
     if shortest <= MIN_SECONDS:
         ticks[0] = (least, f"≤{ticks[0][1]}")
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 from typing import Final
 
 ELLIPSIS: Final = "…"
@@ -64,16 +65,9 @@ def _common_beginning(texts: Sequence[str]) -> str:
     part, number = max(first_parts.items(), key=lambda one: one[1], default=("", 0))
     if not part or number < 2 or 2 * number <= len(texts):
         return ""
-    common = _equal_beginning([text for text in texts if text.startswith(part)])
+    common = commonprefix([text for text in texts if text.startswith(part)])  # noqa: RUF071 - these are no paths
     end = max((index + 1 for index, char in enumerate(common) if char in _SEPARATORS), default=0)
     return common[:end] if end >= _WORTH_LEAVING_OUT else ""
-
-
-def _equal_beginning(texts: Sequence[str]) -> str:
-    first, last = min(texts), max(texts)
-    return first[
-        : next((index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), None)
-    ]
 
 
 def _first_part(text: str) -> str:

@@ -41,9 +41,8 @@ class Gaps:
             before = Span(window.from_us, min(extent.from_us, window.to_us))
             gaps.append(Gap(EVERYTHING, before, "recording had not begun"))
         if window.to_us > extent.to_us:
-            gaps.append(
-                Gap(EVERYTHING, Span(max(extent.to_us, window.from_us), window.to_us), "nothing was recorded since")
-            )
+            after = Span(max(extent.to_us, window.from_us), window.to_us)
+            gaps.append(Gap(EVERYTHING, after, "nothing was recorded since"))
         marked = (
             sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
             .where(gap.from_us < window.to_us, gap.to_us > window.from_us)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from datetime import UTC, tzinfo
 from typing import Final
@@ -104,7 +103,7 @@ def describe_waits(store: Store) -> list[str]:
             continue
         is_exact = any(edge_us % US for edge_us in spans.counts)
         lines.append(f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}")
-    cold = _merged(phases[PULL] for phases in starts.by_image.values() if PULL in phases)
+    cold = sum((phases[PULL] for phases in starts.by_image.values() if PULL in phases), Spans())
     if cold.count:
         lines.append(f"  {pulls.cold:,} of {pulls.number:,} pulls were cold: {_percentiles(cold)}")
     return lines
@@ -112,14 +111,7 @@ def describe_waits(store: Store) -> list[str]:
 
 def _of_users(starts: WindowStarts, phase: str) -> Spans:
     groups = starts.by_class.items()
-    return _merged(spans[phase] for (pod_class, _), spans in groups if pod_class == USER_CLASS and phase in spans)
-
-
-def _merged(each: Iterable[Spans]) -> Spans:
-    merged = Spans()
-    for spans in each:
-        merged.merge(spans)
-    return merged
+    return sum((of[phase] for (pod_class, _), of in groups if pod_class == USER_CLASS and phase in of), Spans())
 
 
 def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:

@@ -110,10 +110,8 @@ def _figure(report: Report) -> Figure | None:
         stack.end()
     highest = max((share for _, _, share in rows), default=1.0)
     bars: JSONObject = {"type": "bar", "orientation": "h", "y": places, "width": 12, "marker": {"color": "--user"}}
-    bars |= {
-        "x": [share for _, _, share in rows],
-        "hovertext": [f"{name}\n{number:,} launches" for name, number, _ in rows],
-    }
+    bars["x"] = [share for _, _, share in rows]
+    bars["hovertext"] = [f"{name}\n{number:,} launches" for name, number, _ in rows]
     axis = {"range": [0, highest * 1.05], "nticks": 5, "tickformat": ".0%"}
     caption = "The share of launches of each repository; of an image, where the record knows no repository."
     return stack.figure(TABLE.name, caption, (), [bars], axis) if rows else None

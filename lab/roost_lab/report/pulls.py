@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
+from operator import add
 from typing import Final, Self
 
 import sqlalchemy as sa
@@ -45,13 +47,8 @@ class PullCounts:
         """0 to 1; None of no pulls."""
         return self.warm / self.number if self.number else None
 
-    def add(self, other: PullCounts) -> None:
-        """Count the other's pulls too."""
-        self.warm += other.warm
-        self.cold += other.cold
-        self.image_bytes += other.image_bytes
-        self.pull_us += other.pull_us
-        self.wait_us += other.wait_us
+    def __add__(self, other: PullCounts) -> PullCounts:
+        return PullCounts(*map(add, astuple(self), astuple(other)))
 
 
 @dataclass(slots=True)
@@ -71,9 +68,9 @@ class Pulls:
         for row in query.rows(
             sa.select(step, pull.warm, count()).where(query.within(pull.at_us, pull.pod_uid)).group_by(step, pull.warm)
         ):
-            by_step[row.step].add(_counts(row))
-        by_image: dict[str, PullCounts] = {}
-        by_node: dict[str, PullCounts] = {}
+            by_step[row.step] += _counts(row)
+        of_images: defaultdict[str, PullCounts] = defaultdict(PullCounts)
+        by_node: defaultdict[str, PullCounts] = defaultdict(PullCounts)
         for row in query.rows(
             sa.select(
                 pull.image,
@@ -89,24 +86,18 @@ class Pulls:
         ):
             counts = _counts(row)
             counts.image_bytes, counts.pull_us, counts.wait_us = row.bytes, row.pull_us, row.wait_us
-            by_image.setdefault(row.image, PullCounts()).add(counts)
-            by_node.setdefault(row.node_name, PullCounts()).add(counts)
-        by_image = _most_pulled(by_image)
-        images = list(by_image)
-        if len(images) > MAX_IMAGES:
-            others = PullCounts()
-            for image in images[MAX_IMAGES:]:
-                others.add(by_image.pop(image))
-            by_image[OTHER_IMAGES] = others
+            of_images[row.image] += counts
+            by_node[row.node_name] += counts
+        by_image = _most_pulled(of_images)
+        others = [by_image.pop(image) for image in list(by_image)[MAX_IMAGES:]]
+        if others:
+            by_image[OTHER_IMAGES] = sum(others, PullCounts())
         return cls(by_step, by_image, _most_pulled(by_node))
 
     @property
     def total(self) -> PullCounts:
         """All pulls."""
-        counts = PullCounts()
-        for of_node in self.by_node.values():
-            counts.add(of_node)
-        return counts
+        return sum(self.by_node.values(), PullCounts())
 
 
 def _counts(row: sa.Row[tuple[object, ...]]) -> PullCounts:

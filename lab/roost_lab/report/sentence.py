@@ -43,10 +43,7 @@ def _starts(report: Report) -> str:
         return f"{f'None of {begun:,} starts' if begun > 1 else 'No start'} ended in this period."
     # The record has none where Events about images were not there to be read.
     is_told = bool(report[Pulls].total.number)
-    both = Spans()
-    both.merge(times.cold)
-    both.merge(times.others)
-    took = show_seconds(_middle(both))
+    took = show_seconds(_middle(times.cold + times.others))
     if number == 1:
         waited = f" and waited for {'an' if cold else 'no'} image" if is_told else ""
         return f"One start took {took}{waited}."

@@ -119,11 +119,8 @@ class WindowStarts:
     @property
     def whole(self) -> Spans:
         """From creation to ready, of the pods of the leading classes."""
-        whole = Spans()
-        for (pod_class, _), spans in self.by_class.items():
-            if pod_class in self.leading and WHOLE in spans:
-                whole.merge(spans[WHOLE])
-        return whole
+        groups = self.by_class.items()
+        return sum((of[WHOLE] for (pod_class, _), of in groups if pod_class in self.leading and WHOLE in of), Spans())
 
 
 def until(report: Report) -> str:

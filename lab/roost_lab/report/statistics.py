@@ -48,10 +48,8 @@ class Spans:
         self.counts[edge_us] += count
         self.sum_us += sum_us
 
-    def merge(self, other: Spans) -> None:
-        """Add the other's spans."""
-        self.counts.update(other.counts)
-        self.sum_us += other.sum_us
+    def __add__(self, other: Spans) -> Spans:
+        return Spans(self.counts + other.counts, self.sum_us + other.sum_us)
 
     def __bool__(self) -> bool:
         return bool(self.counts)

@@ -47,11 +47,7 @@ from roost_lab.recorder.store.records import Verdict as ModelVerdict
 
 log = logging.getLogger(__name__)
 
-PATHS: Final[Mapping[str, str]] = {
-    NODES: "/api/v1/nodes",
-    PODS: "/api/v1/pods",
-    EVENTS: "/apis/events.k8s.io/v1/events",
-}
+PATHS: Final = {NODES: "/api/v1/nodes", PODS: "/api/v1/pods", EVENTS: "/apis/events.k8s.io/v1/events"}
 # Most notices that wait to become rows: reduced objects, a few kilobytes each.
 MAX_WAITING: Final = 10_000
 # Most rows that wait for the database; beyond that, nothing is taken from the queue.

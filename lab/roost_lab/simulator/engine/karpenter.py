@@ -5,7 +5,7 @@ Sources: its documentation (Disruption, Scheduling) and code, v1.8.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil
 from typing import TYPE_CHECKING, Final
 
@@ -219,16 +219,15 @@ class _Demands:
         # Of preferred node terms only the heaviest is a demand.
         if nodes and not node_term_matches(nodes[0], room.name, room.labels):
             return False
-        return all(map(self._starts_or_finds(room), near)) and not any(self._number(query, room) for query in far)
+        if any(self._number(query, room) for query in far):
+            return False
+        return all(self._starts_or_finds(query, room) for query in near)
 
-    def _starts_or_finds(self, room: Room) -> Callable[[PodQuery], bool]:
-        def holds(query: PodQuery) -> bool:
-            if self._number(query, room):
-                return True
-            # The first of its kind has no pods to join.
-            return query.finds(self._pod) and not any(self._number(query, room) for room in self._rooms)
-
-        return holds
+    def _starts_or_finds(self, query: PodQuery, room: Room) -> bool:
+        if self._number(query, room):
+            return True
+        # The first of its kind has no pods to join.
+        return query.finds(self._pod) and not any(self._number(query, room) for room in self._rooms)
 
     def _number(self, query: PodQuery, room: Room) -> int:
         return self._counts[query].get(room.name, 0) + sum(map(query.finds, room.pods))

@@ -140,13 +140,11 @@ class Pull(NamedTuple):
     is_cold: bool
 
 
+@dataclass(slots=True)
 class _HeldImage:
-    __slots__ = ("first_seen", "image", "last_used")
-
-    def __init__(self, image: Image, first_seen: float) -> None:
-        self.image = image
-        self.first_seen = first_seen
-        self.last_used = first_seen
+    image: Image
+    first_seen: float
+    last_used: float
 
 
 class NodeImages:
@@ -197,7 +195,7 @@ class NodeImages:
             finish, _, image, added_bytes = heappop(arrivals)
             name = image.name
             del self._coming[name]
-            self._held[name] = _HeldImage(image, finish)
+            self._held[name] = _HeldImage(image, finish, finish)
             self.disk_bytes += added_bytes
             place = (-image.compressed_bytes, name)
             if self._is_reported(place):
@@ -238,10 +236,8 @@ class NodeImages:
     def release(self, name: str, now: float) -> None:
         """A pod stops using the image. Raises KeyError when none used it."""
         self.settle(now)
-        number = self._users[name] - 1
-        if number:
-            self._users[name] = number
-        else:
+        self._users[name] -= 1
+        if not self._users[name]:
             del self._users[name]
         held = self._held.get(name)
         if held is not None:
@@ -361,10 +357,8 @@ class NodeImages:
     def _remove(self, image: Image) -> None:
         del self._held[image.name]
         for key, _, disk_bytes in image.layers:
-            number = self._layers[key] - 1
-            if number:
-                self._layers[key] = number
-            else:
+            self._layers[key] -= 1
+            if not self._layers[key]:
                 del self._layers[key]
                 self.disk_bytes -= disk_bytes
         place = (-image.compressed_bytes, image.name)

@@ -21,6 +21,7 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, read_label_selector
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
+    HOSTNAME_LABEL,
     NODE_PURPOSE_LABEL,
     SAFE_TO_EVICT_ANNOTATION,
     USER_CLASS,
@@ -63,15 +64,9 @@ USER_LABELS: Final = {
 BUILD_LABELS: Final = {"component": "binderhub-build"}
 # Hubs write these so that no autoscaler moves a user.
 _STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
+_USER_NODES: Final = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]}
 _PREFERS_USER_NODES: Final = {
-    "nodeAffinity": {
-        "preferredDuringSchedulingIgnoredDuringExecution": [
-            {
-                "weight": 100,
-                "preference": {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]},
-            }
-        ]
-    }
+    "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": _USER_NODES}]}
 }
 # Rules have decided on the pod.
 _PLACED: Final = (ReviewResult.PATCHED, ReviewResult.UNCHANGED)
@@ -171,29 +166,11 @@ class PodMaker:
 
     def build(self, repository: str, name: str, created: float, facts: Facts) -> Pod:
         """A build pod of BinderHub."""
-        body = {
-            "metadata": {
-                "name": name,
-                "labels": {**BUILD_LABELS, "name": name},
-                "annotations": {"binder-repo": repository},
-            },
-            "spec": {
-                "affinity": {
-                    "podAntiAffinity": {
-                        "preferredDuringSchedulingIgnoredDuringExecution": [
-                            {
-                                "weight": 100,
-                                "podAffinityTerm": {
-                                    "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
-                                    "topologyKey": "kubernetes.io/hostname",
-                                },
-                            }
-                        ]
-                    }
-                },
-                "containers": [{"name": "builder", "image": "builder", "resources": {}}],
-            },
-        }
+        builds = {"labelSelector": {"matchLabels": BUILD_LABELS}, "topologyKey": HOSTNAME_LABEL}
+        apart = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": builds}]}
+        containers = [{"name": "builder", "image": "builder", "resources": {}}]
+        metadata = {"name": name, "labels": BUILD_LABELS | {"name": name}, "annotations": {"binder-repo": repository}}
+        body = {"metadata": metadata, "spec": {"affinity": {"podAntiAffinity": apart}, "containers": containers}}
         return self._make((BUILD, repository), name, created, facts, lambda: body)
 
     def home_pod(self, state: Pod) -> PlacedPod | None:

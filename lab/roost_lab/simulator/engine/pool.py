@@ -31,16 +31,8 @@ def make_node(policy: Policy, assumptions: Assumptions, name: str, now: float) -
     if assumptions.autoscaler is Autoscaler.KARPENTER:
         labels[KARPENTER_POOL_LABEL] = "users"
     taints = tuple(Taint(taint, "", "NoSchedule") for taint in policy.startup_taints)
-    return Node(
-        name,
-        labels,
-        taints,
-        uid=name,
-        created=now,
-        allocatable=allocatable,
-        conditions={"Ready": "True"},
-        ready_since=now,
-    )
+    ready = {"Ready": "True"}
+    return Node(name, labels, taints, uid=name, created=now, allocatable=allocatable, conditions=ready, ready_since=now)
 
 
 def users_per_node(assumptions: Assumptions) -> int:

@@ -213,9 +213,6 @@ class World:
         """The release of a launch's hub. Raises KeyError for one that isn't of this replay."""
         return self._releases[attempt.hub or self.policy.namespace] if self._releases else self.releases[0]
 
-    def _release_at(self, namespace: str) -> HubRelease:
-        return self._releases.get(namespace, self.releases[0])
-
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
         self.journal.pod_removed(pod, None, self.now)
@@ -322,7 +319,7 @@ class World:
                 self.scheduling.retry(node)
         self._pods_changed(pod)
         if pod.kind == PLACEHOLDER:
-            self._release_at(pod.state.namespace).sets.pod_gone(pod)
+            self._releases.get(pod.state.namespace, self.releases[0]).sets.pod_gone(pod)
         elif pod.builds is not None:
             self.hub.forget_build(pod.builds.image)
 

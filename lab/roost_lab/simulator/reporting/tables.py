@@ -22,6 +22,10 @@ SENSITIVE: Final = ("cold", "node_hours", "wait_p95")
 _POLICY: Final = Column("policy", "policy", Unit.TEXT)
 
 
+def _texts(**headings: str) -> tuple[Column, ...]:
+    return tuple(Column(key, heading, Unit.TEXT) for key, heading in headings.items())
+
+
 def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: bool = True) -> Table:
     """Figures as rows, policies as columns; the first world."""
     columns = (
@@ -77,11 +81,8 @@ def hubs(summary: Summary) -> list[Table]:
 
 def sensitivity(summary: Summary, name: str) -> Table:
     """What another value of the assumption `name` changes."""
-    columns = (
-        Column(name, name, Unit.TEXT),
-        _POLICY,
-        *(Column(key, BY_KEY[key].title, Unit.MEAN) for key in SENSITIVE),
-    )
+    figures = (Column(key, BY_KEY[key].title, Unit.MEAN) for key in SENSITIVE)
+    columns = (Column(name, name, Unit.TEXT), _POLICY, *figures)
     rows: list[tuple[Cell, ...]] = []
     for place in summary.varied()[name]:
         for policy in summary.policies:
@@ -93,12 +94,8 @@ def sensitivity(summary: Summary, name: str) -> Table:
 
 def assumptions(summary: Summary) -> Table:
     """Every assumption of the first world."""
-    columns = (
-        Column("assumption", "assumption", Unit.TEXT),
-        Column("value", "value", Unit.TEXT),
-        Column("usual", "as usual", Unit.TEXT),
-        Column("about", "what it is; [S] published, [A] assumed", Unit.TEXT),
-    )
+    about = "what it is; [S] published, [A] assumed"
+    columns = _texts(assumption="assumption", value="value", usual="as usual", about=about)
     rows: list[tuple[Cell, ...]] = [
         (row.name, row.value, "changed" if row.is_changed else "", row.about)
         for row in list_assumptions(summary.worlds[0].assumptions)
@@ -108,22 +105,14 @@ def assumptions(summary: Summary) -> Table:
 
 def bounds() -> Table:
     """What each bound says, and of which figure."""
-    columns = (
-        Column("bound", "bound", Unit.TEXT),
-        Column("beside", "beside", Unit.TEXT),
-        Column("says", "what it says", Unit.TEXT),
-    )
+    columns = _texts(bound="bound", beside="beside", says="what it says")
     rows: list[tuple[Cell, ...]] = [(bound.key, bound.beside, bound.says) for bound in BOUNDS]
     return Table("bounds", "Bounds", columns, rows)
 
 
 def lines_read(context: ReportContext) -> Table:
     """What was read of the trace, and what was skipped."""
-    columns = (
-        Column("what", "what", Unit.TEXT),
-        Column("number", "number", Unit.COUNT),
-        Column("first", "first", Unit.TEXT),
-    )
+    columns = (*_texts(what="what"), Column("number", "number", Unit.COUNT), *_texts(first="first"))
     survey, counts = context.survey, context.survey.counts
     rows: list[tuple[Cell, ...]] = [
         ("attempts", survey.attempts, ""),

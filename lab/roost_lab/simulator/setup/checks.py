@@ -71,7 +71,7 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti). Raises AssumptionsError."""
     name, equals, value = text.partition("=")
     name, value = name.strip(), value.strip()
-    kinds = _kinds()
+    kinds = get_type_hints(Assumptions)
     if not equals:
         raise AssumptionsError([Fault(place, 0, "", repr(text), "NAME=VALUE")])
     if name not in kinds:
@@ -94,13 +94,12 @@ def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
     return made
 
 
-def check_images(assumptions: Assumptions, image: str, disk_bytes: int, place: str = PLACE) -> None:
+def check_images(assumptions: Assumptions, image: str, disk_bytes: int) -> None:
     """Raises AssumptionsError where no node's disk holds the trace's largest image, of `disk_bytes`."""
     if 0 < assumptions.node_disk_bytes < disk_bytes:
         expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
-        raise AssumptionsError(
-            [Fault(place, 0, "node_disk_bytes", show_assumption(assumptions.node_disk_bytes), expected)]
-        )
+        found = show_assumption(assumptions.node_disk_bytes)
+        raise AssumptionsError([Fault(PLACE, 0, "node_disk_bytes", found, expected)])
 
 
 def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
@@ -155,12 +154,6 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
         yield "build_cold_p90_seconds", shown["build_cold_p90_seconds"], "at least build_cold_median_seconds", ""
 
 
-@cache
-def _kinds() -> dict[str, type]:
-    hints = get_type_hints(Assumptions)
-    return {field.name: hints[field.name] for field in fields(Assumptions)}
-
-
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
     if choices is not None and text not in choices:
         raise ValueError(text)
@@ -181,12 +174,8 @@ def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa:
 
 
 def _expected(kind: type) -> str:
-    names = {
-        bool: "true or false",
-        int: "a whole number, such as 100 or 36500M",
-        float: "a number, such as 0.5 or 1.6G",
-    }
-    return names.get(kind, "text")
+    said = {bool: "true or false", int: "a whole number, such as 100 or 36500M", float: "a number, such as 0.5 or 1.6G"}
+    return said.get(kind, "text")
 
 
 def show_assumption(value: object) -> str:

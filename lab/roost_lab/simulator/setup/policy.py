@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 import yaml
 
 from generator.checks.feature_gates import scheduler_minor
-from generator.faults import Fault, Path
+from generator.faults import Fault
 from generator.render.manifests import Manifest, render
 from generator.schema.check import validate
 from generator.values.files import read_values
@@ -114,10 +114,6 @@ class Policy:
         """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that name."""
         return self.profiles.get(scheduler_name) or self.cluster_profile
 
-    def place_of(self, path: Path) -> tuple[str, int]:
-        """File and line of a key of its values."""
-        return self.merged.places.of(path)
-
     @property
     def user_nodes(self) -> Mapping[str, str]:
         """Labels of the nodes that users are sent to: `singleuser.nodeSelector`."""
@@ -171,18 +167,15 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
         raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
-    rules = render(_static_rules(values), release) if _has_admission_policies(values, release) else manifests
+    has_policies = values["enabled"] and values["admission"]["mode"] == "policy"
+    is_static = has_policies and release.kube_minor >= _ADMISSION_POLICY_MINOR
+    rules = render(_static_rules(values), release) if is_static else manifests
     return _read_policy(name, merged, manifests, release, scheduler_minor=minor, rules=rules)
 
 
 def _user_nodes(values: Mapping[str, Any]) -> Mapping[str, str]:
     labels: Mapping[str, str] = (values.get("singleuser") or {}).get("nodeSelector") or {}
     return labels
-
-
-def _has_admission_policies(values: Mapping[str, Any], release: Release) -> bool:
-    mode = values["admission"]["mode"]
-    return bool(values["enabled"]) and mode == "policy" and release.kube_minor >= _ADMISSION_POLICY_MINOR
 
 
 def _static_rules(values: Mapping[str, Any]) -> JSONObject:

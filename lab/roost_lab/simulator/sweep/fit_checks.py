@@ -40,7 +40,7 @@ def check_policy(policy: Policy, assumptions: Assumptions) -> None:
 
 
 def _fault(policy: Policy, path: Path, found: str, expected: str, fix: str) -> Fault:
-    file, line = policy.place_of(path)
+    file, line = policy.merged.places.of(path)
     return Fault(file, line, show_path(path), found, expected, fix)
 
 

@@ -106,16 +106,8 @@ def make_jobs(
     Each policy is rendered for its world's minor here, so that faults show before the first replay.
     """
     code = code_fingerprint()
-    planned = [
-        (policy.in_minor(assumptions.minor), setting, assumptions)
-        for setting, assumptions in worlds
-        for policy in policies
-    ]
-    return [
-        Job(policy, seed, assumptions, trace, setting, code)
-        for seed in seeds
-        for policy, setting, assumptions in planned
-    ]
+    planned = [(policy.in_minor(assumed.minor), setting, assumed) for setting, assumed in worlds for policy in policies]
+    return [Job(policy, seed, assumed, trace, setting, code) for seed in seeds for policy, setting, assumed in planned]
 
 
 def run_sweep(
@@ -158,7 +150,9 @@ class LocalProcesses:
         """Run them all. Raises SweepError where a replay fails, or its process dies."""
         others = multiprocessing.active_children()
         # Spawned, not forked: nothing of this process's threads or terminal comes along.
-        pool = ProcessPoolExecutor(min(self.number, len(jobs)), multiprocessing.get_context("spawn"), _leave_ctrl_c)
+        # Ctrl-C is left to the parent.
+        spawn, ignored = multiprocessing.get_context("spawn"), (signal.SIGINT, signal.SIG_IGN)
+        pool = ProcessPoolExecutor(min(self.number, len(jobs)), spawn, signal.signal, ignored)
         try:
             futures = {pool.submit(run_job, job, work): job.key for job in jobs}
             for future in as_completed(futures):
@@ -172,11 +166,6 @@ class LocalProcesses:
                 if process not in others:
                     process.kill()
             pool.shutdown(cancel_futures=True)
-
-
-def _leave_ctrl_c() -> None:
-    """The parent handles Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def run_job(job: Job, work: Work) -> RunResult:

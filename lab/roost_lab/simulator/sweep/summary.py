@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -70,34 +70,25 @@ class Summary:
     def change(self, key: str, policy: str, world: int = 0) -> FigureChange | None:
         """Against the first policy, which has the same launches, sizes and boots in each seed; None without amounts."""
         read = BY_KEY[key].read
-        pairs = [
-            (read(first), read(run))
-            for first, run in zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
-        ]
+        both = zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
+        pairs = [(read(first), read(run)) for first, run in both]
         shares = [amount / first - 1 for first, amount in pairs if first and amount is not None]
         return FigureChange(median(shares), min(shares), max(shares)) if shares else None
 
-    def occurring(self, world: int = 0) -> list[Measure]:
+    def occurring(self) -> list[Measure]:
         """Figures that aren't zero under every policy."""
         return [
             measure
             for measure in MEASURES
-            if any(
-                (value := self.value(measure.key, policy, world)) is not None and value.greatest
-                for policy in self.policies
-            )
+            if any((value := self.value(measure.key, policy)) and value.greatest for policy in self.policies)
         ]
 
     def varied(self) -> dict[str, list[int]]:
         """Assumption that differs from the first world's -> places in worlds, the first among them."""
-        first = self.worlds[0].assumptions
+        first = asdict(self.worlds[0].assumptions)
         varied: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
-            names = [
-                field.name
-                for field in fields(first)
-                if getattr(world.assumptions, field.name) != getattr(first, field.name)
-            ]
+            names = [name for name, value in asdict(world.assumptions).items() if value != first[name]]
             if len(names) == 1:
                 varied.setdefault(names[0], [0]).append(place)
         return varied

@@ -44,16 +44,9 @@ class Trace:
         from roost_lab.traces.reading import open_trace  # noqa: PLC0415 - only where a trace is given
 
         if _fingerprint(self.paths) != self.fingerprint:
-            raise TraceError(
-                self.paths[0],
-                0,
-                "content that changed since the sweep began",
-                "a file that does not change during a sweep",
-                "Start again.",
-            )
-        return open_trace(
-            [Path(path) for path in self.paths], seed=seed, counts=InputCounts() if counts is None else counts
-        )
+            found = "content that changed since the sweep began"
+            raise TraceError(self.paths[0], 0, found, "a file that does not change during a sweep", "Start again.")
+        return open_trace([Path(path) for path in self.paths], seed=seed, counts=counts or InputCounts())
 
     def __str__(self) -> str:
         if self.paths:
