@@ -17,6 +17,7 @@ from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.values.helm_release import Release
 from roost_core.scheduler.plugins import (
+    ARGUMENTS,
     FILTERS_NEED_PRE_FILTER,
     PLUGINS,
     SCORES_NEED_PRE_SCORE,
@@ -29,19 +30,12 @@ _BEST_SCORE: Final = 100
 
 # Default weights of the in-tree score plugins.
 DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
-# Those that take arguments: the schema has their keys.
-_WITH_ARGUMENTS: Final = frozenset(
-    {
-        *("NodeResourcesFit", "NodeResourcesBalancedAllocation", "InterPodAffinity", "NodeAffinity"),
-        *("PodTopologySpread", "DefaultPreemption", "VolumeBinding", "DynamicResources"),
-    }
-)
 # The minors that brought keys of a profile. kube-scheduler doesn't start with one that it doesn't know.
 _POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
 _ARGUMENTS_SINCE: Final = {"filterTimeout": 34, "bindingTimeout": 36}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-_UNMODELLED: Final = "Roost's model of kube-scheduler doesn't know it: placeholders don't move, and nothing is replayed"
+_UNMODELLED: Final = "Roost's model doesn't know it: placeholders with this profile don't move, and nothing is replayed"
 # client-go's leader election waits up to this many retry periods between tries.
 _JITTER: Final = 1.2
 
@@ -260,11 +254,11 @@ def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, objec
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
-        for key in unmodelled(name, arguments) if name in _WITH_ARGUMENTS else ():
+        for key in unmodelled(name, arguments) if name in ARGUMENTS else ():
             report.warn((*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it.")
         for key in arguments:
             _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
-        for key in arguments.keys() - {"apiVersion", "kind"} if name not in _WITH_ARGUMENTS else ():
+        for key in arguments.keys() - {"apiVersion", "kind"} if name not in ARGUMENTS else ():
             report.error((*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments")
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in names:

@@ -149,20 +149,33 @@ GATES: Final[Mapping[str, Gate]] = {
 # (OpportunisticBatching reuses the order that the pod before had, for pods without pod affinity and default spreading.)
 MODELLED: Final[Mapping[str, bool]] = {"OpportunisticBatching": False, "TaintTolerationComparisonOperators": False}
 
-# Of these plugins' arguments the model knows these; of others, none.
-MODELLED_ARGUMENTS: Final[Mapping[str, frozenset[str]]] = {
-    NODE_RESOURCES_FIT: frozenset({"scoringStrategy"}),
-    POD_TOPOLOGY_SPREAD: frozenset({"defaultingType", "defaultConstraints"}),
+_ANY: Final = ()
+# The plugins that take arguments, and which values of each argument the model knows. Where it isn't any, they are
+# kube-scheduler's own, the same in all minors, lists sorted and by name: written out, they change nothing.
+ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
+    NODE_AFFINITY: {"addedAffinity": (None,)},
+    NODE_RESOURCES_FIT: {"scoringStrategy": _ANY, "ignoredResources": ([],), "ignoredResourceGroups": ([],)},
+    BALANCED_ALLOCATION: {"resources": ([], ["cpu", "memory"])},
+    INTER_POD_AFFINITY: {"hardPodAffinityWeight": (1,), "ignorePreferredTermsOfExistingPods": (False,)},
+    POD_TOPOLOGY_SPREAD: {"defaultingType": _ANY, "defaultConstraints": _ANY},
+    DEFAULT_PREEMPTION: {"minCandidateNodesPercentage": (10,), "minCandidateNodesAbsolute": (100,)},
     # Of volumes and devices, which it leaves to the scheduler.
-    VOLUME_BINDING: frozenset({"bindTimeoutSeconds", "shape"}),
-    DYNAMIC_RESOURCES: frozenset({"filterTimeout", "bindingTimeout"}),
+    VOLUME_BINDING: {"bindTimeoutSeconds": _ANY, "shape": _ANY},
+    DYNAMIC_RESOURCES: {"filterTimeout": _ANY, "bindingTimeout": _ANY},
 }
 
 
 def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
     """The arguments of a plugin that the model would get wrong."""
-    known = MODELLED_ARGUMENTS.get(plugin, frozenset()) | {"apiVersion", "kind"}
-    return [key for key, value in arguments.items() if value is not None and key not in known]
+    known = {"apiVersion": _ANY, "kind": _ANY, **ARGUMENTS.get(plugin, {})}
+    given = {key: value for key, value in arguments.items() if value is not None}
+    return [key for key, value in given.items() if (of := known.get(key, (None,))) and _comparable(value) not in of]
+
+
+def _comparable(value: object) -> object:
+    if not isinstance(value, list):
+        return value
+    return sorted(str(entry.get("name") if isinstance(entry, Mapping) else entry) for entry in value)
 
 
 def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
@@ -181,11 +194,9 @@ def default_plugins(minor: int) -> list[tuple[str, int]]:
         if plugin.since <= minor and all(is_on(gate, minor, {}) for gate in plugin.gates)
     ]
     if minor >= 37:
-        # NodeName first: kube-scheduler 1.37 changed their places.
-        first, second = (
-            next(i for i, entry in enumerate(plugins) if entry[0] == n) for n in (NODE_UNSCHEDULABLE, NODE_NAME)
-        )
-        plugins[first], plugins[second] = plugins[second], plugins[first]
+        # kube-scheduler 1.37 swapped NodeUnschedulable and NodeName, which follows it.
+        at = [name for name, _ in plugins].index(NODE_UNSCHEDULABLE)
+        plugins[at : at + 2] = reversed(plugins[at : at + 2])
     return plugins
 
 

@@ -195,11 +195,7 @@ def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[
         return enabled
     spread = [name for name, _ in multi_point.enabled if name in implementers and name not in own.disabled]
     overridden = [name for name in enabled if name in spread]
-    return [
-        *overridden,
-        *(name for name in spread if name not in overridden),
-        *(name for name in enabled if name not in overridden),
-    ]
+    return list(dict.fromkeys([*overridden, *spread, *enabled]))
 
 
 def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, Any]]:

@@ -17,7 +17,7 @@ from generator.values.helm_release import Release
 from roost.cli import cli
 from roost.controllers.settings import parse_settings
 from roost_core.scheduler.plugins import NEWEST_MINOR as NEWEST_MODELLED
-from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins
+from roost_core.scheduler.plugins import VOLUME_BINDING, default_plugins, unmodelled
 from roost_lab.recorder.recording.settings import parse_settings as parse_recorder_settings
 from tests.builders import review
 from tests.harness.binaries import NEWEST_MINOR
@@ -179,10 +179,14 @@ def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_scheduler
     )
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
     written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
-    (found,) = (one["plugins"] for one in written["profiles"] if one["schedulerName"].endswith(".user"))
-    told = [(one["name"], one.get("weight", 0)) for one in found["multiPoint"]["enabled"]]
+    (found,) = (one for one in written["profiles"] if one["schedulerName"].endswith(".user"))
+    told = [(one["name"], one.get("weight", 0)) for one in found["plugins"]["multiPoint"]["enabled"]]
     # VolumeBinding's weight is no default of the configuration's: 1 is what kube-scheduler takes for none.
     assert told == [(name, 0 if name == VOLUME_BINDING else weight) for name, weight in default_plugins(int(minor[2:]))]
+    # Its own values of all arguments, which change nothing when they are written out.
+    own = {one["name"]: one["args"] for one in found["pluginConfig"]}
+    assert own["InterPodAffinity"]["hardPodAffinityWeight"] == 1
+    assert [key for name, arguments in own.items() for key in unmodelled(name, arguments)] == []
 
 
 @pytest.mark.parametrize("minor", EVERY_MINOR)

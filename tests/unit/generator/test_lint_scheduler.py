@@ -46,6 +46,18 @@ def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: s
     assert_warned(text, reason)
 
 
+@pytest.mark.parametrize(
+    "config",
+    [
+        "{name: InterPodAffinity, args: {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}}",
+        "{name: NodeResourcesBalancedAllocation, args: {resources: [{name: memory}, {name: cpu, weight: 1}]}}",
+        "{name: NodeResourcesFit, args: {ignoredResources: []}}",
+    ],
+)
+def test_kube_schedulers_own_value_of_an_argument_is_not_warned_of_when_it_is_written_out(config: str) -> None:
+    assert said(raw(config=config)) == ""
+
+
 def test_the_lint_says_file_line_key_and_reason() -> None:
     assert said("scheduler:\n  replicas: 0\n") == (
         "prod.yaml:2: scheduler.replicas: found 0, expected at least 1. Without it pods with a profile stay Pending. "
