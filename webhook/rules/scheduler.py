@@ -10,7 +10,7 @@ from roost_core.placement.labels import STRICT_SUFFIX, scheduler_name
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.pod_classes import PodClass
 from roost_core.release.settings import SCHEDULER, ReleaseSettings
-from webhook.patch import SetScheduler
+from webhook.patch import SetScheduler, is_binderhub_spread_term
 from webhook.rules.contract import SCHEDULER_TOPIC, Case, Note, Reads, Rule, Verdict
 
 _AWAY_BECAUSE: Final = {
@@ -32,6 +32,7 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
     """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about pods or spreading.
 
     "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before it calls webhooks.
+    BinderHub's spreading term, which gives way to a home, is no author's.
     While Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it has.
     """
     names, state = _names(case), _state(case)
@@ -40,7 +41,10 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
             text = f"the pod keeps its schedulerName: {_AWAY_BECAUSE[state]}"
             yield Note(SCHEDULER_TOPIC, text, is_warning=True, reason=state.value)
         else:
-            is_strict = any(case.pod.preferred_pod_terms.values()) or case.pod.spec.get("topologySpreadConstraints")
+            terms = [term for each in case.pod.preferred_pod_terms.values() for term in each]
+            if case.pod_class.home is not None:
+                terms = [term for term in terms if not is_binderhub_spread_term(term)]
+            is_strict = terms or case.pod.spec.get("topologySpreadConstraints")
             yield SetScheduler(names[-1 if is_strict else 0])
     elif case.pod.scheduler_name not in names:
         yield Note(SCHEDULER_TOPIC, "the pod's own schedulerName stays")

@@ -11,6 +11,7 @@ from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import SCHEDULER
 from tests.builders import (
     NAMESPACE,
+    PREFERRED,
     Desk,
     Object,
     build_pod,
@@ -22,6 +23,7 @@ from tests.builders import (
     required_terms,
     requires_nodes,
     settings,
+    spread_term,
     user_pod,
 )
 from tests.recorded_data import rows
@@ -92,6 +94,18 @@ def test_an_authors_terms_about_pods_decide_before_packing(spec: Object, strateg
     for body in (placed, usual):
         response = desk.answer(body)
         assert (patched(body, response), "scheduler" in response["auditAnnotations"]) == (body, False)
+
+
+def test_binderhubs_spreading_which_gives_way_to_homes_is_none_of_an_authors_terms() -> None:
+    packing = {name: {"strategy": "pack"} for name in ("user", "build")}
+    desk, own = Desk(settings(schedulerProfiles=packing), FIVE), {**spread_term(), "weight": 50}
+    for body, name in (
+        (build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), "build"),
+        (build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term(), own]}}), "build_strict"),
+        # Here it stays.
+        (user_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), "user_strict"),
+    ):
+        assert desk.place(body)["spec"]["schedulerName"] == f"hub.jhub.{name}"
 
 
 @pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
