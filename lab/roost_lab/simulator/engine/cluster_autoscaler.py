@@ -13,10 +13,10 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
+from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION, STARTUP_PREFIXES
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import Room, is_daemon, place, place_all, pods_waiting, rooms_coming
-from roost_lab.simulator.engine.group_template import STARTUP_TAINTS, CopiedTemplate
+from roost_lab.simulator.engine.group_template import CopiedTemplate
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -53,7 +53,7 @@ def plan_scale_up(
     pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
     if not pods or allowed <= 0:
         return 0
-    rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()] + rooms_coming(template, booting)
+    rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()] + rooms_coming(template, booting)
     left = place(pods, rooms)
     return len(_pack(left, template, allowed)) if left else 0
 
@@ -205,7 +205,7 @@ class ClusterAutoscaler(NodeScaler):
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
         unready = sum(
-            (not row.node.ready or any(taint.key.startswith(STARTUP_TAINTS) for taint in row.node.taints))
+            (not row.node.ready or any(taint.key.startswith(STARTUP_PREFIXES) for taint in row.node.taints))
             and row.node.created + self._world.give_up_boot_seconds < now
             for row in state.rows.values()
             if row.node.taints or not row.node.ready

@@ -13,8 +13,8 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.requests import PODS
 from roost_core.objects.selectors import Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.placement.labels import STARTUP_PREFIXES
 from roost_core.scheduler.node_rows import NodeRow
-from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 
 _DAEMON_SET: Final = "DaemonSet"
 
@@ -134,4 +134,4 @@ def pods_waiting(unschedulable: Iterable[Pod], cutoff: int) -> list[Pod]:
 
 def rooms_coming(template: Node, number: int, first: int = 0) -> list[Room]:
     """`number` nodes on their way, after the template; startup taints are ignored."""
-    return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_TAINTS) for index in range(number)]
+    return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_PREFIXES) for index in range(number)]

@@ -25,8 +25,6 @@ from roost_core.objects.node import Node
 from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
 from roost_core.scheduler.state import ClusterState
 
-# A node with such a taint counts as booting until the taint is removed.
-STARTUP_TAINTS: Final = STARTUP_PREFIXES
 # Taints of a node's conditions, its cordon among them.
 _CONDITION_TAINTS: Final = "node.kubernetes.io/"
 # Seconds for which a node must be Ready before it is copied (stabilizationDelay).
@@ -62,13 +60,15 @@ class CopiedTemplate:
         return min(moments, default=None)
 
     def _copy(self, node: Node) -> Node:
-        taints = tuple(taint for taint in node.taints if not taint.key.startswith((*STARTUP_TAINTS, _CONDITION_TAINTS)))
+        taints = tuple(
+            taint for taint in node.taints if not taint.key.startswith((*STARTUP_PREFIXES, _CONDITION_TAINTS))
+        )
         labels = {**node.labels, HOSTNAME_LABEL: self._name}
         return replace(node, name=self._name, labels=labels, taints=taints)
 
 
 def _is_example(node: Node, now: float) -> bool:
-    if not node.ready or node.unschedulable or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints):
+    if not node.ready or node.unschedulable or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints):
         return False
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.objects.selectors import NodeTerm, node_term_matches
-from roost_core.placement.labels import HOSTNAME_LABEL
+from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
 from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
-from roost_lab.simulator.engine.group_template import STARTUP_TAINTS
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -88,7 +87,7 @@ class Karpenter(NodeScaler):
         if not pods:
             return 0
         pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
-        rooms = [Room.of(row, STARTUP_TAINTS) for row in state.rows.values()]
+        rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()]
         rooms += rooms_coming(self._template, len(coming))
         allowed = self._world.max_nodes - len(state.rows) - len(coming)
         new: list[Room] = []
@@ -114,7 +113,7 @@ class Karpenter(NodeScaler):
             if (
                 movable is None
                 or node.unschedulable
-                or any(taint.key.startswith(STARTUP_TAINTS) for taint in node.taints)
+                or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
             ):
                 continue
             ripe = max(self._changed_at.get(name, row.node.created), row.node.created) + rest
