@@ -21,7 +21,7 @@ from roost_core.kube.process import stop_on_signals, version
 from roost_core.kube.readiness import check_all
 from roost_core.release.reader import SettingsError, SettingsFault, describe
 from roost_core.scheduler.plugins import OLDEST_MINOR
-from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_profiles
+from roost_core.scheduler.profile import Profile, ProfileError, default_profile, read_each_profile
 from roost_lab.recorder.options import RecorderOptions
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
@@ -104,7 +104,10 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
         kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
         if kind != _CONFIGURATION:
             raise SettingsError([SettingsFault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
-        return profiles | read_profiles(configuration, minor)
+        known, faults = read_each_profile(configuration, minor)
+        for fault in faults.values():
+            log.warning("pods of a scheduler profile that Roost doesn't model are counted, but not judged: %s", fault)
+        return profiles | known
     except OSError as error:
         raise SettingsError([SettingsFault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
     except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:

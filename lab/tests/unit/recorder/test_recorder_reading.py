@@ -193,9 +193,9 @@ def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(tmp_path: Path
 
 def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration(tmp_path: Path) -> None:
     path = tmp_path / "config.yaml"
-    path.write_text(
-        "kind: KubeSchedulerConfiguration\nprofiles: [{schedulerName: hub-user}, {schedulerName: hub-build}]"
-    )
+    odd = "{schedulerName: odd, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {}}}]}"
+    names = "{schedulerName: hub-user}, {schedulerName: hub-build}"
+    path.write_text(f"kind: KubeSchedulerConfiguration\nprofiles: [{names}, {odd}]")
     assert _profiles(path, SERVER).keys() == {"default-scheduler", "hub-user", "hub-build"}
     assert _profiles(None, SERVER).keys() == {"default-scheduler"}
 
