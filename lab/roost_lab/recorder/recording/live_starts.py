@@ -12,17 +12,14 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from roost_lab.recorder.recording.hub_log import MILLI_US, SERVER_ANNOTATION, USER_ANNOTATION, HubNews
+from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
-from roost_lab.recorder.store.records import Phase
-
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.metrics import RecorderMetrics
-    from roost_lab.recorder.store.records import PullRecord, Record
+from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
 # Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred time series.
 MAX_HUBS: Final = 50
@@ -112,9 +109,7 @@ class LiveStarts:
             awaited |= {start.server: start} if start.server else {}
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
-            if start.whose not in self._whose:
-                self._whose.add(start.whose)
-                self._metrics.begin(start.whose)
+            self._begin(start.whose)
         elif pod.state.node_name and start.bound_us is None and seen.resolution_us == MICRO_US:
             start.bound_us = seen.at_us
         if start.is_ready or start.has_ended or not _is_started(pod):
@@ -132,6 +127,16 @@ class LiveStarts:
             self._end(start, seen.at_us)
         elif start.answer is not None:
             self._answered(start, start.answer, seen.at_us)
+
+    def _begin(self, whose: Whose) -> None:
+        """Begin the metrics of a class and hub at 0: a counter that first appears as 1 has not increased."""
+        if whose in self._whose:
+            return
+        self._whose.add(whose)
+        for result in StartResult:
+            self._metrics.starts.labels(*whose, result)
+        for phase in PHASES:
+            self._metrics.phases.labels(*whose, phase)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start; no records when no pod awaits it."""

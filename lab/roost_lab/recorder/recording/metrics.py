@@ -11,7 +11,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
-from roost_lab.recorder.recording.live_starts import PHASES, StartResult, Whose
 from roost_lab.recorder.store.records import GapRecord, Record
 
 PREFIX: Final = "roost_recorder_"
@@ -90,14 +89,6 @@ class RecorderMetrics:
     def count_stream_error(self, kind: str) -> None:
         """Count one broken stream."""
         self._stream_errors.labels(kind).inc()
-
-    def begin(self, whose: Whose) -> None:
-        """Begin the metrics of a class and hub at 0."""
-        # For Prometheus, a counter that first appears as 1 has not increased.
-        for result in StartResult:
-            self.starts.labels(*whose, result)
-        for phase in PHASES:
-            self.phases.labels(*whose, phase)
 
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
