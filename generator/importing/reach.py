@@ -45,6 +45,7 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
 }
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_READ: Final = ast.Name("not_read")
+_PROFILES: Final = "c.KubeSpawner.profile_list"
 # A statement, its owners, whether it runs for all; names, what is set there, whether that is a part.
 _Line = tuple[ast.AST, frozenset[str], bool]
 _Setting = tuple[list[str], ast.expr, bool]
@@ -119,8 +120,10 @@ def traits_of(hub: HubSection) -> _Traits:
         found["spawner_class"] = own, at
     # What hooks may name: all code runs in one module.
     known = {*dir(builtins), *sys.stdlib_module_names, "c", "partial", "kubespawner", "KubeSpawner", "get_config"}
+    known.add("super()")  # a base that nobody has read is named with its class
+    has_profiles = bool(child(hub.data, "singleuser", "profileList"))
     for keys, code in python_of(hub):
-        for trait, set_to, is_part in _assigned(code, known):
+        for trait, set_to, is_part in _assigned(code, known, has_profiles=has_profiles or "profile_list" in found):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}
             found[trait] = {**before, **set_to} if isinstance(set_to, dict) else set_to, keys
     own, keys = found.get("spawner_class", _UNSET)
@@ -129,13 +132,18 @@ def traits_of(hub: HubSection) -> _Traits:
     return found
 
 
-def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
+def _assigned(code: str, known: set[str], *, has_profiles: bool) -> Iterator[tuple[str, object, bool]]:
     """Traits that Python sets: of the class, or in a hook; to what; and whether that is a part of the trait's value.
 
     ANY is one whose name isn't written out; its value is the statement. known: names of what was read; more are added.
+    has_profiles: false where the list is empty, as in the chart, and a filter that asks for it doesn't run.
     """
     try:
         tree = ast.parse(code)
+        if not has_profiles and _PROFILES not in ast.unparse(tree).partition(f"if {_PROFILES}:")[0]:
+            for one in ast.walk(tree):
+                if isinstance(one, ast.If) and ast.unparse(one.test) == _PROFILES:
+                    one.body = []
         classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
         # Some code calls other things c, too.
         others = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
@@ -146,6 +154,9 @@ def _assigned(code: str, known: set[str]) -> Iterator[tuple[str, object, bool]]:
             names = [one for one in parts if isinstance(one, ast.Name)]
             made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
             is_read = {one.id for one in names} <= known | owners | made
+            if isinstance(line, ast.ImportFrom) and line.module == "kubespawner.objects":
+                # Its functions make objects, and change none.
+                known |= {one.asname or one.name for one in line.names}
             if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
                 known.add(line.name)
             elif is_read:

@@ -11,7 +11,7 @@ from generator.importing import profile_pools as pools
 from generator.importing.quantities import MEMORY, cpu_quantity, quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, map_pull_secrets
 from generator.importing.result import Draft
-from generator.importing.source import Charts, HubSection, Path, child
+from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from roost_core.objects.pod import REQUIRED
 from roost_core.placement.labels import NODE_PURPOSE_LABEL
 
@@ -110,7 +110,9 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         own = dict(hub.mapping(f"scheduling.userPlaceholder.{key}"))
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
     # The usual user first: should Roost reject what a profile says, that remains.
-    for whose, stood_for in {"one user": usual, f"a user of {', '.join(titles)}, the default profile": room}.items():
+    # Sizes in profiles that Python sets aren't known.
+    one = "one user" if profiles != UNKNOWN else "`singleuser` says: write the size that your profiles give"
+    for whose, stood_for in {one: usual, f"a user of {', '.join(titles)}, the default profile": room}.items():
         if stood_for is room == usual:
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
@@ -118,6 +120,7 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         learn = {} if draft.is_binder else {"learn": dict(pools.LEARN)}
         device = "" if sized or draft.is_binder else pools.device_of(stood_for, {})
         comments += [pools.RARE.format(device)] if device else []
+        comments += ["timeZone: your users', so that classes aren't an hour off after a clock change."] if learn else []
         whole = {**learn, **({"resources": resources} if resources else {}), **pools.nodes_unlike(stood_for, usual)}
         entry = {"name": "default", "replicas": 0 if device else replicas, **whole}
         draft.put("placeholders", [entry], source, *comments)

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import urllib3
 
-from generator.faults import UsageError
+from generator.faults import UsageError, count_of
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, MOST_USERS
 from roost_core.placement.headroom_windows import local_time
 
@@ -50,7 +50,7 @@ def read_usage(source: str, namespace: str) -> Usage:
         series = next((answer for answer in answers if any(_is_of_users(one["metric"]) for one in answer)), [])
     else:
         try:
-            text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
+            text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
         except (OSError, ValueError) as error:
             raise UsageError(f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}") from None
         series = _series(text, source)
@@ -69,7 +69,9 @@ def read_usage(source: str, namespace: str) -> Usage:
     step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
-    seen = {at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in range(step // MINUTE_SECONDS)}
+    seen = {
+        at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in range(-(-step // MINUTE_SECONDS))
+    }
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"
@@ -119,8 +121,10 @@ def _series(text: str, source: str) -> list[Any]:
                     series.append({"metric": labels, "values": values})
                 else:
                     found = "no number at a time of the past, in seconds since 1970"
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
-        raise UsageError(f"{source}: found {found!r}, expected {_EXPECTED}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        broken = isinstance(error, json.JSONDecodeError) and rest.startswith("{")
+        ends = ", broken off or damaged" if broken else ""
+        raise UsageError(f"{source}: found {found!r}{ends}, expected {_EXPECTED}") from None
     if not series and found.startswith("no number"):
         raise UsageError(f"{source}: found {found}, expected {_EXPECTED}")
     return series
@@ -165,7 +169,7 @@ def _tell(
         yield f"  from {SERVERS}, each {step} s: who came while another left isn't seen ({PODS} would say it)"
     gaps = [b - a - 1 for a, b in pairwise(sorted(seen)) if b - a > 5]
     if gaps:
-        yield f"  {len(gaps)} gaps, {sum(gaps) / 60:.1f} hours in all, count as unknown"
+        yield f"  {count_of(len(gaps), 'gap')}, {sum(gaps) / 60:.1f} hours in all: unknown"
     yield "  missing: sizes (each counts as one placeholder), and how long nodes boot (240 s until that is learned)"
     if len(seen) < 3 * DAY_MINUTES:
         yield "  thin: a forecast needs two earlier days, and a weekly lecture two weeks"

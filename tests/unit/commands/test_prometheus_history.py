@@ -78,9 +78,14 @@ def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: py
     middle, lost = START + 10 * 86_400, START + 12 * 86_400
     parts = servers(lambda at: at < middle), servers(lambda at: at >= middle and not lost <= at < lost + 7200)
     history, said = learn(tmp_path, capsys, "\n".join(parts))
-    assert "1 gaps, 2.0 hours in all, count as unknown" in said
+    assert "1 gap, 2.0 hours in all: unknown" in said
     assert history.at(lost // 60 + 60) == UNSEEN
     assert history.seen_minutes == 21 * 1440 - 120
+    # A sample stands until the next one, also where that is no whole minute later.
+    odd = learn(
+        tmp_path, capsys, "\ufeff" + answer([({"pod": "jupyter-a"}, [(at, START) for at in range(START, MONDAY, 90)])])
+    )
+    assert odd[0].seen_minutes == 21 * 1440
 
 
 @pytest.mark.parametrize(

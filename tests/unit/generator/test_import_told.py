@@ -158,6 +158,7 @@ def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
         result = imported(_extra(code))
         try_import(result)
         assert (result.places_users_once, "podClasses" in result.values) == ([], False), code
+        assert "are set in Python" not in str(result.tried), code
 
 
 @pytest.mark.parametrize(("hub", "match"), rows("generator/hubs-namespaces"))
@@ -197,6 +198,7 @@ def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> N
     # Nor what was seen of profiles that a function replaces.
     assert ("keep 3 placeholders" in "".join(result.summary.will)) == ("placeholders" in told)
     assert [at(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
+    assert ("write the size that your profiles give" in result.to_yaml()) == ("profiles" in told)
     assert not any("profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub"))
     assert (named(result), "bring" in "".join(result.summary.will)) == ([(1, "hub.extraConfig.a")], False)
 
