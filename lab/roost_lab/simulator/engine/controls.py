@@ -28,15 +28,15 @@ from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
 from roost_core.objects.pod import ContainerState, Owner, Pod
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
-from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
 
 if TYPE_CHECKING:
     from roost.controllers.contract.planner import Planner
     from roost_core.objects.node import Node
     from roost_lab.simulator.engine.entities import SimNode, SimPod
-    from roost_lab.simulator.engine.releases import HubRelease
+    from roost_lab.simulator.engine.placeholder_sets import PlaceholderSets
     from roost_lab.simulator.engine.world import World
-    from roost_lab.simulator.setup.policy import PullerSet
+    from roost_lab.simulator.setup.policy import Policy, PullerSet
 
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
 # Least seconds between two plans of a controller.
@@ -48,10 +48,8 @@ DEMAND_PACE_SECONDS: Final = 60.0
 class Controls:
     """The controllers of one hub's release."""
 
-    def __init__(self, world: World, release: HubRelease) -> None:
-        self._world = world
-        self._release = release
-        policy = release.policy
+    def __init__(self, world: World, policy: Policy, maker: PodMaker, sets: PlaceholderSets) -> None:
+        self._world, self._policy, self._maker, self._sets = world, policy, maker, sets
         document = policy.controllers or {}
         self._planners: dict[str, Planner[Any]] = {
             planner.name: planner
@@ -117,7 +115,7 @@ class Controls:
             ContainerState(image, waiting_reason="ContainerCreating", name=container)
             for container, image in puller.images.items()
         )
-        policy = self._release.policy
+        policy = self._policy
         labels = {**puller.labels, OWN_INSTANCE_LABEL: policy.release, PART_OF_LABEL: OWN_PART}
         labels.setdefault(OWN_COMPONENT_LABEL, "puller")
         pod = Pod(
@@ -135,7 +133,7 @@ class Controls:
 
     def puller_has(self, node: SimNode, puller: PullerSet, container: str) -> None:
         """One image of a puller is on the node; its container runs."""
-        pod = node.pullers[f"{self._release.policy.namespace}/{puller.name}-{node.name}"]
+        pod = node.pullers[f"{self._policy.namespace}/{puller.name}-{node.name}"]
         containers = tuple(
             replace(state, waiting_reason="", image_id=state.image, running=True, ready=True)
             if state.name == container
@@ -184,8 +182,7 @@ class Controls:
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
-        world, sets_here = self._world, self._release.sets
-        policy = self._release.policy
+        world, policy, sets_here = self._world, self._policy, self._sets
         sets = {
             placeholders.name: StatefulSetState(
                 placeholders.name, placeholders.name, sets_here.replicas[placeholders.name]
@@ -200,11 +197,11 @@ class Controls:
             pods=world.pods,
             stateful_sets=sets,
             histories={**world.histories, **self._kept},
-            namespaces=self._release.maker.namespaces,
+            namespaces=self._maker.namespaces,
         )
 
     def _apply(self, action: Action) -> Outcome:
-        world, sets = self._world, self._release.sets
+        world, sets = self._world, self._sets
         match action:
             case ChangeNode():
                 node = world.nodes.get(action.node)
@@ -239,7 +236,7 @@ class Controls:
     def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
         """A pod that pulls a popular image: it succeeds when the image is on its node."""
         world = self._world
-        state = self._release.maker.read(dict(body))
+        state = self._maker.read(dict(body))
         pull = read_pull(state)
         node = world.nodes.get(pull.node)
         if node is None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from roost_lab.simulator.engine.entities import SimPod
-    from roost_lab.simulator.engine.releases import HubRelease
     from roost_lab.simulator.setup.policy import SimulatedSet
 
 
 class PlaceholderSets:
     """All sets of one replay."""
 
-    def __init__(self, release: HubRelease, sets: Iterable[SimulatedSet]) -> None:
-        self._release = release
+    def __init__(
+        self,
+        sets: Iterable[SimulatedSet],
+        post: Callable[[SimulatedSet, str], SimPod],
+        remove: Callable[[SimPod], None],
+    ) -> None:
+        """post: create a pod of a set by its name. remove: delete one."""
+        self._post, self._remove = post, remove
         # By name of the set; the pods by their own names.
         self.sets: dict[str, SimulatedSet] = {placeholders.name: placeholders for placeholders in sets}
         self.replicas: dict[str, int] = {name: placeholders.replicas for name, placeholders in self.sets.items()}
@@ -28,7 +33,7 @@ class PlaceholderSets:
         for index in range(replicas):
             pod_name = f"{name}-{index}"
             if pod_name not in pods:
-                pod = self._release.post_placeholder(placeholders, pod_name)
+                pod = self._post(placeholders, pod_name)
                 pod.owner = placeholders
                 pods[pod_name] = pod
         for index in range(len(pods) - 1, replicas - 1, -1):
@@ -36,7 +41,7 @@ class PlaceholderSets:
             if surplus is not None:
                 # It isn't created again.
                 surplus.owner = None
-                self._release.world.remove(surplus)
+                self._remove(surplus)
 
     def scale(self, name: str, replicas: int) -> None:
         """Change a set's replicas."""

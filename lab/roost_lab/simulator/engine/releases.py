@@ -32,8 +32,8 @@ class HubRelease:
         self.policy = policy
         self.maker = PodMaker(policy, world.assumed, labels)
         self.facts = WebhookFacts(policy, self.maker, labels)
-        self.sets = PlaceholderSets(self, policy.placeholders)
-        self.controls = Controls(world, self)
+        self.sets = PlaceholderSets(policy.placeholders, self.post_placeholder, world.remove)
+        self.controls = Controls(world, policy, self.maker, self.sets)
         # Admitted launches whose servers wait or run: by repository, and all.
         self.of_repository: Counter[str] = Counter()
         self.running = 0
