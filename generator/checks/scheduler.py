@@ -171,12 +171,8 @@ def _lint_plugins(
     _lint_combination(report, path, plugins)
 
 
-def _names(entries: object) -> list[str]:
-    return [text(at(entry, "name")) for entry in listing(entries)]
-
-
-def _names_in(plugins: dict[str, object], point: str, side: str) -> list[str]:
-    return _names(at(plugins, point, side))
+def _names(entries: object, *path: str) -> list[str]:
+    return [text(at(entry, "name")) for entry in listing(at(entries, *path))]
 
 
 def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[object], minor: int) -> None:
@@ -199,7 +195,7 @@ def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[obje
 
 
 def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]) -> None:
-    names = partial(_names_in, plugins)
+    names = partial(_names, plugins)
     scored = _enabled_scores(plugins)
     for index, name in enumerate(names("preScore", "disabled")):
         needing = [plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored]
@@ -227,8 +223,8 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
 
 def _enabled_scores(plugins: dict[str, object]) -> set[str]:
     """Names of the plugins that score, after kube-scheduler's merge with the defaults."""
-    off, score_off = (set(_names_in(plugins, point, "disabled")) for point in ("multiPoint", "score"))
-    on, score_on = (_names_in(plugins, point, "enabled") for point in ("multiPoint", "score"))
+    off, score_off = (set(_names(plugins, point, "disabled")) for point in ("multiPoint", "score"))
+    on, score_on = (_names(plugins, point, "enabled") for point in ("multiPoint", "score"))
     spread = (set() if "*" in off else set(DEFAULT_WEIGHTS) - off).union(on)
     kept = set() if "*" in score_off else spread - score_off
     return (kept & DEFAULT_WEIGHTS.keys()).union(score_on)

@@ -9,7 +9,7 @@ features/kube_features.go, v1.33 to v1.37.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
@@ -64,8 +64,8 @@ class Plugin:
         return self.points | {point for point, since in (self.later or {}).items() if minor >= since}
 
 
-def _of(points: str, weight: int = 0, **more: int) -> Plugin:
-    return Plugin(frozenset(points.split()), weight, later=more or None)
+def _of(points: str, weight: int = 0, *, since: int = OLDEST_MINOR, gates: str = "", **later: int) -> Plugin:
+    return Plugin(frozenset(points.split()), weight, since, tuple(gates.split()), later or None)
 
 
 # In kube-scheduler's default order.
@@ -78,8 +78,8 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     NODE_AFFINITY: _of("preFilter filter preScore score", 2),
     NODE_PORTS: _of("preFilter filter"),
     # Of bound pods that wait for room to grow. It has no part in where another pod goes.
-    "DeferredPodScheduling": Plugin(
-        frozenset({"preFilter", "filter", "permit"}), since=37, gates=("InPlacePodVerticalScalingSchedulerPreemption",)
+    "DeferredPodScheduling": _of(
+        "preFilter filter permit", since=37, gates="InPlacePodVerticalScalingSchedulerPreemption"
     ),
     NODE_RESOURCES_FIT: _of("preFilter filter preScore score", 1, placementScore=36),
     "VolumeRestrictions": _of("preFilter filter"),
@@ -88,22 +88,18 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     "VolumeZone": _of("preFilter filter"),
     POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
     INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
-    DYNAMIC_RESOURCES: replace(
-        _of("preEnqueue preFilter filter postFilter reserve preBind", 2, score=35), gates=("DynamicResourceAllocation",)
+    DYNAMIC_RESOURCES: _of(
+        "preEnqueue preFilter filter postFilter reserve preBind", 2, gates="DynamicResourceAllocation", score=35
     ),
     DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
     BALANCED_ALLOCATION: _of("preScore score", 1),
     IMAGE_LOCALITY: _of("score", 1),
     "DefaultBinder": _of("bind"),
-    NODE_DECLARED_FEATURES: Plugin(frozenset({"preFilter", "filter"}), since=35, gates=("NodeDeclaredFeatures",)),
+    NODE_DECLARED_FEATURES: _of("preFilter filter", since=35, gates="NodeDeclaredFeatures"),
     # Of pods that belong to a group. They have no part in where another pod goes.
-    "GangScheduling": Plugin(
-        frozenset({"preEnqueue", "permit"}), since=35, gates=("GangScheduling", "GenericWorkload")
-    ),
-    "TopologyPlacementGenerator": Plugin(
-        frozenset({"placementGenerate"}), since=36, gates=("TopologyAwareWorkloadScheduling",)
-    ),
-    "PodGroupPodsCount": Plugin(frozenset({"placementScore"}), since=36, gates=("TopologyAwareWorkloadScheduling",)),
+    "GangScheduling": _of("preEnqueue permit", since=35, gates="GangScheduling GenericWorkload"),
+    "TopologyPlacementGenerator": _of("placementGenerate", since=36, gates="TopologyAwareWorkloadScheduling"),
+    "PodGroupPodsCount": _of("placementScore", since=36, gates="TopologyAwareWorkloadScheduling"),
 }
 
 

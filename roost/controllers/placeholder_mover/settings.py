@@ -39,13 +39,10 @@ class MoverSettings:
     label_prefix: str
     # Over all sets and nodes; 0: mark nodes, move nothing.
     evictions_per_minute: int
-    # How long a node must have been fit before it is marked.
+    # See _SECONDS.
     mark_after_seconds: float
-    # How long a mark stays while its node is fit and has room.
     keep_mark_seconds: float
-    # How long a node counts as flapping after it was not ready.
     flap_seconds: float
-    # After an eviction that was refused or mispredicted; doubled each time, up to the maximum.
     back_off_seconds: float
     max_back_off_seconds: float
     sets: tuple[PlaceholderSet, ...]

@@ -46,14 +46,7 @@ def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: s
     assert_warned(text, reason)
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        "{name: InterPodAffinity, args: {hardPodAffinityWeight: 1, ignorePreferredTermsOfExistingPods: false}}",
-        "{name: NodeResourcesBalancedAllocation, args: {resources: [{name: memory}, {name: cpu, weight: 1}]}}",
-        "{name: NodeResourcesFit, args: {ignoredResources: []}}",
-    ],
-)
+@pytest.mark.parametrize("config", rows("generator/own-arguments"))
 def test_kube_schedulers_own_value_of_an_argument_is_not_warned_of_when_it_is_written_out(config: str) -> None:
     assert said(raw(config=config)) == ""
 
