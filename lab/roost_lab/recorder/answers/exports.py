@@ -29,8 +29,8 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     with store.reading() as connection:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
         change, changes = schema.node_change.c, dict[str, list[Row]]()
-        query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "ready")))
-        for row in connection.execute(query.order_by(change.at_us)).mappings():
+        query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "capacity", "ready")))
+        for row in connection.execute(query.order_by(change.at_us, change.resource_version)).mappings():
             changes.setdefault(row["node_uid"], []).append(dict(row))
     for node in nodes:
         yield from node_lines(node, changes.get(node["uid"], ()))

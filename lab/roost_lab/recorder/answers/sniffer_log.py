@@ -8,20 +8,22 @@ Source: converged-computing/scheduler-sniffer, sniffer/pkg/types/types.go, and i
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
+from operator import itemgetter
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, MEMORY
 from roost_lab.pages.dates import MAX_US, US, as_date
 from roost_lab.recorder.answers.pod_story import Row
 from roost_lab.recorder.importing.files import Counts
-from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, micros
+from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, amounts_text, micros
 from roost_lab.recorder.store.records import (
     MAX_NAME,
     DecisionKind,
@@ -38,6 +40,8 @@ from roost_lab.recorder.store.records import (
 _GO_TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
 )
+# Of a line, in the sniffer's order.
+_KEYS: Final = ("object", "name", "endpoint", "reason", "message", "node", "event", "extra", "timestamp")
 # The endpoint and event of the lines about each phase. Roost's own: the pod's creation.
 _PENDING: Final = "Pending"
 _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
@@ -57,10 +61,19 @@ _EVENTS: Final = {
     **{_LINES[phase][1]: phase for phase in (Phase.CREATED, Phase.INITIALIZED, Phase.READY)},
 }
 _DECIDED: Final = "schedulePod"
-# A pod's phase, which has no time.
+# The columns of a node that its lines have, as `capacity-cpu`.
+_AMOUNTS: Final = ("capacity", "allocatable")
+# Beginnings of resources that are counted in bytes, and the units of these and of others.
+_IN_BYTES: Final = (MEMORY, "ephemeral-storage", "hugepages-")
+_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final = ("m", "", "k", "M", "G", "T", "P", "E")
+# A pod's phase, which has no time, and what shows it.
 _RUNNING: Final = "Running"
+_RUNS: Final = (Phase.STARTED, Phase.READY)
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
-# Roost's own: an end of another kind, with PodRecord.end_reason as `reason`.
+# The one before the end, where PodRecord.end_reason tells it; of a pod that never ran the sniffer writes none.
+_LAST: Final = {**{word: phase for phase, word in _ENDS.items()}, "deleted": _RUNNING}
+# Roost's own: the end, with PodRecord.end_reason as `reason`.
 _DELETED: Final = "Deleted"
 _NODE_GONE: Final = "nodeDeleted"
 # Marks uids that are made from names.
@@ -193,31 +206,23 @@ def _read_node(texts: Mapping[str, str], extra: object, at: Step | None, nodes: 
     name = texts["name"]
     before = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
     if isinstance(extra, dict):
-        before = replace(before, allocatable=json.dumps(_allocatable(extra), sort_keys=True))
+        capacity, allocatable = (
+            amounts_text({key.removeprefix(kind): amount for key, amount in extra.items() if key.startswith(kind)})
+            for kind in ("capacity-", "allocatable-")
+        )
+        before = replace(before, capacity=capacity, allocatable=allocatable)
     elif at is None:
         return "no time"
     if texts.get("event") == "Ready" and at is not None:
         ready_us = min(at.at_us, before.ready_us or at.at_us)
         before = replace(before, created_us=ready_us, ready_us=ready_us)
-    if (endpoint := texts.get("endpoint")) in ("nodeAdd", _NODE_GONE):
+    if texts.get("endpoint") == "nodeAdd":
+        before = replace(before, gone_us=None)
+    elif texts.get("endpoint") == _NODE_GONE and at is not None:
         # By the sniffer's own log, the last heartbeat.
-        before = replace(before, gone_us=at.at_us if at is not None and endpoint == _NODE_GONE else None)
+        before = replace(before, gone_us=before.gone_us or at.at_us)
     nodes[name] = before
     return ""
-
-
-def _allocatable(extra: dict[str, Any]) -> dict[str, int]:
-    allocatable = {}
-    for key, amount in extra.items():
-        kind, _, resource = key.partition("-")
-        if kind != "allocatable":
-            continue
-        try:
-            value = parse_quantity(amount) * (1000 if resource == "cpu" else 1)
-        except ValueError:
-            continue
-        allocatable[resource] = -(-value.numerator // value.denominator)
-    return allocatable
 
 
 def _uid(name: str) -> str:
@@ -293,61 +298,78 @@ def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
 
     The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by time.
     """
-    allocatable = next((row["old"] for row in changes if row["field"] == "allocatable"), node["allocatable"])
-    before = next((row["old"] for row in changes if row["field"] == "ready"), "True")
-    ready_us = node["ready_us"] if before == "True" else None
-    yield from _node_state(node, "nodeAdd", allocatable, ready_us)
-    for row in changes:
-        if row["field"] == "allocatable":
-            allocatable = row["new"]
-        else:
-            ready_us = row["at_us"] if row["new"] == "True" else None
-        yield from _node_state(node, "nodeUpdate", allocatable, ready_us and row["at_us"])
+    first: dict[str, str] = {row["field"]: row["old"] for row in reversed(changes)}
+    state = {"ready": str(bool(node["ready_us"])), **{kind: node[kind] for kind in _AMOUNTS}, **first}
+    yield from _node_state(node, "nodeAdd", state, node["ready_us"])
+    for _, rows in itertools.groupby(changes, key=itemgetter("resource_version")):
+        for row in rows:
+            state[row["field"]] = row["new"]
+        yield from _node_state(node, "nodeUpdate", state, row["at_us"])
     if node["gone_us"]:
-        yield from _node_state(node, _NODE_GONE, allocatable, None, node["gone_us"])
+        yield from _node_state(node, _NODE_GONE, state, node["gone_us"])
 
 
-def _node_state(
-    node: Row, endpoint: str, allocatable: str | None, ready_us: int | None, at_us: int | None = None
-) -> Iterator[str]:
-    """A line of what it has, and one of its condition if it is ready. at_us: a time that the sniffer doesn't write."""
+def _node_state(node: Row, endpoint: str, state: Mapping[str, str | None], at_us: int | None) -> Iterator[str]:
+    """A line of what it has, and one of its condition if it is ready."""
     extra = {
-        f"allocatable-{resource}": f"{amount}m" if resource == "cpu" and amount % 1000 else str(amount // unit)
-        for resource, amount in sorted(json.loads(allocatable or "{}").items())
-        for unit in (1000 if resource == "cpu" else 1,)
+        f"{kind}-{resource}": _quantity(resource, amount)
+        for kind in _AMOUNTS
+        for resource, amount in sorted(json.loads(state[kind] or "{}").items())
     }
     about = {"object": "Node", "name": node["name"], "endpoint": endpoint}
-    yield _line(**about, extra=extra, timestamp=at_us and go_time(at_us, MICRO_US))
-    if ready_us:
+    # The sniffer writes no time here.
+    gone = go_time(at_us, MICRO_US) if at_us and endpoint == _NODE_GONE else ""
+    yield _line(**about, extra=extra, timestamp=gone)
+    if state["ready"] == "True" and at_us:
         about |= {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
-        yield _line(**about, event="Ready", timestamp=go_time(ready_us, SECOND_US))
+        yield _line(**about, event="Ready", timestamp=go_time(at_us, SECOND_US))
+
+
+def _quantity(resource: str, amount: int) -> str:
+    """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else of 1000."""
+    base, units = (1024, _BINARY) if resource.startswith(_IN_BYTES) else (1000, _DECIMAL)
+    power = 0 if resource == CPU or base != 1000 else 1
+    while amount and amount % base == 0 and power < len(units) - 1:
+        amount, power = amount // base, power + 1
+    return f"{amount}{units[power]}" if amount else "0"
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
     """The lines of one pod: its creation, decision, binding, conditions, start, stop and end."""
-    about = {"object": "Pod", "name": pod["name"]}
-    node = bind["node_name"] if bind is not None else ""
+    about = {"object": "Pod", "name": pod["name"], "node": bind["node_name"] if bind is not None else ""}
+    reached: dict[str, int] = {}
 
-    def line(endpoint: str, event: str, at_us: int, resolution_us: int, reason: str = "") -> str:
+    def line(endpoint: str, event: str, at_us: int, resolution_us: int = SECOND_US, reason: str = "") -> str:
         timestamp = go_time(at_us, resolution_us)
-        return _line(**about, endpoint=endpoint, reason=reason, node=node, event=event, timestamp=timestamp)
+        return _line(**about, endpoint=endpoint, reason=reason, event=event, timestamp=timestamp)
 
-    if bind is not None:
+    if bind is not None and bind["resolution_us"] < SECOND_US:
         yield line(_DECIDED, "ScheduleSuccess", bind["at_us"], bind["resolution_us"])
-    is_running = False
     for row in phases:
-        if row["phase"] in _LINES:
-            yield line(*_LINES[Phase(row["phase"])], row["at_us"], row["resolution_us"])
-        if row["phase"] == Phase.STARTED and not is_running:
-            is_running = True
-            yield _line(**about, endpoint="podUpdate", node=node, event=_RUNNING)
-        if condition := _CONDITIONS.get(row["phase"]):
-            yield line("podUpdate", condition, row["at_us"], SECOND_US)
+        phase, at_us = row["phase"], row["at_us"]
+        # A binding known to the second is known from the pod's condition, and no scheduler has told of it.
+        if phase in _LINES and not (phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US):
+            yield line(*_LINES[Phase(phase)], at_us, row["resolution_us"])
+        if phase in _RUNS and reached.keys().isdisjoint(_RUNS):
+            yield _line(**about, endpoint="podUpdate", event=_RUNNING)
+        if condition := _CONDITIONS.get(phase):
+            yield line("podUpdate", condition, at_us)
+        reached[phase] = at_us
     ended_us, reason = pod["deleted_us"], pod["end_reason"]
-    if ended_us is not None:
-        event = next((event for event, word in _ENDS.items() if word == reason), _DELETED)
-        yield line("podDelete", event, ended_us, MICRO_US, reason if event == _DELETED else "")
+    if ended_us is None:
+        return
+    last, has_run = _LAST.get(reason, ""), not reached.keys().isdisjoint(_RUNS)
+    why = "PodCompleted" if last == "Succeeded" else ""
+    for endpoint in ("podUpdate", "podDelete") if last in _ENDS else ("podDelete",) if has_run else ():
+        if last:
+            yield _line(**about, endpoint=endpoint, event=last)
+        if Phase.INITIALIZED in reached:
+            yield line(endpoint, "Initialized", reached[Phase.INITIALIZED], reason=why)
+        if Phase.SCHEDULED in reached:
+            yield line(endpoint, "PodScheduled", reached[Phase.SCHEDULED])
+    yield line("podDelete", _DELETED, ended_us, MICRO_US, reason)
 
 
 def _line(**entry: object) -> str:
-    return json.dumps({key: value for key, value in entry.items() if value}, separators=(",", ":"))
+    kept = {key: entry[key] for key in _KEYS if entry.get(key) or entry.get(key) == {}}
+    return json.dumps(kept, separators=(",", ":"))

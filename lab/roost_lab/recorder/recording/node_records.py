@@ -20,6 +20,7 @@ def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: 
         images_ready_us=images_ready_us,
         gone_us=gone_us,
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
+        capacity=node.capacity,
         labels=json.dumps(dict(state.labels), sort_keys=True),
         taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)),
         is_ready=state.ready,
@@ -39,6 +40,7 @@ def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
     compare("unschedulable", old.is_unschedulable, new.is_unschedulable)
     compare("taints", old.taints, new.taints)
     compare("allocatable", old.allocatable, new.allocatable)
+    compare("capacity", old.capacity, new.capacity or old.capacity)
     if old.labels is not None and old.labels != new.labels:
         old_labels, new_labels = json.loads(old.labels), node.state.labels
         for label in sorted(old_labels.keys() | new_labels.keys()):

@@ -6,6 +6,8 @@ BINDER_PERSISTENT_REQUEST.
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,8 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_body import PodBody, read_pod_body
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import round_up
 from roost_core.objects.timestamps import read_moment
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
@@ -107,6 +111,8 @@ class NodeReading:
 
     state: Node
     resource_version: str
+    # As `amounts_text` has it.
+    capacity: str | None = None
 
     @property
     def created_us(self) -> int:
@@ -265,7 +271,17 @@ def read_node(item: JSONObject) -> NodeReading | None:
     state = node_or_none(item)
     if state is None:
         return None
-    return NodeReading(state, str(item["metadata"].get("resourceVersion") or ""))
+    capacity = amounts_text((item.get("status") or _NOTHING).get("capacity"))
+    return NodeReading(state, str(item["metadata"].get("resourceVersion") or ""), capacity)
+
+
+def amounts_text(quantities: object) -> str | None:
+    """A JSON object of resource -> millicores, bytes or pieces, without what is no quantity; None when it is empty."""
+    amounts = {}
+    for resource, quantity in quantities.items() if isinstance(quantities, dict) else ():
+        with contextlib.suppress(ValueError):
+            amounts[resource] = round_up(resource, parse_quantity(quantity))
+    return json.dumps(amounts, sort_keys=True) if amounts else None
 
 
 def read_event(item: JSONObject) -> EventReading:

@@ -181,6 +181,7 @@ class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", 
     images_ready_us: int | None = column(LARGE, Merge.MIN, default=None)
     gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
     allocatable: str | None = column(TEXT, Merge.LAST, "JSON object: resource to millicores or bytes", default=None)
+    capacity: str | None = column(TEXT, Merge.LAST, "as allocatable; NULL: not recorded", default=None)
     labels: str | None = column(TEXT, Merge.LAST, "JSON object: label to value", default=None)
     taints: str | None = column(TEXT, Merge.LAST, "key=value:effect, separated by commas", default=None)
     is_ready: bool | None = column(YES, Merge.LAST, default=None)
@@ -188,11 +189,13 @@ class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", 
 
 
 class NodeChangeRecord(Record, name="node_change", indexes=(sa.Index("node_change_by_time", "at_us"),)):
-    """A change of a node: ready, cordoned, taints, a label, allocatable resources."""
+    """A change of a node: ready, cordoned, taints, a label, capacity, allocatable resources."""
 
     node_uid: str = column(UID, key=True)
     resource_version: str = column(UID, key=True)
-    field: str = column(sa.String(320), comment="ready, unschedulable, taints, allocatable, label:KEY", key=True)
+    field: str = column(
+        sa.String(320), comment="ready, unschedulable, taints, capacity, allocatable, label:KEY", key=True
+    )
     at_us: int = column(LARGE)
     resolution_us: int = column(LARGE)
     old: str = column(TEXT)

@@ -1,6 +1,7 @@
 """What is handed on reads back as what was stored: scheduler-sniffer's lines, and launches for the simulator."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
+from lab.tests.objects import node_object
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
 from lab.tests.told import cases
 from roost.cli import run
@@ -20,9 +22,13 @@ from roost_lab.pages.drawing import time_text, time_ticks
 from roost_lab.pages.phrases import show_time
 from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
-from roost_lab.recorder.answers.sniffer_log import go_time, read_lines
+from roost_lab.recorder.answers.sniffer_log import go_time, node_lines, pod_lines, read_lines
 from roost_lab.recorder.importing.files import Counts
+from roost_lab.recorder.recording.assembler import Assembler
+from roost_lab.recorder.recording.reading import read_node
 from roost_lab.recorder.store.records import (
+    END_REASONS,
+    DecisionRecord,
     ImageRecord,
     NodeChangeRecord,
     NodeRecord,
@@ -30,6 +36,7 @@ from roost_lab.recorder.store.records import (
     PhaseRecord,
     PodRecord,
     Record,
+    StoredState,
 )
 from roost_lab.traces import recorder as trace_recorder
 
@@ -56,14 +63,12 @@ def exported(folder: Path, records: Iterable[Record]) -> list[str]:
 
 def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     records, report = read_back(AS_THE_SNIFFER_WRITES)
-    assert (report.used, report.skipped.total()) == ({"lines": 14, "pods": 1, "nodes": 1}, 0)
+    assert (report.used, report.skipped.total()) == ({"lines": 17, "pods": 1, "nodes": 1}, 0)
     (node,) = [one for one in records if isinstance(one, NodeRecord)]
-    assert json.loads(node.allocatable or "") == {
-        "cpu": 3920,
-        "ephemeral-storage": 47060071478,
-        "memory": 29082112 * 1024,
-        "pods": 110,
-    }
+    had = {"cpu": 4000, "ephemeral-storage": 98831908 << 10, "hugepages-2Mi": 0, "memory": 32877056 << 10, "pods": 110}
+    assert json.loads(node.capacity or "") == had
+    free = {"cpu": 3920, "ephemeral-storage": 47060071478, "memory": 29082112 << 10}
+    assert json.loads(node.allocatable or "") == had | free
     (pod,) = [one for one in records if isinstance(one, PodRecord)]
     assert (pod.name, pod.end_reason) == ("job-0-xk2p9", "finished")
     after = {
@@ -87,23 +92,91 @@ def test_a_log_that_was_read_and_written_reads_as_the_first_one(tmp_path: Path, 
     assert (sorted(map(repr, again)), report.skipped.total()) == (sorted(map(repr, records)), 0)
 
 
-def test_lines_are_the_sniffers_own_but_for_what_the_record_lacks(tmp_path: Path) -> None:
-    def told(log: Iterable[str]) -> set[tuple[str, ...]]:
-        keys = ("object", "endpoint", "event", "reason", "message", "node")
-        return {tuple(json.loads(one).get(key, "") for key in keys) for one in log}
+def test_lines_are_the_sniffers_own_letter_by_letter_and_one_more_tells_the_end(tmp_path: Path) -> None:
+    # Times of processes have nanoseconds and a second clock, which the record lacks.
+    wanted = {re.sub(r"\d{3}( \+0000 UTC) m=[^\"]*", r"\1", one) for one in AS_THE_SNIFFER_WRITES}
+    written = set(exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0]))
+    assert wanted <= written
+    assert [json.loads(one)["reason"] for one in written - wanted] == ["finished"]
 
-    written = exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0])
-    node, pod = "gke-pool-1", "Pod"
-    assert told(AS_THE_SNIFFER_WRITES) - told(written) == {
-        (pod, "podUpdate", "Initialized", "PodCompleted", "", node),
-        (pod, "podDelete", "PodScheduled", "", "", node),
-    }
-    assert told(written) <= told(AS_THE_SNIFFER_WRITES)
-    nodes: list[Record] = [
-        NodeRecord(uid=cpu, name=cpu, allocatable=json.dumps({"cpu": int(cpu)})) for cpu in ("3920", "4000")
-    ]
-    said = [json.loads(line)["extra"]["allocatable-cpu"] for line in exported(tmp_path, nodes)]
-    assert said == ["3920m", "4"]
+
+def is_of_phase(line: Object) -> bool:
+    return line["event"] in {"Running", "Succeeded", "Failed"} or line.get("reason") == "PodCompleted"
+
+
+# How a pod ended, whether it ran, and what is told of its phases.
+COMPLETED = [f"{endpoint} {said}" for endpoint in ("podUpdate", "podDelete") for said in ("Succeeded", "PodCompleted")]
+ENDS: list[tuple[str, bool, list[str]]] = [
+    ("finished", True, ["podUpdate Running", *COMPLETED]),
+    ("failed", False, ["podUpdate Failed", "podDelete Failed"]),
+    ("deleted", True, ["podUpdate Running", "podDelete Running"]),
+    *(("deleted", False, []), ("preempted", True, ["podUpdate Running"])),
+]
+
+
+@pytest.mark.parametrize(("end", "has_run", "told"), ENDS)
+def test_a_pod_has_completed_where_its_end_says_so(end: str, has_run: bool, told: list[str]) -> None:
+    pod = pod_record("a", deleted_us=BEGIN + MINUTE, end_reason=end)
+    phases = [phase_record("a", phase, BEGIN) for phase in (Phase.INITIALIZED, Phase.READY)[: 1 + has_run]]
+    lines = [json.loads(one) for one in pod_lines(vars(pod), list(map(vars, phases)), None)]
+    assert [f"{one['endpoint']} {one.get('reason', one['event'])}" for one in lines if is_of_phase(one)] == told
+
+
+# Capacities as kubelets write them, and in the record's units.
+QUANTITIES = [
+    *(("cpu", "4", 4000), ("cpu", "3920m", 3920), ("cpu", "1k", 1_000_000), ("cpu", "0", 0), ("pods", "110", 110)),
+    *(("memory", "32877056Ki", 32877056 << 10), ("memory", "16Gi", 16 << 30), ("hugepages-2Mi", "1Gi", 1 << 30)),
+    *(("ephemeral-storage", "47060071478", 47060071478), ("pods", "1k", 1000), ("nvidia.com/gpu", "8", 8)),
+]
+
+
+@pytest.mark.parametrize(("resource", "text", "amount"), QUANTITIES)
+def test_capacities_are_read_recorded_and_written_as_kubelets_write_them(
+    tmp_path: Path, resource: str, text: str, amount: int
+) -> None:
+    assembler, capacity = Assembler(lambda _labels, _namespace: "", StoredState()), json.dumps({resource: amount})
+    records: list[Record] = []
+    for version, said in enumerate(({resource: text, "odd": "many"}, ["4"]), start=1):
+        item = node_object("n", version)
+        item["status"]["capacity"] = said
+        records += assembler.node("n", read_node(item), BEGIN)
+    assert [one.capacity for one in records if isinstance(one, NodeRecord)] == [capacity]
+    first = exported(tmp_path, records)[0]
+    assert json.loads(first)["extra"].items() >= {f"capacity-{resource}": text, "allocatable-memory": "8Gi"}.items()
+    assert [one.capacity for one in read_back([first])[0] if isinstance(one, NodeRecord)] == [capacity]
+
+
+AMOUNTS = st.none() | st.dictionaries(
+    st.sampled_from(["cpu", "memory", "pods", "hugepages-1Gi", "example.org/device-x", "ephemeral-storage"]),
+    st.integers(min_value=0, max_value=2**63 - 1)
+    | st.integers(min_value=0, max_value=64).map(lambda power: 1 << power),
+    min_size=1,
+).map(lambda amounts: json.dumps(amounts, sort_keys=True))
+MOMENTS = st.integers(min_value=BEGIN, max_value=BEGIN + HOUR)
+PHASES = st.sampled_from([Phase.CREATED, Phase.INITIALIZED, Phase.STARTED, Phase.READY, Phase.TERMINATING])
+
+
+@given(AMOUNTS, AMOUNTS, MOMENTS, st.dictionaries(PHASES, MOMENTS), st.sampled_from(END_REASONS))
+def test_whatever_is_written_reads_back_and_is_written_the_same(
+    capacity: str | None, allocatable: str | None, at_us: int, times: dict[Phase, int], end: str
+) -> None:
+    node = NodeRecord(uid="n", name="n", capacity=capacity, allocatable=allocatable, ready_us=at_us, gone_us=at_us + 5)
+    pod = pod_record("p", deleted_us=at_us, end_reason=end)
+    phases = [phase_record("p", phase, time) for phase, time in (times | {Phase.SCHEDULED: at_us}).items()]
+
+    def written(records: Iterable[Record]) -> list[str]:
+        kinds = (NodeRecord, PodRecord, PhaseRecord, DecisionRecord)
+        nodes, pods, steps, binds = ([vars(one) for one in records if isinstance(one, kind)] for kind in kinds)
+        return [*node_lines(nodes[0], ()), *pod_lines(pods[0], steps, binds[0])]
+
+    lines = written([node, pod, *phases, bind_record("p", at_us, "n")])
+    records, report = read_back(lines)
+    assert (sorted(written(records)), report.skipped) == (sorted(lines), {})
+    for one in records:
+        if isinstance(one, NodeRecord):
+            assert (one.capacity, one.allocatable, one.gone_us) == (capacity, allocatable, at_us + 5)
+        elif isinstance(one, PodRecord):
+            assert (one.deleted_us, one.end_reason) == (at_us, end)
 
 
 def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -> None:
@@ -115,7 +188,9 @@ def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -
         tmp_path,
         [
             NodeRecord(uid="uid-n", name="n", allocatable='{"cpu": 4000}', ready_us=BEGIN, gone_us=BEGIN + HOUR + 5),
+            # Both in one version of the node.
             change(1, "allocatable", '{"cpu": 3000}', '{"cpu": 4000}'),
+            change(1, "capacity", '{"pods": 1}', '{"pods": 2}'),
             change(2, "label:a", "", "b"),
             change(3, "ready", "True", "False"),
             change(4, "ready", "False", "True"),
@@ -133,7 +208,9 @@ def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -
         ("nodeUpdate", "", "", "4"),
         ("nodeUpdate", "Ready", at("08:04:00"), ""),
         ("nodeDeleted", "", at("09:00:00.000005"), "4"),
+        ("nodeDeleted", "Ready", at("09:00:00"), ""),
     ]
+    assert [one["extra"].get("capacity-pods") for one in told if "extra" in one] == [*"12222"]
     ((node,), _) = read_back(lines)
     assert isinstance(node, NodeRecord)
     assert (node.ready_us, node.gone_us, node.allocatable) == (BEGIN, BEGIN + HOUR + 5, '{"cpu": 4000}')
@@ -198,9 +275,9 @@ def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsy
     log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", no_time]))
     assert command.take_in(str(tmp_path / "sniffer.db"), [str(log)]) == 0
     said = capsys.readouterr()
-    assert said.out == "17 lines: 1 pods, 1 nodes\n"
-    assert f"{log}:15: 2 lines skipped: not valid JSON" in said.err
-    assert f"{log}:17: 1 lines skipped: no time" in said.err
+    assert said.out == "20 lines: 1 pods, 1 nodes\n"
+    assert f"{log}:18: 2 lines skipped: not valid JSON" in said.err
+    assert f"{log}:20: 1 lines skipped: no time" in said.err
     assert command.export(str(tmp_path / "sniffer.db"), "sniffer", 0) == 0
     assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(read_back(AS_THE_SNIFFER_WRITES)[0])
 
