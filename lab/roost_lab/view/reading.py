@@ -10,9 +10,8 @@ import sqlalchemy as sa
 
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
-from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
-from roost_lab.recorder.answers.pod_story import read_story, spellings
+from roost_lab.recorder.answers.pod_story import nodes_there, read_story, spellings
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
@@ -81,7 +80,7 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
         return [dict(row) for row in connection.execute(query).mappings()]
 
     pods = _pods(rows, at_us)
-    nodes = rows(_nodes(at_us))
+    nodes = rows(nodes_there(at_us))
     node_uids = [row["uid"] for row in nodes]
     waiting = [row["uid"] for row in pods if row["bound_us"] is None or row["bound_us"] > at_us]
     starting = [
@@ -142,15 +141,6 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         rows, list(starts), lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part))
     )
     return [row | starts[row["uid"]] for row in found]
-
-
-def _nodes(at_us: int) -> sa.Executable:
-    node = schema.node.c
-    return sa.select(schema.node).where(
-        # Times of nodes are in whole seconds.
-        node.created_us <= at_us + US,
-        sa.or_(node.gone_us.is_(None), node.gone_us > at_us),
-    )
 
 
 def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:

@@ -28,16 +28,17 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     """scheduler-sniffer's JSON lines of all nodes, and of the pods created since."""
     with store.reading() as connection:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
-        change, changes = schema.node_change.c, dict[str, list[Row]]()
-        query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "capacity", "ready")))
-        for row in connection.execute(query.order_by(change.at_us, change.resource_version)).mappings():
-            changes.setdefault(row["node_uid"], []).append(dict(row))
+    change = schema.node_change.c
+    query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "capacity", "ready")))
+    changes = _rows_by("node_uid", store, query.order_by(change.at_us, change.resource_version))
     for node in nodes:
         yield from node_lines(node, changes.get(node["uid"], ()))
     for pods in _by_creation(store, sa.select(schema.pod), since_us):
         uids = [pod["uid"] for pod in pods]
-        phases = _rows_by_pod(store, schema.phase, uids)
-        decisions = _rows_by_pod(store, schema.decision, uids)
+        phases, decisions = (
+            _rows_by("pod_uid", store, sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us))
+            for table in (schema.phase, schema.decision)
+        )
         for pod in pods:
             bind = next((row for row in decisions.get(pod["uid"], ()) if row["kind"] == DecisionKind.BIND), None)
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
@@ -97,14 +98,13 @@ def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator
         last = (rows[-1]["created_us"], rows[-1]["uid"])
 
 
-def _rows_by_pod(store: Store, table: sa.FromClause, uids: list[str]) -> dict[str, list[Row]]:
-    """A table's rows about these pods, by pod and in order of time."""
-    query = sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us)
-    by_pod: dict[str, list[Row]] = {}
+def _rows_by(key: str, store: Store, query: sa.Select[Any]) -> dict[str, list[Row]]:
+    """The rows of a query, in its order, by what they have in that column."""
+    found: dict[str, list[Row]] = {}
     with store.reading() as connection:
         for row in connection.execute(query).mappings():
-            by_pod.setdefault(row["pod_uid"], []).append(dict(row))
-    return by_pod
+            found.setdefault(row[key], []).append(dict(row))
+    return found
 
 
 def _after(created_us: int, at_us: int | None) -> float | None:

@@ -214,11 +214,16 @@ def read_story(store: Store, pod: Row) -> PodStory:
         )
 
 
-def _nodes_at(connection: sa.Connection, at_us: int) -> list[Row]:
+def nodes_there(at_us: int) -> sa.Select[Any]:
+    """The nodes that existed at a time; their own times are in whole seconds."""
     node = schema.node.c
-    # Reported times of nodes are in whole seconds.
-    is_there = (node.created_us <= at_us + US, sa.or_(node.gone_us.is_(None), node.gone_us > at_us))
-    rows = connection.execute(sa.select(schema.node).where(*is_there).order_by(node.name)).mappings()
+    return sa.select(schema.node).where(
+        node.created_us <= at_us + US, sa.or_(node.gone_us.is_(None), node.gone_us > at_us)
+    )
+
+
+def _nodes_at(connection: sa.Connection, at_us: int) -> list[Row]:
+    rows = connection.execute(nodes_there(at_us).order_by(schema.node.c.name)).mappings()
     return [{**row, "allocatable": json.loads(row["allocatable"] or "{}")} for row in rows]
 
 

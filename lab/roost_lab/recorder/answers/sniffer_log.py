@@ -19,15 +19,16 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
-from roost_core.objects.requests import CPU, MEMORY
+from roost_core.objects.requests import CPU
 from roost_lab.pages.dates import MAX_US, US, as_date
 from roost_lab.recorder.answers.pod_story import Row
+from roost_lab.recorder.answers.waiting import is_in_bytes
 from roost_lab.recorder.importing.files import Counts
+from roost_lab.recorder.recording.decision_records import decision
 from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, Step, amounts_text, micros
 from roost_lab.recorder.store.records import (
     MAX_NAME,
     DecisionKind,
-    DecisionRecord,
     NodeRecord,
     Phase,
     PhaseRecord,
@@ -63,8 +64,7 @@ _EVENTS: Final = {
 _DECIDED: Final = "schedulePod"
 # The columns of a node that its lines have, as `capacity-cpu`.
 _AMOUNTS: Final = ("capacity", "allocatable")
-# Beginnings of resources that are counted in bytes, and the units of these and of others.
-_IN_BYTES: Final = (MEMORY, "ephemeral-storage", "hugepages-")
+# Units of bytes, and of what else is counted.
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL: Final = ("m", "", "k", "M", "G", "T", "P", "E")
 # A pod's phase, which has no time, and what shows it.
@@ -248,17 +248,7 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
         yield PhaseRecord(pod_uid=uid, phase=phase, **step._asdict(), source="sniffer")
     at = pod.decided or pod.phases.get(Phase.SCHEDULED)
     if at is not None and pod.node:
-        yield DecisionRecord(
-            id=f"{uid}/{DecisionKind.BIND}",
-            pod_uid=uid,
-            kind=DecisionKind.BIND,
-            node_name=pod.node,
-            node_uid=_uid(pod.node),
-            **at._asdict(),
-            last_us=at.at_us,
-            scheduler="",
-            source="sniffer",
-        )
+        yield decision(DecisionKind.BIND, uid, pod.node, at, source="sniffer", node_uid=_uid(pod.node))
 
 
 def _read_time(text: str | None) -> Step | None:
@@ -327,7 +317,7 @@ def _node_state(node: Row, endpoint: str, state: Mapping[str, str | None], at_us
 
 def _quantity(resource: str, amount: int) -> str:
     """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else of 1000."""
-    base, units = (1024, _BINARY) if resource.startswith(_IN_BYTES) else (1000, _DECIMAL)
+    base, units = (1024, _BINARY) if is_in_bytes(resource) else (1000, _DECIMAL)
     power = 0 if resource == CPU or base != 1000 else 1
     while amount and amount % base == 0 and power < len(units) - 1:
         amount, power = amount // base, power + 1

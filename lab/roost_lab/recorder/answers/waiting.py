@@ -12,8 +12,6 @@ from roost_lab.recorder.answers.pod_story import PodStory, Row
 from roost_lab.recorder.recording.shortfalls import CORDON, GATE, LABEL, OTHER, ROOM, TAINT
 from roost_lab.recorder.store.records import DecisionKind, Phase
 
-# Resources that are counted in bytes.
-_IN_BYTES: Final = (MEMORY, "ephemeral-storage")
 MAX_NODES: Final = 8
 _MAX_NAMES: Final = 4
 _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -84,7 +82,12 @@ def _amount(resource: str, amount: int) -> str:
     """An amount of a resource for people: 1.5 CPU, 2 GiB, 1 nvidia.com/gpu."""
     if resource == CPU:
         return f"{amount / 1000:g} CPU"
-    return show_bytes(amount) if resource in _IN_BYTES else f"{amount} {resource}"
+    return show_bytes(amount) if is_in_bytes(resource) else f"{amount} {resource}"
+
+
+def is_in_bytes(resource: str) -> bool:
+    """Whether amounts of a resource are bytes."""
+    return resource in (MEMORY, "ephemeral-storage") or resource.startswith("hugepages-")
 
 
 def _is_not_ready(lack: Row) -> bool:

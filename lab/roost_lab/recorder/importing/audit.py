@@ -12,18 +12,10 @@ from typing import Any, Final
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, pod_corrected
 from roost_lab.recorder.importing.objects import KEY_SOURCES, Unusable, class_of, class_of_name, records_of
+from roost_lab.recorder.recording.decision_records import decision
 from roost_lab.recorder.recording.pod_records import end_reason, phase_record, pod_record, steps_of
 from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step, micros, read_pod
-from roost_lab.recorder.store.records import (
-    MAX_SCHEDULER,
-    DecisionKind,
-    DecisionRecord,
-    Phase,
-    PodRecord,
-    PodSource,
-    PreemptionRecord,
-    Record,
-)
+from roost_lab.recorder.store.records import DecisionKind, Phase, PodRecord, PodSource, PreemptionRecord, Record
 
 JSONObject = dict[str, Any]
 _LAST_STAGE: Final = "ResponseComplete"
@@ -94,20 +86,9 @@ def _binding(request: JSONObject, pod: PodReading | None, uid: str, at_us: int) 
     node = str(_object(request.get("target")).get("name") or "")
     if not uid or not node:
         raise Unusable("an audit log entry of a binding without the pod's uid or its node")
-    when = Step(at_us, MICRO_US)
-    decision = DecisionRecord(
-        id=f"{uid}/{DecisionKind.BIND}",
-        pod_uid=uid,
-        kind=DecisionKind.BIND,
-        node_name=node,
-        node_uid="",
-        at_us=at_us,
-        resolution_us=MICRO_US,
-        last_us=at_us,
-        scheduler=pod.state.scheduler_name[:MAX_SCHEDULER] if pod is not None else "",
-        source=SOURCE,
-    )
-    return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), decision]
+    when, scheduler = Step(at_us, MICRO_US), pod.state.scheduler_name if pod is not None else ""
+    binding = decision(DecisionKind.BIND, uid, node, when, source=SOURCE, scheduler=scheduler)
+    return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), binding]
 
 
 def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, uid: str, at_us: int) -> list[Record]:

@@ -9,12 +9,12 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import hub_of
 from roost_lab.recorder.recording.clocks import HOUR_US, behind_us, pod_in_server_time
-from roost_lab.recorder.recording.decision_records import Judged, failed_attempt
+from roost_lab.recorder.recording.decision_records import Judged, decision, failed_attempt
 from roost_lab.recorder.recording.node_records import image_record, node_changes, node_record
 from roost_lab.recorder.recording.pod_records import (
     disruptions,
@@ -28,9 +28,7 @@ from roost_lab.recorder.recording.pod_records import (
 )
 from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, EventReading, NodeReading, PodReading, Step
 from roost_lab.recorder.store.records import (
-    MAX_ID,
     MAX_IMAGE,
-    MAX_SCHEDULER,
     NODES,
     PODS,
     AutoscalerRecord,
@@ -45,6 +43,9 @@ from roost_lab.recorder.store.records import (
     Verdict,
     WaitingRecord,
 )
+
+if TYPE_CHECKING:
+    from roost_lab.recorder.recording.live_starts import LiveStarts
 
 # (labels, namespace) -> a pod class's name, "" for none.
 Classify = Callable[[Mapping[str, str], str], str]
@@ -77,18 +78,6 @@ class Judge(Protocol):
         """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
-class Follower(Protocol):
-    """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
-
-    def pod_changed(
-        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
-    ) -> None:
-        """A pod in its current state. was_there: it may have been like this before the recorder began."""
-
-    def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
-        """A pod is gone."""
-
-
 class Assembler:
     """Follows one cluster and makes its records. Owned by one thread."""
 
@@ -98,7 +87,7 @@ class Assembler:
         known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
-        starts: Follower | None = None,
+        starts: LiveStarts | None = None,
     ) -> None:
         self._classify = classify
         self._starts = starts
@@ -265,14 +254,11 @@ class Assembler:
     ) -> Iterator[Record]:
         state, now_us, scheduled = pod.state, seen.at_us, pod.condition("PodScheduled")
         if state.node_name and (before is None or not before.state.node_name):
+            when = Step(scheduled.reached_us or pod.created_us, SECOND_US)
             binding = self._decision(
-                DecisionKind.BIND,
-                state.uid,
-                state.node_name,
-                Step(scheduled.reached_us or pod.created_us, SECOND_US),
-                scheduler=state.scheduler_name,
-                last_us=scheduled.since_us or now_us,
+                DecisionKind.BIND, state.uid, state.node_name, when, scheduler=state.scheduler_name
             )
+            binding = replace(binding, last_us=scheduled.since_us or now_us)
             self._await_node(binding)
             yield from self._judged(binding, pod, now_us, watched=watched)
         elif pod.is_unschedulable and (before is None or before.condition("PodScheduled").message != scheduled.message):
@@ -290,8 +276,8 @@ class Assembler:
 
     def _judged(self, binding: DecisionRecord, pod: PodReading, now_us: int, *, watched: bool) -> Iterator[Record]:
         if watched and self._judge is not None and {PODS, NODES} <= self._synced:
-            decision, candidates = self._judge.judge(binding, pod, now_us)
-            yield decision
+            judged, candidates = self._judge.judge(binding, pod, now_us)
+            yield judged
             if candidates is not None:
                 yield candidates
         else:
@@ -310,19 +296,19 @@ class Assembler:
         node = self._nodes.get(name)
         return node.state.uid if node is not None else ""
 
-    def _await_node(self, decision: DecisionRecord) -> None:
+    def _await_node(self, binding: DecisionRecord) -> None:
         """Keep a binding to a node that is not known yet: nodes, pods and Events are separate streams."""
-        if decision.node_uid or not decision.node_name:
+        if binding.node_uid or not binding.node_name:
             return
-        self._nodeless.setdefault(decision.node_name, {})[decision.id] = decision
+        self._nodeless.setdefault(binding.node_name, {})[binding.id] = binding
         while len(self._nodeless) > _MAX_AWAITED:
             self._nodeless.pop(next(iter(self._nodeless)))
 
     def _bound_before(self, node: NodeReading) -> Iterator[Record]:
         """Bindings that were reported before their node. A node created after them is another one of that name."""
-        for decision in self._nodeless.pop(node.state.name, {}).values():
-            if node.created_us < decision.at_us + decision.resolution_us:
-                yield replace(decision, node_uid=node.state.uid)
+        for binding in self._nodeless.pop(node.state.name, {}).values():
+            if node.created_us < binding.at_us + binding.resolution_us:
+                yield replace(binding, node_uid=node.state.uid)
 
     # Nodes
 
@@ -471,31 +457,14 @@ class Assembler:
             yield replace(told, message=event.note)
 
     def _told(
-        self, kind: DecisionKind, pod_uid: str, node_name: str, event: EventReading, detail: str = ""
+        self, kind: DecisionKind, pod_uid: str, node: str, event: EventReading, detail: str = ""
     ) -> DecisionRecord:
-        decision = self._decision(kind, pod_uid, node_name, event.when, scheduler=event.controller, detail=detail)
-        return replace(decision, last_us=event.last_us, source="event")
+        told = self._decision(kind, pod_uid, node, event.when, scheduler=event.controller, detail=detail)
+        return replace(told, last_us=event.last_us, source="event")
 
     def _decision(
-        self,
-        kind: DecisionKind,
-        pod_uid: str,
-        node_name: str,
-        when: Step,
-        *,
-        scheduler: str,
-        last_us: int | None = None,
-        detail: str = "",
+        self, kind: DecisionKind, pod_uid: str, node: str, when: Step, *, scheduler: str, detail: str = ""
     ) -> DecisionRecord:
-        """A decision for a node, as the pod's object tells it. detail: what tells it from others of its kind."""
-        return DecisionRecord(
-            id=f"{pod_uid}/{kind}{detail}"[:MAX_ID],
-            pod_uid=pod_uid,
-            kind=kind,
-            node_name=node_name,
-            node_uid=self._node_uid(node_name),
-            **when._asdict(),
-            last_us=when.at_us if last_us is None else last_us,
-            scheduler=scheduler[:MAX_SCHEDULER],
-            source="watch",
-        )
+        """A decision for a node, as the pod's object tells it."""
+        uid = self._node_uid(node)
+        return decision(kind, pod_uid, node, when, source="watch", node_uid=uid, scheduler=scheduler, detail=detail)

@@ -1,14 +1,15 @@
-"""Make records of schedulers' failed attempts. Pure."""
+"""Make records of schedulers' decisions and failed attempts. Pure."""
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from hashlib import sha256
 from typing import Final
 
 from roost_lab.recorder.recording.reading import Step
-from roost_lab.recorder.store.records import MAX_SCHEDULER, CandidatesRecord, DecisionKind, DecisionRecord
+from roost_lab.recorder.store.records import MAX_ID, MAX_SCHEDULER, CandidatesRecord, DecisionKind, DecisionRecord
 
 # A binding with the verdict of the scheduler's model, and the nodes as they stood.
 Judged = tuple[DecisionRecord, CandidatesRecord | None]
@@ -19,6 +20,32 @@ _MAX_NOTE: Final = 1024
 _ELLIPSIS: Final = b" ..."
 
 
+def decision(
+    kind: DecisionKind,
+    pod_uid: str,
+    node_name: str,
+    when: Step,
+    *,
+    source: str,
+    node_uid: str = "",
+    scheduler: str = "",
+    last_us: int | None = None,
+    detail: str = "",
+) -> DecisionRecord:
+    """A decision for a node. detail: what tells it from others of its kind."""
+    return DecisionRecord(
+        id=f"{pod_uid}/{kind}{detail}"[:MAX_ID],
+        pod_uid=pod_uid,
+        kind=kind,
+        node_name=node_name,
+        node_uid=node_uid,
+        **when._asdict(),
+        last_us=when.at_us if last_us is None else last_us,
+        scheduler=scheduler[:MAX_SCHEDULER],
+        source=source,
+    )
+
+
 def failed_attempt(
     uid: str, scheduler: str, message: str, when: Step, *, source: str, last_us: int | None = None, tries: int = 1
 ) -> DecisionRecord:
@@ -26,17 +53,10 @@ def failed_attempt(
     total, reasons = read_reasons(message)
     # The same message in the pod's condition and in the Event is one failure.
     digest = sha256(_as_note(message)).hexdigest()[:16]
-    return DecisionRecord(
-        id=f"{uid}/fail/{digest}",
-        pod_uid=uid,
-        kind=DecisionKind.FAIL,
-        node_name="",
-        node_uid="",
-        **when._asdict(),
-        last_us=last_us or when.at_us,
+    kind, last_us = DecisionKind.FAIL, last_us or when.at_us
+    return replace(
+        decision(kind, uid, "", when, source=source, scheduler=scheduler, last_us=last_us, detail=f"/{digest}"),
         tries=tries,
-        scheduler=scheduler[:MAX_SCHEDULER],
-        source=source,
         nodes_total=total,
         nodes_feasible=0 if total is not None else None,
         reasons=json.dumps(reasons, sort_keys=True),

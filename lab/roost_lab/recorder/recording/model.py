@@ -170,15 +170,11 @@ class Model:
 
     def _candidates(self, binding: DecisionRecord, pod: PodReading, decision: SchedulingDecision) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
-        # Name -> index in the table, of scored nodes.
-        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
-        totals = table.totals if table is not None else []
+        totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
         rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
-            place = places.get(row.name)
-            points = totals[place] if place is not None else 0
-            return row.name != binding.node_name, row.name in rejections, -points, row.name
+            return row.name != binding.node_name, row.name in rejections, -totals.get(row.name, 0), row.name
 
         if len(self._state.rows) > self._max_candidates:
             rows = nsmallest(self._max_candidates, rows, key=rank)

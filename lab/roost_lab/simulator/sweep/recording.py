@@ -18,7 +18,7 @@ from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.cycle import SchedulingDecision
 from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.decision_records import failed_attempt
+from roost_lab.recorder.recording.decision_records import decision, failed_attempt
 from roost_lab.recorder.recording.reading import NodeReading, Step
 from roost_lab.recorder.store.database import Store, StoreError
 from roost_lab.recorder.store.records import (
@@ -193,19 +193,9 @@ def _pod_record(pod: SimPod, image: str, gone_us: int | None, removal: Preemptio
 
 
 def _binding(pod: SimPod, node: str, at_us: int) -> DecisionRecord:
-    return DecisionRecord(
-        id=f"{_uid(pod)}/{DecisionKind.BIND}",
-        pod_uid=_uid(pod),
-        kind=DecisionKind.BIND,
-        node_name=node,
-        # No two nodes of a replay have the same name.
-        node_uid=node,
-        at_us=at_us,
-        resolution_us=1,
-        last_us=at_us,
-        scheduler=pod.state.scheduler_name[:MAX_SCHEDULER],
-        source=_WATCH,
-    )
+    when, scheduler = Step(at_us, 1), pod.state.scheduler_name
+    # No two nodes of a replay have the same name.
+    return decision(DecisionKind.BIND, _uid(pod), node, when, source=_WATCH, node_uid=node, scheduler=scheduler)
 
 
 def _phase(uid: str, phase: Phase, at_us: int, detail: str = "") -> PhaseRecord:
