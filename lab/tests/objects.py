@@ -43,6 +43,7 @@ def node_object(
     version: int = 1,
     *,
     cpu: str = "4",
+    room: str = "8",
     pods: str = "10",
     labels: Mapping[str, str] | None = None,
     images: tuple[str, ...] = (),
@@ -50,11 +51,12 @@ def node_object(
     created: str = "2027-01-15T07:00:00Z",
     **spec: Any,
 ) -> Object:
-    """A node of 8 GiB."""
+    """A node of 8 GiB. room: CPUs in all."""
     return {
         "metadata": metadata(name, version, created, labels),
         "spec": spec,
         "status": {
+            "capacity": {"cpu": room},
             "allocatable": {"cpu": cpu, "memory": "8Gi", "pods": pods},
             "images": [{"names": [image], "sizeBytes": 5} for image in images],
             "conditions": [{"type": "Ready", "status": ready}],

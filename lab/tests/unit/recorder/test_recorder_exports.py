@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
-from lab.tests.objects import node_object
-from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
-from lab.tests.told import cases
+from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of
+from lab.tests.told import Story, cases, stories
 from roost.cli import run
 from roost_lab.commands import records as command
 from roost_lab.pages.dates import as_date
@@ -24,8 +22,6 @@ from roost_lab.pages.table import iso_time
 from roost_lab.recorder.answers.exports import launch_lines, sniffer_lines
 from roost_lab.recorder.answers.sniffer_log import go_time, node_lines, pod_lines, read_lines
 from roost_lab.recorder.importing.files import Counts
-from roost_lab.recorder.recording.assembler import Assembler
-from roost_lab.recorder.recording.reading import read_node
 from roost_lab.recorder.store.records import (
     END_REASONS,
     DecisionRecord,
@@ -36,7 +32,6 @@ from roost_lab.recorder.store.records import (
     PhaseRecord,
     PodRecord,
     Record,
-    StoredState,
 )
 from roost_lab.traces import recorder as trace_recorder
 
@@ -71,12 +66,10 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     assert json.loads(node.allocatable or "") == had | free
     (pod,) = [one for one in records if isinstance(one, PodRecord)]
     assert (pod.name, pod.end_reason) == ("job-0-xk2p9", "finished")
-    after = {
-        one.phase: (one.at_us - pod.created_us, one.resolution_us) for one in records if isinstance(one, PhaseRecord)
-    }
+    steps = [one for one in records if isinstance(one, PhaseRecord)]
     # Its first moment is that of the decision, not the beginning of the second in which it was bound.
     assert pod.created_us % SECOND == 300887
-    assert after == {
+    assert {one.phase: (one.at_us - pod.created_us, one.resolution_us) for one in steps} == {
         Phase.SCHEDULED: (323685 - 300887, 1),
         Phase.STARTED: (SECOND + 894208 - 300887, 1),
         Phase.INITIALIZED: (SECOND - 300887, SECOND),
@@ -100,50 +93,33 @@ def test_lines_are_the_sniffers_own_letter_by_letter_and_one_more_tells_the_end(
     assert [json.loads(one)["reason"] for one in written - wanted] == ["finished"]
 
 
-def is_of_phase(line: Object) -> bool:
-    return line["event"] in {"Running", "Succeeded", "Failed"} or line.get("reason") == "PodCompleted"
+def said(line: str) -> str:
+    told = json.loads(line)
+    has = [f"{resource}={amount}" for resource, amount in told.get("extra", {}).items()]
+    clock = told.get("timestamp", "").split(" ")[1:2]
+    return " ".join([told["endpoint"], *(told[key] for key in ("event", "reason") if key in told), *has, *clock])
 
 
-# How a pod ended, whether it ran, and what is told of its phases.
-COMPLETED = [f"{endpoint} {said}" for endpoint in ("podUpdate", "podDelete") for said in ("Succeeded", "PodCompleted")]
-ENDS: list[tuple[str, bool, list[str]]] = [
-    ("finished", True, ["podUpdate Running", *COMPLETED]),
-    ("failed", False, ["podUpdate Failed", "podDelete Failed"]),
-    ("deleted", True, ["podUpdate Running", "podDelete Running"]),
-    *(("deleted", False, []), ("preempted", True, ["podUpdate Running"])),
-]
+def change(version: int, field: str, *values: Any) -> NodeChangeRecord:
+    old, new = (json.dumps(one) if isinstance(one, dict) else str(one) for one in values)
+    how = {"node_uid": "uid-n", "resource_version": str(version), "field": field, "old": old, "new": new}
+    return NodeChangeRecord(at_us=BEGIN + version * MINUTE, resolution_us=SECOND, **how)
 
 
-@pytest.mark.parametrize(("end", "has_run", "told"), ENDS)
-def test_a_pod_has_completed_where_its_end_says_so(end: str, has_run: bool, told: list[str]) -> None:
-    pod = pod_record("a", deleted_us=BEGIN + MINUTE, end_reason=end)
-    phases = [phase_record("a", phase, BEGIN) for phase in (Phase.INITIALIZED, Phase.READY)[: 1 + has_run]]
-    lines = [json.loads(one) for one in pod_lines(vars(pod), list(map(vars, phases)), None)]
-    assert [f"{one['endpoint']} {one.get('reason', one['event'])}" for one in lines if is_of_phase(one)] == told
+@stories("sniffer", "node change pod bind phase")
+def test_a_record_is_told_as_the_sniffer_tells_it_and_reads_back(tmp_path: Path, story: Story) -> None:
+    lines = exported(tmp_path, [record_of(thing, {"change": change}) for thing in story.things])
+    story.check_drawn([said(line) for line in lines])
+    if "change" not in {thing.kind for thing in story.things}:
+        records, report = read_back(lines)
+        assert (sorted(exported(tmp_path, records)), report.skipped) == (sorted(lines), {})
 
 
-# Capacities as kubelets write them, and in the record's units.
-QUANTITIES = [
-    *(("cpu", "4", 4000), ("cpu", "3920m", 3920), ("cpu", "1k", 1_000_000), ("cpu", "0", 0), ("pods", "110", 110)),
-    *(("memory", "32877056Ki", 32877056 << 10), ("memory", "16Gi", 16 << 30), ("hugepages-2Mi", "1Gi", 1 << 30)),
-    *(("ephemeral-storage", "47060071478", 47060071478), ("pods", "1k", 1000), ("nvidia.com/gpu", "8", 8)),
-]
-
-
-@pytest.mark.parametrize(("resource", "text", "amount"), QUANTITIES)
-def test_capacities_are_read_recorded_and_written_as_kubelets_write_them(
-    tmp_path: Path, resource: str, text: str, amount: int
-) -> None:
-    assembler, capacity = Assembler(lambda _labels, _namespace: "", StoredState()), json.dumps({resource: amount})
-    records: list[Record] = []
-    for version, said in enumerate(({resource: text, "odd": "many"}, ["4"]), start=1):
-        item = node_object("n", version)
-        item["status"]["capacity"] = said
-        records += assembler.node("n", read_node(item), BEGIN)
-    assert [one.capacity for one in records if isinstance(one, NodeRecord)] == [capacity]
-    first = exported(tmp_path, records)[0]
-    assert json.loads(first)["extra"].items() >= {f"capacity-{resource}": text, "allocatable-memory": "8Gi"}.items()
-    assert [one.capacity for one in read_back([first])[0] if isinstance(one, NodeRecord)] == [capacity]
+def test_a_node_that_is_there_again_is_not_gone() -> None:
+    gone = [NodeRecord(uid="n", name="n", created_us=BEGIN, ready_us=BEGIN, gone_us=BEGIN + 5)]
+    lines = list(node_lines(vars(gone[0]), ()))
+    for told, gone_us in ((lines, BEGIN + 5), ([*lines, lines[0]], None)):
+        assert [one.gone_us for one in read_back(told)[0] if isinstance(one, NodeRecord)] == [gone_us]
 
 
 AMOUNTS = st.none() | st.dictionaries(
@@ -177,71 +153,6 @@ def test_whatever_is_written_reads_back_and_is_written_the_same(
             assert (one.capacity, one.allocatable, one.gone_us) == (capacity, allocatable, at_us + 5)
         elif isinstance(one, PodRecord):
             assert (one.deleted_us, one.end_reason) == (at_us, end)
-
-
-def test_what_became_of_a_node_is_told_as_the_sniffer_tells_it(tmp_path: Path) -> None:
-    def change(number: int, field: str, old: str, new: str) -> Record:
-        named = {"node_uid": "uid-n", "resource_version": str(number), "field": field, "old": old, "new": new}
-        return NodeChangeRecord(at_us=BEGIN + number * MINUTE, resolution_us=SECOND, **named)
-
-    lines = exported(
-        tmp_path,
-        [
-            NodeRecord(uid="uid-n", name="n", allocatable='{"cpu": 4000}', ready_us=BEGIN, gone_us=BEGIN + HOUR + 5),
-            # Both in one version of the node.
-            change(1, "allocatable", '{"cpu": 3000}', '{"cpu": 4000}'),
-            change(1, "capacity", '{"pods": 1}', '{"pods": 2}'),
-            change(2, "label:a", "", "b"),
-            change(3, "ready", "True", "False"),
-            change(4, "ready", "False", "True"),
-        ],
-    )
-    told = [json.loads(one) for one in lines]
-    keys = ("endpoint", "event", "timestamp")
-    at = "2027-01-15 {} +0000 UTC".format
-    assert [(*(one.get(key, "") for key in keys), one.get("extra", {}).get("allocatable-cpu", "")) for one in told] == [
-        ("nodeAdd", "", "", "3"),
-        ("nodeAdd", "Ready", at("08:00:00"), ""),
-        ("nodeUpdate", "", "", "4"),
-        ("nodeUpdate", "Ready", at("08:01:00"), ""),
-        ("nodeUpdate", "", "", "4"),
-        ("nodeUpdate", "", "", "4"),
-        ("nodeUpdate", "Ready", at("08:04:00"), ""),
-        ("nodeDeleted", "", at("09:00:00.000005"), "4"),
-        ("nodeDeleted", "Ready", at("09:00:00"), ""),
-    ]
-    assert [one["extra"].get("capacity-pods") for one in told if "extra" in one] == [*"12222"]
-    ((node,), _) = read_back(lines)
-    assert isinstance(node, NodeRecord)
-    assert (node.ready_us, node.gone_us, node.allocatable) == (BEGIN, BEGIN + HOUR + 5, '{"cpu": 4000}')
-    ((again,), _) = read_back([*lines, lines[0]])
-    assert isinstance(again, NodeRecord)
-    assert again.gone_us is None
-    late = NodeRecord(uid="uid-n", name="n", ready_us=BEGIN + MINUTE)
-    told = [json.loads(one) for one in exported(tmp_path, [late, change(1, "ready", "False", "True")])]
-    assert [one["endpoint"] for one in told if one.get("event") == "Ready"] == ["nodeUpdate"]
-
-
-def test_a_name_that_comes_back_is_another_pod_and_each_has_its_end(tmp_path: Path) -> None:
-    first, again = ("a", BEGIN, "preempted"), ("b", BEGIN + HOUR, None)
-    records: list[Record] = []
-    for uid, at_us, end in (first, again):
-        ended_us = at_us + MINUTE + 5 if end else None
-        records.append(pod_record(uid, name="jupyter-ada", created_us=at_us, deleted_us=ended_us, end_reason=end))
-        records.append(replace(phase_record(uid, Phase.CREATED, at_us), resolution_us=SECOND))
-        records += [bind_record(uid, at_us + 7, "n"), phase_record(uid, Phase.SCHEDULED, at_us + 7)]
-        records.append(phase_record(uid, Phase.READY, at_us + 9 * SECOND))
-        records += [phase_record(uid, Phase.TERMINATING, ended_us)] if ended_us else []
-    read, report = read_back(exported(tmp_path, records))
-    assert report.skipped.total() == 0
-    for kind, told in (
-        (PodRecord, ("name", "created_us", "deleted_us", "end_reason")),
-        (PhaseRecord, ("phase", "at_us")),
-    ):
-        found, wanted = (
-            [[getattr(one, key) for key in told] for one in those if isinstance(one, kind)] for those in (read, records)
-        )
-        assert sorted(map(repr, found)) == sorted(map(repr, wanted))
 
 
 def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> None:

@@ -71,10 +71,10 @@ class Recorder:
         self.store.write(self.assembler.synced(NODES, at_us), {NODES: ("1", at_us)})
         self.assembler.heard(NODES, at_us)
 
-    def _node(self, labels: str = "", cpu: int = 4, **how: Any) -> Object:
+    def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> Object:
         said = dict(word.split("=") for word in labels.split() if "=" in word)
         said |= {label: "true" for name, label in NAMED.items() if name in labels}
-        return node_object("n", next(self.versions), labels=said, cpu=str(cpu), **how)
+        return node_object("n", next(self.versions), labels=said, cpu=str(cpu), room=str(room), **how)
 
 
 def stored(store: Store) -> Iterator[str]:
@@ -91,8 +91,8 @@ def stored(store: Store) -> Iterator[str]:
     yield f"node {', '.join([' '.join(sorted(labels)), *(said for said, holds in states.items() if holds)])}"
     for row in sorted(store_rows(store, schema.node_change), key=lambda row: (row["field"], row["at_us"])):
         what, old, new = name_of(row["field"]), row["old"], row["new"]
-        if what == "allocatable":
-            what, old, new = "allocatable cpu", *(json.loads(row[key])["cpu"] for key in ("old", "new"))
+        if what in ("allocatable", "capacity"):
+            what, old, new = f"{what} cpu", *(json.loads(row[key])["cpu"] for key in ("old", "new"))
         when = f"at {seconds(row['at_us'])}, up to {seconds(BEGIN + row['resolution_us'])} earlier"
         yield " ".join(f"change {what}: {old} -> {new} {when}".split())
 

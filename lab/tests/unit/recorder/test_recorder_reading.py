@@ -1,9 +1,10 @@
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
-from lab.tests.objects import Object, event_object, pod_reading
+from lab.tests.objects import Object, event_object, node_object, node_reading, pod_reading
 from lab.tests.told import cases
 from roost.cli import run
 from roost_core.kube import logs
@@ -145,6 +146,13 @@ def test_a_node_of_another_shape_is_none() -> None:
     assert read_node({"metadata": {}}) is None
 
 
+@pytest.mark.parametrize(("capacity", "told"), [({"cpu": "3920m", "odd": "many"}, '{"cpu": 3920}'), (["4"], None)])
+def test_a_nodes_capacity_is_read_as_far_as_it_has_amounts(capacity: object, told: str | None) -> None:
+    item = node_object()
+    item["status"]["capacity"] = capacity
+    assert node_reading(item).capacity == told
+
+
 def test_reasons_are_read_by_count() -> None:
     message = (
         "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s). no new claims to deallocate, "
@@ -171,14 +179,8 @@ def test_events_of_both_kinds_are_read() -> None:
     assert (older.host, older.controller, older.count, older.when.resolution_us) == ("node-a", "kubelet", 2, 1_000_000)
 
 
-class Server:
-    """Stands in for cluster.client.Client: a cluster of version 1.36."""
-
-    def get(self, _path: str) -> dict[str, Any]:
-        return {"minor": "36+"}
-
-
-SERVER = cast("Client", Server())
+# Stands in for cluster.client.Client: a cluster of version 1.36.
+SERVER = cast("Client", SimpleNamespace(get=lambda _path: {"minor": "36+"}))
 
 
 @pytest.mark.parametrize(("text", "says"), cases("reading", "scheduler_configurations"))

@@ -98,12 +98,8 @@ def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable
 
 
 def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Callable[[], Store]) -> None:
-    store = open_store()
-
-    def pod_record(uid: str, deleted_us: int | None) -> PodRecord:
-        return PodRecord(uid=uid, created_us=1, deleted_us=deleted_us)
-
-    pods = [pod_record("old", 10), pod_record("new", 30), pod_record("here", None)]
+    store, ends = open_store(), {"old": 10, "new": 30, "here": None}
+    pods = [PodRecord(uid=uid, created_us=1, deleted_us=at_us) for uid, at_us in ends.items()]
     store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
     counts = store.forget_before(20)
     assert (counts["pod"], counts["phase"]) == (1, 1)
