@@ -1,9 +1,8 @@
 """Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint, event, node, timestamp.
 
 Its lines name pods and nodes without namespace or uid, are repeated at every resync, and often lack a time. Lines that
-cannot be used are counted by reason. What is written are the sniffer's lines without the repeats, which say nothing new,
-and two more kinds of lines, so that it reads back the same: `Pending`, when the pod was created, and `Deleted`, when and
-why it ended.
+cannot be used are counted by reason. What is written are the sniffer's lines without the repeats, and two more kinds of
+lines, so that it reads back the same: `Pending`, when the pod was created, and `Deleted`, when and why it ended.
 Source: converged-computing/scheduler-sniffer, sniffer/pkg/types and sniffer/pkg/watcher, and its recorded run on GKE.
 """
 
