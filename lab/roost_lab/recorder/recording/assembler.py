@@ -9,7 +9,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import hub_of
@@ -44,15 +44,10 @@ from roost_lab.recorder.store.records import (
     WaitingRecord,
 )
 
-if TYPE_CHECKING:
-    from roost_lab.recorder.recording.live_starts import LiveStarts
-
 # (labels, namespace) -> a pod class's name, "" for none.
 Classify = Callable[[Mapping[str, str], str], str]
 # A node's labels -> the labels that the image gate sets when the node has all its images.
 GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
-
-
 _PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 # Most names of nodes that bindings wait for.
@@ -78,6 +73,18 @@ class Judge(Protocol):
         """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
 
 
+class Follower(Protocol):
+    """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
+
+    def pod_changed(
+        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
+    ) -> None:
+        """A pod in its current state. was_there: it may have been like this before the recorder began."""
+
+    def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
+        """A pod is gone."""
+
+
 class Assembler:
     """Follows one cluster and makes its records. Owned by one thread."""
 
@@ -87,7 +94,7 @@ class Assembler:
         known: StoredState,
         judge: Judge | None = None,
         gate_labels: GateLabels = lambda _labels: frozenset(),
-        starts: LiveStarts | None = None,
+        starts: Follower | None = None,
     ) -> None:
         self._classify = classify
         self._starts = starts

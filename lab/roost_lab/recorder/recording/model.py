@@ -188,11 +188,10 @@ class Model:
         full_image = normalise_reference(image) if image else ""
         names = [row.name for row in rows]
         counts = [self._by_class.get(name, _NOBODY) for name in names]
-        # Name -> index in the table, of scored nodes.
-        places = {name: place for place, name in enumerate(table.nodes)} if table is not None else {}
-        indexes = [places.get(name) for name in names]
-        points = table.points if table is not None else {}
-        totals = table.totals if table is not None else []
+        # Of scored nodes, by name.
+        totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
+        by_plugin = table.points.items() if table is not None else ()
+        points = {plugin: dict(zip(totals, one, strict=True)) for plugin, one in by_plugin}
         return Candidates(
             node_name=names,
             users=[by_class.get(USER, 0) for by_class in counts],
@@ -202,11 +201,8 @@ class Model:
             free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in rows],
             has_image=[image in row.node.images or full_image in row.node.images for row in rows],
             refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
-            score_total=[totals[place] if place is not None else None for place in indexes],
-            scores={
-                plugin: [amounts[place] if place is not None else None for place in indexes]
-                for plugin, amounts in points.items()
-            },
+            score_total=[totals.get(name) for name in names],
+            scores={plugin: [of_node.get(name) for name in names] for plugin, of_node in points.items()},
         )
 
 

@@ -309,12 +309,10 @@ class Store:
             uids = list(connection.execute(query).scalars())
             start_rows.forget(connection, uids)
             decisions = sa.select(schema.decision.c.id).where(schema.decision.c.pod_uid.in_(uids))
+            by_pod = (schema.decision, schema.phase, schema.pull, schema.waiting)
             for table, condition in (
                 (schema.candidates, schema.candidates.c.decision_id.in_(decisions)),
-                (schema.decision, schema.decision.c.pod_uid.in_(uids)),
-                (schema.phase, schema.phase.c.pod_uid.in_(uids)),
-                (schema.pull, schema.pull.c.pod_uid.in_(uids)),
-                (schema.waiting, schema.waiting.c.pod_uid.in_(uids)),
+                *((table, table.c.pod_uid.in_(uids)) for table in by_pod),
                 (schema.pod, schema.pod.c.uid.in_(uids)),
             ):
                 counts[table.name] += connection.execute(sa.delete(table).where(condition)).rowcount

@@ -46,9 +46,6 @@ NODES: Final = "nodes"
 EVENTS: Final = "events"
 # In these words, so that SQLite uses the index.
 IMPORTED: Final = sa.text("source <> 'watch'")
-_TIME: Final = "microseconds since 1970, UTC"
-
-
 _UNITS: Final = {"us": "microseconds; times are since 1970, UTC", "bytes": "bytes"}
 
 
