@@ -159,6 +159,47 @@
 {{- (dict "value" (not (include "roost.uses" (list $root $singleuser $pre_puller) | fromJsonArray))) | toJson -}}
 {{- end }}
 
+{{- /* roost.profile_seats (list $ singleuser defaults sets): roost_core/placement/managed_images.py */}}
+{{- define "roost.profile_seats" -}}
+{{- $root := index . 0 -}}
+{{- $singleuser := index . 1 -}}
+{{- $defaults := index . 2 -}}
+{{- $sets := index . 3 -}}
+{{- $choices := "" -}}
+{{- $names := "" -}}
+{{- $rules := "" -}}
+{{- $use := "" -}}
+{{- $usual := (set (set (set (deepCopy (include "roost.default_use" (list $root $singleuser) | fromJson)) "node_selector" (include "roost.merged" (list $root (dict) (include "roost.mapping" (list $root $defaults "nodeSelector") | fromJson)) | fromJson)) "tolerations" (or (include "roost.objects" (list $root (include "roost.value" (list $root $defaults "tolerations") | fromJson).value) | fromJson).value (list))) "required_terms" (or (include "roost.objects" (list $root (include "roost.value" (list $root $defaults "requiredNodeTerms") | fromJson).value) | fromJson).value (list))) -}}
+{{- $set_of := (dict) -}}
+{{- range $_, $one := $sets -}}
+{{- $rules = (toJson (list (index $one "nodeSelector") (index $one "tolerations") (index $one "requiredNodeTerms"))) -}}
+{{- if (not (hasKey $set_of $rules)) -}}
+{{- $_ := set $set_of $rules (index $one "name") -}}
+{{- end -}}
+{{- end -}}
+{{- $found := (list) -}}
+{{- range $_, $profile := (include "roost.items" (list $root $singleuser "profileList") | fromJsonArray) -}}
+{{- $use = (include "roost.overridden" (list $root $usual $profile) | fromJson) -}}
+{{- range $_, $option := (include "roost.items" (list $root $profile "profile_options") | fromJsonArray) -}}
+{{- $choices = (include "roost.items" (list $root $option "choices") | fromJsonArray) -}}
+{{- $t1 := list -}}
+{{- range $_, $choice := $choices -}}
+{{- if (eq (toJson (include "roost.value" (list $root $choice "default") | fromJson).value) "true") -}}
+{{- $t1 = append $t1 $choice -}}
+{{- end -}}
+{{- end -}}
+{{- $choices = (concat $t1 $choices) -}}
+{{- if $choices -}}
+{{- $use = (include "roost.overridden" (list $root $use (index $choices 0)) | fromJson) -}}
+{{- end -}}
+{{- end -}}
+{{- $rules = (toJson (list $use.node_selector $use.tolerations $use.required_terms)) -}}
+{{- $names = (list (include "roost.value" (list $root $profile "display_name") | fromJson).value (include "roost.value" (list $root $profile "slug") | fromJson).value) -}}
+{{- $found = append $found (dict "names" $names "image" $use.image "set" (index $set_of $rules)) -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end }}
+
 {{- /* roost.dns_label (list $ name limit): roost_core/placement/labels.py */}}
 {{- define "roost.dns_label" -}}
 {{- $root := index . 0 -}}
@@ -358,71 +399,20 @@
 {{- end -}}
 {{- end }}
 
-{{- /* roost.split_reference (list $ reference): roost_core/objects/image_references.py */}}
-{{- define "roost.split_reference" -}}
+{{- /* roost.default_use (list $ singleuser): roost_core/placement/managed_images.py */}}
+{{- define "roost.default_use" -}}
 {{- $root := index . 0 -}}
-{{- $reference := index . 1 -}}
-{{- $t1 := $reference -}}
-{{- $named := (regexFind "^[^@]*" $t1) -}}
-{{- $digest := (regexReplaceAll "^[^@]*@?" $t1 "") -}}
-{{- $t2 := $named -}}
-{{- $head := (regexReplaceAll "/?[^/]*$" $t2 "") -}}
-{{- $slash := (ternary "/" "" (contains "/" $t2)) -}}
-{{- $last := (regexFind "[^/]*$" $t2) -}}
-{{- $t3 := $last -}}
-{{- $name := (regexFind "^[^:]*" $t3) -}}
-{{- $tag := (regexReplaceAll "^[^:]*:?" $t3 "") -}}
-{{- (list (printf "%v%v%v" $head $slash $name) $tag $digest) | toJson -}}
-{{- end }}
-
-{{- /* roost.value (list $ parent key): roost_core/placement/managed_images.py */}}
-{{- define "roost.value" -}}
-{{- $root := index . 0 -}}
-{{- $parent := index . 1 -}}
-{{- $key := index . 2 -}}
-{{- if (kindIs "map" $parent) -}}
-{{- (dict "value" (index $parent $key)) | toJson -}}
-{{- else -}}
-{{- (dict "value" nil) | toJson -}}
+{{- $singleuser := index . 1 -}}
+{{- $extended := (list) -}}
+{{- range $_, $key := (list "limits" "guarantees") -}}
+{{- $extended = (include "roost.asked" (list $root $extended (include "roost.mapping" (list $root (include "roost.mapping" (list $root $singleuser "extraResource") | fromJson) $key) | fromJson)) | fromJsonArray) -}}
 {{- end -}}
-{{- end }}
-
-{{- /* roost.objects (list $ value): roost_core/placement/managed_images.py */}}
-{{- define "roost.objects" -}}
-{{- $root := index . 0 -}}
-{{- $value := index . 1 -}}
-{{- if (not (kindIs "slice" $value)) -}}
-{{- (dict "value" nil) | toJson -}}
-{{- else -}}
-{{- $t1 := list -}}
-{{- range $_, $entry := $value -}}
-{{- if (kindIs "map" $entry) -}}
-{{- $t1 = append $t1 $entry -}}
-{{- end -}}
-{{- end -}}
-{{- (dict "value" $t1) | toJson -}}
-{{- end -}}
-{{- end }}
-
-{{- /* roost.tolerations (list $ use always): roost_core/placement/managed_images.py */}}
-{{- define "roost.tolerations" -}}
-{{- $root := index . 0 -}}
-{{- $use := index . 1 -}}
-{{- $always := index . 2 -}}
-{{- $t1 := list -}}
-{{- range $_, $name := $use.extended -}}
-{{- $t1 = append $t1 (dict "key" $name "operator" "Exists") -}}
-{{- end -}}
-{{- $named := $t1 -}}
-{{- $found := (list) -}}
-{{- $seen := (dict) -}}
-{{- range $_, $toleration := (concat $always $use.tolerations $named) -}}
-{{- if (not (hasKey $seen (toJson $toleration))) -}}
-{{- $_ := set $seen (toJson $toleration) true -}}
-{{- $found = append $found $toleration -}}
-{{- end -}}
-{{- end -}}
-{{- $found | toJson -}}
+{{- $network_tools := (include "roost.named_image" (list $root (include "roost.mapping" (list $root (include "roost.mapping" (list $root $singleuser "networkTools") | fromJson) "image") | fromJson))) -}}
+{{- $own := (include "roost.items" (list $root $singleuser "initContainers") | fromJsonArray) -}}
+{{- $extra := (include "roost.items" (list $root $singleuser "extraContainers") | fromJsonArray) -}}
+{{- $containers := (include "roost.with_images" (list $root (list) (concat $own (list (dict "image" $network_tools)) $extra)) | fromJsonArray) -}}
+{{- $required := (include "roost.value" (list $root (include "roost.mapping" (list $root $singleuser "extraNodeAffinity") | fromJson) "required") | fromJson).value -}}
+{{- (dict "image" (include "roost.named_image" (list $root (include "roost.mapping" (list $root $singleuser "image") | fromJson))) "node_selector" (include "roost.merged" (list $root (dict) (include "roost.mapping" (list $root $singleuser "nodeSelector") | fromJson)) | fromJson) "tolerations" (or (include "roost.objects" (list $root (include "roost.value" (list $root $singleuser "extraTolerations") | fromJson).value) | fromJson).value (list)) "required_terms" (or (include "roost.objects" (list $root $required) | fromJson).value (list)) "extended" $extended "containers" $containers) | toJson -}}
 {{- end }}
 
 {{- /* roost.mapping (list $ parent key): roost_core/placement/managed_images.py */}}
@@ -460,37 +450,33 @@
 {{- $merged | toJson -}}
 {{- end }}
 
-{{- /* roost.each_once (list $ references): roost_core/placement/managed_images.py */}}
-{{- define "roost.each_once" -}}
+{{- /* roost.value (list $ parent key): roost_core/placement/managed_images.py */}}
+{{- define "roost.value" -}}
 {{- $root := index . 0 -}}
-{{- $references := index . 1 -}}
-{{- $normalised := "" -}}
-{{- $found := (list) -}}
-{{- $seen := (dict) -}}
-{{- range $_, $reference := $references -}}
-{{- $normalised = (include "roost.normalise_reference" (list $root $reference)) -}}
-{{- if (not (hasKey $seen $normalised)) -}}
-{{- $_ := set $seen $normalised true -}}
-{{- $found = append $found $reference -}}
+{{- $parent := index . 1 -}}
+{{- $key := index . 2 -}}
+{{- if (kindIs "map" $parent) -}}
+{{- (dict "value" (index $parent $key)) | toJson -}}
+{{- else -}}
+{{- (dict "value" nil) | toJson -}}
 {{- end -}}
-{{- end -}}
-{{- $found | toJson -}}
 {{- end }}
 
-{{- /* roost.default_use (list $ singleuser): roost_core/placement/managed_images.py */}}
-{{- define "roost.default_use" -}}
+{{- /* roost.objects (list $ value): roost_core/placement/managed_images.py */}}
+{{- define "roost.objects" -}}
 {{- $root := index . 0 -}}
-{{- $singleuser := index . 1 -}}
-{{- $extended := (list) -}}
-{{- range $_, $key := (list "limits" "guarantees") -}}
-{{- $extended = (include "roost.asked" (list $root $extended (include "roost.mapping" (list $root (include "roost.mapping" (list $root $singleuser "extraResource") | fromJson) $key) | fromJson)) | fromJsonArray) -}}
+{{- $value := index . 1 -}}
+{{- if (not (kindIs "slice" $value)) -}}
+{{- (dict "value" nil) | toJson -}}
+{{- else -}}
+{{- $t1 := list -}}
+{{- range $_, $entry := $value -}}
+{{- if (kindIs "map" $entry) -}}
+{{- $t1 = append $t1 $entry -}}
 {{- end -}}
-{{- $network_tools := (include "roost.named_image" (list $root (include "roost.mapping" (list $root (include "roost.mapping" (list $root $singleuser "networkTools") | fromJson) "image") | fromJson))) -}}
-{{- $own := (include "roost.items" (list $root $singleuser "initContainers") | fromJsonArray) -}}
-{{- $extra := (include "roost.items" (list $root $singleuser "extraContainers") | fromJsonArray) -}}
-{{- $containers := (include "roost.with_images" (list $root (list) (concat $own (list (dict "image" $network_tools)) $extra)) | fromJsonArray) -}}
-{{- $required := (include "roost.value" (list $root (include "roost.mapping" (list $root $singleuser "extraNodeAffinity") | fromJson) "required") | fromJson).value -}}
-{{- (dict "image" (include "roost.named_image" (list $root (include "roost.mapping" (list $root $singleuser "image") | fromJson))) "node_selector" (include "roost.merged" (list $root (dict) (include "roost.mapping" (list $root $singleuser "nodeSelector") | fromJson)) | fromJson) "tolerations" (or (include "roost.objects" (list $root (include "roost.value" (list $root $singleuser "extraTolerations") | fromJson).value) | fromJson).value (list)) "required_terms" (or (include "roost.objects" (list $root $required) | fromJson).value (list)) "extended" $extended "containers" $containers) | toJson -}}
+{{- end -}}
+{{- (dict "value" $t1) | toJson -}}
+{{- end -}}
 {{- end }}
 
 {{- /* roost.items (list $ parent key): roost_core/placement/managed_images.py */}}
@@ -514,17 +500,6 @@
 {{- end -}}
 {{- $t2 | toJson -}}
 {{- end -}}
-{{- end }}
-
-{{- /* roost.bytes_of (list $ uses): roost_core/placement/managed_images.py */}}
-{{- define "roost.bytes_of" -}}
-{{- $root := index . 0 -}}
-{{- $uses := index . 1 -}}
-{{- $t1 := list -}}
-{{- range $_, $use := $uses -}}
-{{- $t1 = append $t1 $use -}}
-{{- end -}}
-{{- (len (toJson $t1)) | toJson -}}
 {{- end }}
 
 {{- /* roost.overridden (list $ use holder): roost_core/placement/managed_images.py */}}
@@ -564,6 +539,72 @@
 {{- $t2 = $terms -}}
 {{- end -}}
 {{- (dict "image" $image "node_selector" (include "roost.merged" (list $root $use.node_selector (index $override "node_selector")) | fromJson) "tolerations" $t1 "required_terms" $t2 "extended" $extended "containers" $containers) | toJson -}}
+{{- end }}
+
+{{- /* roost.split_reference (list $ reference): roost_core/objects/image_references.py */}}
+{{- define "roost.split_reference" -}}
+{{- $root := index . 0 -}}
+{{- $reference := index . 1 -}}
+{{- $t1 := $reference -}}
+{{- $named := (regexFind "^[^@]*" $t1) -}}
+{{- $digest := (regexReplaceAll "^[^@]*@?" $t1 "") -}}
+{{- $t2 := $named -}}
+{{- $head := (regexReplaceAll "/?[^/]*$" $t2 "") -}}
+{{- $slash := (ternary "/" "" (contains "/" $t2)) -}}
+{{- $last := (regexFind "[^/]*$" $t2) -}}
+{{- $t3 := $last -}}
+{{- $name := (regexFind "^[^:]*" $t3) -}}
+{{- $tag := (regexReplaceAll "^[^:]*:?" $t3 "") -}}
+{{- (list (printf "%v%v%v" $head $slash $name) $tag $digest) | toJson -}}
+{{- end }}
+
+{{- /* roost.tolerations (list $ use always): roost_core/placement/managed_images.py */}}
+{{- define "roost.tolerations" -}}
+{{- $root := index . 0 -}}
+{{- $use := index . 1 -}}
+{{- $always := index . 2 -}}
+{{- $t1 := list -}}
+{{- range $_, $name := $use.extended -}}
+{{- $t1 = append $t1 (dict "key" $name "operator" "Exists") -}}
+{{- end -}}
+{{- $named := $t1 -}}
+{{- $found := (list) -}}
+{{- $seen := (dict) -}}
+{{- range $_, $toleration := (concat $always $use.tolerations $named) -}}
+{{- if (not (hasKey $seen (toJson $toleration))) -}}
+{{- $_ := set $seen (toJson $toleration) true -}}
+{{- $found = append $found $toleration -}}
+{{- end -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end }}
+
+{{- /* roost.each_once (list $ references): roost_core/placement/managed_images.py */}}
+{{- define "roost.each_once" -}}
+{{- $root := index . 0 -}}
+{{- $references := index . 1 -}}
+{{- $normalised := "" -}}
+{{- $found := (list) -}}
+{{- $seen := (dict) -}}
+{{- range $_, $reference := $references -}}
+{{- $normalised = (include "roost.normalise_reference" (list $root $reference)) -}}
+{{- if (not (hasKey $seen $normalised)) -}}
+{{- $_ := set $seen $normalised true -}}
+{{- $found = append $found $reference -}}
+{{- end -}}
+{{- end -}}
+{{- $found | toJson -}}
+{{- end }}
+
+{{- /* roost.bytes_of (list $ uses): roost_core/placement/managed_images.py */}}
+{{- define "roost.bytes_of" -}}
+{{- $root := index . 0 -}}
+{{- $uses := index . 1 -}}
+{{- $t1 := list -}}
+{{- range $_, $use := $uses -}}
+{{- $t1 = append $t1 $use -}}
+{{- end -}}
+{{- (len (toJson $t1)) | toJson -}}
 {{- end }}
 
 {{- /* roost.chosen (list $ uses option): roost_core/placement/managed_images.py */}}

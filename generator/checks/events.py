@@ -20,25 +20,20 @@ def check(report: LintReport, _release: Release) -> None:
     path = ("events", "enabled")
     if at(report.values, "controllers", "enabled") is not True:
         report.warn(path, "only the controllers keep room for events.", "Set controllers.enabled to true.")
-    elif not _sets(report):
+    elif not report.values.get("placeholders"):
         reason = "no entry of placeholders, so every booking is refused."
         report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")
 
 
-def _sets(report: LintReport) -> tuple[str, ...]:
-    entries = listing(report.values.get("placeholders"))
-    return tuple(str(at(entry, "name")) for entry in entries)
-
-
 def _lint_booked(report: LintReport, booked: list[object]) -> None:
     # Cron texts and zones: most values have none.
-    from roost_core.release.events import Limits, hub_limits, parse_events  # noqa: PLC0415
+    from roost_core.release.events import Limits, bookable_sets, hub_limits, parse_events  # noqa: PLC0415
     from roost_core.release.reader import Reader  # noqa: PLC0415
 
     read = Reader()
     people = int(number(at(report.values, "events", "maxPeople")))
     # Without any set, one warning is enough.
-    events = parse_events(read, booked, "", Limits(_sets(report) or ("",), people))
+    events = parse_events(read, booked, "", Limits(bookable_sets(report.values) or ("",), people))
     for event in events:
         for reason, fix in hub_limits(event.people, mapping(report.values.get("events"))):
             report.warn(("events", "booked"), f"of {event.name}: {reason}", fix)

@@ -183,7 +183,7 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
         size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
         if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
             choice[key] = hub_size(value, size) if size is not None else 0
-    flag: dict[str, object] = {"default": True} if is_usual and child(holder, "default") is True else {}
+    flag: dict[str, object] = {"default": True} if child(holder, "default") is True else {}
     return {**flag, "kubespawner_override": choice} if choice else flag
 
 

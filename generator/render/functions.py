@@ -18,7 +18,7 @@ from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
-from roost_core.placement.managed_images import managed_images, puller_groups
+from roost_core.placement.managed_images import managed_images, profile_seats, puller_groups
 
 # Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
@@ -279,6 +279,7 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "object_name": object_name,
         "puller_component": labels.puller_component,
         "puller_container": labels.puller_container,
+        "profile_seats": profile_seats,
         "pullers": lambda *_: made,
         "for_cluster": lambda by_minor: for_cluster(by_minor, cluster),
         "minor_for_cluster": lambda by_minor: minor_for_cluster(by_minor, cluster),

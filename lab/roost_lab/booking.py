@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -27,11 +27,12 @@ _OPTIONS: Final = {"timeZone": "--zone", "set": "--placeholders", "start": "WHEN
 
 
 def event_options(command: click.decorators.FC) -> click.decorators.FC:
-    """Add what an event is: people, when, image, placeholders, zone."""
+    """Add what an event is: people, when, profile, image, placeholders, zone."""
     for add in (
         click.option("--zone", metavar="ZONE", default="", help="Of WHEN. Default: this machine's, else UTC."),
-        click.option("--placeholders", metavar="NAME", default="", help="Of the values. Default: the first."),
+        click.option("--placeholders", "set", metavar="NAME", default="", help="Of the values. Default: the first."),
         click.option("--image", metavar="IMAGE", default="", help="What they launch, as their pods name it."),
+        click.option("--profile", metavar="NAME", default="", help="What they choose: gives image and placeholders."),
         click.argument("when", nargs=-1),
         click.argument("people", type=int, required=False),
     ):
@@ -39,25 +40,36 @@ def event_options(command: click.decorators.FC) -> click.decorators.FC:
     return command
 
 
-def entry_of(
-    people: int | None,
-    when: Sequence[str],
-    *,
-    image: str,
-    placeholders: str,
-    zone: str,
-    name: str = "",
-    until: str = "",
-) -> dict[str, Any]:
-    """An entry of `events`. Raises UsageError."""
+def entry_of(people: int | None, when: Sequence[str], *, zone: str, name: str = "", **more: str) -> dict[str, Any]:
+    """An entry of `events`, with `profile` where one is said. more: its other keys. Raises UsageError."""
     if people is None or not when:
         raise UsageError(f"found no PEOPLE and WHEN, expected how many come, and {FORMS}")
     zone = read_zone(zone)
     start = read_when(when, zone, time.time())
     name = name or (start if DATE_TIME.fullmatch(start) else " ".join(when))
-    more = {"image": image, "set": placeholders, "until": until}
     entry = {"name": name, "people": people, "start": start, "timeZone": zone}
     return entry | {key: text for key, text in more.items() if text}
+
+
+def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """An entry of `events`: image and set are its profile's, where it names none. Raises UsageError.
+
+    profiles: as `profile_seats` gives them. A profile has two names, in any case and with any signs between words.
+    """
+    event = dict(entry)
+    if wanted := event.pop("profile", ""):
+        fit = [one for one in profiles if one["set"] or "set" in event]
+        found = {_slug(str(name)): one for one in fit for name in one["names"] if name}.get(_slug(wanted))
+        if found is None:
+            known = ", ".join(repr(one["names"][0] or one["names"][1]) for one in fit)
+            known = known or "singleuser.profileList of Roost's values shows none"
+            raise UsageError(f"--profile: found {wanted!r}, expected one whose nodes have placeholders: {known}")
+        event |= {key: found[key] for key in ("image", "set") if found[key] and key not in event}
+    return event
+
+
+def _slug(name: str) -> str:
+    return re.sub(r"[\W_]+", "-", name.casefold()).strip("-")
 
 
 def read_zone(zone: str) -> str:

@@ -14,17 +14,13 @@ from roost_lab.simulator.engine.pods import USER
 from roost_lab.simulator.engine.results import RunResult
 from roost_lab.simulator.engine.totals import Measures
 from roost_lab.simulator.engine.world import World
-from roost_lab.simulator.setup.assumptions import PULLS, Assumptions, Autoscaler
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 
 BEGIN = 1_558_483_200.0
 USER_BYTES = 550_000_000
 IMAGE_BYTES = 1_600_000_000
-# As long as a pull of such an image takes alone and from nothing, with the default assumptions.
-PULL_SECONDS = IMAGE_BYTES / 2.8 / PULLS["middle"][1] + 1.0
-# Bind and start.
-START_SECONDS = 0.25 + 1.1
 # The hub's image in the shipped policies, which their gates manage.
 MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
@@ -97,18 +93,16 @@ class WatchedMeasures(Measures):
 
 
 class WatchedHub(Hub):
-    """A hub that notes how long sessions last, and how long their launches waited."""
+    """A hub that notes how long sessions last."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
-        # By attempt; the wait in all, once the server is up.
+        # By attempt.
         self.sessions: dict[int, float] = {}
-        self.totals: dict[int, float] = {}
 
     def _session_seconds(self, attempt: Attempt) -> float:
         seconds = super()._session_seconds(attempt)
         self.sessions[attempt.number] = seconds
-        self.totals[attempt.number] = self._world.now - attempt.moment
         return seconds
 
 

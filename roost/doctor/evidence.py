@@ -10,7 +10,7 @@ import yaml
 
 from generator import faults
 from roost.doctor.contract import Finding, Install, Object, unknown
-from roost_core.kube.client import ApiError
+from roost_core.kube.client import ApiError, ClusterError
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
@@ -147,6 +147,13 @@ def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any
     path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
     lines = install.client.lines(path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS)
     return [text for line in lines if (text := line.decode(errors="replace").rstrip())]
+
+
+def unread(error: ClusterError) -> Finding:
+    """What is said of what the API server doesn't give."""
+    is_refused = isinstance(error, ApiError) and error.status in (401, 403)
+    fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
+    return unknown(str(error), fix)
 
 
 def unreadable_log(pod: str, error: ApiError) -> Finding:

@@ -1,5 +1,6 @@
 """Find which images the puller brings to which nodes; the image gate applies to these images only.
 
+And what those need who choose a profile: whoever books says its name.
 Keys and meanings are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
 profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required; `prePuller.extraImages`.
 What is missing, null or malformed is ignored: a profile list may contain whatever KubeSpawner accepts.
@@ -288,6 +289,36 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
         group = groups[component]
         selector = _merged(group.node_selector, narrower)
         found.append(group._replace(node_selector=selector, images=_each_once(images[component])))
+    return found
+
+
+def profile_seats(singleuser: object, defaults: object, sets: Sequence[_Object]) -> list[dict[str, object]]:
+    """Each profile, as its default choices make it: its two names, its image and which set is for its nodes.
+
+    defaults: `placeholder.defaults`. sets: `placeholders`, each whole. image: "" where none can be known. set: the name
+    of the first; None where there is none.
+    """
+    usual = _default_use(singleuser)._replace(
+        node_selector=_merged({}, _mapping(defaults, "nodeSelector")),
+        tolerations=_objects(_value(defaults, "tolerations")) or (),
+        required_terms=_objects(_value(defaults, "requiredNodeTerms")) or (),
+    )
+    set_of: dict[str, object] = {}
+    for one in sets:
+        rules = to_json([one["nodeSelector"], one["tolerations"], one["requiredNodeTerms"]])
+        if rules not in set_of:
+            set_of[rules] = one["name"]
+    found: list[dict[str, object]] = []
+    for profile in _items(singleuser, "profileList"):
+        use = _overridden(usual, profile)
+        for option in _items(profile, "profile_options"):
+            choices = _items(option, "choices")
+            choices = [*[choice for choice in choices if _value(choice, "default") is True], *choices]
+            if choices:
+                use = _overridden(use, choices[0])
+        rules = to_json([use.node_selector, use.tolerations, use.required_terms])
+        names = [_value(profile, "display_name"), _value(profile, "slug")]
+        found.append({"names": names, "image": use.image, "set": set_of.get(rules)})
     return found
 
 

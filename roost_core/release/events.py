@@ -88,6 +88,13 @@ class Limits:
     max_people: int
 
 
+def bookable_sets(document: Mapping[str, object]) -> tuple[str, ...]:
+    """Names of the placeholder sets that may keep room for events, by values or by release.json."""
+    entries = document.get("placeholders")
+    sets = entries if isinstance(entries, list | tuple) else ()
+    return tuple(str(entry.get("name")) for entry in sets if isinstance(entry, Mapping))
+
+
 def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple[Event, ...]:
     """Read a list of events; faults go to the reader under `key`, and that event is left out."""
     entries = read.items(value, key)

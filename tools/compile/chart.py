@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from generator.render import functions
 from generator.render.environment import SUFFIX, holds_macros, template_names
 from roost_core.placement import labels
-from roost_core.placement.managed_images import are_too_many
+from roost_core.placement.managed_images import are_too_many, profile_seats
 from tools.compile.expressions import WRITTEN_HELPERS, CompileError, Macros
 from tools.compile.python import define_functions
 from tools.compile.shape import read_shape
@@ -29,7 +29,8 @@ def compile_chart(root: Path) -> dict[str, str]:
     shape = read_shape(root / _CHART)
     macros: Macros = {name: macros_of((folder / name).read_text()) for name in template_names(folder, macros=True)}
     names = [getattr(labels, name) for name in WRITTEN_HELPERS]
-    defined = define_functions([*names, labels.base_name, functions.pulled_labels, functions.pullers, are_too_many])
+    own = (labels.base_name, functions.pulled_labels, functions.pullers, are_too_many, profile_seats)
+    defined = define_functions([*names, *own])
     _check_names(macros, defined)
     compiled = {}
     for name in (*macros, *template_names(folder)):

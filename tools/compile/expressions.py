@@ -403,6 +403,10 @@ class ExpressionCompiler:
         if name == "placeholder_sets":
             go = f'(include "roost.placeholder_sets" (list {self._root} {words}) | fromJsonArray)'
             return Expression(go, given[0].shape)
+        if name == "profile_seats":
+            return Expression(
+                f'(include "roost.profile_seats" (list {self._root} {words}) | fromJsonArray)', Shape((), {})
+            )
         if name == "concat":
             for argument in given:
                 self.need(argument, {"array"}, "concat")

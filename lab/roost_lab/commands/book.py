@@ -14,17 +14,16 @@ import yaml
 
 from generator.faults import UsageError
 from roost.commands.options import cluster_options
-from roost.controllers.contract.bookings import MOST_PEOPLE, bookable_sets
+from roost.controllers.contract.bookings import MOST_PEOPLE
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
-from roost_core.objects.fields import MalformedObjectError
-from roost_core.objects.node import Node, read_node
+from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
-from roost_core.release.events import MOST_EVENTS, Event, Limits, first_start_after, hub_limits
-from roost_lab.booking import checked, entry_of, event_options
+from roost_core.release.events import MOST_EVENTS, Event, Limits, bookable_sets, first_start_after, hub_limits
+from roost_lab.booking import checked, entry_of, event_options, with_profile
 from roost_lab.commands.options import refuse
 
 
@@ -108,13 +107,13 @@ class _Bookings:
                 raise ClusterError(f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again") from None
             raise
 
-    def seats(self, set_name: str) -> Seats | None:
-        """The set's placeholders on the nodes; None: it isn't known. Without the right to list nodes there are none."""
-        entry = next((each for each in self.document.get("placeholders", ()) if each["name"] == set_name), None)
-        nodes: list[Node] = []
-        with suppress(ClusterError, MalformedObjectError):
-            nodes = [read_node(item) for item in self.client.get("/api/v1/nodes")["items"]] if entry else []
-        return None if entry is None else Seats(entry, nodes)
+    def seats(self, set_name: str) -> Seats:
+        """The placeholders of a set on the nodes; without the right to list nodes there are none."""
+        nodes: list[Node | None] = []
+        with suppress(ClusterError):
+            nodes = [node_or_none(item) for item in self.client.get("/api/v1/nodes")["items"]]
+        entry = next(each for each in self.document["placeholders"] if each["name"] == set_name)
+        return Seats(entry, [node for node in nodes if node])
 
 
 def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
@@ -131,7 +130,7 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
     if seats < event.people:
         text += " (events.maxPlaceholders)"
     room = bookings.seats(event.set_name)
-    if room and room.per_node:
+    if room.per_node:
         nodes = -(-seats // room.per_node)
         come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + settle))
         text += (
@@ -140,7 +139,7 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
     told = [*hub_limits(event.people, events)]
     # Whoever books may lack the right to read quotas and pools.
     with suppress(ClusterError):
-        told += room.misfits(bookings.client, bookings.namespace, seats) if room else ()
+        told += room.misfits(bookings.client, bookings.namespace, seats)
     return f"{text}.\n" + "".join(f"  {reason} {fix}\n" for reason, fix in told)
 
 
@@ -165,7 +164,6 @@ def command(
     *,
     people: int | None,
     when: tuple[str, ...],
-    until: str,
     name: str,
     cancel: str,
     config_map: str | None,
@@ -188,7 +186,7 @@ def command(
     is_listing = people is None and not when
     if not is_listing and cancel:
         raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
-    new = {} if is_listing else entry_of(people, when, name=name, until=until, **words)
+    new = {} if is_listing else entry_of(people, when, name=name, **words)
     now = time.time()
     try:
         client = connect_as_user(kubeconfig, context)
@@ -217,7 +215,9 @@ def command(
 
 def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: bool) -> str:
     """Add a booking or change it; what it means. Raises UsageError, ClusterError."""
-    event = checked(entry, bookings.limits(entry))
+    limits = bookings.limits(entry)
+    entry = with_profile(entry, bookings.document.get("profiles", ()))
+    event = checked(entry, limits)
     start = first_start_after(event, int(now))
     if start is None:
         here = local_time(now, event.starts.time_zone)

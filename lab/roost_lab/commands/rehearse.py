@@ -6,7 +6,6 @@ import sys
 import tempfile
 import zlib
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -127,16 +126,14 @@ def command(
     *,
     people: int | None,
     when: tuple[str, ...],
-    zone: str,
-    placeholders: str,
-    image: str,
     files: tuple[str, ...],
     values: tuple[str, ...],
     assumptions: tuple[str, ...],
     past: str | None,
     namespace: str,
     seeds: int | None,
-    **days: Any,  # noqa: ANN401 - click's
+    launches: float,
+    **words: str,
 ) -> int:
     """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
 
@@ -156,8 +153,8 @@ def command(
             sys.stderr.write("Playing the last two weeks, which takes a minute or more\n")
             sys.stdout.write(judge(launched, files, Settings(values=values), given, seeds or 1))
             return 0
-        entry = entry_of(people, when, image=image, placeholders=placeholders, zone=zone, name="rehearsal")
-        found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, **days)
+        entry = entry_of(people, when, name="rehearsal", **words)
+        found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, launches=launches)
     except AssumptionsError as error:
         return refuse("rehearse", error)
     sys.stdout.write(f"{found.sentence()}\n{found.rows()}")

@@ -77,11 +77,10 @@ class InputCounts:
 
 
 def _count(tallies: dict[str, Tally], what: str, file: str, line: int, number: int) -> None:
-    before = tallies.get(what)
-    if before is None and len(tallies) >= MOST_REASONS:
+    if what not in tallies and len(tallies) >= MOST_REASONS:
         what = OTHERS
-        before = tallies.get(what)
-    tallies[what] = Tally(number, file, line) if before is None else before._replace(number=before.number + number)
+    before = tallies.get(what, Tally(0, file, line))
+    tallies[what] = before._replace(number=before.number + number)
 
 
 def show(value: object) -> str:

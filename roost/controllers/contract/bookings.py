@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from roost_core.release.events import MOST_IN_ALL, Event, Limits, first_start_after, parse_events
+from roost_core.release.events import MOST_IN_ALL, Event, Limits, bookable_sets, first_start_after, parse_events
 from roost_core.release.reader import Document, Reader
 
 # From so long before the beginning on, users who come are taken for the event's people.
@@ -91,16 +91,6 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
         settle_seconds=60.0 * whole("settleMinutes", 1, 240),
         max_placeholders=whole("maxPlaceholders", 0, MOST_PEOPLE),
         limits=limits,
-    )
-
-
-def bookable_sets(document: Document) -> tuple[str, ...]:
-    """Names of the placeholder sets that may keep room for events."""
-    entries = document.get("placeholders")
-    return tuple(
-        str(entry.get("name"))
-        for entry in (entries if isinstance(entries, list | tuple) else ())
-        if isinstance(entry, dict)
     )
 
 

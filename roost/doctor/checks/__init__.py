@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from importlib import import_module
 from typing import Final, cast
 
-from roost.doctor.contract import Check, CheckOutcome, Finding, Install, unknown
-from roost_core.kube.client import ApiError, ClusterError
+from roost.doctor.contract import Check, CheckOutcome, Finding, Install
+from roost.doctor.evidence import unread
+from roost_core.kube.client import ClusterError
 
 
 def _checks(names: Iterable[str]) -> Mapping[str, Check]:
@@ -52,8 +53,6 @@ def run_checks(install: Install, checks: Mapping[str, Check]) -> list[CheckOutco
                 else:
                     findings.append(told)
         except ClusterError as error:
-            is_refused = isinstance(error, ApiError) and error.status in (401, 403)
-            fix = "Run it with an account that may, or look there yourself." if is_refused else "Try again."
-            findings.append(unknown(str(error), fix))
+            findings.append(unread(error))
         outcomes.append(CheckOutcome(name, looked_at, tuple(findings)))
     return outcomes

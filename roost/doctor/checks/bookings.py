@@ -2,14 +2,15 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import pairwise
 from typing import Any
 
-from roost.doctor.contract import Install, Told, warning
-from roost.doctor.evidence import some
+from roost.doctor.contract import Finding, Install, Told, warning
+from roost.doctor.evidence import some, unread
 from roost.doctor.seats import Seats
+from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_history import HistoryError, read_history
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, RELEASE_KEY
@@ -21,9 +22,11 @@ def check(install: Install) -> Told:
     texts = [data[RELEASE_KEY] for it in install.of_kind("ConfigMap") if RELEASE_KEY in (data := it.get("data") or {})]
     document: Mapping[str, Any] = json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
     events, place = document["events"], f"/api/v1/namespaces/{install.release.namespace}/configmaps"
+    # What may not be read, by the API server's words.
+    unseen: dict[str, Finding] = {}
     # By set ("": all) and beginning.
     booked: dict[str, dict[int, list[Event]]] = {}
-    for event in _booked(install, document, place) if events.get("enabled") else ():
+    for event in _seen(unseen, _booked, install, document, place) if events.get("enabled") else ():
         if (start := first_start_after(event, int(time.time()))) is not None:
             for name in ("", event.set_name):
                 booked.setdefault(name, {}).setdefault(start, []).append(event)
@@ -32,19 +35,28 @@ def check(install: Install) -> Told:
         people, start = max((sum(event.people for event in found), start) for start, found in starts.items())
         told = hub_limits(people, events)
         if name:
-            seats = Seats(next(one for one in document["placeholders"] if one["name"] == name), install.nodes)
-            most = min(people, events["maxPlaceholders"])
-            told = seats.misfits(install.client, install.release.namespace, most)
+            entry = next(one for one in document["placeholders"] if one["name"] == name)
+            seats, most = Seats(entry, [*_seen(unseen, lambda: install.nodes)]), min(people, events["maxPlaceholders"])
+            told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)
         who = f"{some([event.name for event in starts[start]])}, {local_time(start, starts[start][0].starts.time_zone)}"
         yield from (warning(f"{who}: {reason}", fix) for reason, fix in told)
     learns = any(entry["learn"] for entry in document["placeholders"])
-    stored = install.client.find(f"{place}/{document['headroomHistory']}") if learns else None
-    for name, text in ((stored or {}).get("data") or {}).items():
+    stored = _seen(unseen, lambda: [install.client.find(f"{place}/{document['headroomHistory']}")] if learns else [])
+    for name, text in ((next(stored, None) or {}).get("data") or {}).items():
         with suppress(HistoryError):
             pairs = pairwise(read_history(text).levels)
             came = max((after - before for before, after in pairs if before >= 0), default=0)
             for reason, fix in hub_limits(came, events):
                 yield warning(f"Set {name}: users of {came} seats came within a minute. {reason}", fix)
+    yield from unseen.values()
+
+
+def _seen(unseen: dict[str, Finding], read: Callable[..., Iterable[Any]], *given: object) -> Iterator[Any]:
+    """What is read until the API server refuses: then that is unseen, and the rest is judged all the same."""
+    try:
+        yield from read(*given)
+    except ClusterError as error:
+        unseen[str(error)] = unread(error)
 
 
 def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from roost.doctor.checks import run_checks
+from roost.doctor.checks.bookings import check
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
 from roost.doctor.given import find_faults
 from roost_core.placement.headroom_history import History
@@ -77,6 +79,16 @@ def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_anoth
         off.lists[CONFIG_MAPS] = [booking(lecture=64)]
         off.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
         assert told(off) == [], events
+
+
+@pytest.mark.parametrize(("path", "rest"), [(NODES, 3), (QUOTAS, 2)])
+def test_who_may_not_see_all_is_told_what_was_not_seen_and_of_all_the_rest(path: str, rest: int) -> None:
+    cluster = hub()
+    cluster.lists[CONFIG_MAPS] = [booking(exam=201)]
+    cluster.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
+    cluster.refused = {path}
+    ((_, _, (*told, unseen)),) = run_checks(cluster.install, {"bookings": check})
+    assert (len(told), unseen.severity, path in unseen.evidence) == (rest, "unknown", True)
 
 
 def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(tmp_path: Path) -> None:

@@ -11,13 +11,15 @@ from generator.importing.importer import import_layers
 from generator.importing.profile_pools import LEARN
 from generator.importing.proposals import Proposal, print_proposals, propose
 from generator.importing.source import child
+from generator.render.functions import placeholder_sets
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from generator.values.loader import load
 from generator.values.merge import merge_values
 from roost.__main__ import main
+from roost_core.placement.managed_images import profile_seats
 from tests.recorded_data import printed, rows
-from tests.unit.generator.imported_hubs import defaults, hub
+from tests.unit.generator.imported_hubs import defaults, hub, imported, merged
 
 OFF = """
 scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
@@ -108,6 +110,16 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
     large_said, gpu_said, _ = found.comments
     assert large_said.endswith("Large memory, the first of 2 kinds of users there.")
     assert "0 replicas: each would cost a node with nvidia.com/gpu" in gpu_said
+
+
+def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_its_default_choices() -> None:
+    text = hub("pools").replace("x: {kube", "x: {default: true, kube")
+    (pools,) = proposed(text)
+    values: Any = merged(imported(text)).values
+    usual = values["placeholder"]["defaults"]
+    sets = placeholder_sets("hub", pools.values["placeholders"], usual)
+    seats: Any = profile_seats(values["singleuser"], usual, sets)
+    assert [(*one["names"], one["image"], one["set"]) for one in seats] == rows("generator/profile-seats")
 
 
 def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> None:

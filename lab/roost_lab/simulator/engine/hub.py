@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
 from typing import TYPE_CHECKING
 
 from roost_lab.simulator.engine.entities import Launch, SimNode, SimPod
 from roost_lab.simulator.engine.pods import BUILD, USER, image_reference
-from roost_lab.simulator.engine.results import ANSWER, NODE_WAIT, PULL, PULL_WAIT, QUEUE, START, TOTAL
+from roost_lab.simulator.engine.results import ANSWER, NODE_WAIT, PULL, PULL_WAIT, QUEUE, START
 from roost_lab.simulator.setup.assumptions import SESSIONS
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Hub:
         if assumed.quota_per_repository and of_repository >= assumed.quota_per_repository:
             result.refused_by_repository += 1
             return
-        if assumed.quota_total and release.running >= assumed.quota_total:
+        if assumed.active_server_limit and release.running >= assumed.active_server_limit:
             result.refused_by_total += 1
             return
         result.admitted += 1
@@ -120,18 +121,16 @@ class Hub:
             self._post_user(launch)
         else:
             result.given_up += 1
-            self._end_wait(launch)
+            self._end_wait(launch, launch.spent, is_up=False)
             self._forget(launch)
 
-    def _end_wait(self, launch: Launch) -> None:
-        """A launch waits no longer though no server came: its wait counts, or starting nobody would be quick."""
-        result, waited = self._world.measures.result, self._world.now - launch.attempt.moment
-        result.waited_for_node += launch.waited_for_node
-        for part, seconds in launch.spent.items():
-            result.waits[part].add(seconds)
-        result.waits[TOTAL].add(waited)
+    def _end_wait(self, launch: Launch, parts: Mapping[str, float], *, is_up: bool) -> None:
+        """A launch waits no longer. Its wait counts though no server came, or starting nobody would be quick."""
+        measures = self._world.measures
+        waited = measures.waited(parts)
+        measures.result.waited_for_node += launch.waited_for_node
+        measures.on_wait(launch.attempt.number, waited, is_up)
         self._world.release_of(launch.attempt).result.waits.add(waited)
-        self._world.measures.on_wait(launch.attempt.number, waited, False)
         self.starting -= 1
 
     def lose(self, pod: SimPod, launch: Launch) -> None:
@@ -186,13 +185,10 @@ class Hub:
             return
         pod.ready_at = self._world.now
         self._world.tell_pod(pod)
-        self.starting -= 1
-        self._world.measures.started(waits)
-        waited, of_hub = sum(waits.values()), self._world.release_of(launch.attempt).result
-        self._world.measures.on_wait(launch.attempt.number, waited, True)
-        of_hub.started += 1
-        of_hub.waits.add(waited)
-        self._world.measures.result.waited_for_node += pod.waited_for_node or launch.waited_for_node
+        launch.waited_for_node |= pod.waited_for_node
+        self._end_wait(launch, waits, is_up=True)
+        self._world.measures.result.started += 1
+        self._world.release_of(launch.attempt).result.started += 1
         for release in self._world.releases:
             if release.controls.reads_containers:
                 release.controls.user_runs(pod, launch.image)

@@ -30,15 +30,13 @@ class Measures:
         self._nodes += by
         self.result.peak_nodes = max(self.result.peak_nodes, self._nodes)
 
-    def started(self, parts: Mapping[str, float]) -> None:
-        """A user's server came up after these waits in seconds."""
-        total = 0.0
-        waits = self.result.waits
+    def waited(self, parts: Mapping[str, float]) -> float:
+        """A launch's wait is over; parts: seconds of it. Returns them all together."""
         for part, seconds in parts.items():
-            waits[part].add(seconds)
-            total += seconds
-        waits[TOTAL].add(total)
-        self.result.started += 1
+            self.result.waits[part].add(seconds)
+        total = sum(parts.values())
+        self.result.waits[TOTAL].add(total)
+        return total
 
     def close(self, now: float) -> None:
         """End the count of nodes: the trace ends here."""

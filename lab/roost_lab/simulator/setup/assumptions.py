@@ -42,8 +42,8 @@ class Assumptions:
     pulls: str = "middle"
     # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
     quota_per_repository: int = 100
-    # The most running servers in all; 0: no quota.
-    quota_total: int = 0
+    # The most servers of a hub; who comes beyond them is refused. 0: no limit [S: JupyterHub's activeServerLimit].
+    active_server_limit: int = 0
     # The most servers that start at once, of all hubs; who comes while it is reached is told to come again, and does so
     # after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has hub.concurrentSpawnLimit: 64].
     concurrent_spawn_limit: int = 0

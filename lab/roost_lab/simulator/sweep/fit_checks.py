@@ -55,19 +55,17 @@ def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
 
 
 def _placeholders(policy: Policy, assumptions: Assumptions, node: Node) -> Iterator[Fault]:
-    maker = PodMaker(policy, assumptions)
-    for index, placeholders in enumerate(policy.placeholders):
-        if not placeholders.replicas and not _may_grow(policy, placeholders):
-            continue
-        pod = maker.placeholder(placeholders, f"{placeholders.name}-0", 0.0, Facts(nodes=Nodes()))
-        why = _why_not(pod, policy, node)
-        if why:
-            yield _fault(policy, ("placeholders", index), f"pods that fit no node ({why})", _shown(node), _FIX)
+    maker, facts = PodMaker(policy, assumptions), Facts(nodes=Nodes())
+    pods: dict[Path, Pod] = {
+        ("placeholders", index): maker.placeholder(one, f"{one.name}-0", 0.0, facts)
+        for index, one in enumerate(policy.placeholders)
+        if one.replicas or _may_grow(policy, one)
+    }
     if assumptions.with_builds:
-        build = maker.build("repository", "build", 0.0, Facts(nodes=Nodes()))
-        why = _why_not(build, policy, node)
-        if why:
-            yield _fault(policy, ("podClasses", "build"), f"pods that fit no node ({why})", _shown(node), _FIX)
+        pods["podClasses", "build"] = maker.build("repository", "build", 0.0, facts)
+    for path, pod in pods.items():
+        if why := _why_not(pod, policy, node):
+            yield _fault(policy, path, f"pods that fit no node ({why})", _shown(node), _FIX)
 
 
 def _why_not(pod: Pod, policy: Policy, node: Node) -> str:

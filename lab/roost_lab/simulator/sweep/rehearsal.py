@@ -16,11 +16,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from generator.faults import UsageError
-from generator.schema.check import validate
-from generator.values.files import read_values
+from generator.render.functions import complete_placeholder_set
 from generator.values.merge import Settings
-from roost_core.release.events import Event, Limits, first_start_after, hub_limits
-from roost_lab.booking import checked
+from roost_core.placement.managed_images import profile_seats
+from roost_core.release.events import Event, Limits, bookable_sets, first_start_after, hub_limits
+from roost_lab.booking import checked, with_profile
 from roost_lab.pages.phrases import show_seconds
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions
@@ -52,14 +52,16 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Of all launches.
     cold_by_seed: Sequence[int]
-    # Of the event's people in all seeds: the hub gave their start up. Their waits count until then.
+    # Of the event's people in all seeds: the hub gave their start up, and their waits count until then, or refused it
+    # at once, for its activeServerLimit. refused: these alone, who have no waits.
     without_server: int = 0
+    refused: int = 0
 
     def show_waits(self) -> tuple[str, str]:
         """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
         half, most = (show_seconds(quantile(self.waits, share)) for share in (0.5, 0.95))
         if self.without_server:
-            most += f" ({100 * self.without_server / len(self.waits):.0f} % get no server)"
+            most += f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no server)"
         return half, most
 
 
@@ -115,8 +117,8 @@ def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
 
 
 def quantile(waits: Sequence[float], share: float) -> float:
-    """Return the least wait that so many waits, sorted, don't exceed; share: 0 to 1."""
-    return waits[max(0, ceil(share * len(waits)) - 1)]
+    """Return the least wait that so many waits, sorted, don't exceed; share: 0 to 1. Of nobody it is 0."""
+    return waits[max(0, ceil(share * len(waits)) - 1)] if waits else 0.0
 
 
 def rehearse(
@@ -133,20 +135,22 @@ def rehearse(
     launches: made up, a day, beside the event's. Raises UsageError, and as `load_policy` and `check_policy` do.
     """
     files = files or [str(policy_files()[USUAL_VALUES])]
-    merged = read_values(list(files), settings)
-    validate(merged)
-    values: Any = merged.values
+    as_is = load_policy("unbooked", files, settings)
+    values: Any = as_is.merged.values
+    sets = [complete_placeholder_set(one, values["placeholder"]["defaults"]) for one in values["placeholders"]]
+    entry = with_profile(entry, profile_seats(values["singleuser"], values["placeholder"]["defaults"], sets))
     event = _check(entry, values)
     now = int(time.time())
     start = first_start_after(event, now) or first_start_after(event, 0)
     if start is None:
         raise UsageError(f"WHEN: found {entry['start']!r}, expected a time that occurs")
     coming = event if event.image else replace(event, image=_own_image(values))
-    events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], dict(entry)]}
+    events = {**values["events"], "enabled": True, "booked": [*values["events"]["booked"], entry]}
     with_it = settings._replace(json_values=(*settings.json_values, f"events={json.dumps(events)}"))
-    policies = [load_policy("booked", files, with_it), load_policy("unbooked", files, settings)]
-    limit = assumptions.concurrent_spawn_limit or values["events"]["concurrentSpawnLimit"]
-    assumptions = replace(assumptions, concurrent_spawn_limit=limit)
+    policies = [load_policy("booked", files, with_it), as_is]
+    at_once = assumptions.concurrent_spawn_limit or events["concurrentSpawnLimit"]
+    in_all = assumptions.active_server_limit or events.get("activeServerLimit", 0)
+    assumptions = replace(assumptions, concurrent_spawn_limit=at_once, active_server_limit=in_all)
     for policy in policies:
         check_policy(policy, assumptions)
     days = make_days(coming, start, seeds=seeds, launches=launches)
@@ -165,13 +169,12 @@ def make_days(event: Event, start: int, *, seeds: int, launches: float) -> list[
 def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values
     if not values["controllers"]["enabled"]:
         raise UsageError("controllers.enabled is false in the values: nobody would keep room for the event")
-    sets = tuple(str(each["name"]) for each in values["placeholders"])
-    if not sets:
+    if not values["placeholders"]:
         raise UsageError(
             "placeholders has no entry in the values, so nothing can keep room for the event. "
             "Add one; replicas: 0 keeps nothing at other times."
         )
-    return checked(entry, Limits(sets, values["events"]["maxPeople"]))
+    return checked(entry, Limits(bookable_sets(values), values["events"]["maxPeople"]))
 
 
 def _own_image(values: Any) -> str:  # noqa: ANN401 - values
@@ -210,11 +213,11 @@ def play_days(
     histories: what sets learned before, by name.
     """
     # One repository is the whole event.
-    assumptions = replace(assumptions, quota_per_repository=0, quota_total=0)
+    assumptions = replace(assumptions, quota_per_repository=0)
     by_seed: list[list[float]] = []
     hours: list[float] = []
     cold: list[int] = []
-    without_server = 0
+    without_server = refused = 0
     for seed, (attempts, ours) in enumerate(days, 1):
         world = World(policy, assumptions, seed)
         world.histories = histories
@@ -222,9 +225,10 @@ def play_days(
         world.measures.on_wait = lambda *wait, ended=ended: ended.append(wait)
         result = world.play(attempts)
         found = [(seconds, is_up) for number, seconds, is_up in ended if number in ours]
-        without_server += sum(not is_up for _, is_up in found)
+        without_server += len(ours) - sum(is_up for _, is_up in found)
+        refused += len(ours) - len(found)
         by_seed.append(sorted(seconds for seconds, _ in found))
         hours.append(result.node_hours)
         cold.append(result.cold)
     waits = sorted(seconds for of_seed in by_seed for seconds in of_seed)
-    return Days(waits, [quantile(of_seed, 0.95) for of_seed in by_seed], hours, cold, without_server)
+    return Days(waits, [quantile(of_seed, 0.95) for of_seed in by_seed], hours, cold, without_server, refused)

@@ -13,8 +13,6 @@ from typing import Any, Final
 from generator.faults import UsageError
 from generator.importing.profile_pools import LEARN
 from generator.render.functions import complete_placeholder_set
-from generator.schema.check import validate
-from generator.values.files import read_values
 from generator.values.merge import Settings
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
@@ -52,8 +50,7 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
     if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"
         raise UsageError(f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days")
-    merged = read_values([*files] or [str(policy_files()[USUAL_VALUES])], settings)
-    validate(merged)
+    merged = load_policy(USUAL_VALUES, files, settings).merged
     values: Any = merged.values
     if not (values["enabled"] and values["controllers"]["enabled"]):
         off = "controllers." if values["enabled"] else ""

@@ -20,10 +20,13 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
     control_plane: ControlPlane, namespace: str
 ) -> None:
     entry = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}}
-    values: dict[str, Any] = {"placeholders": [entry], "events": {"enabled": True}}
+    large = {**entry, "name": "large", "replicas": 0, "nodeSelector": {"pool": "large"}}
+    values: dict[str, Any] = {"placeholders": [entry, large], "events": {"enabled": True}}
+    override = {"node_selector": {"pool": "large"}, "image": "quay.io/me/course:1"}
+    values["singleuser"] = {"profileList": [{"display_name": "Large", "kubespawner_override": override}]}
 
-    def number() -> int:
-        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-default"
+    def number(of: str = "default") -> int:
+        path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-{of}"
         replicas: int = control_plane.api.get(path)["spec"]["replicas"]
         return replicas
 
@@ -57,6 +60,13 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         assert "course has room for 10 of 20 placeholders now; others are refused. Raise requests.cpu to 2000m." in told
         wait_until(lambda: number() == 22, SOON_SECONDS, "placeholders for twenty")
         assert book().startswith("lecture: 20 people, ")
+        told = book(
+            "5", *start, "--profile", "large", "--name", "lab", "-n", namespace, kubeconfig=control_plane.kubeconfig
+        )
+        assert "quay.io/me/course:1.\n" in told
+        assert "set large has 5 placeholders more" in told
+        wait_until(lambda: number("large") == 5, SOON_SECONDS, "the profile's placeholders")
+        assert book("--cancel", "lab") == "Cancelled: lab.\n"
         assert book("--cancel", "lecture") == "Cancelled: lecture.\n"
         wait_until(lambda: number() == 2, SOON_SECONDS, "the values' number again")
         assert book() == "No bookings in ConfigMap hub-roost-bookings.\n"

@@ -51,7 +51,7 @@ def worlds(draw: st.DrawFn) -> Assumptions:
         pulls=draw(st.sampled_from(("fast", "middle", "slow"))),
         parallel_pulls=draw(st.sampled_from((0, 1, 3))),
         quota_per_repository=draw(st.sampled_from((0, 0, 1, 4))),
-        quota_total=draw(st.sampled_from((0, 0, 0, 5))),
+        active_server_limit=draw(st.sampled_from((0, 0, 0, 5))),
         retries=draw(st.integers(0, 2)),
         start_timeout_seconds=draw(st.sampled_from((20.0, 300.0, 9000.0))),
         preempted_gone_seconds=draw(st.sampled_from((0.0, 1.0, 30.0))),

@@ -30,9 +30,14 @@ SETS: list[dict[str, Any]] = [
 ]
 EVENTS = {"enabled": True, "configMaps": True, "leadMinutes": 15, "settleMinutes": 15, "maxPeople": 500}
 EVENTS |= {"maxPlaceholders": 1000, "concurrentSpawnLimit": 64}
+PROFILES = [
+    {"names": ["GPU, large", "gpu"], "image": "quay.io/me/gpu:1", "set": "gpu"},
+    {"names": ["Own image", None], "image": "", "set": "default"},
+    {"names": ["Far away", None], "image": "quay.io/me/far:1", "set": None},
+]
 NODE: dict[str, Any] = {
     "metadata": {"labels": {"pool": "default"}},
-    "status": {"allocatable": {"cpu": "4", "memory": "18Gi"}},
+    "status": {"allocatable": {"cpu": "4", "memory": "18Gi", "pods": "110"}},
 }
 BOOKINGS = "/api/v1/namespaces/hub/configmaps/roost-bookings"
 RELEASE = "/api/v1/namespaces/hub/configmaps/roost-release"
@@ -45,11 +50,9 @@ class Cluster:
     namespace = "hub"
 
     def __init__(self, **events: Any) -> None:
-        document = json.dumps({"placeholders": SETS, "events": EVENTS | events})
-        self.objects: dict[str, Any] = {RELEASE: {"data": {"release.json": document}}}
+        document = {"placeholders": SETS, "profiles": PROFILES, "events": EVENTS | events}
+        self.objects: dict[str, Any] = {RELEASE: {"data": {"release.json": json.dumps(document)}}}
         nodes = [{**NODE, "metadata": {**NODE["metadata"], "name": name}} for name in "abc"]
-        for node in nodes:
-            node["status"]["allocatable"]["pods"] = "110"
         self.objects["/api/v1/nodes"] = {"items": nodes}
         self.objects[QUOTAS] = {"items": []}
         self.forbidden: set[str] = set()
@@ -89,13 +92,7 @@ def test_words_are_a_start_as_events_reads_it(words: str, start: str) -> None:
     assert read_when(words.split(), "Europe/Berlin", NOW) == start
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("", "9:00", "tomorrow", "tomorow 9:00", "tomorrow 25:00", "tomorrow 9:60", "tu 9:00", "2026-02-30 9:00"),
-        *("every 9:00", "every soon 9:00", "monday tuesday 9:00", "monday 13pm", "٣٠٠٠-01-01 9:00", "0 9 30 2 *"),
-    ],
-)
+@pytest.mark.parametrize("words", cases("booking", "no starts"))
 def test_other_words_are_refused_with_examples(words: str) -> None:
     with pytest.raises(UsageError) as refused:
         read_when(words.split(), "Europe/Berlin", NOW)
@@ -126,6 +123,15 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
     ]
     assert run(["book", "--cancel", "intro"]) == 0
     assert [event["name"] for event in cluster.booked] == ["every monday 14:00"]
+
+
+@pytest.mark.parametrize(("said", "image", "set_name"), cases("booking", "profiles"))
+def test_a_profile_gives_the_image_and_the_placeholders_that_are_not_said(
+    said: list[str], image: str | None, set_name: str, cluster: Cluster
+) -> None:
+    assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--profile", *said]) == 0
+    (event,) = cluster.booked
+    assert (event.get("image"), event["set"], "profile" in event) == (image, set_name, False)
 
 
 @pytest.mark.parametrize(("arguments", "said"), cases("booking", "refused"))

@@ -10,8 +10,6 @@ import pytest
 from lab.tests.small_worlds import (
     BEGIN,
     MANAGED,
-    PULL_SECONDS,
-    START_SECONDS,
     USER_BYTES,
     WatchedWorld,
     attempt,
@@ -24,17 +22,7 @@ from lab.tests.small_worlds import (
 )
 from lab.tests.told import Story, stories
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER, image_reference
-from roost_lab.simulator.engine.results import (
-    ANSWER,
-    ELSEWHERE,
-    NODE_WAIT,
-    NOWHERE,
-    ONLY_FULL,
-    PARTS,
-    QUEUE,
-    TOTAL,
-    RunResult,
-)
+from roost_lab.simulator.engine.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PARTS, QUEUE, TOTAL, RunResult
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, Priority
 
@@ -99,25 +87,6 @@ def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None
     assert (seen.still_starting == 0) == (result.still_waiting == 0)
     # Nobody is waited for longer than a week.
     assert seen.now - BEGIN < 8 * 86_400 or not result.still_waiting
-
-
-def test_who_comes_while_too_many_servers_start_comes_again_after_half_a_minute_to_a_minute() -> None:
-    result, world = play(in_order((0, "a"), (0, "b")), without_pullers("z2jh"), small(concurrent_spawn_limit=1))
-    assert (result.attempts, result.admitted, result.started) == (2, 2, 2)
-    waits = sorted(world.hub.totals.values())
-    assert 30 <= waits[1] - START_SECONDS <= 60 + PULL_SECONDS
-    assert 30 <= result.waits[QUEUE].total <= 60
-    assert waits[0] < 30
-
-
-def test_whoever_fits_nowhere_waits_until_somebody_leaves() -> None:
-    said = [attempt(0, 0, stays=100), attempt(1, 50)]
-    result, world = play(said, without_pullers("z2jh"), small(room=1, nodes=1))
-    leaves = PULL_SECONDS + START_SECONDS + 100
-    assert result.waits[NODE_WAIT].total == pytest.approx(leaves - 50, abs=10)
-    assert result.waits[NODE_WAIT].total >= leaves - 50 - 1e-3
-    assert (result.waits[QUEUE].total, result.waited_for_node) == (0, 1)
-    assert world.users_nodes() == ["node-1", "node-1"]
 
 
 def test_whoever_waits_for_a_node_waits_a_turn_of_the_autoscaler_and_the_boot() -> None:
@@ -247,13 +216,6 @@ def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> N
     bare, ungated = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
     assert not all(one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0)
     assert bare.cold > 1
-
-
-def test_waits_end_at_the_answer_where_its_seconds_are_assumed() -> None:
-    said = in_order((0, "a"), (10, "a"))
-    runs, answers = (play(said, policy("z2jh"), small(answer_seconds=seconds))[0].waits for seconds in (0.0, 2.0))
-    assert answers[TOTAL].total == pytest.approx(runs[TOTAL].total + 2 * 2.0)
-    assert (runs[ANSWER].total, answers[ANSWER].total) == (0.0, 4.0)
 
 
 def test_an_image_is_built_once_and_its_build_delays_nobody() -> None:
