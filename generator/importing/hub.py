@@ -7,6 +7,7 @@ Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -16,7 +17,7 @@ from generator.importing.reach import map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
-from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
+from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread, python_of
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
@@ -63,8 +64,12 @@ def _map_limits(draft: Draft, hub: HubSection) -> None:
         ("concurrentSpawnLimit", "concurrent_spawn_limit", 64, again),
         ("activeServerLimit", "active_server_limit", 0, full),
     ):
-        given = child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
-        limit = next((each for each in given if type(each) is int), usual)
+        code = "\n".join(code for _, code in python_of(hub))
+        in_python = [int(each) for each in re.findall(rf"^c\.JupyterHub\.{trait} *= *(\d+)", code, re.MULTILINE)]
+        given = *in_python[-1:], child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
+        # JupyterHub's own default, should the chart's be deleted.
+        default = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
+        limit = next((each for each in given if type(each) is int), default)
         if limit != usual:
             draft.put(f"events.{key}", limit, (*hub.path, "hub", key))
         if limit > 0:

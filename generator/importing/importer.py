@@ -123,7 +123,7 @@ def _chosen_hub(
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = find_hubs(values)
     if hub is not None:
-        chosen = tuple(part for part in hub.split(".") if part)
+        chosen = () if hub == show_key(()) else tuple(part for part in hub.split(".") if part)
         if kind_of(child(values, *chosen)) != "mapping":
             there = " or ".join(map(show_key, hubs)) or "no hub"
             raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])

@@ -50,6 +50,8 @@ def test_defaults_of_another_chart_are_not_taken_for_the_hub(nested: str, key: s
     assert f"{key} (hub.yaml)" in said
     assert "jupyterhub (basehub.yaml)" in said
     assert "helm get values RELEASE --all" in said
+    chosen = said.rpartition("--hub ")[2].removesuffix(".")
+    assert import_layers([("basehub.yaml", BASEHUB_DEFAULTS), ("hub.yaml", nested)], hub=chosen).hub
 
 
 def test_later_layers_win_as_with_helm_and_notes_name_the_layer() -> None:
