@@ -64,8 +64,8 @@ def _map_limits(draft: Draft, hub: HubSection) -> None:
         ("concurrentSpawnLimit", "concurrent_spawn_limit", 64, again),
         ("activeServerLimit", "active_server_limit", 0, full),
     ):
-        code = "\n".join(code for _, code in python_of(hub))
-        in_python = [int(each) for each in re.findall(rf"^c\.JupyterHub\.{trait} *= *(\d+)", code, re.MULTILINE)]
+        found = re.compile(rf"^c\.JupyterHub\.{trait} *= *(\d+)", re.MULTILINE)
+        in_python = [int(each) for _, code in python_of(hub) for each in found.findall(code)]
         given = *in_python[-1:], child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
         # JupyterHub's own default, should the chart's be deleted.
         default = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
@@ -100,10 +100,10 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
     draft.put("replaceSchedulers", [name], source, why)
     draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
     draft.replaced["scheduler"] = draft.switch_off[-1]
-    for key, target in (("replicas", "replicas"), ("logLevel", "logLevel")):
+    for key in ("replicas", "logLevel"):
         value = hub.get(f"scheduling.userScheduler.{key}", "integer")
         if value is not None and value != CHART_DEFAULTS.get((*at, key)):
-            draft.put(f"scheduler.{target}", value, (*source, key))
+            draft.put(f"scheduler.{key}", value, (*source, key))
     for key in ("nodeSelector", "labels", "annotations"):
         draft.put(f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key))
     resources = hub.mapping("scheduling.userScheduler.resources")
@@ -123,8 +123,7 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "pdb")
     enabled = hub.switch("scheduling.userScheduler.pdb.enabled", default=True)
     draft.put("scheduler.pdb.enabled", enabled, (*hub.path, *at, "enabled"))
-    most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
-    least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
+    most, least = (hub.get(f"scheduling.userScheduler.pdb.{key}", "any") for key in ("maxUnavailable", "minAvailable"))
     if least is not None and enabled:
         draft.reject(hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only")
     if most is not None:
@@ -134,9 +133,7 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
 def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "image")
     source = (*hub.path, *at)
-    name = hub.text("scheduling.userScheduler.image.name")
-    tag = hub.text("scheduling.userScheduler.image.tag")
-    policy = hub.text("scheduling.userScheduler.image.pullPolicy")
+    name, tag, policy = (hub.text(f"scheduling.userScheduler.image.{key}") for key in ("name", "tag", "pullPolicy"))
     if name:
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:
