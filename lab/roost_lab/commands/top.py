@@ -18,22 +18,6 @@ from roost_lab.view.live import LiveCluster, find_classes
 from roost_lab.view.terminal import watch
 
 
-def run(options: RenderOptions, settings: str | None, kubeconfig: str | None, context: str | None, once: bool) -> int:
-    """Draw until Ctrl-C; 1 when the cluster can't be read."""
-    logs.configure("Error")
-    if settings and (options.files or any(options.settings)):
-        raise UsageError("found --settings beside values, expected one of them")
-    classes = _classes_of(options) if options.files or any(options.settings) else None
-    try:
-        client = connect_as_user(kubeconfig, context)
-        reason = watch(LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once)
-    except SettingsError as error:
-        reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
-    except ClusterError as error:
-        reason = str(error)
-    return refuse("top", reason) if reason else 0
-
-
 def _classes_of(options: RenderOptions) -> Classes:
     merged = read_values(options.files, options.settings)
     check(merged, options.release)
@@ -56,4 +40,16 @@ def command(
     roost top --kubeconfig ~/.kube/config
     roost top -f values.yaml -n hub
     """
-    return run(options, settings, kubeconfig, context, once)
+    logs.configure("Error")
+    has_values = bool(options.files or any(options.settings))
+    if settings and has_values:
+        raise UsageError("found --settings beside values, expected one of them")
+    classes = _classes_of(options) if has_values else None
+    try:
+        client = connect_as_user(kubeconfig, context)
+        reason = watch(LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once)
+    except SettingsError as error:
+        reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
+    except ClusterError as error:
+        reason = str(error)
+    return refuse("top", reason) if reason else 0

@@ -14,6 +14,7 @@ import click
 
 from roost.commands.options import cluster_options
 from roost_core.http.server import BindError, bind
+from roost_core.kube import logs
 from roost_core.kube.client import ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_lab.commands.options import database_option, moment_option, refuse
@@ -27,47 +28,8 @@ from roost_lab.view.reading import RecordSource
 from roost_lab.view.server import MomentSource, common_time, make_app, serve
 from roost_lab.view.shareable import make_file
 
-# A file, and a context in it.
-Kubeconfig = tuple[str | None, str | None]
 LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
-
-
-def run(
-    databases: Sequence[str],
-    port: int,
-    at_us: int | None,
-    cluster: Kubeconfig | None = None,
-    output: Path | None = None,
-) -> int:
-    """Serve until Ctrl-C. databases: one, or two beside each other. cluster: kubeconfig and context, in their place.
-
-    output: where a page is written instead of being served.
-
-    1 when a database or the cluster can't be read, or the port is taken.
-    """
-    with contextlib.ExitStack() as stack:
-        try:
-            sources: list[MomentSource]
-            if cluster is not None:
-                sources, names = [_live(cluster, stack)], [""]
-            else:
-                stores = [stack.enter_context(contextlib.closing(Store.open_for_reading(url))) for url in databases]
-                sources = [RecordSource(store) for store in stores]
-                names = names_of([store.shown_url for store in stores])
-            if output is not None:
-                return _write(output, sources, names, at_us)
-            bound = bind(LOOPBACK, port)
-        except (StoreError, BindError, ClusterError) as error:
-            return refuse("view", error)
-        bound.listen(_BACKLOG)
-        token = secrets.token_urlsafe(24)
-        moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
-        server = serve(make_app(sources, token, names=names), bound)
-        click.echo(f"http://{LOOPBACK}:{bound.getsockname()[1]}/?token={token}{moment}")
-        click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
-        server.serve_forever()
-    return 0
 
 
 def _write(output: Path, sources: Sequence[MomentSource], names: Sequence[str], at_us: int | None) -> int:
@@ -90,8 +52,10 @@ def _write(output: Path, sources: Sequence[MomentSource], names: Sequence[str], 
     return 0
 
 
-def _live(cluster: Kubeconfig, stack: contextlib.ExitStack) -> MomentSource:
-    client = connect_as_user(*cluster)
+def _live(kubeconfig: str | None, context: str | None, stack: contextlib.ExitStack) -> MomentSource:
+    # The page says it where a hub's log can't be read.
+    logs.configure("Error")
+    client = connect_as_user(kubeconfig, context)
     live = LiveCluster(client, find_classes(client))
     stop = threading.Event()
     stack.callback(stop.set)
@@ -154,6 +118,27 @@ def command(
         raise click.UsageError(
             "found neither a record nor a cluster: give --database FILE, --kubeconfig FILE or --live"
         )
-    databases = [] if database is None else [database, *((beside,) if beside else ())]
     at_us = moment_option("--at", at, UTC) if at else None
-    return run(databases, port, at_us, (kubeconfig, context) if is_live else None, output)
+    with contextlib.ExitStack() as stack:
+        try:
+            sources: list[MomentSource]
+            if is_live:
+                sources, names = [_live(kubeconfig, context, stack)], [""]
+            else:
+                urls = [url for url in (database, beside) if url is not None]
+                stores = [stack.enter_context(contextlib.closing(Store.open_for_reading(url))) for url in urls]
+                sources = [RecordSource(store) for store in stores]
+                names = names_of([store.shown_url for store in stores])
+            if output is not None:
+                return _write(output, sources, names, at_us)
+            bound = bind(LOOPBACK, port)
+        except (StoreError, BindError, ClusterError) as error:
+            return refuse("view", error)
+        bound.listen(_BACKLOG)
+        token = secrets.token_urlsafe(24)
+        moment = f"#at={as_date(at_us).strftime('%Y-%m-%dT%H:%M:%SZ')}" if at_us is not None else ""
+        server = serve(make_app(sources, token, names=names), bound)
+        click.echo(f"http://{LOOPBACK}:{bound.getsockname()[1]}/?token={token}{moment}")
+        click.echo("Open this address in a browser; Ctrl-C ends it.", err=True)
+        server.serve_forever()
+    return 0

@@ -9,25 +9,6 @@ from roost_lab.recorder.answers.pod_story import find_pods, read_story, similar_
 from roost_lab.recorder.store.database import Store, StoreError
 
 
-def run(name: str, database: str, at_us: int | None) -> int:
-    """Print the explanation; 1 when there is no such pod or no such database."""
-    namespace, _, pod_name = name.rpartition("/")
-    try:
-        store = Store.open_for_reading(database)
-        pods = find_pods(store, pod_name, namespace or None, at_us)
-        if not pods:
-            when = f" at {show_time(at_us)}" if at_us is not None else ""
-            near = similar_names(store, pod_name)
-            hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
-            return refuse("why", f"no pod {name} was recorded{when}.{hint}")
-        click.echo(explain(read_story(store, pods[0])), nl=False)
-        if len(pods) > 1:
-            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
-    except StoreError as error:
-        return refuse("why", error)
-    return 0
-
-
 @click.command("why")
 @click.argument("pod", metavar="[NAMESPACE/]POD")
 @database_option
@@ -42,4 +23,19 @@ def command(*, pod: str, database: str, at: str | None) -> int:
     roost why jupyter-ada --database roost.db
     roost why hub/jupyter-ada --at 2026-11-21T10:30 --database postgresql://roost@db/roost
     """
-    return run(pod, database, moment_option("--at", at) if at else None)
+    at_us = moment_option("--at", at) if at else None
+    namespace, _, pod_name = pod.rpartition("/")
+    try:
+        store = Store.open_for_reading(database)
+        pods = find_pods(store, pod_name, namespace or None, at_us)
+        if not pods:
+            when = f" at {show_time(at_us)}" if at_us is not None else ""
+            near = similar_names(store, pod_name)
+            hint = f" Similar names: {show_plain(', '.join(near))}." if near else ""
+            return refuse("why", f"no pod {pod} was recorded{when}.{hint}")
+        click.echo(explain(read_story(store, pods[0])), nl=False)
+        if len(pods) > 1:
+            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
+    except StoreError as error:
+        return refuse("why", error)
+    return 0

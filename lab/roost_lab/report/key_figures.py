@@ -158,7 +158,9 @@ _FIGURES: Final = (
         "Pulled ahead, used",
         Unit.SHARE,
         lambda r: r[Launches].brought.used_share,
-        lambda r: f"{r[Launches].brought.used:,} of {r[Launches].brought.nodes:,} that pullers brought to nodes",
+        lambda r: (
+            f"{len(r[Launches].brought.uses_us):,} of {r[Launches].brought.nodes:,} that pullers brought to nodes"
+        ),
     ),
     KeyFigure("failed_tries", "Failed attempts", Unit.COUNT, lambda r: r[Failures].tries, lambda _: "to find a node"),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),

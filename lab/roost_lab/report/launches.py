@@ -30,21 +30,20 @@ TOOLS: Final = frozenset({"pause", "roost", "k8s-network-tools"})
 
 @dataclass(slots=True)
 class Brought:
-    """Nodes that an image was brought to, those where it was used, and how long afterwards it was used first."""
+    """Nodes that an image was brought to, and of each where it was used, how long afterwards that was first."""
 
     nodes: int = 0
-    used: int = 0
-    after_us: list[int] = field(default_factory=list)
+    uses_us: list[int] = field(default_factory=list)
 
     @property
     def used_share(self) -> float | None:
         """0 to 1; None: nothing was brought."""
-        return self.used / self.nodes if self.nodes else None
+        return len(self.uses_us) / self.nodes if self.nodes else None
 
     @property
     def half_seconds(self) -> float | None:
         """Half of the first uses came within so long; None of no uses."""
-        return median(self.after_us) / US if self.after_us else None
+        return median(self.uses_us) / US if self.uses_us else None
 
 
 @dataclass(slots=True)
@@ -68,31 +67,30 @@ class Launches:
         numbers = cls({name: found.pop(name) for name in busiest(found, MAX_IMAGES)})
         if found:
             numbers.by_name[f"{len(found):,} others"] = sum(found.values())
-        first_us, last_us = sa.func.min(pull.at_us).label("first_us"), sa.func.max(pull.at_us).label("last_us")
-        places = (
-            sa.select(pull.node_name, pull.image, first_us, last_us)
-            .join(schema.pod, pod.uid == pull.pod_uid)
-            .where(query.within(pull.at_us))
-            .group_by(pull.node_name, pull.image)
-        )
+        place, is_cold = (pull.node_name, pull.image), sa.not_(pull.warm)
         is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
-        brought = {
-            (row.node_name, row.image): row.first_us
-            for row in query.rows(places.where(sa.not_(pull.warm), pod.pod_class == "", is_puller))
-            if split_reference(row.image)[0].rpartition("/")[2] not in TOOLS
-        }
-        users = places.where(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER)))
-        uses = {(row.node_name, row.image): row for row in (query.rows(users) if brought else ())}
-        images = busiest(Counter(image for _, image in brought), MAX_IMAGES)
+        brings = sa.and_(is_cold, pod.pod_class == "", is_puller)
+        told = sa.select(*place).join(schema.pod, pod.uid == pull.pod_uid).where(query.within(pull.at_us))
+
+        def last_us(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[int]:
+            found = sa.func.max(sa.case((condition, pull.at_us)))
+            return found.over(partition_by=place, order_by=pull.at_us).label(name)
+
+        uses = sa.and_(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER))).label("uses")
+        columns = (pull.at_us, uses, last_us(brings, "brought_us"), last_us(is_cold, "pulled_us"))
+        event = told.add_columns(*columns).where(sa.tuple_(*place).in_(told.where(brings))).subquery().c
+        # Who pulled it again found that the node had lost what was brought.
+        finds = sa.and_(event.uses, event.brought_us == event.pulled_us)
+        after_us = sa.func.min(sa.case((finds, event.at_us - event.brought_us))).label("after_us")
+        rows = query.rows(sa.select(event.image, after_us).group_by(event.node_name, event.image))
+        brought = [row for row in rows if split_reference(row.image)[0].rpartition("/")[2] not in TOOLS]
+        images = busiest(Counter(row.image for row in brought), MAX_IMAGES)
         numbers.by_image = {image: Brought() for image in images}
-        for (node, image), at_us in brought.items():
-            use = uses.get((node, image))
-            of_image = numbers.by_image.setdefault(image if image in images else OTHER_IMAGES, Brought())
+        for row in brought:
+            of_image = numbers.by_image.setdefault(row.image if row.image in images else OTHER_IMAGES, Brought())
             for one in (of_image, numbers.brought):
                 one.nodes += 1
-                one.used += use is not None and use.last_us >= at_us
-                # A use before it: the node lost the image in between, and when it was used again is not known.
-                one.after_us += [use.first_us - at_us] if use is not None and use.first_us >= at_us else []
+                one.uses_us += [] if row.after_us is None else [row.after_us]
         return numbers
 
     @property
@@ -134,7 +132,7 @@ AHEAD_TABLE: Final = TableOf[tuple[str, Brought]](
     (
         Field("image", "image", Unit.TEXT, lambda row: row[0]),
         Field("nodes", "brought to nodes", Unit.COUNT, lambda row: row[1].nodes),
-        Field("used", "used there", Unit.COUNT, lambda row: row[1].used),
+        Field("used", "used there", Unit.COUNT, lambda row: len(row[1].uses_us)),
         Field("used_share", "share", Unit.SHARE, lambda row: row[1].used_share),
         Field("half_within_seconds", "half of these within", Unit.SECONDS, lambda row: row[1].half_seconds),
     ),

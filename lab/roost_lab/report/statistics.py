@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from math import ceil
 from typing import Final, NamedTuple, TypeVar
 
@@ -98,21 +99,17 @@ STEP_SECONDS: Final = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800,
 
 
 def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
-    """The finest steps of STEP_SECONDS that cover the time with at most `most` steps and begin at round times.
+    """The finest steps (of STEP_SECONDS, or weeks) that cover the time, at most `most`, and begin at round times.
 
     offset_us: by how much the clocks that tell what is round are ahead of UTC.
     """
     from_us, to_us = from_us + offset_us, to_us + offset_us
-    for seconds in STEP_SECONDS:
+    for seconds in chain(STEP_SECONDS, range(2 * STEP_SECONDS[-1], 2**40, STEP_SECONDS[-1])):
         step_us = seconds * US
         start_us = from_us // step_us * step_us
         number = max(1, -(-(to_us - start_us) // step_us))
         if number <= most:
             break
-    else:
-        step_us = STEP_SECONDS[-1] * US * -(-number // most)
-        start_us = from_us // step_us * step_us
-        number = max(1, -(-(to_us - start_us) // step_us))
     return Steps(start_us - offset_us, step_us, number)
 
 

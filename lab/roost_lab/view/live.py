@@ -1,6 +1,6 @@
-"""The cluster now, from the API server alone: watches in, the rows of a moment out. It needs no recorder.
+"""The cluster now, without a recorder: the watches of an API server and hubs' logs in, the rows of a moment out.
 
-What no object tells is left out: what happened to pods that are gone, and how long pulls took.
+What neither tells is left out: what happened to pods that are gone, and how long pulls took.
 """
 
 from __future__ import annotations
@@ -23,20 +23,26 @@ from roost_core.release.pod_classes import read_pod_classes
 from roost_core.release.reader import Document, Reader, SettingsError, load_document, parse_document
 from roost_core.release.settings import ReleaseSettings
 from roost_lab.pages.dates import US
+from roost_lab.recorder.recording.hub_logs import HubLogs
+from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.recording.node_records import node_record
 from roost_lab.recorder.recording.pod_records import disruptions, pod_record, steps_of
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.report.statistics import Span
+from roost_lab.view.answers import Answers
 from roost_lab.view.course import Course
-from roost_lab.view.moment import GATED, MINUTE_US, ClusterMoment, PodState, Row, Rows, images_of_interest, moment_of
+from roost_lab.view.moment import GATED, MINUTE_US, ClusterMoment, PodState, Rows, images_of_interest, moment_of
 
+# A pod's labels and its namespace -> its class, or "".
+Classify = Callable[[Mapping[str, str], str], str]
 # A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
 PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
 _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
-_UNSEEN: Final = "Live from the API server, without a record: only this moment is known; waits end when containers run"
+# For hubs' logs, so that the first moment knows who has answered.
+LOG_SECONDS: Final = 5.0
 
 
 def find_classes(client: Client, path: str | None = None) -> Classes:
@@ -70,18 +76,20 @@ def _classes_of(document: Document) -> Classes:
 
 
 class LiveCluster:
-    """The watches that a moment needs."""
+    """The watches that a moment needs, and the logs of hubs, as far as they may be read."""
 
     def __init__(self, client: Client, classes: Classes) -> None:
         self._classes = classes
 
         def cache(path: str, read: Callable[[JSONObject], Any], kind: str) -> WatchCache[Any]:
-            return WatchCache(client, path, read, kind=kind)
+            return WatchCache(client, path, read, kind=kind, keeps_changes=False)
 
         self._nodes = cache("/api/v1/nodes", read_node, "nodes")
         self._pods = cache("/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods")
         self._namespaces = cache("/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces")
         self._caches = (self._nodes, self._pods, self._namespaces)
+        self._lock, self.answers = threading.Lock(), Answers()
+        self._logs = HubLogs(client, lambda notice: self.answers.hear(notice.item), lambda _: None)
 
     def start(self, stop: threading.Event) -> str:
         """Start a thread for each watch, until `stop`; returns why the cluster can't be read, "" when it can."""
@@ -92,7 +100,18 @@ class LiveCluster:
             if time.monotonic() > deadline:
                 return fault
             time.sleep(0.05)
+        deadline = time.monotonic() + LOG_SECONDS
+        while self._follow_hubs() and time.monotonic() < deadline:
+            time.sleep(0.05)
         return ""
+
+    def _follow_hubs(self) -> bool:
+        """Follow the logs of hubs' pods; whether there are any of which nothing has been said yet."""
+        # A page's requests come in several threads.
+        with self._lock:
+            for pod in self._pods.objects().values():
+                self._logs.pod_changed(pod)
+            return not self._logs.followed.keys() <= self.answers.begins.keys()
 
     @property
     def fault(self) -> str:
@@ -107,8 +126,9 @@ class LiveCluster:
             pod_class = self._classes.classify(labels, namespace, namespaces)
             return pod_class.name if pod_class is not None else ""
 
-        now_us = time.time_ns() // 1000
-        return moment_of(rows_of(self._nodes.objects().values(), self._pods.objects().values(), classify, now_us))
+        self._follow_hubs()
+        nodes, pods = self._nodes.objects().values(), self._pods.objects().values()
+        return moment_of(rows_of(nodes, pods, classify, time.time_ns() // 1000, self.answers))
 
     def course(self, span: Span) -> Course | None:  # noqa: ARG002 - a Source of server.py, without a past
         """None: a live cluster has no past."""
@@ -120,15 +140,16 @@ class LiveCluster:
 
 
 def rows_of(
-    nodes: Iterable[NodeReading],
-    pods: Iterable[PodReading],
-    classify: Callable[[Mapping[str, str], str], str],
-    now_us: int,
+    nodes: Iterable[NodeReading], pods: Iterable[PodReading], classify: Classify, now_us: int, answers: Answers
 ) -> Rows:
-    """The rows that a recorder would have of these objects. classify: labels, namespace -> class, or ""."""
+    """The rows that a recorder would have of these objects."""
     by_name = {node.state.name: node for node in nodes}
     here = [pod for pod in pods if not pod.state.is_finished]
     rows = [_pod_row(pod, by_name.get(pod.state.node_name), classify) for pod in here]
+    known_since = answers.known_since(here)
+    for pod, row in zip(here, rows, strict=True):
+        if row["state"] is PodState.RUNNING and answers.awaited(pod, known_since, now_us):
+            row["state"] = PodState.LOADING
     wanted = {normalise_reference(image) for image in images_of_interest(now_us, rows)}
     removals = [
         {**row, **asdict(record), "by_namespace": None, "by_name": None}
@@ -155,11 +176,11 @@ def rows_of(
         ],
         bindings=[{**row, "at_us": at} for row in rows if (at := row["bound_us"] or 0) > now_us - MINUTE_US],
         removals=removals,
-        notices=(f"{_UNSEEN}.",),
+        wait=answers.until((row["namespace"] for row in rows if row["pod_class"] == USER), known_since),
     )
 
 
-def _pod_row(pod: PodReading, node: NodeReading | None, classify: Callable[[Mapping[str, str], str], str]) -> Row:
+def _pod_row(pod: PodReading, node: NodeReading | None, classify: Classify) -> dict[str, Any]:
     state = pod.state
     record = pod_record(pod, classify(state.labels, state.namespace))
     steps = steps_of(pod)

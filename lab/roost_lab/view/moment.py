@@ -43,6 +43,7 @@ ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
 # Begins the reason of a pod that no scheduler may try yet.
 GATED: Final = "It is held by the scheduling gate"
 _LABEL: Final = "label:"
+_LIVE: Final = "Live from the API server, without a record: only this moment is known. A server counts as starting {}."
 
 
 class PodState(StrEnum):
@@ -54,7 +55,7 @@ class PodState(StrEnum):
     FAILING = "failing"
     # On its node, with its image, and its containers don't run yet.
     STARTING = "starting"
-    # Its containers run; its hub's log says that its server answered, or that the start failed, only later.
+    # Its containers run; its hub's log says only later, or not yet, that its server answered or the start failed.
     LOADING = "loading"
 
 
@@ -106,7 +107,8 @@ class Rows:
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
-    notices: Sequence[str] = ()
+    # Live: until when a server counts as starting.
+    wait: str = ""
 
 
 class PodBox(NamedTuple):
@@ -192,6 +194,8 @@ class ClusterMoment:
     changes: Sequence[PodChange]
     change_counts: Mapping[str, int]
     notices: Sequence[str]
+    # As in Rows.
+    wait: str
 
 
 def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
@@ -233,19 +237,18 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         changes[:MAX_CHANGES],
         Counter(change.kind for change in changes),
         [
-            *rows.notices,
+            *([_LIVE.format(rows.wait)] if rows.wait else []),
             *(f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps),
         ],
+        rows.wait,
     )
 
 
 def _waits(pending: Sequence[Row]) -> dict[str, tuple[int, int]]:
     """pending: the oldest first."""
-    waits: dict[str, tuple[int, int]] = {}
-    for pod in pending:
-        count, oldest_us = waits.get(_kind(pod["pod_class"]), (0, pod["created_us"]))
-        waits[_kind(pod["pod_class"])] = count + 1, oldest_us
-    return waits
+    counts = Counter(_kind(pod["pod_class"]) for pod in pending)
+    oldest_us = {_kind(pod["pod_class"]): pod["created_us"] for pod in reversed(pending)}
+    return {kind: (count, oldest_us[kind]) for kind, count in counts.items()}
 
 
 def _chips(pods: Sequence[Row]) -> dict[str, int]:

@@ -12,6 +12,8 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import PULLED_LABEL_PREFIX
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import nodes_there, read_story, spellings
+from roost_lab.recorder.recording.hub_log import LONGEST_US, log_checkpoint
+from roost_lab.recorder.recording.model import USER
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import DecisionKind, Phase
@@ -140,7 +142,14 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
     found = _in_parts(
         rows, list(starts), lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part))
     )
-    return [row | starts[row["uid"]] for row in found]
+    pods = [row | starts[row["uid"]] for row in found]
+    logs = {row["kind"]: row["resource_version"] for row in rows(sa.select(schema.checkpoint))}
+    for row in pods:
+        since = logs.get(log_checkpoint(row["namespace"])) if row["pod_class"] == USER else ""
+        if row["ended_us"] is None and since and max(int(since), at_us - LONGEST_US) <= row["created_us"]:
+            # Its hub has told nothing yet.
+            row["ended_us"] = at_us + 1
+    return pods
 
 
 def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:

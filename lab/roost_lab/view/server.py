@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Sequence
 from functools import lru_cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import orjson
@@ -18,6 +17,7 @@ from flask import Flask, Response, abort, redirect, request
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import ThreadedWSGIServer, WSGIRequestHandler
 
+from roost_lab.pages.html_page import resource
 from roost_lab.recorder.store.database import StoreError
 from roost_lab.report.statistics import Span
 from roost_lab.view.course import Course, tell_course, tell_difference
@@ -120,13 +120,13 @@ def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str
 
     @app.get("/")
     def page() -> Response:
-        return Response(_resource("view.html"), mimetype="text/html")
+        return Response(resource("view.html"), mimetype="text/html")
 
     @app.get("/<name>")
     def file(name: str) -> Response:
         if name not in FILES:
             return refusal(404, "no such page")
-        return Response(_resource(name), mimetype=FILES[name])
+        return Response(resource(name), mimetype=FILES[name])
 
     @app.get("/api/records")
     def records() -> Response:
@@ -221,7 +221,3 @@ class _Handler(WSGIRequestHandler):
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - werkzeug's
         """Log nothing: the first request's address holds the token."""
-
-
-def _resource(name: str) -> bytes:
-    return (resources.files("roost_lab.pages") / name).read_bytes()

@@ -20,17 +20,20 @@ from roost_lab.pages.dates import US, as_date
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
+from roost_lab.report.start_phases import CONTAINERS, PHASE_NAMES
 from roost_lab.view.live import LiveCluster
 from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState, tell_moment
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
     (USER, "U", "green"),
+    # Of any class; only where a hub's log tells.
+    (PodState.LOADING, "u", "cyan"),
     (BUILD, "B", "magenta"),
     (PLACEHOLDER, "p", "yellow"),
     (OTHER, ".", "bright_black"),
 )
-_KINDS: Final = frozenset(kind for kind, _, _ in MARKS)
+_KINDS: Final = frozenset({USER, BUILD, PLACEHOLDER})
 # Most changes and waiting pods that are shown; the fewest on a low terminal.
 MAX_ITEMS: Final = 8
 MIN_ITEMS: Final = 2
@@ -40,7 +43,12 @@ GAP: Final = "  "
 NODE, PODS_HEADING = "node", "pods"
 STATE_WIDTH: Final = max(map(len, NodeState))
 REFRESH_SECONDS: Final = 1.0
-_WAITS: Final = {PodState.PULLING: "pulls", PodState.FAILING: "can't pull", PodState.STARTING: "its containers start"}
+_WAITS: Final = {
+    PodState.PULLING: "pulls",
+    PodState.FAILING: "can't pull",
+    PodState.STARTING: "its containers start",
+    PodState.LOADING: "its server loads",
+}
 
 
 def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
@@ -54,8 +62,9 @@ def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
 
 
 def counts_of(node: NodeBox) -> Counter[str]:
-    """Pods by kind, those of other classes and of none together."""
-    counts = Counter(pod.kind if pod.kind in _KINDS else OTHER for pod in node.pods)
+    """Pods by kind, those of other classes and of none together, and apart those that load."""
+    kinds = (pod.state if pod.state is PodState.LOADING else pod.kind for pod in node.pods)
+    counts = Counter(kind if kind in _KINDS or kind is PodState.LOADING else OTHER for kind in kinds)
     counts[OTHER] += node.others
     return +counts
 
@@ -68,7 +77,7 @@ def fullness(node: NodeBox) -> float:
 def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
     """The moment for a terminal of that size."""
     most = min(MAX_ITEMS, max(MIN_ITEMS, lines // 6)) if lines is not None else MAX_ITEMS
-    head = [_line(tell_moment(moment), "bold"), _legend(), _pending(moment)]
+    head = [_line(tell_moment(moment), "bold"), _legend(moment), _pending(moment)]
     words = [*_waiting(moment, columns, most), *_changes(moment.changes[:most], columns)]
     # Without headings, and the line on what isn't shown.
     room = len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
@@ -119,7 +128,7 @@ def waits_of(moment: ClusterMoment) -> dict[str, tuple[PodBox, str]]:
             if pod.state in _WAITS:
                 # Its last part, which tells more than the registry.
                 name = (pod.awaits or pod.image).rpartition("/")[2]
-                image = "" if pod.state is PodState.STARTING else f" {name}"
+                image = f" {name}" if pod.state in (PodState.PULLING, PodState.FAILING) else ""
                 waits[pod.uid] = pod, f"{_WAITS[pod.state]}{image} on {node.name}"
     return dict(sorted(waits.items(), key=lambda item: (item[1][0].kind != USER, item[1][0].created_us)))
 
@@ -130,12 +139,7 @@ def _waiting(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
         return []
     names = _short([pod.name for pod, _ in waits[:most]], columns // 3)
     ages = [_show_age(moment.at_us - pod.created_us) for pod, _ in waits[:most]]
-    width, age_width = max(map(len, names)), max(map(len, ages))
-    # Of a message, the beginning matters.
-    rows = [
-        _line(f"{name.ljust(width)}{GAP}{age.ljust(age_width)}{GAP}{show_plain(why)}")
-        for name, age, (_, why) in zip(names, ages, waits, strict=False)
-    ]
+    rows = _aligned(names, ages, [show_plain(why) for _, why in waits[:most]])
     more = [_line(f"and {len(waits) - most} more")] if len(waits) > most else []
     return [_line("who waits, and why", "bold"), *rows, *more]
 
@@ -145,12 +149,15 @@ def _changes(changes: Sequence[PodChange], columns: int) -> list[Text]:
         return []
     names = _short([change.name for change in changes], columns // 3)
     nodes = _short([change.to_node or change.from_node for change in changes], columns // 3)
-    width, node_width = max(map(len, names)), max(map(len, nodes))
-    rows = [
-        _line(f"{name:{width}}{GAP}{node:{node_width}}{GAP}{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}")
-        for name, node, change in zip(names, nodes, changes, strict=True)
-    ]
-    return [_line("the last minute (UTC)", "bold"), *rows]
+    told = [f"{as_date(change.at_us):%H:%M:%S}{GAP}{change.kind}" for change in changes]
+    return [_line("the last minute (UTC)", "bold"), *_aligned(names, nodes, told)]
+
+
+def _aligned(*columns: Sequence[str]) -> list[Text]:
+    """Rows of these columns, of which only the last is cut: of a message, the beginning matters."""
+    widths = [*(max(map(len, column)) for column in columns[:-1]), 0]
+    rows = zip(*columns, strict=True)
+    return [_line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))) for row in rows]
 
 
 def _line(text: str, style: str = "") -> Text:
@@ -189,11 +196,12 @@ def _numbers(counts: Mapping[str, int]) -> str:
     return " ".join(f"{counts[kind]}{letter}" for kind, letter, _ in MARKS if counts.get(kind))
 
 
-def _legend() -> Text:
-    text = Text()
+def _legend(moment: ClusterMoment) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
     for kind, letter, colour in MARKS:
-        text.append(f"{letter} {kind}  ", style=colour)
-    text.append("waits end when containers run")
+        if kind != PodState.LOADING or moment.wait != PHASE_NAMES[CONTAINERS]:
+            text.append(f"{letter} {kind}  ", style=colour)
+    text.append(f"starting: {moment.wait}")
     return text
 
 

@@ -2,8 +2,13 @@
 
 import contextlib
 import math
+import os
+import pty
 import re
+import signal
 import statistics
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -38,6 +43,7 @@ PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
     {"display_name": "Big", "slug": "big", "kubespawner_override": {"image": BIG, "mem_guarantee": "2G"}},
     {"display_name": "Hasty", "slug": "hasty", "kubespawner_override": {"image": BIG, "start_timeout": 10}},
+    {"display_name": "Slow", "slug": "slow", "kubespawner_override": {"environment": {"ANSWERS_AFTER": "5"}}},
     {"display_name": "Huge", "slug": "huge", "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 9}},
 ]
 # Promise 9: nobody is later than this because of Roost.
@@ -179,6 +185,36 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
         assert "after its user had asked for it." in explain(story)
     # Counted from the pods' whole seconds, it would be half a second.
     assert statistics.median(off) <= 0.1, off
+
+
+def test_top_says_which_servers_run_and_have_not_answered_yet(
+    cluster: ControlPlane, pods: UserPods, steered: RealHub
+) -> None:
+    ours, theirs = pty.openpty()
+    drawn: list[str] = []
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # when the program has ended
+            while True:
+                drawn.append(os.read(ours, 1 << 16).decode(errors="replace"))
+
+    command = [sys.executable, "-m", "roost", "top", "--kubeconfig", str(cluster.kubeconfig)]
+    size = {"COLUMNS": "120", "LINES": "40"}
+    with subprocess.Popen(command, stdout=theirs, env=os.environ | size) as top, beside(read):
+        os.close(theirs)
+        try:
+            wait_until(lambda: "starting: until it answers" in "".join(drawn), 60, "the hub's log to be read")
+            assert "its server loads" not in "".join(drawn)
+            (visit,) = start(steered.url, ["liv"], ["slow"])
+            answered = len(drawn)
+            wait_until(lambda: "None of" in "".join(drawn[answered:]), 10, "all to have been answered")
+        finally:
+            top.send_signal(signal.SIGINT)
+    steered.stop_servers()
+    assert visit.answered_at, visit
+    assert re.search(r"jupyter-liv +\d+ s +its server loads on user-", "".join(drawn))
+    # The screen is as it was.
+    assert (top.returncode, "\x1b[?1049l" in drawn[-1]) == (0, True)
 
 
 def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(

@@ -23,18 +23,25 @@ POD = "hub-7d9f"
 def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callable[[], Path]) -> Iterator[None]:
     """log: the file that the hub writes now. Whoever keeps the cluster's pods marks the pod as running."""
     over = threading.Event()
+    # When each line was first read, by its file and number.
+    stamps: dict[tuple[Path, int], str] = {}
 
     class Kubelet(http.server.BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(200)
             self.send_header("Content-Type", "text/plain")
             self.end_headers()
-            with log().open("rb") as file, contextlib.suppress(OSError):
+            path, number = log(), 0
+            with path.open("rb") as file, contextlib.suppress(OSError):
                 while not over.is_set():
-                    line = file.readline()
-                    if line:
-                        self.wfile.write(f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z ".encode() + line)
+                    if line := file.readline():
+                        now = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z "
+                        # From the first line, whatever time is asked for.
+                        self.wfile.write(stamps.setdefault((path, number), now).encode() + line)
                         self.wfile.flush()
+                        number += 1
+                    elif "follow=true" not in self.path:
+                        return
                     else:
                         time.sleep(0.01)
 

@@ -3,6 +3,7 @@
 import http.server
 import os
 import sys
+import time
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):
@@ -20,4 +21,5 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+time.sleep(float(os.environ.get("ANSWERS_AFTER", "0")))
 http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), _Handler).serve_forever()

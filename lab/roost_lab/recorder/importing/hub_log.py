@@ -8,17 +8,13 @@ from typing import Final
 
 import sqlalchemy as sa
 
-from roost_lab.pages.dates import US
 from roost_lab.recorder.importing.objects import Unusable
-from roost_lab.recorder.recording.hub_log import HubNews
+from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews
 from roost_lab.recorder.recording.pod_records import hub_records
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase, Record
 
-# How long after the creation of its pod a hub may tell of a start; and how much their clocks may differ.
-LONGEST_US: Final = 3600 * US
-EARLY_US: Final = 2 * US
 NO_POD: Final = "news in a hub's log of a start whose pod isn't recorded"
 SEVERAL: Final = "news in a hub's log of a user with pods in several namespaces"
 _PLAIN: Final = re.compile(r"[a-z]([a-z0-9-]*[a-z0-9])?")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from roost_lab.recorder.recording.reading import US, Step, micros
+from roost_lab.recorder.recording.reading import US, PodReading, Step, micros
 from roost_lab.recorder.store.records import Phase
 
 # The hub's container in zero-to-jupyterhub's pod, and the label `component` of that pod.
@@ -17,6 +17,9 @@ HUB: Final = "hub"
 USER_ANNOTATION: Final = "hub.jupyter.org/username"
 SERVER_ANNOTATION: Final = "hub.jupyter.org/servername"
 MILLI_US: Final = 1_000
+# How long after the creation of its pod a hub may tell of a start; and how much their clocks may differ.
+LONGEST_US: Final = 3600 * US
+EARLY_US: Final = 2 * US
 # The kubelet's time (`kubectl logs --timestamps`), and JupyterHub's own, which is the container's local time: UTC.
 _LINE: Final = re.compile(
     r"(?:(?P<told>\S+T\S+) )?(?:\x1b\[[\d;]*m)*\[[A-Z] (?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{3}) "
@@ -43,6 +46,17 @@ class HubNews(NamedTuple):
     def is_about(self, server: str) -> bool:
         """Whether it may be about the server of that name in the hub's log."""
         return server == self.who or (self.outcome is Phase.FAILED and server.startswith(f"{self.who}:"))
+
+
+def server_of(pod: PodReading) -> str:
+    """What the log of its hub calls a user's server: `user` or `user:server`; "" of a pod that is none."""
+    annotations = pod.state.annotations
+    return ":".join(filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION))))
+
+
+def log_checkpoint(namespace: str) -> str:
+    """The kind of the checkpoint whose version says since when, in microseconds, a hub's log tells; "": it doesn't."""
+    return f"log:{namespace}"[:32]
 
 
 def is_hub_line(text: str) -> bool:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from roost_core.kube.client import ApiError, Client, ClusterError, Query
 from roost_core.kube.event_stream import WatchEvent, WatchEventType
@@ -31,42 +31,54 @@ REFUSED_SECONDS: Final = 60.0
 FIRST_LINES: Final = 50
 
 
+class LogNotice(NamedTuple):
+    """What a hub's log says, or that what stood in it has been read, or that it can't be."""
+
+    hub: PodReading
+    # None: nothing of a start.
+    news: HubNews | None
+    is_read: bool
+    # When its first line was written, in microseconds; earlier ones are gone. 0: not known.
+    begin_us: int
+
+
 class HubLogs:
     """The threads. All methods are called by one other thread."""
 
     def __init__(self, client: Client, tell: Callable[[WatchEvent], None], on_error: Callable[[str], None]) -> None:
-        """tell: takes a notice of kind HUB_LOG, whose item is the hub's pod, what its log says (None: nothing),
-        and whether the log can be read."""
+        """tell: takes a notice of kind HUB_LOG, whose item is a LogNotice."""
         self._client = client
         self._tell = tell
         self._on_error = on_error
         # What ends each thread, by the pod's uid.
-        self._stops: dict[str, threading.Event] = {}
+        self.followed: dict[str, threading.Event] = {}
 
     def pod_changed(self, pod: PodReading) -> None:
         """Follow its log if it is a hub's pod that runs."""
         uid = pod.state.uid
-        if pod.state.labels.get(COMPONENT_LABEL) == HUB and pod.state.phase == "Running" and uid not in self._stops:
-            stop = self._stops[uid] = threading.Event()
+        if pod.state.labels.get(COMPONENT_LABEL) == HUB and pod.state.phase == "Running" and uid not in self.followed:
+            stop = self.followed[uid] = threading.Event()
             threading.Thread(target=self._follow, args=(pod, stop), name=f"log-{pod.state.key}", daemon=True).start()
 
     def pod_gone(self, uid: str) -> None:
         """Its log ends by itself; what is left of it is read to the end."""
-        if uid in self._stops:
-            self._stops.pop(uid).set()
+        if uid in self.followed:
+            self.followed.pop(uid).set()
 
     def _follow(self, pod: PodReading, stop: threading.Event) -> None:
         path, since, fault = f"/api/v1/namespaces/{pod.state.namespace}/pods/{pod.state.name}/log", "", ""
-        lines = own = 0
+        lines = own = begin_us = 0
+        # What stands there is read first: who asks who is waited for must know when it has been.
+        follows = False
 
         def tell(news: HubNews | None, *, is_read: bool = True) -> None:
-            item = (pod, news, is_read)
+            item = LogNotice(pod, news, is_read, begin_us)
             self._tell(WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time()))
 
         while not stop.is_set():
             query: Query = {
                 "container": HUB,
-                "follow": True,
+                "follow": follows,
                 "timestamps": True,
                 **({"sinceTime": since} if since else {}),
             }
@@ -75,13 +87,17 @@ class HubLogs:
                 for raw in self._client.lines(path, query, SILENCE_SECONDS):
                     text = raw.decode(errors="replace").rstrip("\n")
                     told = text.partition(" ")[0]
-                    since = since if micros(told) is None else told
+                    if (told_us := micros(told)) is not None:
+                        since, begin_us = told, begin_us or told_us
                     lines, own = lines + 1, own + is_hub_line(text)
                     if lines == FIRST_LINES and not own:
                         log.warning("hub %s: found a log like %r, %s", pod.state.key, text[:100], _EXPECTED)
                     news = read_hub_line(text)
-                    if news is not None or own == 1:
+                    if news is not None or (follows and own == 1):
                         tell(news)
+                if not follows:
+                    tell(None, is_read=own > 0)
+                    follows, wait_seconds = True, 0.0
             except ApiError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     return

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from roost_lab.recorder.recording.hub_log import MILLI_US, SERVER_ANNOTATION, USER_ANNOTATION, HubNews
+from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
@@ -102,7 +102,7 @@ class LiveStarts:
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
-            start = self._starts[uid] = _Start(uid, (pod_class, self._hub_label(hub)), created, _server_of(pod))
+            start = self._starts[uid] = _Start(uid, (pod_class, self._hub_label(hub)), created, server_of(pod))
             # The last pod of a server is the one that its hub tells of.
             awaited = self._awaited.setdefault(pod.state.namespace, {})
             awaited.pop(start.server, None)
@@ -234,11 +234,6 @@ class LiveStarts:
 
 def _is_started(pod: PodReading) -> bool:
     return pod.condition("Ready").status == "True" or pod.state.phase == "Succeeded"
-
-
-def _server_of(pod: PodReading) -> str:
-    annotations = pod.state.annotations
-    return ":".join(filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION))))
 
 
 def _phases(pod: PodReading, start: _Start) -> Iterator[tuple[str, int | None, int | None]]:

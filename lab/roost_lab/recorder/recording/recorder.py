@@ -24,8 +24,8 @@ from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judged
-from roost_lab.recorder.recording.hub_log import HubNews
-from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs
+from roost_lab.recorder.recording.hub_log import log_checkpoint
+from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs, LogNotice
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
@@ -288,13 +288,14 @@ class Recording:
         elif isinstance(notice.item, PodReading) and notice.change is not WatchEventType.LISTED:
             self._hub_logs.pod_changed(notice.item)
 
-    def _told_by_hub(self, now_us: int, hub: PodReading, news: HubNews | None, is_read: bool) -> list[Record]:
-        namespace = hub.state.namespace
-        self._starts.hub_log(namespace, now_us, is_read=is_read)
+    def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
+        namespace, news = notice.hub.state.namespace, notice.news
+        self._starts.hub_log(namespace, now_us, is_read=notice.is_read)
+        self._positions[log_checkpoint(namespace)] = (str(notice.begin_us) if notice.is_read else "", now_us)
         if news is None:
             return []
         # By the clock of its own node.
-        at_us = news.when.at_us + self._assembler.clocks_behind.get(hub.state.node_name, 0)
+        at_us = news.when.at_us + self._assembler.clocks_behind.get(notice.hub.state.node_name, 0)
         return self._starts.hub_told(namespace, news._replace(when=news.when._replace(at_us=at_us)), now_us)
 
     def _tell_clocks(self) -> None:
@@ -349,7 +350,7 @@ class Recording:
             case _ if kind == NODES:
                 return assembler.node(key, item, now_us, listed=listed, late_us=late_us)
             case _ if kind == HUB_LOG:
-                return self._told_by_hub(now_us, *item)
+                return self._told_by_hub(now_us, item)
             case _ if item is not None:
                 return assembler.event(item)
         return []

@@ -14,7 +14,6 @@ from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of
 from lab.tests.told import Story, cases, stories
 from roost.cli import run
-from roost_lab.commands import records as command
 from roost_lab.pages.dates import as_date
 from roost_lab.pages.drawing import time_text, time_ticks
 from roost_lab.pages.phrases import show_time
@@ -184,12 +183,12 @@ def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsy
     log = tmp_path / "sniffer.log"
     no_time = json.dumps({"object": "Pod", "name": "job-0-xk2p9", "event": "Ready"})
     log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", no_time]))
-    assert command.take_in(str(tmp_path / "sniffer.db"), [str(log)]) == 0
+    assert run(["records", "import", str(log), "--database", str(tmp_path / "sniffer.db")]) == 0
     said = capsys.readouterr()
     assert said.out == "20 lines: 1 pods, 1 nodes\n"
     assert f"{log}:18: 2 lines skipped: not valid JSON" in said.err
     assert f"{log}:20: 1 lines skipped: no time" in said.err
-    assert command.export(str(tmp_path / "sniffer.db"), "sniffer", 0) == 0
+    assert run(["records", "export", "--database", str(tmp_path / "sniffer.db"), "--format", "sniffer"]) == 0
     assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(read_back(AS_THE_SNIFFER_WRITES)[0])
 
 
@@ -211,7 +210,7 @@ def test_one_bad_line_is_counted_and_the_others_are_stored(
 ) -> None:
     log, database = tmp_path / "sniffer.log", str(tmp_path / "roost.db")
     log.write_text("\n".join([line(name="good"), odd, line(name="good-too")]))
-    assert command.take_in(database, [str(log)]) == 0
+    assert run(["records", "import", str(log), "--database", database]) == 0
     said = capsys.readouterr()
     assert (said.out, said.err) == ("3 lines: 2 pods, 0 nodes\n", f"{log}:2: 1 lines skipped: {reason}\n")
 

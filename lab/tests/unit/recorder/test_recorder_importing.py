@@ -30,7 +30,6 @@ from lab.tests.moments import SECOND
 from lab.tests.recorded import empty_store
 from lab.tests.told import cases
 from roost.cli import run
-from roost_lab.commands import records as command
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
 from roost_lab.recorder.store import schema
@@ -148,7 +147,7 @@ def test_a_pod_whose_start_no_event_tells_is_no_launch(tmp_path: Path, capsys: p
     events.add("jupyter-old", "Killing", "Stopping container notebook", BEGIN)
     events.start("jupyter-new", BEGIN, pull=40)
     import_texts(store, tmp_path, listed(events.items))
-    assert command.export(str(tmp_path / "roost.db"), "launches", 0) == 0
+    assert run(["records", "export", "--database", str(tmp_path / "roost.db"), "--format", "launches"]) == 0
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
     assert (line["name"], line["image_bytes"], line["ready_seconds"]) == ("hub/jupyter-new", 1203405607, 41.0)
     assert gather(store)[WindowStarts].whole.count == 1
@@ -244,14 +243,14 @@ def test_a_file_without_history_says_what_is_accepted(
 ) -> None:
     file = tmp_path / "odd.json"
     file.write_text(content)
-    assert command.take_in(str(tmp_path / "h.db"), [str(file)]) == 1
+    assert run(["records", "import", str(file), "--database", str(tmp_path / "h.db")]) == 1
     error = capsys.readouterr().err
     assert f"roost records: {file}: {said}" in error
     assert "Traceback" not in error
 
 
 def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command.take_in(str(tmp_path / "h.db"), [str(tmp_path / "none.json")]) == 1
+    assert run(["records", "import", str(tmp_path / "none.json"), "--database", str(tmp_path / "h.db")]) == 1
     assert f"roost records: {tmp_path}/none.json: No such file or directory\n" in capsys.readouterr().err
 
 

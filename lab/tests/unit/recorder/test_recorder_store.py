@@ -20,7 +20,6 @@ from lab.tests.moments import SECOND
 from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
 from lab.tests.recorded import bind_record, empty_database, empty_store, phase_record, pod_record, pull_record
 from roost.__main__ import main
-from roost_lab.commands import records, why
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
@@ -258,8 +257,8 @@ def stamp(path: Path, revision: str) -> None:
 
 
 READERS: list[Callable[[str], int]] = [
-    lambda database: why.run("p", database, None),
-    lambda database: records.export(database, "sniffer", 0),
+    lambda database: main(["why", "p", "--database", database]),
+    lambda database: main(["records", "export", "--database", database, "--format", "sniffer"]),
     lambda database: main(["report", "--database", database, "--format", "json"]),
 ]
 

@@ -65,8 +65,8 @@ def on_node(uid: str, node: str = "n", at_us: int = BEGIN + MINUTE, **changes: A
     return [pod_record(uid, created_us=at_us, image=IMAGE, **changes), bind_record(uid, at_us, node)]
 
 
-def look(store: Store, *records: Record, at_us: int | None = NOW, now_us: int = NOW + HOUR) -> ClusterMoment:
-    store.write(list(records), {"pods": ("1", NOW + HOUR)})
+def look(store: Store, *records: Record, at_us: Any = NOW, now_us: int = NOW + HOUR, log_us: Any = "") -> ClusterMoment:
+    store.write(list(records), {"pods": ("1", NOW + HOUR), "log:hub": (str(log_us), NOW)})
     found = read_moment(store, at_us, now_us)
     assert found is not None
     return found
@@ -83,15 +83,15 @@ MADE: dict[str, Callable[..., Record]] = {
 
 @stories("moments")
 def test_a_moment_is_drawn_as_it_was_recorded(store: Store, story: Story) -> None:
-    at_us, records = NOW, []
+    times, records = dict[str, Any](at=NOW, log=""), list[Record]()
     for thing in story.things:
-        if thing.kind == "at":
-            at_us = thing.plain[0]
+        if thing.kind in times:
+            times[thing.kind] = thing.plain[0]
         elif thing.kind == "on":
             records += on_node(*thing.plain, **thing.named)
         else:
             records.append(record_of(thing, MADE))
-    story.check_drawn(drawn(look(store, *records, at_us=at_us, now_us=at_us)))
+    story.check_drawn(drawn(look(store, *records, at_us=times["at"], now_us=times["at"], log_us=times["log"])))
 
 
 def drawn(moment: ClusterMoment) -> Iterator[str]:

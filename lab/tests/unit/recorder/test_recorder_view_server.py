@@ -48,10 +48,7 @@ def viewer(store: Store) -> FlaskClient:
     return opened(store)
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/", "/view.js", "/api/records", "/api/moment", "/api/story", "/api/why?uid=p", "/?token=wrong", "/?token=%C3%A9"],
-)
+@pytest.mark.parametrize("path", ["/", "/view.js", *ASKED, "/?token=wrong", "/?token=%C3%A9"])
 def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> None:
     answer = make_app([RecordSource(store)], TOKEN).test_client().get(path, headers=OWN)
     assert answer.status_code == 403
@@ -59,9 +56,7 @@ def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> Non
     assert list(answer.get_json()) == ["error"]
 
 
-@pytest.mark.parametrize(
-    "path", ["/api/records", "/api/moment", f"/api/moment?at={BEGIN}", "/api/story", "/api/why?uid=p"]
-)
+@pytest.mark.parametrize("path", [*ASKED, f"/api/moment?at={BEGIN}"])
 def test_a_page_from_elsewhere_gets_no_answer_though_it_has_the_cookie(viewer: FlaskClient, path: str) -> None:
     assert viewer.get(path).status_code == 200
     del viewer.environ_base[OWN_KEY]

@@ -1,10 +1,9 @@
 """The live cluster as a moment, and its face in a terminal of any size."""
 
-import io
 import json
 import re
-import threading
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +19,14 @@ from roost_core.kube.client import ApiError
 from roost_core.release.reader import SettingsError
 from roost_lab.commands import top
 from roost_lab.pages.dates import US
+from roost_lab.recorder.recording.hub_log import USER_ANNOTATION, read_hub_line
+from roost_lab.recorder.recording.hub_logs import LogNotice
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_pod
+from roost_lab.view.answers import Answers
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ClusterMoment, as_json, moment_of, tell_moment
-from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
+from roost_lab.view.terminal import MARKS, bar, in_order, show
 
 # 90 s after that.
 NOW_US = 1_800_000_090 * US
@@ -55,19 +57,29 @@ def pod(
     status["initContainerStatuses"] = more.get("init_statuses", [])
     conditions = more.get("conditions")
     item = pod_object(name, on=on, labels={"kind": kind}, conditions=conditions, status=status, **spec)
-    item["metadata"]["uid"] = name
+    item["metadata"] |= {"uid": name, "annotations": {USER_ANNOTATION: more.get("user", "")}}
     found = read_pod(item, (), {}, keep_containers=True)
     assert found is not None
     return found
 
 
 def condition(kind: str, status: str, reason: str = "", message: str = "", seconds: int = 30) -> Object:
-    since = f"2027-01-15T08:01:{seconds - 60:02d}Z" if seconds >= 60 else f"2027-01-15T08:00:{seconds:02d}Z"
+    since = f"2027-01-15T08:{seconds // 60:02d}:{seconds % 60:02d}Z"
     return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
 
 
-def moment(nodes: list[NodeReading], pods: list[PodReading] | None = None) -> ClusterMoment:
-    return moment_of(rows_of(nodes, pods or [], lambda labels, _: labels.get("kind", ""), NOW_US))
+def moment(nodes: list[NodeReading], pods: list[PodReading], *notices: LogNotice) -> ClusterMoment:
+    answers = Answers()
+    for notice in notices:
+        answers.hear(notice)
+    return moment_of(rows_of(nodes, pods, lambda labels, _: labels.get("kind", ""), NOW_US, answers))
+
+
+def hub_notice(said: str = "", at: int = 30, begin: int = -60, *, read: bool = True) -> LogNotice:
+    """at, begin: seconds after the pods' creation."""
+    when = datetime(2027, 1, 15, 8, tzinfo=UTC) + timedelta(seconds=at)
+    news = read_hub_line(f"[I {when:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}")
+    return LogNotice(pod("", "a", name="hub"), news, read, NOW_US + (begin - 90) * US)
 
 
 def drawn(seen: ClusterMoment, columns: int = 120, lines: int | None = None) -> str:
@@ -90,38 +102,34 @@ def told_pod(kind: str, name: str, on: str = "", image: str = "me/image:1", stat
     return pod(kind, on, image, *states.get(state, [waiting(state)]), name=name, conditions=conditions, **how)
 
 
-@stories("live-moments", "columns lines node pod states in-order")
+@stories("live-moments", "columns lines node pod hub states in-order why")
 def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
-    nodes, pods, size = [], [], {}
+    nodes, pods, notices, size, whys = [], [], [], {}, []
     for kind, plain, named in story.things:
         if kind == "node":
             nodes.append(node(*plain, **named))
         elif kind == "pod":
             pods.append(told_pod(*plain, **named))
+        elif kind == "hub":
+            notices.append(hub_notice(*plain, **named))
+            pods += [notices[0].hub] if len(notices) == 1 else []
         elif kind in ("columns", "lines"):
             size[kind] = plain[0]
-    seen = moment(nodes, pods)
+    seen = moment(nodes, pods, *notices)
     for thing in story.things:
         if thing.kind == "states":
             assert {each.uid: each.state for found in seen.nodes for each in found.pods} == thing.named
         elif thing.kind == "in-order":
             assert tuple(each.name for each in in_order(seen.nodes)) == thing.plain
+        elif thing.kind == "why":
+            whys.append(why_of(seen, *thing.plain) or "nobody\n")
     # The page takes it as it takes a moment of a record.
     assert json.loads(json.dumps(as_json(seen)))
     text = "\n".join(" ".join(line.split()) for line in drawn(seen, **size).splitlines())
-    story.check(f"{text}\n{tell_moment(seen)}")
+    text = f"{text}\n{tell_moment(seen)}\n{''.join(whys)}"
+    story.check(text)
     assert "\n".join(story.said[">"]) in text
     assert "\x1b" not in text
-
-
-def test_why_a_pod_of_a_live_cluster_waits_or_is_where_it_is() -> None:
-    unfit = told_pod(USER, "a", unfit="0/3 nodes are available: 3 Insufficient cpu.")
-    seen = moment([node("n-1")], [unfit, told_pod(USER, "p75", "n-1", bound=75)])
-    assert why_of(seen, "a") == "hub/a waits for a node.\n0/3 nodes are available: 3 Insufficient cpu.\n"
-    assert why_of(seen, "c") is None
-    text = why_of(seen, "p75") or ""
-    assert "hub/p75 is on node n-1: starting, created 90 s ago." in text
-    assert "`roost record`" in text
 
 
 @given(
@@ -136,20 +144,6 @@ def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(counts: dict[str,
     if sum(there.values()) <= width:
         assert {kind: letters.count(LETTERS[kind]) for kind in there} == there
     assert sorted(filter(None, numbers.split(" "))) == sorted(f"{there[kind]}{LETTERS[kind]}" for kind in there)
-
-
-def test_the_image_of_a_container_is_awaited_only_when_it_is_its_turn() -> None:
-    init = [{"name": "first", "image": "me/first:1"}, {"name": "second", "image": "me/second:1"}]
-    statuses = [waiting("PodInitializing", "first"), waiting("PodInitializing", "second")]
-
-    def awaited(*init_statuses: Object) -> str:
-        one = pod(USER, "a", "me/main:1", waiting("PodInitializing"), init=init, init_statuses=list(init_statuses))
-        (found,) = moment([node("a")], [one]).nodes[0].pods
-        return found.awaits
-
-    done = [{"name": name, "imageID": "i", "state": {"terminated": {"exitCode": 0}}} for name in ("first", "second")]
-    assert (awaited(*statuses), awaited(done[0], statuses[1])) == ("me/first:1", "me/second:1")
-    assert awaited(*done) == "me/main:1"
 
 
 LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
@@ -234,33 +228,3 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     given = ["-f", str(values), "-n", "jhub", "--once"]
     assert CliRunner().invoke(top.command, given, standalone_mode=False).return_value == 0
     assert [drawn[0].classify({"a": "b"}, name, {}) is not None for name in ("jhub", "other")] == [True, False]
-
-
-class GrowingCluster:
-    """A cluster that gets a node each time one looks, until Ctrl-C at the third look."""
-
-    def __init__(self) -> None:
-        self.looks = 0
-
-    def start(self, stop: threading.Event) -> str:
-        return ""
-
-    def moment(self) -> ClusterMoment:
-        self.looks += 1
-        if self.looks == 3:
-            raise KeyboardInterrupt
-        return moment([node(f"node-{number}") for number in range(self.looks)])
-
-
-def test_the_live_view_draws_again_until_ctrl_c_and_leaves_the_screen_as_it_was(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("roost_lab.view.terminal.REFRESH_SECONDS", 0.0)
-    file = io.StringIO()
-    cluster: Any = GrowingCluster()
-    console = Console(file=file, force_terminal=True, width=100, height=24)
-    assert watch(cluster, console, once=False) == ""
-    assert "node-0" in file.getvalue()
-    assert "node-1" in file.getvalue()
-    assert file.getvalue().rstrip("\n").endswith(("\x1b[?1049l", "\x1b[?25h"))
-    assert file.getvalue().count("\x1b[?1049h") == file.getvalue().count("\x1b[?1049l") == 1

@@ -1,0 +1,53 @@
+"""What hubs' logs say while a cluster is watched: which servers run that haven't answered yet. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews, server_of
+from roost_lab.recorder.recording.hub_logs import LogNotice
+from roost_lab.recorder.recording.reading import PodReading
+from roost_lab.report.start_phases import ANSWER, CONTAINERS, PHASE_NAMES
+
+
+class Answers:
+    """Heard in the logs' threads, asked in any other."""
+
+    def __init__(self) -> None:
+        # By the uid of the hub's pod, once what stood in its log is read: since when it tells; None: it can't be read.
+        self.begins: dict[str, int | None] = {}
+        # By namespace, and whom it is about: the last.
+        self._news: dict[tuple[str, str], HubNews] = {}
+
+    def hear(self, notice: LogNotice) -> None:
+        """Take what a log says."""
+        hub, news = notice.hub.state, notice.news
+        if news is not None:
+            self._news[hub.namespace, news.who] = news
+        if news is None or hub.uid in self.begins:
+            self.begins[hub.uid] = notice.begin_us if notice.is_read else None
+
+    def known_since(self, pods: Iterable[PodReading]) -> dict[str, int]:
+        """Namespaces of hubs whose logs are read, and since when these tell of starts. pods: all that are there."""
+        known: dict[str, int] = {}
+        for pod in pods:
+            begin_us = self.begins.get(pod.state.uid)
+            if begin_us is not None:
+                known[pod.state.namespace] = max(begin_us, known.get(pod.state.namespace, 0))
+        return known
+
+    def until(self, namespaces: Iterable[str], known_since: Mapping[str, int]) -> str:
+        """Until when servers in these namespaces count as starting."""
+        told = {namespace in known_since for namespace in namespaces} or {bool(known_since)}
+        where = ", where its hub's log can be read" if len(told) > 1 else ""
+        return f"{PHASE_NAMES[ANSWER if True in told else CONTAINERS]}{where}"
+
+    def awaited(self, pod: PodReading, known_since: Mapping[str, int], now_us: int) -> bool:
+        """Whether a pod whose containers run is a server that its hub still waits for."""
+        namespace, server = pod.state.namespace, server_of(pod)
+        since_us = max(known_since.get(namespace, now_us), now_us - LONGEST_US)
+        if not server or pod.deletion_us is not None or pod.created_us < since_us:
+            return False
+        said = [self._news.get((namespace, who)) for who in (server, server.partition(":")[0])]
+        ended = [news for news in said if news is not None and news.is_about(server)]
+        return all(news.when.at_us < pod.created_us - EARLY_US for news in ended)
