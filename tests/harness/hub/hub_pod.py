@@ -23,7 +23,7 @@ POD = "hub-7d9f"
 def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callable[[], Path]) -> Iterator[None]:
     """log: the file that the hub writes now. Whoever keeps the cluster's pods marks the pod as running."""
     over = threading.Event()
-    # When each line was first read, by its file and number.
+    # When each line was first read, by its file and number: all are told, whatever time is asked for.
     stamps: dict[tuple[Path, int], str] = {}
 
     class Kubelet(http.server.BaseHTTPRequestHandler):
@@ -36,7 +36,6 @@ def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callab
                 while not over.is_set():
                     if line := file.readline():
                         now = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z "
-                        # From the first line, whatever time is asked for.
                         self.wfile.write(stamps.setdefault((path, number), now).encode() + line)
                         self.wfile.flush()
                         number += 1

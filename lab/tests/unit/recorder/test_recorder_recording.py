@@ -77,7 +77,7 @@ class Cluster:
             if len(self.log_queries) == 1:
                 raise ClusterError("broken")
         said = {PATHS[PODS]: self.said, PATHS[EVENTS]: self.events}.get(path)
-        while not self.stop.is_set():
+        while not self.stop.is_set() and _query.get("follow", True):
             if said:
                 self.read += 1
                 self.version = max(self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int)
@@ -180,7 +180,10 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
         wait_until(lambda: told() == answered and said in caplog.text, 30, "the hub's log to be read")
         if answered:
             # It goes on where it broke off.
-            wait_until(lambda: cluster.log_queries == ["None", NEWS.partition(" ")[0]], 30, "it to be read on")
+            wait_until(lambda: cluster.log_queries == ["None", *2 * [NEWS.partition(" ")[0]]], 30, "it to be read on")
+        wait_until(
+            lambda: bool(store.positions().get("log:hub", [not answered])[0]) == bool(answered), 30, "that it is"
+        )
         assert run.recording.verdict().passed
 
 
