@@ -22,6 +22,7 @@ from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
 from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
+from roost_lab.recorder.recording import reading
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import Judged
 from roost_lab.recorder.recording.hub_log import log_checkpoint
@@ -29,17 +30,6 @@ from roost_lab.recorder.recording.hub_logs import HUB_LOG, HubLogs, LogNotice
 from roost_lab.recorder.recording.live_starts import LiveStarts
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
-from roost_lab.recorder.recording.reading import (
-    MICRO_US,
-    US,
-    Malformed,
-    NodeReading,
-    PodReading,
-    malformed,
-    read_event,
-    read_node,
-    read_pod,
-)
 from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
 from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord, Record, WaitingRecord
@@ -84,20 +74,20 @@ class _Judge:
             log.exception("the model failed")
             self._metrics.not_recorded.labels(DecisionRecord.table.name).inc()
 
-    def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
+    def node_changed(self, name: str, node: reading.NodeReading | None, at_us: int) -> None:
         with self._counted():
             self._model.node_changed(name, node, at_us)
 
-    def pod_changed(self, key: str, pod: PodReading | None, pod_class: str, at_us: int) -> None:
+    def pod_changed(self, key: str, pod: reading.PodReading | None, pod_class: str, at_us: int) -> None:
         with self._counted():
             self._model.pod_changed(key, pod, pod_class, at_us)
 
-    def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
+    def judge(self, binding: DecisionRecord, pod: reading.PodReading, at_us: int) -> Judged:
         with self._counted():
             return self._model.judge(binding, pod, at_us)
         return replace(binding, model=ModelVerdict.UNKNOWN, model_note="the model failed, see the recorder's log"), None
 
-    def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
+    def examine(self, pod: reading.PodReading, at_us: int) -> WaitingRecord | None:
         with self._counted():
             return self._model.examine(pod, at_us)
         return None
@@ -157,9 +147,9 @@ class Recording:
         # Pods' specs, each cached once.
         self._specs: dict[PodSpec, PodSpec] = {}
         readers: Mapping[str, Callable[[JSONObject], Any]] = {
-            NODES: read_node,
+            NODES: reading.read_node,
             PODS: self._read_pod,
-            EVENTS: read_event,
+            EVENTS: reading.read_event,
         }
         self._streams = [
             EventStream(
@@ -222,12 +212,12 @@ class Recording:
             self._follow(self._queue.get_nowait())
         self._try_flush()
 
-    def _read_pod(self, item: JSONObject) -> PodReading | None:
+    def _read_pod(self, item: JSONObject) -> reading.PodReading | None:
         """Called in the thread of the pods' stream."""
         if len(self._specs) > MAX_SPECS:
             # Most belong to pods that are gone.
             self._specs.clear()
-        return read_pod(item, self._settings.key_sources, self._specs)
+        return reading.read_pod(item, self._settings.key_sources, self._specs)
 
     def _take(self, notice: WatchEvent) -> None:
         """Called in a stream's thread; waits while the queue is full."""
@@ -255,7 +245,7 @@ class Recording:
                 return
 
     def _follow(self, notice: WatchEvent) -> None:
-        now_us = int(notice.at * US)
+        now_us = int(notice.at * reading.US)
         try:
             records = self._records(notice, now_us, self._late_us(notice, now_us))
             self._rows += records
@@ -283,9 +273,9 @@ class Recording:
         if notice.change is WatchEventType.SYNCED:
             for pod in self._assembler.pods():
                 self._hub_logs.pod_changed(pod)
-        elif isinstance(notice.item, PodReading) and notice.change is WatchEventType.DELETED:
+        elif isinstance(notice.item, reading.PodReading) and notice.change is WatchEventType.DELETED:
             self._hub_logs.pod_gone(notice.item.state.uid)
-        elif isinstance(notice.item, PodReading) and notice.change is not WatchEventType.LISTED:
+        elif isinstance(notice.item, reading.PodReading) and notice.change is not WatchEventType.LISTED:
             self._hub_logs.pod_changed(notice.item)
 
     def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
@@ -305,7 +295,7 @@ class Recording:
             log.warning(
                 "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API server's",
                 node,
-                abs(behind[node]) / US,
+                abs(behind[node]) / reading.US,
                 "behind" if behind[node] > 0 else "ahead",
             )
         for node in self._wrong_clocks - behind.keys():
@@ -316,14 +306,14 @@ class Recording:
         """How much earlier than now the change may have happened."""
         if not notice.is_late:
             self._late_since_us.pop(notice.kind, None)
-            return MICRO_US
+            return reading.MICRO_US
         heard_us = self._assembler.heard_us(notice.kind)
         since_us = self._late_since_us.setdefault(notice.kind, now_us if heard_us is None else heard_us)
-        return max(MICRO_US, now_us - since_us)
+        return max(reading.MICRO_US, now_us - since_us)
 
     def _records(self, notice: WatchEvent, now_us: int, late_us: int) -> list[Record]:
         assembler, kind, key, item = self._assembler, notice.kind, notice.key, notice.item
-        if isinstance(item, Malformed):
+        if isinstance(item, reading.Malformed):
             log.warning("not recorded kind=%s key=%s: malformed object", kind, key)
             self._metrics.not_recorded.labels(kind).inc()
             if notice.change is not WatchEventType.DELETED:
@@ -402,6 +392,6 @@ def _guarded(read: Callable[[JSONObject], Any]) -> Callable[[JSONObject], Any]:
             found = read(item)
         except Exception:  # noqa: BLE001 - one bad object must not block those that come after it
             found = None
-        return malformed(item) if found is None else found
+        return reading.malformed(item) if found is None else found
 
     return read_any

@@ -15,19 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from roost_core.objects import selectors
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import PODS
-from roost_core.objects.selectors import (
-    PREFER_NO_SCHEDULE,
-    UNSCHEDULABLE_TAINT,
-    NodeTerm,
-    Requirement,
-    node_matches,
-    node_term_matches,
-    requirement_matches,
-    tolerates,
-    tolerates_cordon,
-)
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
 from roost_core.scheduler.node_filters import OTHER_NODES, UNSCHEDULABLE
 from roost_core.scheduler.node_rows import NodeRow
@@ -52,23 +42,19 @@ def shortfalls(
     if rejection is None:
         return []
     lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
-    lacks += [
-        {"kind": OTHER, "why": reason}
-        for reason in rejection.reasons
-        if reason not in _TOLD and not reason.startswith(_TOLD_WITH_A_NAME)
-    ]
-    return lacks
+    others = (one for one in rejection.reasons if one not in _TOLD and not one.startswith(_TOLD_WITH_A_NAME))
+    return [*lacks, *({"kind": OTHER, "why": reason} for reason in others)]
 
 
 def _of_node(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
     tolerations = pod.spec.tolerations
-    if row.node.unschedulable and not tolerates_cordon(tolerations):
+    if row.node.unschedulable and not selectors.tolerates_cordon(tolerations):
         yield {"kind": CORDON}
     for taint in row.node.taints:
         if (
-            taint.effect != PREFER_NO_SCHEDULE
-            and taint.key != UNSCHEDULABLE_TAINT
-            and not tolerates(tolerations, taint)
+            taint.effect != selectors.PREFER_NO_SCHEDULE
+            and taint.key != selectors.UNSCHEDULABLE_TAINT
+            and not selectors.tolerates(tolerations, taint)
         ):
             yield {"kind": TAINT, "taint": f"{taint.key}={taint.value}:{taint.effect}"}
 
@@ -79,19 +65,19 @@ def _of_labels(pod: Pod, row: NodeRow) -> Iterator[JSONObject]:
         if row.labels.get(key) != value:
             yield {"kind": LABEL, "needs": f"{key}={value}"}
     terms = spec.required_node_terms
-    if terms is None or node_matches(spec, row.name, row.labels):
+    if terms is None or selectors.node_matches(spec, row.name, row.labels):
         return
-    if any(node_term_matches(term, row.name, row.labels) for term in terms):
+    if any(selectors.node_term_matches(term, row.name, row.labels) for term in terms):
         return
     # One of the terms would be enough: the one that is nearest to it.
     unmet = [list(_unmet(term, row)) for term in terms]
     yield from min(unmet, key=len, default=[{"kind": LABEL, "needs": "a node that no term admits"}])
 
 
-def _unmet(term: NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
+def _unmet(term: selectors.NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
     for requirement in term.expressions:
         key, operator, values = requirement
-        if requirement_matches(key, operator, values, row.labels):
+        if selectors.requirement_matches(key, operator, values, row.labels):
             continue
         if key.startswith(PULLED_LABEL_PREFIX) and row.labels.get(key) == PULLING:
             yield {"kind": GATE, "label": key}
@@ -102,7 +88,7 @@ def _unmet(term: NodeTerm, row: NodeRow) -> Iterator[JSONObject]:
             yield {"kind": LABEL, "needs": _as_text(requirement)}
 
 
-def _as_text(requirement: Requirement) -> str:
+def _as_text(requirement: selectors.Requirement) -> str:
     key, operator, values = requirement
     if operator == "In" and len(values) == 1:
         return f"{key}={next(iter(values))}"

@@ -10,18 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, assert_never
 
-from roost.controllers.contract.actions import (
-    Action,
-    ChangeNode,
-    CreatePod,
-    DeletePod,
-    Done,
-    EvictPod,
-    KeepHistory,
-    Notice,
-    Outcome,
-    ScaleSet,
-)
+from roost.controllers.contract import actions
 from roost.controllers.contract.pod_kinds import waits_at_gate
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.popular_images.pull_pods import read_pull
@@ -173,12 +162,12 @@ class Controls:
         moment = Moment(now, now)
         planner = self._planners[name]
         planned = planner.plan(self._snapshot(), moment)
-        done = [Done(action, self._apply(action)) for action in planned.actions]
+        done = [actions.Done(action, self._apply(action)) for action in planned.actions]
         planner.note(done, moment)
         if planned.wake_after_seconds is not None:
             # A little later than requested, so that what it waits for has happened.
             self._plan_at(name, now + max(planned.wake_after_seconds + 1e-3, PACE_SECONDS[name]))
-        elif any(action.outcome is Outcome.HELD_BACK for action in done):
+        elif any(action.outcome is actions.Outcome.HELD_BACK for action in done):
             self._plan_at(name, now + max(self._evictions.seconds_until_next(), PACE_SECONDS[name]))
 
     def _snapshot(self) -> Snapshot:
@@ -200,53 +189,53 @@ class Controls:
             namespaces=self._maker.namespaces,
         )
 
-    def _apply(self, action: Action) -> Outcome:
+    def _apply(self, action: actions.Action) -> actions.Outcome:
         world, sets = self._world, self._sets
         match action:
-            case ChangeNode():
+            case actions.ChangeNode():
                 node = world.nodes.get(action.node)
                 if node is None:
-                    return Outcome.GONE
+                    return actions.Outcome.GONE
                 world.change_node(node, _changed(node.state, action))
-            case EvictPod():
+            case actions.EvictPod():
                 pod = world.sim_pods.get(f"{action.namespace}/{action.name}")
                 if pod is None or pod.state.uid != action.uid:
-                    return Outcome.GONE
+                    return actions.Outcome.GONE
                 if not self._evictions.take():
-                    return Outcome.HELD_BACK
+                    return actions.Outcome.HELD_BACK
                 world.measures.result.moves += 1
                 world.evict(pod)
-            case ScaleSet():
+            case actions.ScaleSet():
                 if action.name not in sets.replicas:
-                    return Outcome.GONE
+                    return actions.Outcome.GONE
                 sets.scale(action.name, action.replicas)
-            case CreatePod():
+            case actions.CreatePod():
                 return self._begin_pull(action.body)
-            case DeletePod():
+            case actions.DeletePod():
                 world.pods.pop(f"{action.namespace}/{action.name}", None)
-            case KeepHistory():
+            case actions.KeepHistory():
                 self._kept |= action.data
-            case Notice():
+            case actions.Notice():
                 # They change nothing in a replay.
                 pass
             case _:
                 assert_never(action)
-        return Outcome.DONE
+        return actions.Outcome.DONE
 
-    def _begin_pull(self, body: Mapping[str, Any]) -> Outcome:
+    def _begin_pull(self, body: Mapping[str, Any]) -> actions.Outcome:
         """A pod that pulls a popular image: it succeeds when the image is on its node."""
         world = self._world
         state = self._maker.read(dict(body))
         pull = read_pull(state)
         node = world.nodes.get(pull.node)
         if node is None:
-            return Outcome.FAILED
+            return actions.Outcome.FAILED
         name = state.name
         state = replace(state, uid=name, node_name=node.name, created=world.now)
         world.pods[state.key] = state
         finish = world.kubelets.background_pull(node, pull.image)
         world.at(finish, self._pulled, (node, state))
-        return Outcome.DONE
+        return actions.Outcome.DONE
 
     def _pulled(self, argument: tuple[SimNode, Pod]) -> None:
         node, state = argument
@@ -268,7 +257,7 @@ def _is_on(name: str, document: Mapping[str, Any]) -> bool:
     return name != POPULAR or books or bool((document.get("popularImages") or {}).get("enabled"))
 
 
-def _changed(node: Node, action: ChangeNode) -> Node:
+def _changed(node: Node, action: actions.ChangeNode) -> Node:
     labels = {key: value for key, value in node.labels.items() if key not in action.remove_labels}
     labels.update(action.set_labels)
     taints = tuple(taint for taint in node.taints if taint.key not in action.remove_taints)

@@ -9,20 +9,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from roost_lab.pages.table import Unit
+from roost_lab.simulator.engine import results
 from roost_lab.simulator.engine.histogram import Histogram
-from roost_lab.simulator.engine.results import (
-    ANSWER,
-    ELSEWHERE,
-    NODE_WAIT,
-    NOWHERE,
-    ONLY_FULL,
-    PULL,
-    PULL_WAIT,
-    QUEUE,
-    START,
-    TOTAL,
-    RunResult,
-)
 
 
 class Measure(NamedTuple):
@@ -31,51 +19,53 @@ class Measure(NamedTuple):
     key: str
     title: str
     unit: Unit
-    read: Callable[[RunResult], float | None]
+    read: Callable[[results.RunResult], float | None]
     # Key of its bound; "": no bound is known.
     bound: str = ""
     # Shown at the head of each report.
     is_headline: bool = False
 
 
-def _waits(read: Callable[[Histogram], float], part: str) -> Callable[[RunResult], float | None]:
+def _waits(read: Callable[[Histogram], float], part: str) -> Callable[[results.RunResult], float | None]:
     return lambda result: read(waits) if (waits := result.waits.get(part)) is not None and waits.count else None
 
 
-def _wait(share: float) -> Callable[[RunResult], float | None]:
-    return _waits(lambda waits: waits.quantile(share), TOTAL)
+def _wait(share: float) -> Callable[[results.RunResult], float | None]:
+    return _waits(lambda waits: waits.quantile(share), results.TOTAL)
 
 
-def _mean(part: str) -> Callable[[RunResult], float | None]:
+def _mean(part: str) -> Callable[[results.RunResult], float | None]:
     return _waits(lambda waits: waits.mean, part)
 
 
-def _why(where: str) -> Callable[[RunResult], float | None]:
+def _why(where: str) -> Callable[[results.RunResult], float | None]:
     return lambda result: result.cold_why.get(where, 0)
 
 
-def _builds(read: Callable[[RunResult], float | None]) -> Callable[[RunResult], float | None]:
+def _builds(read: Callable[[results.RunResult], float | None]) -> Callable[[results.RunResult], float | None]:
     return lambda result: read(result) if result.builds else None
 
 
+# A figure and its bound are called the same.
+_HITS: Final = "build_cache_hits"
 # In the order in which reports show them.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
     Measure("cold_share", "cold, of tries on a node", Unit.SHARE, lambda r: r.cold_share if r.placed else None),
-    Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(NOWHERE), "cold_compulsory"),
-    Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(ONLY_FULL)),
-    Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(ELSEWHERE)),
+    Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(results.NOWHERE), "cold_compulsory"),
+    Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(results.ONLY_FULL)),
+    Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(results.ELSEWHERE)),
     Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5)),
     Measure("wait_p90", "wait, p90", Unit.SECONDS, _wait(0.9)),
     Measure("wait_p95", "wait, p95", Unit.SECONDS, _wait(0.95), is_headline=True),
     Measure("wait_p99", "wait, p99", Unit.SECONDS, _wait(0.99), is_headline=True),
-    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(TOTAL)),
-    Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(QUEUE)),
-    Measure("node_mean", "of it for room", Unit.SECONDS, _mean(NODE_WAIT)),
-    Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(PULL_WAIT)),
-    Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(PULL)),
-    Measure("start_mean", "of it starting", Unit.SECONDS, _mean(START)),
-    Measure("answer_mean", "of it until it answers", Unit.SECONDS, _mean(ANSWER)),
+    Measure("wait_mean", "wait, mean", Unit.SECONDS, _mean(results.TOTAL)),
+    Measure("queue_mean", "of it in the queue", Unit.SECONDS, _mean(results.QUEUE)),
+    Measure("node_mean", "of it for room", Unit.SECONDS, _mean(results.NODE_WAIT)),
+    Measure("pull_wait_mean", "of it behind other pulls", Unit.SECONDS, _mean(results.PULL_WAIT)),
+    Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(results.PULL)),
+    Measure("start_mean", "of it starting", Unit.SECONDS, _mean(results.START)),
+    Measure("answer_mean", "of it until it answers", Unit.SECONDS, _mean(results.ANSWER)),
     Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
@@ -100,13 +90,7 @@ MEASURES: Final = (
     Measure("tries", "tries to start", Unit.COUNT, lambda r: r.tries),
     Measure("placed", "tries that came to a node", Unit.COUNT, lambda r: r.placed),
     Measure("builds", "builds", Unit.COUNT, _builds(lambda r: r.builds)),
-    Measure(
-        "build_cache_hits",
-        "builds with a warm cache",
-        Unit.COUNT,
-        _builds(lambda r: r.build_cache_hits),
-        "build_cache_hits",
-    ),
+    Measure(_HITS, "builds with a warm cache", Unit.COUNT, _builds(lambda r: r.build_cache_hits), _HITS),
     Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5))),
     Measure("build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95))),
     Measure(
