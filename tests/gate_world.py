@@ -48,13 +48,8 @@ def gate_settings(
         for name, (selector, found) in groups.items()
     )
     tolerations = (Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),)
-    usual = {
-        "pull_deadline_seconds": 600,
-        "open_after_seconds": 10,
-        "has_puller": True,
-        "puller_pods": PullerPods.ROOST,
-    }
-    given: dict[str, Any] = {**usual, **more, "mode": mode, "pullers": pullers, "tolerations": tolerations}
+    base = {"pull_deadline_seconds": 600, "open_after_seconds": 10, "has_puller": True, "puller_pods": PullerPods.ROOST}
+    given: dict[str, Any] = {**base, **more, "mode": mode, "pullers": pullers, "tolerations": tolerations}
     return GateSettings(release=RELEASE, namespace=NAMESPACE, **given)
 
 

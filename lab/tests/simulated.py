@@ -8,20 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
+from roost_lab.simulator.engine import results
 from roost_lab.simulator.engine.histogram import Histogram
-from roost_lab.simulator.engine.results import (
-    ELSEWHERE,
-    NODE_WAIT,
-    NOWHERE,
-    ONLY_FULL,
-    PARTS,
-    PULL,
-    PULL_WAIT,
-    QUEUE,
-    START,
-    TOTAL,
-    RunResult,
-)
 from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.setup.policy import Policy
 from roost_lab.simulator.sweep.run import Job
@@ -57,25 +45,25 @@ def result(
     scale: float = 1.0,
     setting: Mapping[str, Any] | None = None,
     launches: int = 2000,
-) -> RunResult:
+) -> results.RunResult:
     """A replay of `launches` starts, `scale` times as slow and cold as the others; a little different by seed."""
     chance = Chance(seed)
     shift = 0.95 + 0.1 * chance.uniform("shift", name)
     cold = int(launches * 0.09 * scale * shift)
-    waits = {part: Histogram() for part in (*PARTS, TOTAL)}
+    waits = {part: Histogram() for part in (*results.PARTS, results.TOTAL)}
     for number in range(launches):
         is_cold = number < cold
         parts = {
-            QUEUE: chance.uniform(QUEUE, number) * 0.1,
-            NODE_WAIT: 200 * scale if number % 50 == 0 else 0.0,
-            PULL_WAIT: chance.uniform(PULL_WAIT, number) * 30 * scale if is_cold else 0.0,
-            PULL: chance.log_normal(PULL, number, 25, 0.5) if is_cold else 0.0,
-            START: 1.35,
+            results.QUEUE: chance.uniform(results.QUEUE, number) * 0.1,
+            results.NODE_WAIT: 200 * scale if number % 50 == 0 else 0.0,
+            results.PULL_WAIT: chance.uniform(results.PULL_WAIT, number) * 30 * scale if is_cold else 0.0,
+            results.PULL: chance.log_normal(results.PULL, number, 25, 0.5) if is_cold else 0.0,
+            results.START: 1.35,
         }
         for part, seconds in parts.items():
             waits[part].add(seconds)
-        waits[TOTAL].add(sum(parts.values()))
-    return RunResult(
+        waits[results.TOTAL].add(sum(parts.values()))
+    return results.RunResult(
         policy=name,
         seed=seed,
         setting=dict(setting or {}),
@@ -89,7 +77,11 @@ def result(
         timeouts=int(7 * scale),
         given_up=int(2 * scale),
         cold=cold,
-        cold_why={NOWHERE: cold // 2, ONLY_FULL: cold // 4, ELSEWHERE: cold - cold // 2 - cold // 4},
+        cold_why={
+            results.NOWHERE: cold // 2,
+            results.ONLY_FULL: cold // 4,
+            results.ELSEWHERE: cold - cold // 2 - cold // 4,
+        },
         waits=waits,
         waited_for_node=launches // 50,
         node_hours=1100 / scale * shift,
@@ -105,7 +97,7 @@ def result(
 SCALES = {"z2jh": 1.0, "roost": 0.5, "spread": 0.8}
 
 
-def work(job: Job) -> RunResult:
+def work(job: Job) -> results.RunResult:
     """What a replay of a stand-in would give; a part of a second later."""
     time.sleep(0.02)
     name = job.policy.name
@@ -113,26 +105,26 @@ def work(job: Job) -> RunResult:
     return result(name, job.seed, scale=SCALES.get(name, 1.0) * sessions, setting=job.setting, launches=300)
 
 
-def counted_work(job: Job) -> RunResult:
+def counted_work(job: Job) -> results.RunResult:
     """The same, with a file for each time it was done, in the folder that the policy's digest names."""
     Path(job.policy.digest, f"{job.policy.name}-{job.seed}-{time.time_ns()}").touch()
     return work(job)
 
 
-def slow_work(job: Job) -> RunResult:
+def slow_work(job: Job) -> results.RunResult:
     """Counted work; seeds beyond the second never end."""
     if job.seed > 2:
         time.sleep(600)
     return counted_work(job)
 
 
-def failing_work(job: Job) -> RunResult:
+def failing_work(job: Job) -> results.RunResult:
     """Fails as no fault of ours should."""
-    nothing: dict[int, RunResult] = {}
+    nothing: dict[int, results.RunResult] = {}
     return nothing[job.seed]
 
 
-def dying_work(job: Job) -> RunResult:
+def dying_work(job: Job) -> results.RunResult:
     """Ends its process at the first try of the second seed; always, for a policy called fatal."""
     done = Path(job.policy.digest, f"{job.seed}-died")
     if job.policy.name == "fatal" or (job.seed == 2 and not done.exists()):
@@ -141,7 +133,7 @@ def dying_work(job: Job) -> RunResult:
     return work(job)
 
 
-def slow_start_work(job: Job) -> RunResult:
+def slow_start_work(job: Job) -> results.RunResult:
     """The same as `work`, later."""
     time.sleep(0.4)
     return work(job)

@@ -64,11 +64,8 @@ def without_pullers(name: str) -> Policy:
 
 def with_placeholders(name: str, replicas: int, **more: Any) -> Policy:
     """A shipped policy with so many placeholders of a user's size."""
-    placeholders = {
-        "name": "default",
-        "replicas": replicas,
-        "resources": {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}},
-    }
+    resources = {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}}
+    placeholders = {"name": "default", "replicas": replicas, "resources": resources}
     return policy(name, json.dumps({"placeholders": [placeholders], **more}))
 
 

@@ -117,11 +117,8 @@ class Drawing:
         effects = ["PreferNoSchedule", "PreferNoSchedule"]
         if self.happens(self.mood.strictness):
             effects += ["NoSchedule", "NoExecute"]
-        return [
-            f"{key}={self.one('12')}:{self.one(effects)}"
-            for key in self.some(["dirty", "old", "gpu"], 2)
-            if self.happens(0.4)
-        ]
+        keys = self.some(["dirty", "old", "gpu"], 2)
+        return [f"{key}={self.one('12')}:{self.one(effects)}" for key in keys if self.happens(0.4)]
 
     def images(self) -> dict[str, int]:
         # Sizes differ a little between nodes, as they do after another unpacking.

@@ -94,12 +94,8 @@ class Storm:
         while not self._over.wait(self._pause_seconds):
             self._blows.wait()
             name, began = f"storm-{next(self._numbers)}", time.monotonic()
-            body = {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                **self._body,
-                "metadata": {**self._body["metadata"], "name": name},
-            }
+            metadata = {**self._body["metadata"], "name": name}
+            body = {"apiVersion": "v1", "kind": "Pod", **self._body, "metadata": metadata}
             try:
                 pod = self._cluster.api.create(body, self._namespace, **how)
             except (ApiError, OSError) as error:

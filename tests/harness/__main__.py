@@ -8,20 +8,9 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tests.harness.binaries import (
-    CONTROL_PLANE,
-    MINORS,
-    NEWEST_MINOR,
-    OLDEST_MINOR,
-    PACKAGED,
-    PROGRAMS,
-    REAL_NODE,
-    BuildError,
-    HarnessUnavailableError,
-    ensure_binary,
-)
+from tests.harness import binaries
 
-KNOWN = (*PACKAGED, *PROGRAMS)
+KNOWN = (*binaries.PACKAGED, *binaries.PROGRAMS)
 
 
 def build(arguments: argparse.Namespace) -> int:
@@ -30,22 +19,24 @@ def build(arguments: argparse.Namespace) -> int:
     Without names, programs that can't be had here are reported and left out, except in CI: Debian's and real nodes'.
     Without names and minor, the oldest minor's control plane is built, too.
     """
-    minors = MINORS if arguments.all_minors else (arguments.minor or NEWEST_MINOR,)
+    minors = binaries.MINORS if arguments.all_minors else (arguments.minor or binaries.NEWEST_MINOR,)
     # Debian's first: they take seconds.
     for name in arguments.names or KNOWN:
-        may_lack = name in (*PACKAGED, *REAL_NODE) and not arguments.names and not os.environ.get("CI")
+        may_lack = (
+            name in (*binaries.PACKAGED, *binaries.REAL_NODE) and not arguments.names and not os.environ.get("CI")
+        )
         if may_lack and sys.platform != "linux":
             continue
-        for minor in minors if name in PROGRAMS and PROGRAMS[name].for_each_minor else minors[-1:]:
+        for minor in minors if name in binaries.PROGRAMS and binaries.PROGRAMS[name].for_each_minor else minors[-1:]:
             try:
-                sys.stdout.write(f"{ensure_binary(name, minor)}\n")
-            except HarnessUnavailableError as error:
+                sys.stdout.write(f"{binaries.ensure_binary(name, minor)}\n")
+            except binaries.HarnessUnavailableError as error:
                 if not may_lack:
                     raise
                 sys.stderr.write(f"tests that need {name} will be skipped: {error}\n")
     if not arguments.names and not arguments.minor:
-        for name in CONTROL_PLANE:
-            sys.stdout.write(f"{ensure_binary(name, OLDEST_MINOR)}\n")
+        for name in binaries.CONTROL_PLANE:
+            sys.stdout.write(f"{binaries.ensure_binary(name, binaries.OLDEST_MINOR)}\n")
     return 0
 
 
@@ -55,8 +46,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     building = commands.add_parser("build", help="build the pinned programs into the per-user cache")
     building.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(KNOWN)}; all by default")
-    building.add_argument("--minor", choices=MINORS, help=f"of Kubernetes ({NEWEST_MINOR})")
-    building.add_argument("--all-minors", action="store_true", help=f"for each of {', '.join(MINORS)}")
+    building.add_argument("--minor", choices=binaries.MINORS, help=f"of Kubernetes ({binaries.NEWEST_MINOR})")
+    building.add_argument("--all-minors", action="store_true", help=f"for each of {', '.join(binaries.MINORS)}")
     building.set_defaults(run=build)
 
     return parser
@@ -70,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"found program {unknown[0]!r}, expected one of {', '.join(KNOWN)}")
     try:
         return int(arguments.run(arguments))
-    except (HarnessUnavailableError, BuildError) as error:
+    except (binaries.HarnessUnavailableError, binaries.BuildError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
 

@@ -138,11 +138,8 @@ class ControlPlane:
         return api
 
     def service_account_token(self, namespace: str, name: str) -> str:
-        request = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": 24 * 3600},
-        }
+        spec = {"expirationSeconds": 24 * 3600}
+        request = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
         path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token"
         return str(self.api.request("POST", path, request)["status"]["token"])
 
@@ -302,12 +299,8 @@ class ControlPlane:
     def _audit_flags(self) -> list[str]:
         if self._audit_level is None:
             return []
-        policy = {
-            "apiVersion": "audit.k8s.io/v1",
-            "kind": "Policy",
-            "omitStages": ["RequestReceived"],
-            "rules": [{"level": self._audit_level}],
-        }
+        rules = [{"level": self._audit_level}]
+        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
         path = self.folder / "audit-policy.yaml"
         path.write_text(yaml.safe_dump(policy))
         (self.folder / "audit.log").touch()

@@ -63,12 +63,8 @@ class Postgres(Started):
 
     def up(self) -> None:
         """Start the server, or after `down` the same one again, with the same data."""
-        settings = {
-            "listen_addresses": LOOPBACK,
-            "port": self._port,
-            "unix_socket_directories": "",
-            "fsync": "on" if self._durable else "off",
-        }
+        synced = "on" if self._durable else "off"
+        settings = {"listen_addresses": LOOPBACK, "port": self._port, "unix_socket_directories": "", "fsync": synced}
         arguments = ["-D", str(self._folder / "data")]
         for name, value in settings.items():
             arguments += ["-c", f"{name}={value}"]

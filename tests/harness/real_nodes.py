@@ -172,11 +172,8 @@ class RealNode:
     def status_images(self) -> dict[str, int]:
         """`node.status.images` as name -> bytes: what the kubelet has told so far."""
         node = self.node() or {"status": {}}
-        return {
-            name: image.get("sizeBytes", 0)
-            for image in node["status"].get("images", [])
-            for name in image.get("names") or ()
-        }
+        images = node["status"].get("images", [])
+        return {name: image.get("sizeBytes", 0) for image in images for name in image.get("names") or ()}
 
     def images(self) -> dict[str, str]:
         rows = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]

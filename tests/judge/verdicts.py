@@ -88,11 +88,8 @@ def _compare(
         moments, reached = (
             sorted(moment for fate in one if (moment := getattr(fate, step)) is not None) for one in (before, after)
         )
-        later = [
-            f"{then:.0f} s for {moment:.0f} s"
-            for moment, then in zip(moments, reached, strict=False)
-            if then > moment + allowed
-        ]
+        pairs = zip(moments, reached, strict=False)
+        later = [f"{then:.0f} s for {moment:.0f} s" for moment, then in pairs if then > moment + allowed]
         # Builds wait for room by their requests: an exception of promise 8.
         is_drift = kept <= late or pre_empts_anyway or kind == BUILD
         if len(reached) < len(moments):

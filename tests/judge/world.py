@@ -30,24 +30,8 @@ from roost_core.scheduler.state import ClusterState
 from tests.builders import NAMESPACE
 from tests.e2e.pair_machines import Added, ClusterAutoscaler
 from tests.harness.nodes import read_taint
+from tests.judge import cases
 from tests.judge.admission import Refused, admit
-from tests.judge.cases import (
-    BUILD,
-    GROUP_LABEL,
-    HOSTNAME,
-    IMAGE_BYTES,
-    TEAM,
-    ZONE,
-    Arrival,
-    Case,
-    Fault,
-    Pool,
-    Profile,
-    Trouble,
-    build_pod,
-    other_pod,
-    user_pod,
-)
 from tests.judge.roost_here import Release, RoostHere, copied, upgraded
 from tests.scheduling import filter_nodes
 
@@ -116,7 +100,7 @@ class Fate:
 class World:
     """`World(case, release).play()`; release: None: Roost isn't there."""
 
-    def __init__(self, case: Case, release: Release | None) -> None:
+    def __init__(self, case: cases.Case, release: Release | None) -> None:
         self.case = case
         self.now = -float(SETTLE_SECONDS)
         self.fates: dict[str, Fate] = {}
@@ -218,7 +202,7 @@ class World:
                 self._scaler.adopt(pool.name, f"{pool.name}-{index}")
                 self._add_node(pool, f"{pool.name}-{index}", ready=True, holds=pool.holds_at(index))
         for other in case.others:
-            come = partial(self._create, other_pod(other), other.kind, namespace=TEAM, node=other.node)
+            come = partial(self._create, cases.other_pod(other), other.kind, namespace=cases.TEAM, node=other.node)
             if other.at_seconds is None:
                 come()
             else:
@@ -226,14 +210,14 @@ class World:
         for index, arrival in enumerate(case.arrivals):
             self.at(arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival))
         for index, at in enumerate(case.builds):
-            self.at(at, partial(self._create, build_pod(f"build-{index}"), BUILD))
-        if case.fault is Fault.KILLED:
-            killed = Trouble(case.fault_at_seconds, "controllers-killed")
+            self.at(at, partial(self._create, cases.build_pod(f"build-{index}"), cases.BUILD))
+        if case.fault is cases.Fault.KILLED:
+            killed = cases.Trouble(case.fault_at_seconds, "controllers-killed")
             self.at(killed.at_seconds, partial(self._strike, killed))
         for trouble in case.troubles:
             self.at(trouble.at_seconds, partial(self._strike, trouble))
 
-    def _strike(self, trouble: Trouble) -> None:
+    def _strike(self, trouble: cases.Trouble) -> None:
         self._say(f"{trouble.what} {trouble.target}")
         if trouble.what == "cordon" and trouble.target in self.nodes:
             self._set_node(replace(self.nodes[trouble.target], unschedulable=True))
@@ -256,15 +240,15 @@ class World:
 
     # Nodes
 
-    def _add_node(self, pool: Pool, name: str, *, ready: bool, holds: Iterable[str] = ()) -> None:
-        zone = pool.zone_at(sum(node.labels[GROUP_LABEL] == pool.name for node in self.nodes.values()))
-        of_pool = {GROUP_LABEL: pool.name, **pool.labels}
+    def _add_node(self, pool: cases.Pool, name: str, *, ready: bool, holds: Iterable[str] = ()) -> None:
+        zone = pool.zone_at(sum(node.labels[cases.GROUP_LABEL] == pool.name for node in self.nodes.values()))
+        of_pool = {cases.GROUP_LABEL: pool.name, **pool.labels}
         taints = [read_taint(taint) for taint in pool.taints]
         body = {
             "metadata": {
                 "name": name,
                 "uid": f"{name}-{self.now}",
-                "labels": {HOSTNAME: name, "kubernetes.io/os": "linux", ZONE: zone, **of_pool},
+                "labels": {cases.HOSTNAME: name, "kubernetes.io/os": "linux", cases.ZONE: zone, **of_pool},
                 "creationTimestamp": stamp(self.now),
             },
             "spec": {"taints": taints if ready else [*taints, NOT_READY._asdict()]},
@@ -277,7 +261,7 @@ class World:
         self._set_node(self._with_images(read_node(body)))
 
     def _with_images(self, node: Node) -> Node:
-        images = dict.fromkeys(sorted(self._held[node.name]), IMAGE_BYTES)
+        images = dict.fromkeys(sorted(self._held[node.name]), cases.IMAGE_BYTES)
         return replace(node, images={"registry.k8s.io/pause:3.10.1": 1, **images}, image_count=len(images) + 1)
 
     def _set_node(self, node: Node) -> None:
@@ -289,18 +273,18 @@ class World:
 
     def _with_devices(self, node: Node) -> Node:
         """Devices of DRA aren't in `allocatable`; the scheduler finds them all the same."""
-        pool = next(pool for pool in self.case.pools if pool.name == node.labels[GROUP_LABEL])
+        pool = next(pool for pool in self.case.pools if pool.name == node.labels[cases.GROUP_LABEL])
         return replace(node, allocatable={**node.allocatable, **pool.devices}) if pool.devices else node
 
     # Pods
 
-    def _arrive(self, name: str, arrival: Arrival) -> None:
+    def _arrive(self, name: str, arrival: cases.Arrival) -> None:
         profile = self.case.profile(arrival.profile)
-        body = user_pod(name, profile)
+        body = cases.user_pod(name, profile)
         self._create(body, profile.name, namespace=profile.namespace)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, 1))
 
-    def _retry(self, body: Object, profile: Profile, tries: int) -> None:
+    def _retry(self, body: Object, profile: cases.Profile, tries: int) -> None:
         """The hub gives a server up that hasn't started, and its user tries again."""
         key = f"{profile.namespace}/{body['metadata']['name']}"
         fate = self.fates[key]
@@ -462,7 +446,7 @@ class World:
         """With its volume's zone, which is as binding as a required term."""
         if not (zone := self._zones.get(pod.key)):
             return pod
-        here = Requirement(ZONE, "In", frozenset({zone}))
+        here = Requirement(cases.ZONE, "In", frozenset({zone}))
         terms = pod.spec.required_node_terms
         zoned = [NodeTerm((*term.expressions, here), term.fields) for term in terms or (NodeTerm((), ()),)]
         return replace(pod, spec=replace(pod.spec, required_node_terms=tuple(zoned)))
@@ -510,7 +494,7 @@ class World:
         fate = self.fates[key]
         fate.bound, fate.node = self.now if fate.bound is None else fate.bound, node
         if key in self.case.unbound_volumes:
-            self._zones.setdefault(key, self.nodes[node].labels[ZONE])
+            self._zones.setdefault(key, self.nodes[node].labels[cases.ZONE])
         self._sync(key)
 
     def _images(self, body: Object) -> Mapping[str, frozenset[str]]:

@@ -148,11 +148,8 @@ def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:
     root = read_schema()
     # `required` is for what the merge gives: an operator's file says as little as it likes.
     open_root = _without_required(root)
-    optional = {
-        name: _drawn(under, open_root, 8)
-        for name, under in open_root["properties"].items()
-        if name not in ("global", "enabled")
-    }
+    keys = open_root["properties"].items()
+    optional = {name: _drawn(under, open_root, 8) for name, under in keys if name not in ("global", "enabled")}
     some = st.lists(st.sampled_from(sorted(optional)), min_size=1, max_size=5, unique=True)
     drawn = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
     drawn = st.one_of(

@@ -303,12 +303,8 @@ def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_
     """Promise 1; with `prefer` users take the newest placeholders first, and wait there for their image."""
     (image,) = images_of(hub, f"server-{mode.lower()}")
     registry.push_program(_path(image), size_bytes=PULL_BYTES)
-    placeholders = {
-        "name": "default",
-        "replicas": 20,
-        "resources": {"requests": REQUESTS},
-        "nodeSelector": {"pool": "user"},
-    }
+    resources = {"requests": REQUESTS}
+    placeholders = {"name": "default", "replicas": 20, "resources": resources, "nodeSelector": {"pool": "user"}}
     # A pull takes longer here than users wait before the gate opens.
     gate = {"mode": mode, "openAfterSeconds": 600}
     values = values_for(image, imageGate=gate, placeholders=[placeholders], placeholderMover={"enabled": False})

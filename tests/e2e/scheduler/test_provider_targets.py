@@ -73,11 +73,8 @@ class TestWithAnotherScheduler:
         for name in ("fuller", "next"):
             fake_nodes.create(name, cpu="8", memory="32Gi")
         configured, self.scheduler_name = profiles(target, namespace)
-        values = {
-            "scheduler": {"target": target},
-            "placeholders": [],
-            "podClasses": {"user": {"join": {"user": None}, "warm": None}},
-        }
+        classes = {"user": {"join": {"user": None}, "warm": None}}
+        values = {"scheduler": {"target": target}, "placeholders": [], "podClasses": classes}
         with (
             start_scheduler(control_plane, scheduler_config(*configured)) as scheduler,
             Stack(control_plane, namespace, values, scheduler=False) as stack,

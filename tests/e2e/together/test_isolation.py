@@ -97,11 +97,8 @@ def test_thousands_of_hostile_events_leave_labels_lease_reviews_and_others_pages
     def forge(number: int) -> None:
         about = {"kind": "Pod", "namespace": evil, "name": pods[number % 2]["metadata"]["name"]}
         about |= {"uid": pods[number % 2]["metadata"]["uid"]}
-        said: dict[str, Any] = {
-            "message": says[number // 2 % 2] + "x" * (number % 5 * 3000),
-            "reason": "Pulled",
-            "type": "Normal",
-        }
+        message = says[number // 2 % 2] + "x" * (number % 5 * 3000)
+        said: dict[str, Any] = {"message": message, "reason": "Pulled", "type": "Normal"}
         said |= {"involvedObject": about, "source": {"component": "kubelet", "host": lacks}}
         api.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"forged-{number}"}, **said}, evil)
 

@@ -85,12 +85,8 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
         def is_away() -> bool:
             return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
 
-        stack.apply(
-            {
-                "scheduler": {**FAST, "profiles": {"lab": {"strategy": "spread"}}},
-                "podClasses": {"user": {"profile": "lab"}},
-            }
-        )
+        scheduler = {**FAST, "profiles": {"lab": {"strategy": "spread"}}}
+        stack.apply({"scheduler": scheduler, "podClasses": {"user": {"profile": "lab"}}})
         wait_until(is_away, 20, "the webhook to see that the leader lacks the profile")
         assert stack.create_pod(pod("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"
         assert stack.wait_for_node("meanwhile") == "node-1"

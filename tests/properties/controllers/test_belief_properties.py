@@ -33,21 +33,7 @@ from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.watching import Watching
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.leader_election import Leadership
-from roost_core.placement.beliefs import (
-    BOOKED,
-    COMING,
-    CONTROLLERS,
-    DEVICES,
-    LEADS,
-    LEARNED,
-    LIST_LAGS,
-    MOVED,
-    POPULAR,
-    SNAPSHOT,
-    STARTING,
-    WAITS,
-    Belief,
-)
+from roost_core.placement import beliefs
 from roost_core.placement.headroom_history import History
 from roost_core.placement.labels import (
     EVENTS_LABEL,
@@ -234,10 +220,11 @@ class Cluster:
 
     def _pod(self, name: str, labels: Object, spec: Object, status: Object) -> None:
         self.made += 1
+        uid = f"{name}-{self.made}"
         metadata = {
             "name": name,
             "namespace": NAMESPACE,
-            "uid": f"{name}-{self.made}",
+            "uid": uid,
             "labels": labels,
             "creationTimestamp": self.timestamp(),
         }
@@ -276,7 +263,7 @@ class Cluster:
             self._note(has_planned=has_planned)
             check(self, self.written[written:])
 
-    def is_fresh(self, seconds: float = SNAPSHOT.age_seconds) -> bool:
+    def is_fresh(self, seconds: float = beliefs.SNAPSHOT.age_seconds) -> bool:
         heard = [self.server.kind(key).heard_at for key in KINDS]
         return all(at is not None and self.server.now - at <= seconds for at in heard)
 
@@ -359,7 +346,7 @@ def check_snapshot(cluster: Cluster, _written: list[ChangeNode]) -> None:
 def check_coming(cluster: Cluster, _written: list[ChangeNode]) -> None:
     for node in cluster.closed.values():
         assert cluster.seconds("missing", node) <= DEADLINE_SECONDS + SLACK_SECONDS
-        assert cluster.seconds("unattended", node) <= COMING.age_seconds + SLACK_SECONDS
+        assert cluster.seconds("unattended", node) <= beliefs.COMING.age_seconds + SLACK_SECONDS
 
 
 def check_waits(cluster: Cluster, written: list[ChangeNode]) -> None:
@@ -376,22 +363,22 @@ def check_waits(cluster: Cluster, written: list[ChangeNode]) -> None:
 def check_devices(cluster: Cluster, written: list[ChangeNode]) -> None:
     pods = cluster.server.kind(PODS).told
     for node in cluster.closed.values() if "gpu" in pods else ():
-        is_young = not cluster.is_of_start(node) and cluster.age(node) <= DEVICES.age_seconds - SLACK_SECONDS
+        is_young = not cluster.is_of_start(node) and cluster.age(node) <= beliefs.DEVICES.age_seconds - SLACK_SECONDS
         if is_young and is_ready(node):
             assert min(cluster.seconds("waits", pods["gpu"]), cluster.seconds("missing", node)) <= LATEST_SECONDS
     for node in cluster.opened(written) if "cpu" not in pods else ():
-        assert cluster.is_of_start(node) or not is_ready(node) or cluster.age(node) <= DEVICES.age_seconds
+        assert cluster.is_of_start(node) or not is_ready(node) or cluster.age(node) <= beliefs.DEVICES.age_seconds
 
 
 def check_starting(cluster: Cluster, written: list[ChangeNode]) -> None:
     pods = cluster.server.kind(PODS).told
     starting = [node for node in cluster.closed.values() if not is_ready(node) and not cluster.is_of_start(node)]
-    starting = [node for node in starting if cluster.age(node) <= STARTING.age_seconds - SLACK_SECONDS]
+    starting = [node for node in starting if cluster.age(node) <= beliefs.STARTING.age_seconds - SLACK_SECONDS]
     if "cpu" in pods and starting and len(starting) == len(cluster.server.kind(NODES).told):
         there = min(cluster.seconds("there", node) for node in starting)
         assert min(cluster.seconds("waits", pods["cpu"]), there) <= LATEST_SECONDS
     for node in cluster.opened(written):
-        assert is_ready(node) or cluster.is_of_start(node) or cluster.age(node) <= STARTING.age_seconds
+        assert is_ready(node) or cluster.is_of_start(node) or cluster.age(node) <= beliefs.STARTING.age_seconds
 
 
 def check_list(cluster: Cluster, _written: list[ChangeNode]) -> None:
@@ -399,10 +386,13 @@ def check_list(cluster: Cluster, _written: list[ChangeNode]) -> None:
         labels = cluster.server.kind(NODES).objects.get(name, node)["metadata"]["labels"]
         age = cluster.server.now - cluster.said.get(node["metadata"]["uid"], -math.inf)
         if cluster.seconds("listed True", node) > SLACK_SECONDS or (
-            cluster.seconds("said", node) > SLACK_SECONDS and age <= LIST_LAGS.age_seconds - SLACK_SECONDS
+            cluster.seconds("said", node) > SLACK_SECONDS and age <= beliefs.LIST_LAGS.age_seconds - SLACK_SECONDS
         ):
             assert labels.get(LABEL) == HELD
-        elif cluster.seconds("listed False", node) > SLACK_SECONDS and age > LIST_LAGS.age_seconds + SLACK_SECONDS:
+        elif (
+            cluster.seconds("listed False", node) > SLACK_SECONDS
+            and age > beliefs.LIST_LAGS.age_seconds + SLACK_SECONDS
+        ):
             assert labels.get(LABEL) != HELD
 
 
@@ -513,8 +503,8 @@ def play_lease(rng: random.Random) -> None:
             well_since = well_since if leases.mode == "ok" and not hung else now
             leading = [name for replica, name in zip(replicas, NAMES, strict=True) if replica.is_leader]
             assert len(leading) <= 1
-            assert all(now - renewed[name] < LEADS.age_seconds for name in leading)
-            assert leading or now - well_since <= LEADS.age_seconds + 2 * 2.0
+            assert all(now - renewed[name] < beliefs.LEADS.age_seconds for name in leading)
+            assert leading or now - well_since <= beliefs.LEADS.age_seconds + 2 * 2.0
 
 
 def play_mover(rng: random.Random) -> None:
@@ -627,23 +617,23 @@ def play_popular(rng: random.Random) -> None:
 
 
 # How the evidence of each row of the table is played with.
-PROPERTIES: Final[dict[Belief, Callable[[random.Random], None]]] = {
-    SNAPSHOT: partial(play, check_snapshot, "stop,well"),
-    LEADS: play_lease,
-    COMING: partial(play, check_coming, "pull,drop"),
-    WAITS: partial(play, check_waits, "cpu,cpu,gpu,go"),
-    LIST_LAGS: partial(play, check_list, "pulled,list"),
-    STARTING: partial(play, check_starting, "join unready,cpu,get ready,leave"),
-    DEVICES: partial(play, check_devices, "gpu,gpu,pull,join"),
-    MOVED: play_mover,
-    BOOKED: partial(play, check_booked, "book,book,book"),
-    LEARNED: play_learning,
-    POPULAR: play_popular,
+PROPERTIES: Final[dict[beliefs.Belief, Callable[[random.Random], None]]] = {
+    beliefs.SNAPSHOT: partial(play, check_snapshot, "stop,well"),
+    beliefs.LEADS: play_lease,
+    beliefs.COMING: partial(play, check_coming, "pull,drop"),
+    beliefs.WAITS: partial(play, check_waits, "cpu,cpu,gpu,go"),
+    beliefs.LIST_LAGS: partial(play, check_list, "pulled,list"),
+    beliefs.STARTING: partial(play, check_starting, "join unready,cpu,get ready,leave"),
+    beliefs.DEVICES: partial(play, check_devices, "gpu,gpu,pull,join"),
+    beliefs.MOVED: play_mover,
+    beliefs.BOOKED: partial(play, check_booked, "book,book,book"),
+    beliefs.LEARNED: play_learning,
+    beliefs.POPULAR: play_popular,
 }
 
 
-@pytest.mark.parametrize("belief", CONTROLLERS, ids=lambda belief: belief.name)
+@pytest.mark.parametrize("belief", beliefs.CONTROLLERS, ids=lambda belief: belief.name)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=20)
-def test_each_belief_ends_with_its_age_and_is_used_until_then(belief: Belief, seed: int) -> None:
+def test_each_belief_ends_with_its_age_and_is_used_until_then(belief: beliefs.Belief, seed: int) -> None:
     PROPERTIES[belief](random.Random(seed))

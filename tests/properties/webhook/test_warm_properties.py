@@ -12,17 +12,8 @@ from webhook.facts import Homes, PlacedPod, WarmFacts
 from webhook.ledger import Ledger
 
 NAMES = [f"n{number}" for number in range(5)]
-warm_nodes = st.lists(
-    st.builds(
-        WarmNode,
-        st.sampled_from(NAMES),
-        st.integers(0, 6),
-        st.integers(0, 6),
-        st.booleans(),
-        st.sampled_from([0.0, 1.0, 2.0]),
-    ),
-    unique_by=lambda node: node.name,
-)
+names, few, moments = st.sampled_from(NAMES), st.integers(0, 6), st.sampled_from([0.0, 1.0, 2.0])
+warm_nodes = st.lists(st.builds(WarmNode, names, few, few, st.booleans(), moments), unique_by=lambda node: node.name)
 spares = st.integers(-12, 12)
 percents = st.integers(-250, 250)
 limits = st.integers(1, MAX_NODES)

@@ -335,14 +335,8 @@ def test_the_pullers_own_image_is_named_when_that_is_what_fails_and_holds_up_eve
     assert notice.message.startswith(f"The puller's own image {OTHER} can't be pulled")
     w = world(SCIPY, GPU)
     puller = w.add_pulling()
-    message = 'failed to pull image "quay.io/jupyterhub/roost:1": not found'
-    init = ContainerState(
-        image="quay.io/jupyterhub/roost:1",
-        name="pause",
-        init=True,
-        waiting_reason="ErrImagePull",
-        waiting_message=message,
-    )
+    image, fault = "quay.io/jupyterhub/roost:1", 'failed to pull image "quay.io/jupyterhub/roost:1": not found'
+    init = ContainerState(image, name="pause", init=True, waiting_reason="ErrImagePull", waiting_message=fault)
     w.pods[puller] = replace(w.pods[puller], containers=(*w.pods[puller].containers, init))
     notice, planned = told_and_planned(w)
     assert "quay.io/jupyterhub/roost:1" in notice.message

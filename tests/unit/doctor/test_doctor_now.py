@@ -36,13 +36,8 @@ def bound(name: str, age: float = 60, **state: Any) -> Object:
 
 
 def event(about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal") -> Object:
-    told = {
-        "reason": reason,
-        "message": message,
-        "type": kind,
-        "lastTimestamp": moment(age),
-        "source": {"component": by},
-    }
+    last = moment(age)
+    told = {"reason": reason, "message": message, "type": kind, "lastTimestamp": last, "source": {"component": by}}
     return {"involvedObject": {"uid": about}, **told}
 
 

@@ -84,11 +84,8 @@ def waiting(name: str, scheduler: str, age: float = 120, conditions: list[Object
 def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str, fix: str) -> None:
     cluster = Cluster()
     said = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
-    cluster.lists[PODS] = [
-        waiting("ada", scheduler),
-        waiting("new", scheduler, age=5),
-        waiting("full", scheduler, conditions=said),
-    ]
+    full = waiting("full", scheduler, conditions=said)
+    cluster.lists[PODS] = [waiting("ada", scheduler), waiting("new", scheduler, age=5), full]
     cluster.tells("waiting", "error", "longer: ada.", fix=fix)
 
 

@@ -64,6 +64,7 @@ class Cluster:
             lease["spec"] = {"holderIdentity": "a", "renewTime": ago(2)}
         for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
             entry["clientConfig"]["caBundle"] = CA_BUNDLE
+        kinds = ("deployments", "statefulsets", "daemonsets")
         self.lists: dict[str, list[Object]] = {
             NODES: [],
             PODS: [],
@@ -76,11 +77,7 @@ class Cluster:
             CONFIG_MAPS: [],
             LIMIT_RANGES: [],
             POLICIES: self.install.of_kind("NetworkPolicy"),
-            **{
-                f"{at}/{of}": []
-                for at in (APPS, "/apis/apps/v1")
-                for of in ("deployments", "statefulsets", "daemonsets")
-            },
+            **{f"{at}/{of}": [] for at in (APPS, "/apis/apps/v1") for of in kinds},
         }
         # What isn't JSON: metrics and logs, by path.
         self.texts: dict[str, list[str] | ApiError] = {"/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']}

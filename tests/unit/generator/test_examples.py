@@ -36,11 +36,8 @@ def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) 
 
 def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     rendered = bodies("observe-only")
-    assert {body["metadata"]["name"] for body in rendered} == {
-        "hub-roost-recorder",
-        "hub-roost-release",
-        "hub.jhub.roost-recorder",
-    }
+    expected = {"hub-roost-recorder", "hub-roost-release", "hub.jhub.roost-recorder"}
+    assert {body["metadata"]["name"] for body in rendered} == expected
     workloads = [body for body in rendered if body["kind"] in ("Deployment", "DaemonSet", "StatefulSet", "Job")]
     assert [body["metadata"]["labels"]["app.kubernetes.io/component"] for body in workloads] == ["recorder"]
     assert workloads[0]["spec"].get("replicas", 1) == 1

@@ -106,11 +106,8 @@ def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
     choice = "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {}, image: null}}}}"
     result = imported(f"singleuser: {{profileList: [7, {{profile_options: {{o: {choice}}}}}]}}")
     below = "singleuser.profileList[1].profile_options.o.choices.a.kubespawner_override"
-    assert [key for _, key in named(result)] == [
-        "singleuser.profileList[0]",
-        f"{below}.node_selector.gpu",
-        f"{below}.tolerations",
-    ]
+    expected = ["singleuser.profileList[0]", f"{below}.node_selector.gpu", f"{below}.tolerations"]
+    assert [key for _, key in named(result)] == expected
     for override in (
         *("namespace: far", "priority_class_name: high", "scheduler_name: mine", "component_label: x"),
         *("mem_limit: much", "cpu_guarantee: -1", "extra_resource_limits: {a/gpu: one}"),

@@ -270,10 +270,7 @@ def test_a_node_that_no_puller_tolerates_lacks_what_belongs_there_and_the_taint_
 
 
 def test_every_puller_tolerates_the_startup_taint_and_what_all_daemon_pods_do() -> None:
-    joining = node(
-        USER,
-        Taint(startup_taint("hub", "hub"), "", "NoSchedule"),
-        Taint("node.kubernetes.io/not-ready", "", "NoExecute"),
-    )
+    not_ready = Taint("node.kubernetes.io/not-ready", "", "NoExecute")
+    joining = node(USER, Taint(startup_taint("hub", "hub"), "", "NoSchedule"), not_ready)
     assert gate().taint_against_pullers(joining) is None
     assert images(gate(), joining) == [DEFAULT, GPU_IMAGE]

@@ -6,23 +6,8 @@ import pytest
 import yaml
 
 from roost.controllers.popular_images.plan import read_disk
+from roost_core.objects import selectors
 from roost_core.objects.node import Node, node_admits, read_node
-from roost_core.objects.selectors import (
-    NodeRules,
-    Requirement,
-    Taint,
-    Toleration,
-    node_term_matches,
-    read_label_selector,
-    read_node_rules,
-    read_node_term,
-    read_requirement,
-    read_tolerations,
-    requirement_matches,
-    selector_matches,
-    tolerates,
-    untolerated,
-)
 from roost_core.placement.nodes import Nodes
 from tests.builders import expression
 from tests.popular_builders import popular_settings
@@ -45,13 +30,13 @@ absent Lt ["9"] | zone Gt ["1"] | size Gt ["1_0"] | size Lt ["9", "10"] | zone N
 def test_operators_mean_what_kubernetes_says(rows: str, matches: bool) -> None:
     for row in rows.strip().replace("\n", " | ").split(" | "):
         key, operator, values = row.split(" ", 2)
-        read = read_requirement({"key": key, "operator": operator, "values": yaml.safe_load(values)})
-        assert (read is not None and requirement_matches(*read, LABELS)) is matches, row
+        read = selectors.read_requirement({"key": key, "operator": operator, "values": yaml.safe_load(values)})
+        assert (read is not None and selectors.requirement_matches(*read, LABELS)) is matches, row
 
 
 def matches(term: object, name: str, labels: dict[str, str]) -> bool:
-    read = read_node_term(term)
-    return read is not None and node_term_matches(read, name, labels)
+    read = selectors.read_node_term(term)
+    return read is not None and selectors.node_term_matches(read, name, labels)
 
 
 def test_a_term_needs_all_its_expressions_and_fields() -> None:
@@ -74,39 +59,41 @@ def test_a_field_may_exclude_a_node() -> None:
 
 
 def test_an_empty_label_selector_matches_all_and_an_unreadable_one_is_none() -> None:
-    everything = read_label_selector({})
+    everything = selectors.read_label_selector({})
     assert everything is not None
-    assert selector_matches(everything, {})
-    assert read_label_selector({"matchLabels": ["zone"]}) is None
-    assert read_label_selector(None) is None
+    assert selectors.selector_matches(everything, {})
+    assert selectors.read_label_selector({"matchLabels": ["zone"]}) is None
+    assert selectors.read_label_selector(None) is None
 
 
 def test_match_labels_and_the_equal_expression_are_the_same_rule() -> None:
-    assert read_label_selector({"matchLabels": {"zone": "a"}}) == read_label_selector(
+    assert selectors.read_label_selector({"matchLabels": {"zone": "a"}}) == selectors.read_label_selector(
         {"matchExpressions": [expression("zone", "a")]}
     )
-    assert read_label_selector({"matchExpressions": [expression("zone", "a", "b")]}) == frozenset(
-        {Requirement("zone", "In", frozenset({"b", "a"}))}
+    assert selectors.read_label_selector({"matchExpressions": [expression("zone", "a", "b")]}) == frozenset(
+        {selectors.Requirement("zone", "In", frozenset({"b", "a"}))}
     )
 
 
-TAINT = Taint("dedicated", "user", "NoSchedule")
+TAINT = selectors.Taint("dedicated", "user", "NoSchedule")
 
 
 @pytest.mark.parametrize(("toleration", "covers"), rows("roost_core/tolerations"))
 def test_tolerations_cover_what_kubernetes_says(toleration: str, covers: bool) -> None:
-    assert tolerates(read_tolerations([yaml.safe_load(toleration)]), TAINT) is covers
+    assert selectors.tolerates(selectors.read_tolerations([yaml.safe_load(toleration)]), TAINT) is covers
 
 
 def test_a_soft_taint_keeps_nobody_off() -> None:
-    assert untolerated([Taint("leaving", "", "PreferNoSchedule")], []) is None
-    assert untolerated([Taint("leaving", "", "NoExecute")], []) == Taint("leaving", "", "NoExecute")
+    assert selectors.untolerated([selectors.Taint("leaving", "", "PreferNoSchedule")], []) is None
+    assert selectors.untolerated([selectors.Taint("leaving", "", "NoExecute")], []) == selectors.Taint(
+        "leaving", "", "NoExecute"
+    )
 
 
 def rules(
     selector: dict[str, str] | None = None, terms: list[object] | None = None, tolerations: tuple[object, ...] = ()
-) -> NodeRules:
-    return read_node_rules(selector or {}, terms, tolerations)
+) -> selectors.NodeRules:
+    return selectors.read_node_rules(selector or {}, terms, tolerations)
 
 
 def test_terms_are_ored_and_an_empty_list_of_them_matches_nothing() -> None:
@@ -130,7 +117,7 @@ def test_a_cordoned_or_tainted_node_admits_only_pods_that_tolerate_it(node: Node
 
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
-TOLERATES_ALL = NodeRules(tolerations=(Toleration("", "Exists", "", ""),))
+TOLERATES_ALL = selectors.NodeRules(tolerations=(selectors.Toleration("", "Exists", "", ""),))
 
 
 def body(taint: str = "", **metadata: str) -> dict[str, Any]:
@@ -152,5 +139,5 @@ def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(taint: str, 
 
 def test_a_node_that_leaves_admits_whom_a_cordon_lets_through() -> None:
     leaving = read_node(body(deletionTimestamp="2026-11-21T17:50:29Z"))
-    assert not node_admits(NodeRules(), leaving)
+    assert not node_admits(selectors.NodeRules(), leaving)
     assert node_admits(TOLERATES_ALL, leaving)

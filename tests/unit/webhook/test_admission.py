@@ -69,11 +69,8 @@ def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -
 
 def test_audit_annotations_say_what_was_done() -> None:
     response = Desk(known=FIVE).answer(build_pod())
-    assert response["auditAnnotations"] == {
-        "class": "build",
-        "policy-revision": "revision0001",
-        "home": f"{', '.join(RING[:3])} of 5",
-    }
+    home = f"{', '.join(RING[:3])} of 5"
+    assert response["auditAnnotations"] == {"class": "build", "policy-revision": "revision0001", "home": home}
     assert Desk(known=HERE).answer(user_pod())["auditAnnotations"]["gate"] == "required 1"
 
 

@@ -74,14 +74,9 @@ def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> Obj
 
 
 def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
+    labels = {"component": component, "app": "binder"}
     return {
-        "metadata": {
-            "name": name,
-            "namespace": "jhub",
-            "uid": f"uid-{name}",
-            "labels": {"component": component, "app": "binder"},
-            **metadata,
-        },
+        "metadata": {"name": name, "namespace": "jhub", "uid": f"uid-{name}", "labels": labels, **metadata},
         "spec": {"nodeName": node_name, "schedulerName": "default-scheduler", "containers": []},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
@@ -298,11 +293,8 @@ def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_ane
 
 
 def test_builders_of_all_selected_namespaces_make_one_ring(server: FakeServer, kept: Kept) -> None:
-    server.objects["/api/v1/namespaces", ""] = [
-        namespace("jhub"),
-        namespace("physics", hub="yes"),
-        namespace("stranger"),
-    ]
+    namespaces = [namespace("jhub"), namespace("physics", hub="yes"), namespace("stranger")]
+    server.objects["/api/v1/namespaces", ""] = namespaces
     server.objects["/api/v1/pods", "app=binder,component=image-builder"] = [
         pod(f"dind-{name}", "image-builder", node_name=name, namespace=namespace)
         for name, namespace in (("a", "jhub"), ("b", "physics"), ("c", "stranger"))
@@ -485,11 +477,8 @@ def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kep
 
 def share(server: FakeServer, *pods: Object) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects["/api/v1/namespaces", ""] = [
-        namespace("jhub"),
-        namespace("hub-b", pool="users"),
-        namespace("stranger"),
-    ]
+    namespaces = [namespace("jhub"), namespace("hub-b", pool="users"), namespace("stranger")]
+    server.objects["/api/v1/namespaces", ""] = namespaces
     server.objects[EVERYWHERE] = list(pods)
 
 

@@ -213,12 +213,8 @@ class Connections:
     """Connections of one server. To be made inside a loop."""
 
     def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES) -> None:
-        self.server = Server(
-            create_app(admission().review),
-            max_connections=16,
-            max_body_bytes=MAX_BODY_BYTES,
-            max_held_bytes=max_held_bytes,
-        )
+        app = create_app(admission().review)
+        self.server = Server(app, max_connections=16, max_body_bytes=MAX_BODY_BYTES, max_held_bytes=max_held_bytes)
 
     def connect(self, *sent: bytes) -> tuple[Connection, Wire]:
         connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()

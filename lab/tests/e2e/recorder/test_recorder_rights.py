@@ -114,11 +114,8 @@ def rights_of(rules: list[Object]) -> set[Right]:
 
 def rights_by_the_server(account: Api, namespace: str) -> set[Right]:
     """What the API server says that an account may do in a namespace."""
-    question = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectRulesReview",
-        "spec": {"namespace": namespace},
-    }
+    spec = {"namespace": namespace}
+    question = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": spec}
     return rights_of(account.create(question)["status"]["resourceRules"])
 
 

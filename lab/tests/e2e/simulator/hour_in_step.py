@@ -16,18 +16,7 @@ import pytest
 import yaml
 
 from generator.values.helm_release import Release
-from lab.tests.e2e.simulator.played_hour import (
-    ALONE,
-    MANAGED_SIZES,
-    READY_SECONDS,
-    SEED,
-    VALUES,
-    Placeholder,
-    Played,
-    Seen,
-    User,
-    node_bytes,
-)
+from lab.tests.e2e.simulator import played_hour
 from lab.tests.small_worlds import WatchedWorld
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
@@ -71,7 +60,7 @@ class Outcome(NamedTuple):
     placeholders: Counter[str]
 
 
-def unexplained(causes: Mapping[int, str], played: Played) -> set[int]:
+def unexplained(causes: Mapping[int, str], played: played_hour.Played) -> set[int]:
     """The launches without a named cause, but for those around stalls of the machine."""
     return {number for number, cause in causes.items() if cause == UNEXPLAINED} - played.stalled
 
@@ -132,7 +121,7 @@ class SilentKubelets(Kubelets):
 class FollowingHub(Hub):
     """Lets users in as they were let in, and starts and ends them when they really started and ended."""
 
-    def _user(self, attempt: Attempt) -> User | None:
+    def _user(self, attempt: Attempt) -> played_hour.User | None:
         return cast("FollowingWorld", self._world).followed.users.get(attempt.number)
 
     def _session_seconds(self, attempt: Attempt) -> float:
@@ -166,15 +155,15 @@ class SizedNodes(WatchedWorld):
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
-        return replace(node, allocatable={**node.allocatable, "memory": node_bytes(int(number))})
+        return replace(node, allocatable={**node.allocatable, "memory": played_hour.node_bytes(int(number))})
 
 
 class FollowingWorld(SizedNodes):
     """A world that follows: every pod comes, is let in, is bound and goes when and as it really did so."""
 
-    def __init__(self, policy: Policy, seen: Seen) -> None:
+    def __init__(self, policy: Policy, seen: played_hour.Seen) -> None:
         # What the controllers write is among the reports.
-        super().__init__(replace(policy, controllers=None), ALONE)
+        super().__init__(replace(policy, controllers=None), played_hour.ALONE)
         self.hub: Any = FollowingHub(self)
         self.kubelets = SilentKubelets(cast("Any", self))
         self._remembered = RememberedFacts(self, self.state.surroundings.namespaces)
@@ -187,7 +176,7 @@ class FollowingWorld(SizedNodes):
         # Real placeholders that no pod of this world stands for yet, in order of binding.
         self._unbound = sorted(seen.followed.placeholders, key=lambda one: one.bound_at)
         # By the pod's number.
-        self._stands_for: dict[int, Placeholder] = {}
+        self._stands_for: dict[int, played_hour.Placeholder] = {}
         # (when, pod) of those that went.
         self._went: list[tuple[float, Pod]] = []
         # Nodes as they were before their reports, and pods on nodes that haven't joined yet.
@@ -440,10 +429,10 @@ class GrowingWorld(SizedNodes):
         self.join()
 
 
-def in_step(seen: Seen, more: Mapping[str, object], folder: Path) -> FollowingWorld:
+def in_step(seen: played_hour.Seen, more: Mapping[str, object], folder: Path) -> FollowingWorld:
     """Play in step under the values above, with these over them."""
     values = folder / f"in-step-{len(list(folder.iterdir()))}.yaml"
-    values.write_text(yaml.safe_dump({**VALUES, **more}))
+    values.write_text(yaml.safe_dump({**played_hour.VALUES, **more}))
     policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))
     world = FollowingWorld(policy, seen)
     with pytest.MonkeyPatch.context() as patch:
@@ -453,18 +442,18 @@ def in_step(seen: Seen, more: Mapping[str, object], folder: Path) -> FollowingWo
     return world
 
 
-def simulate(seen: Seen, folder: Path) -> GrowingWorld:
+def simulate(seen: played_hour.Seen, folder: Path) -> GrowingWorld:
     """In the simulator alone. Sessions begin when servers run, as the simulator counts them."""
     users = seen.followed.users
     # For so long their containers ran.
     stayed = {number: min(one.gone_at, 10_000.0) - min(one.ran_at, one.gone_at) for number, one in users.items()}
     attempts = [one._replace(session_seconds=max(0.0, stayed[one.number])) for one in seen.real.attempts]
     values = folder / "alone.yaml"
-    values.write_text(yaml.safe_dump(VALUES))
+    values.write_text(yaml.safe_dump(played_hour.VALUES))
     policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))
-    world = GrowingWorld(policy, ALONE, seed=SEED)
-    for name, size in MANAGED_SIZES.items():
+    world = GrowingWorld(policy, played_hour.ALONE, seed=played_hour.SEED)
+    for name, size in played_hour.MANAGED_SIZES.items():
         world.images.get(name, size)
-    world.at(READY_SECONDS, world.join_late)
+    world.at(played_hour.READY_SECONDS, world.join_late)
     world.play(attempts)
     return world

@@ -163,11 +163,8 @@ class Seen(NamedTuple):
 def an_hour() -> list[Attempt]:
     """Every n-th launch of a busy hour, in compressed seconds from 0, with its compressed session."""
     attempts = open_trace([RECORDED], seed=1, counts=InputCounts())
-    hour = [
-        one
-        for one in itertools.takewhile(lambda one: one.moment < HOUR_BEGIN + 3600, attempts)
-        if one.moment >= HOUR_BEGIN
-    ]
+    until_its_end = itertools.takewhile(lambda one: one.moment < HOUR_BEGIN + 3600, attempts)
+    hour = [one for one in until_its_end if one.moment >= HOUR_BEGIN]
     chosen = hour[:: max(1, len(hour) // LAUNCHES)][:LAUNCHES]
     chance, (least, median, sigma) = Chance(1), SESSIONS["short"]
     return [
@@ -467,11 +464,8 @@ def _real_node(cluster: ControlPlane, name: str, registry: RealRegistry, memory_
     """A node with so much memory for pods."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     total = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemTotal:"))
-    kubelet = {
-        "maxPods": 110,
-        "systemReserved": {"memory": str(total - memory_bytes)},
-        "nodeStatusUpdateFrequency": "1s",
-    }
+    reserved = {"memory": str(total - memory_bytes)}
+    kubelet = {"maxPods": 110, "systemReserved": reserved, "nodeStatusUpdateFrequency": "1s"}
     return RealNode(cluster, name, registry, labels={NODE_PURPOSE_LABEL: "user"}, kubelet=kubelet)
 
 

@@ -33,11 +33,8 @@ class Cluster:
         return self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
-        environment = {
-            **os.environ,
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'lab'}",
-            "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
-        }
+        path = f"{ROOT}:{ROOT / 'lab'}"
+        environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
         log = (self.folder / f"{kind}-{len(self.processes)}.log").open("wb")
         with log:
             process = subprocess.Popen(

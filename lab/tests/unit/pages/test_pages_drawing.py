@@ -23,12 +23,8 @@ def test_ticks_of_time_are_few_round_and_within(from_us: int, length_us: int) ->
 
 
 def test_ticks_within_a_day_say_the_day_once_and_the_next_day_again() -> None:
-    assert time_ticks(BEGIN + 10 * HOUR, BEGIN + 20 * HOUR)["ticktext"] == [
-        "18:00\n15 Jan",
-        "21:00",
-        "00:00\n16 Jan",
-        "03:00",
-    ]
+    expected = ["18:00\n15 Jan", "21:00", "00:00\n16 Jan", "03:00"]
+    assert time_ticks(BEGIN + 10 * HOUR, BEGIN + 20 * HOUR)["ticktext"] == expected
     assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == ["16 Jan", "17 Jan", "18 Jan", "19 Jan", "20 Jan"]
 
 

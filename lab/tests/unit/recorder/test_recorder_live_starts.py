@@ -11,16 +11,9 @@ from lab.tests.recorded import pull_record
 from lab.tests.told import Story, Thing, stories
 from roost_core.objects.timestamps import read_moment
 from roost_lab.pages.dates import as_date
+from roost_lab.recorder.recording import live_starts
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.hub_log import SERVER_ANNOTATION, USER_ANNOTATION, read_hub_line
-from roost_lab.recorder.recording.live_starts import (
-    MAX_HUBS,
-    MAX_UNKNOWN,
-    OTHER_HUBS,
-    PHASES,
-    TOLD_AFTER_US,
-    LiveStarts,
-)
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, Record, StoredState
@@ -83,7 +76,7 @@ class Recorder:
 
     def __init__(self, pod_class: str = "user") -> None:
         self.metrics = RecorderMetrics("test")
-        self.starts = LiveStarts(self.metrics)
+        self.starts = live_starts.LiveStarts(self.metrics)
         self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts)
 
     def listed(self, *pods: PodReading) -> "Recorder":
@@ -160,7 +153,7 @@ def told(recorder: Recorder, thing: Thing) -> None:
         assert recorder.hears(*plain) == named, thing
     else:
         assert (kind, plain[0]) == ("time", "is")
-        recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US - ("nearly" in plain))
+        recorder.starts.give_up(BEGIN * SECOND + live_starts.TOLD_AFTER_US - ("nearly" in plain))
 
 
 def seen(name: str, up: str = "", **how: Any) -> PodReading:
@@ -181,7 +174,7 @@ def test_each_start_counts_once_with_its_phases(story: Story) -> None:
 
 
 def test_live_phases_are_those_of_reports() -> None:
-    assert set(PHASES) == set(start_phases.PHASES)
+    assert set(live_starts.PHASES) == set(start_phases.PHASES)
 
 
 def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() -> None:
@@ -193,17 +186,17 @@ def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() 
 
 def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
     recorder = Recorder().listed()
-    for number in range(MAX_HUBS + 5):
+    for number in range(live_starts.MAX_HUBS + 5):
         recorder.sees(ready_pod(f"pod-{number}", hub=f"hub-{number:03}"))
     hubs = [labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")]
-    assert len(set(hubs)) == MAX_HUBS + 1
-    assert recorder.samples("roost_start_phase_seconds_count")[OTHER_HUBS, "whole", "user"] == 5
+    assert len(set(hubs)) == live_starts.MAX_HUBS + 1
+    assert recorder.samples("roost_start_phase_seconds_count")[live_starts.OTHER_HUBS, "whole", "user"] == 5
 
 
 def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:
     recorder = Recorder().listed()
-    for number in range(MAX_UNKNOWN + 10):
+    for number in range(live_starts.MAX_UNKNOWN + 10):
         recorder.starts.pulled(pull(f"pod-{number}"))
-    recorder.sees(ready_pod("pod-0"), ready_pod(f"pod-{MAX_UNKNOWN}"))
-    recorder.starts.give_up(BEGIN * SECOND + TOLD_AFTER_US)
+    recorder.sees(ready_pod("pod-0"), ready_pod(f"pod-{live_starts.MAX_UNKNOWN}"))
+    recorder.starts.give_up(BEGIN * SECOND + live_starts.TOLD_AFTER_US)
     assert recorder.results() == {"cold": 1, "unknown": 1}

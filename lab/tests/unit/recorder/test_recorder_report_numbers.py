@@ -135,11 +135,8 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
             whole = pod.waited + pod.ran + pod.settled
             for span, took in (("node", pod.waited), ("containers", pod.ran), ("ready", pod.settled), ("whole", whole)):
                 expected.setdefault((pod.pod_class, span), Counter())[edge_of(took)] += 1
-    found = {
-        (key[0], span): one.counts
-        for key, spans in report[WindowStarts].by_class.items()
-        for span, one in spans.items()
-    }
+    groups = report[WindowStarts].by_class.items()
+    found = {(key[0], span): one.counts for key, spans in groups for span, one in spans.items()}
     assert found == expected
 
     images = Counter(pod.image for pod in chosen if pod.is_bound)

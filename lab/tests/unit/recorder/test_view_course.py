@@ -56,15 +56,8 @@ def store(tmp_path: Path) -> Store:
 def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
     course = read_course(store, HOURS)
     waiting = dict(enumerate(course["waiting"]))
-    assert {step: number for step, number in waiting.items() if number} == {
-        0: 0.5,
-        1: round(19 / 60, 6),
-        2: 1,
-        3: 0.5,
-        10: 1,
-        11: 1,
-        59: 1,
-    }
+    expected = {0: 0.5, 1: round(19 / 60, 6), 2: 1, 3: 0.5, 10: 1, 11: 1, 59: 1}
+    assert {step: number for step, number in waiting.items() if number} == expected
     assert {step: number for step, number in enumerate(course["started"]) if number} == {1: 19, 2: 1, 10: 1, 59: 1}
     assert [step for step, number in enumerate(course["cold"]) if number] == [2]
     # Half of the wait is over then.

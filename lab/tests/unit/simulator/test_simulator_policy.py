@@ -199,12 +199,8 @@ def test_every_policy_can_be_replayed(name: str) -> None:
 
 def test_z2jh_has_the_weights_of_its_chart() -> None:
     found = weights(shipped("z2jh"))
-    assert [found[name] for name in (NODE_AFFINITY, INTER_POD_AFFINITY, NODE_RESOURCES_FIT, IMAGE_LOCALITY)] == [
-        14631,
-        1331,
-        121,
-        11,
-    ]
+    plugins = (NODE_AFFINITY, INTER_POD_AFFINITY, NODE_RESOURCES_FIT, IMAGE_LOCALITY)
+    assert [found[name] for name in plugins] == [14631, 1331, 121, 11]
     assert "NodeResourcesBalancedAllocation" not in found
     assert not own_class(shipped("z2jh"), "user").join
 

@@ -29,18 +29,11 @@ from roost_lab.simulator.setup.policy import Policy, Priority
 PRIORITIES = {"user": 100, "placeholder": 10, "puller": 50}
 
 
-def a_morning(number: int = 400, images: int = 12) -> list[Any]:
+def a_morning() -> list[Any]:
     """Launches of a few images, at first few and then many."""
-    return [
-        attempt(
-            index,
-            7200 * (index / number) ** 0.7,
-            f"image-{index * index % images}",
-            image_bytes=None,
-            session_seconds=None,
-        )
-        for index in range(number)
-    ]
+    launches = ((7200 * (index / 400) ** 0.7, f"image-{index * index % 12}") for index in range(400))
+    unknown = {"image_bytes": None, "session_seconds": None}
+    return [attempt(index, after, image, **unknown) for index, (after, image) in enumerate(launches)]
 
 
 COLD = {"nowhere": NOWHERE, "full": ONLY_FULL, "elsewhere": ELSEWHERE}
@@ -52,11 +45,9 @@ def told_policy(story: Story) -> Policy:
     placeholders = [thing.plain[0] for thing in story.things if thing.kind == "placeholders"]
     if any(thing.kind == "bare" for thing in story.things):
         return without_pullers(story.about)
-    return (
-        with_placeholders(story.about, *placeholders, **values)
-        if placeholders
-        else policy(story.about, json.dumps(values))
-    )
+    if placeholders:
+        return with_placeholders(story.about, *placeholders, **values)
+    return policy(story.about, json.dumps(values))
 
 
 @stories("replays", "bare values placeholders world hubs launch result seconds cold nodes bound")
