@@ -75,10 +75,8 @@ class InstalledRelease(Stack):
         )
 
     def _read(self) -> None:
-        self.deployments = {
-            one["metadata"]["labels"]["app.kubernetes.io/component"]: one
-            for one in self.objects("apps/v1", "deployments")
-        }
+        deployments = self.objects("apps/v1", "deployments")
+        self.deployments = {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in deployments}
         self.manifests = [{**one, "kind": "ConfigMap"} for one in self.objects("v1", "configmaps")]
         for component in self.deployments:
             self._mount(component)

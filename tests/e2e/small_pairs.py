@@ -446,10 +446,8 @@ class Wave:
                     list(pool.map(act, self.sides, [now] * len(self.sides)))
                 self._look(time.monotonic() - began)
                 time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began - now)))
-        return {
-            case.name: list(find_victims(case, *pair, late_seconds=LATE_SECONDS))
-            for case, pair in zip(self.cases, self.pairs, strict=True)
-        }
+        played = zip(self.cases, self.pairs, strict=True)
+        return {case.name: list(find_victims(case, *pair, late_seconds=LATE_SECONDS)) for case, pair in played}
 
     def _look(self, now: float) -> None:
         nodes: dict[str, list[Node]] = {}

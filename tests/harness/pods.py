@@ -177,15 +177,13 @@ def running_status(pod: Object, address: str) -> Object:
         _container_status(c, running if c.get("restartPolicy") == "Always" else _done(moment))
         for c in spec.get("initContainers", [])
     ]
+    kinds = ("Initialized", "ContainersReady", "Ready")
     return {
         "phase": "Running",
         "startTime": moment,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": [
-            {"type": kind, "status": "True", "lastTransitionTime": moment}
-            for kind in ("Initialized", "ContainersReady", "Ready")
-        ],
+        "conditions": [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in kinds],
         "containerStatuses": [_container_status(c, running) for c in spec["containers"]],
         **({"initContainerStatuses": inits} if inits else {}),
     }

@@ -85,10 +85,8 @@ def images_of(hub: str, *names: str) -> tuple[str, ...]:
 def values_for(*images: str, **more: Any) -> dict[str, Any]:
     """Users of the pool `user`, the first image theirs, and no placeholders."""
     name, _, tag = images[0].rpartition(":")
-    extra = {
-        f"extra-{index}": dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True))
-        for index, image in enumerate(images[1:])
-    }
+    others = enumerate(images[1:])
+    extra = {f"extra-{index}": dict(zip(("name", "tag"), image.rsplit(":", 1), strict=True)) for index, image in others}
     return {
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": {"pool": "user"}},
         "placeholders": [],

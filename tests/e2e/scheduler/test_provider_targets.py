@@ -33,10 +33,8 @@ MOST_ALLOCATED = {"type": "MostAllocated", "resources": [{"name": name, "weight"
 
 def packing(name: str) -> dict[str, Any]:
     """The stock profile, but for NodeResourcesFit's strategy."""
-    return {
-        "schedulerName": name,
-        "pluginConfig": [{"name": "NodeResourcesFit", "args": {"scoringStrategy": MOST_ALLOCATED}}],
-    }
+    arguments = {"scoringStrategy": MOST_ALLOCATED}
+    return {"schedulerName": name, "pluginConfig": [{"name": "NodeResourcesFit", "args": arguments}]}
 
 
 def rendered_profiles(namespace: str) -> list[dict[str, Any]]:

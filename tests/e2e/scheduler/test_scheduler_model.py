@@ -52,14 +52,10 @@ def all_profiles(folder: Path) -> dict[str, Any]:
     ]
     rendered = yaml.safe_load(texts[0])
     assert len(rendered["profiles"]) == len([*strategies, "pack_strict", "imagefirst_strict"])
-    three = {
-        "type": "LeastAllocated",
-        "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": GPU, "weight": 5}],
-    }
-    most = {
-        "type": "MostAllocated",
-        "resources": [{"name": "memory", "weight": 2}, {"name": "ephemeral-storage", "weight": 1}],
-    }
+    weighed = [{"name": "cpu", "weight": 3}, {"name": "memory"}, {"name": GPU, "weight": 5}]
+    three = {"type": "LeastAllocated", "resources": weighed}
+    resources = [{"name": "memory", "weight": 2}, {"name": "ephemeral-storage", "weight": 1}]
+    most = {"type": "MostAllocated", "resources": resources}
     racks = {"maxSkew": 2, "topologyKey": "rack", "whenUnsatisfiable": "ScheduleAnyway"}
     zones = {"maxSkew": 5, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}
     disabled = [{"name": "TaintToleration"}, {"name": "ImageLocality"}]

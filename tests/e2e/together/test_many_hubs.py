@@ -96,11 +96,9 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         marks = [Marks(control_plane, stack) for stack in stacks]
 
         # No object of one is an object of another.
+        objects = (*stack.manifests, *stack.deployments.values())
         identities = [
-            {
-                (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
-                for one in (*stack.manifests, *stack.deployments.values())
-            }
+            {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects}
             for stack in stacks
         ]
         for mine, others in itertools.combinations(identities, 2):

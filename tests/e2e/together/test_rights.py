@@ -69,10 +69,8 @@ def values_of(namespace: str) -> Object:
 def hub_pod() -> Object:
     """A hub's own pod."""
     containers = [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}]
-    return {
-        "metadata": {"name": "hub", "labels": {"component": "hub"}},
-        "spec": {"nodeName": "old", "containers": containers},
-    }
+    metadata = {"name": "hub", "labels": {"component": "hub"}}
+    return {"metadata": metadata, "spec": {"nodeName": "old", "containers": containers}}
 
 
 def rendered(stack: Stack) -> set[Right]:

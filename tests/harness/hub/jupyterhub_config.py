@@ -16,10 +16,8 @@ c.JupyterHub.cookie_secret = bytes(32)
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = given["proxy_api_url"]
 c.ConfigurableHTTPProxy.auth_token = given["proxy_token"]
-c.JupyterHub.services = [
-    {"name": "tests", "api_token": given["token"]},
-    {"name": "jupyterhub-idle-culler", "api_token": given["culler_token"]},
-]
+culler = {"name": "jupyterhub-idle-culler", "api_token": given["culler_token"]}
+c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}, culler]
 c.JupyterHub.load_roles = [
     {"name": "tests", "scopes": ["admin:users", "admin:servers", "list:users", "read:metrics"], "services": ["tests"]},
     {

@@ -189,10 +189,8 @@ def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_plac
         cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
     cluster.tells("nodes", "warning", ": old.")
     container: Object = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0"}
-    autoscaler = {
-        "metadata": {"namespace": "kube-system", "name": "ca"},
-        "spec": {"template": {"spec": {"containers": [container]}}},
-    }
+    spec = {"template": {"spec": {"containers": [container]}}}
+    autoscaler = {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
     for arguments, is_told in ((["=-5"], True), (["=-10"], False), ([], False)):
         cluster = Cluster()
         container["command"] = ["./ca", *(f"--expendable-pods-priority-cutoff{value}" for value in arguments)]

@@ -55,10 +55,8 @@ def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(ru
 
 
 def node_pool(taint: str) -> Object:
-    spec = {
-        "disruption": {"consolidationPolicy": "WhenEmpty"},
-        "template": {"spec": {"startupTaints": [{"key": taint}]}},
-    }
+    template = {"spec": {"startupTaints": [{"key": taint}]}}
+    spec = {"disruption": {"consolidationPolicy": "WhenEmpty"}, "template": template}
     return {"metadata": {"name": "users"}, "spec": spec}
 
 
@@ -79,10 +77,8 @@ def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(mode: str, i
 
 
 def policy(name: str, ingress: list[Object], selector: Object | None = None) -> Object:
-    return {
-        "metadata": {"name": name},
-        "spec": {"podSelector": selector or {}, "policyTypes": ["Ingress"], "ingress": ingress},
-    }
+    spec = {"podSelector": selector or {}, "policyTypes": ["Ingress"], "ingress": ingress}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in() -> None:

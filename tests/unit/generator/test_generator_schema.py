@@ -104,10 +104,8 @@ def test_patterns_mean_the_same_to_helm_and_to_python() -> None:
 
 @pytest.mark.parametrize(("key", "shown"), rows("generator/odd-keys"))
 def test_a_key_that_looks_like_an_index_or_like_nothing_is_said(key: str, shown: str) -> None:
-    assert any(
-        f"prod.yaml:1: {shown}.labels.a: found 5" in one
-        for one in faults(f"podClasses: {{{key}: {{match: {{labels: {{a: 5}}}}}}}}")
-    )
+    found = faults(f"podClasses: {{{key}: {{match: {{labels: {{a: 5}}}}}}}}")
+    assert any(f"prod.yaml:1: {shown}.labels.a: found 5" in one for one in found)
 
 
 @pytest.mark.parametrize(("text", "_reason"), table("schema-accepted"))

@@ -101,10 +101,8 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
         "nodeSelector": {"zone": "a", "pool": "highmem"},
     }
     assert [(one["name"], one["replicas"]) for one in gpus] == [("gpu-a100", 0), ("gpu-t4", 0)]
-    assert gpus[0]["resources"] == {
-        "requests": {"memory": "2Gi", "nvidia.com/gpu": "1"},
-        "limits": {"nvidia.com/gpu": "1"},
-    }
+    expected = {"requests": {"memory": "2Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    assert gpus[0]["resources"] == expected
     assert gpus[0]["nodeSelector"] == {"zone": "a", "kind": "a100"}
     assert gpus[0]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     large_said, gpu_said, _ = found.comments
@@ -196,7 +194,5 @@ def test_one_thing_that_users_notice_is_enough_not_to_be_inert() -> None:
     off = import_layers([("hub.yaml", f"{OFF}\nbinderhub-service: {{}}")], "hub")
     assert not binder.summary.is_inert
     # Builds go elsewhere, under a heading of their own.
-    assert off.summary.will[-2:] == [
-        "What Roost will do for this hub:",
-        "  - send builds of a repository to one node, where its layers are",
-    ]
+    expected = ["What Roost will do for this hub:", "  - send builds of a repository to one node, where its layers are"]
+    assert off.summary.will[-2:] == expected

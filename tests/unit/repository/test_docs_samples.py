@@ -159,10 +159,8 @@ def commands() -> list[Command]:
             for begin in BEGIN.finditer(line):
                 place = f"{path.relative_to(REPOSITORY)}:{number}"
                 in_pod = begin[0].startswith(" -- ")
-                found += [
-                    Command(place, tuple(words(each))[1:], in_pod)
-                    for each in re.split(r"(?<=[|]) *(?=roost )", begin[1])
-                ]
+                calls = re.split(r"(?<=[|]) *(?=roost )", begin[1])
+                found += [Command(place, tuple(words(each))[1:], in_pod) for each in calls]
     return found
 
 

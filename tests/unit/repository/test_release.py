@@ -149,10 +149,8 @@ def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
     (found,) = version.faults("v99.0.0", tmp_path)
     assert f"tag v99.0.0: expected v{here}" in found
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n### Added\n\n- A.\n")
-    assert [fault.partition(":")[2][:20] for fault in version.faults(f"v{here}", tmp_path)] == [
-        " found no section 0.",
-        " Unreleased has entr",
-    ]
+    expected = [" found no section 0.", " Unreleased has entr"]
+    assert [fault.partition(":")[2][:20] for fault in version.faults(f"v{here}", tmp_path)] == expected
 
 
 def test_changes_are_read_from_the_change_log() -> None:

@@ -143,11 +143,8 @@ def test_a_lease_that_somebody_changed_is_read_again_and_left_to_whoever_it_name
     assert server.lease is not None
     server.version += 1
     version = {"resourceVersion": str(server.version)}
-    server.lease = {
-        **server.lease,
-        "metadata": {**server.lease["metadata"], **version, **metadata},
-        "spec": {**server.lease["spec"], **spec},
-    }
+    changed = {**server.lease["metadata"], **version, **metadata}
+    server.lease = {**server.lease, "metadata": changed, "spec": {**server.lease["spec"], **spec}}
     one.try_once()
     assert one.is_leader is leads
     assert metadata.items() <= server.lease["metadata"].items()

@@ -147,10 +147,8 @@ def test_a_refusal_is_told_once_and_tried_again_until_it_is_lifted(
     with caplog.at_level("INFO"):
         cache = run(server, on_error=errors.append)
     assert cache.objects() == {"ns/a": "red"}
-    assert [record.getMessage() for record in caplog.records][:2] == [
-        "watch broken kind=things: forbidden",
-        "watch works again kind=things",
-    ]
+    expected = ["watch broken kind=things: forbidden", "watch works again kind=things"]
+    assert [record.getMessage() for record in caplog.records][:2] == expected
     assert caplog.records[0].levelname == level
     # The script's end is an error, too.
     assert errors[:-1] == ["things"] * counted

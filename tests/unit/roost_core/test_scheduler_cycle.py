@@ -176,10 +176,8 @@ def test_arguments_are_read() -> None:
 
 
 def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
-    body = {
-        "percentageOfNodesToScore": 30,
-        "profiles": [{"schedulerName": "a", "percentageOfNodesToScore": 70}, {"schedulerName": "b"}],
-    }
+    profiles = [{"schedulerName": "a", "percentageOfNodesToScore": 70}, {"schedulerName": "b"}]
+    body = {"percentageOfNodesToScore": 30, "profiles": profiles}
     found = read_profiles(body, NEWEST_MINOR)
     assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
 

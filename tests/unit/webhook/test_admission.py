@@ -170,10 +170,8 @@ def test_a_container_gets_the_classs_requests_or_none(
 
 
 def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
-    containers = [
-        {"name": "builder", "image": "a"},
-        {"name": "helper", "image": "b", "resources": {"requests": {"cpu": "1"}}},
-    ]
+    helper = {"name": "helper", "image": "b", "resources": {"requests": {"cpu": "1"}}}
+    containers = [{"name": "builder", "image": "a"}, helper]
     for ordered in (containers, containers[::-1]):
         assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
 
@@ -218,10 +216,8 @@ def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
     assert [decision.result for decision in desk.decisions] == ["patched", "patched"]
     desk.place(placed)
     assert desk.decisions[-1][:3] == ("skipped", "builder", "daemon-set")
-    desk = Desk(
-        settings(podClasses=BUILDERS),
-        replace(FIVE, lowest_priority=-3, quotas={NAMESPACE: frozenset({"NotBestEffort"})}),
-    )
+    quotas = {NAMESPACE: frozenset({"NotBestEffort"})}
+    desk = Desk(settings(podClasses=BUILDERS), replace(FIVE, lowest_priority=-3, quotas=quotas))
     assert desk.place(daemon()) == daemon()
 
 

@@ -164,10 +164,8 @@ def get(path: str, readiness: Callable[[], tuple[bool, str]]) -> tuple[str, byte
 
 
 def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
-    checks = {
-        "policy": lambda: ReadyVerdict(passed=True, detail="revision 1"),
-        "facts": lambda: ReadyVerdict(passed=False),
-    }
+    passed = ReadyVerdict(passed=True, detail="revision 1")
+    checks = {"policy": lambda: passed, "facts": lambda: ReadyVerdict(passed=False)}
     status, body = get("/readyz", lambda: check_all(checks))
     assert status.startswith("503 ")
     assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]

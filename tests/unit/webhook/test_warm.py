@@ -266,10 +266,8 @@ def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_
     # One of which a pod said so comes last.
     desk.facts = replace(desk.facts, given_up={("n2", IMAGE)})
     terms = node_terms(desk.place(user_pod(IMAGE)))
-    assert [term["preference"] for term in terms if "NotIn" in str(term)] == [
-        {"matchFields": fields},
-        {"matchFields": fields[:1]},
-    ]
+    expected = [{"matchFields": fields}, {"matchFields": fields[:1]}]
+    assert [term["preference"] for term in terms if "NotIn" in str(term)] == expected
     desk.now = 990.0 + FAILED_PULL.age_seconds
     assert "NotIn" not in str(node_terms(desk.place(user_pod(IMAGE))))
 

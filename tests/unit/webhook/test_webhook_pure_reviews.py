@@ -38,10 +38,8 @@ SECRET = "0123456789abcdef-the-token"
 
 def with_secrets() -> Object:
     body = user_pod()
-    body["spec"]["containers"][0] |= {
-        "env": [{"name": "JUPYTERHUB_API_TOKEN", "value": SECRET}],
-        "args": [f"--ServerApp.token={SECRET}"],
-    }
+    variables = [{"name": "JUPYTERHUB_API_TOKEN", "value": SECRET}]
+    body["spec"]["containers"][0] |= {"env": variables, "args": [f"--ServerApp.token={SECRET}"]}
     body["metadata"]["annotations"] = {"note": SECRET}
     return body
 
