@@ -433,8 +433,5 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
 def _failing_containers(status: JSONObject) -> set[str]:
     """Names of containers whose image can't be pulled now."""
     statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
-    return {
-        str(one.get("name"))
-        for one in statuses
-        if _object(_object(one, "state"), "waiting").get("reason") in PULL_FAULTS
-    }
+    reasons = ((one.get("name"), _object(_object(one, "state"), "waiting").get("reason")) for one in statuses)
+    return {str(name) for name, reason in reasons if reason in PULL_FAULTS}

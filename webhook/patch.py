@@ -110,10 +110,8 @@ def pod_rule(term: object) -> object | None:
     if type(term) is not dict or term.get("matchLabelKeys") or term.get("mismatchLabelKeys"):
         return None
     namespaces = term.get("namespaces")
-    rule: list[object] = [
-        term.get("topologyKey"),
-        {name for name in namespaces if type(name) is str} if type(namespaces) is list else set(),
-    ]
+    names = {name for name in namespaces if type(name) is str} if type(namespaces) is list else set()
+    rule: list[object] = [term.get("topologyKey"), names]
     for selector in (term.get("labelSelector"), term.get("namespaceSelector")):
         read = None if selector is None else read_label_selector(selector)
         if selector is not None and read is None:

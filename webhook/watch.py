@@ -582,11 +582,8 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
             # A pod that is being deleted doesn't wait.
-            is_waiting = (
-                pod.scheduler_name in names
-                and not item["spec"].get("nodeName")
-                and not item["metadata"].get("deletionTimestamp")
-            )
+            is_unbound = not item["spec"].get("nodeName") and not item["metadata"].get("deletionTimestamp")
+            is_waiting = pod.scheduler_name in names and is_unbound
             placed = read_placed_pod(item, pod_class.name)
             return WatchedPod(str(item["metadata"].get("uid") or ""), placed, is_unplaced(pod), is_waiting)
 

@@ -20,10 +20,8 @@ def overrides(profile: object) -> Iterator[Values]:
 def default_overrides(profiles: object) -> list[Values]:
     """`kubespawner_override` of who takes the default profile, else the first, with its default choices."""
     chosen = _default(listing(profiles))
-    choices = [
-        _default([*mapping(at(option, "choices")).values()])
-        for option in mapping(at(chosen, "profile_options")).values()
-    ]
+    options = mapping(at(chosen, "profile_options")).values()
+    choices = [_default([*mapping(at(option, "choices")).values()]) for option in options]
     return [mapping(at(one, "kubespawner_override")) for one in (chosen, *choices)]
 
 

@@ -8,23 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from generator.faults import Fault, ValuesError, show_path
+from generator.importing import source
 from generator.importing.builds import map_builds
 from generator.importing.gitops import unread, unwrap, values_of
 from generator.importing.hub import map_hub
 from generator.importing.result import Draft, ImportResult, Piece, merge_pieces
-from generator.importing.source import (
-    BINDER_KEYS,
-    HUB_KEYS,
-    Charts,
-    HubSection,
-    Path,
-    child,
-    find_charts,
-    find_hubs,
-    kind_of,
-    misshapen_sections,
-    show_key,
-)
 from generator.importing.user_pods import user_pods
 from generator.pipeline import check, judge
 from generator.values.files import read_defaults
@@ -44,7 +32,7 @@ _LAYERS = (
 _ACCEPTED = "values of zero-to-jupyterhub or BinderHub"
 # By a key that these have not.
 _BITNAMI = "Bitnami's chart of JupyterHub"
-_OTHER_CHARTS: Mapping[Path, str] = {
+_OTHER_CHARTS: Mapping[source.Path, str] = {
     ("imagePuller",): _BITNAMI,
     ("singleuser", "image", "repository"): _BITNAMI,
     ("hub", "image", "repository"): _BITNAMI,
@@ -72,11 +60,8 @@ def import_layers(
     charts = _charts(values, filename, places, _chosen_hub(values, loaded, filename, hub))
     defaults = read_defaults().values
     draft = Draft(filename, defaults=defaults, places=places, release=release)
-    draft.notes += [
-        f"{file.source.name}: {key} isn't read here, and may say otherwise: {_ALL}"
-        for file in read
-        for key in unread(file)
-    ]
+    ignored = ((file.source.name, key) for file in read for key in unread(file))
+    draft.notes += [f"{name}: {key} isn't read here, and may say otherwise: {_ALL}" for name, key in ignored]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     draft.is_binder = charts.binder is not None
@@ -119,9 +104,9 @@ def _load(name: str, text: str | bytes) -> LoadedFile:
 
 def _chosen_hub(
     values: Mapping[str, object], files: Sequence[LoadedFile], filename: str, hub: str | None
-) -> Path | None:
+) -> source.Path | None:
     """Where the hub's values are; None: wherever `find_charts` finds them."""
-    hubs = find_hubs(values)
+    hubs = source.find_hubs(values)
     if hub is not None:
         chosen = () if hub == show_key(()) else tuple(part for part in hub.split(".") if part)
         if kind_of(child(values, *chosen)) != "mapping":
@@ -133,30 +118,32 @@ def _chosen_hub(
     named = []
     for path in hubs:
         # At the top, one of a hub's keys.
-        saying = [one for one in files if path in find_hubs(one.values) or (path and child(one.values, *path))]
-        named.append(f"{show_key(path)} ({', '.join(file.source.name for file in saying)})")
+        saying = [
+            one for one in files if path in source.find_hubs(one.values) or (path and source.child(one.values, *path))
+        ]
+        named.append(f"{source.show_key(path)} ({', '.join(file.source.name for file in saying)})")
     fix = (
         "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
-        "all: helm get values RELEASE --all. Or choose one: --hub " + show_key(hubs[0]) + "."
+        "all: helm get values RELEASE --all. Or choose one: --hub " + source.show_key(hubs[0]) + "."
     )
     raise ValuesError([Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)])
 
 
-def _spawn_page_note(hub: HubSection) -> str:
-    if child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
+def _spawn_page_note(hub: source.HubSection) -> str:
+    if source.child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
         key = hub.show("hub.config.KubeSpawner.events_enabled")
         return f"{key} is false: the spawn page shows no Events, so nobody reads Roost's start notices there."
     return "docs/start-notices.md has lines for the hub's values: the scheduler's warnings in plain words."
 
 
-def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Path | None) -> Charts:
-    charts = find_charts(values, hub)
+def _charts(values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None) -> source.Charts:
+    charts = source.find_charts(values, hub)
     for keys, whose in _OTHER_CHARTS.items():
         path = (*(charts.hub.path if charts is not None else ()), *keys)
-        if child(values, *path) is not None:
+        if source.child(values, *path) is not None:
             fix = "Give the values of the hub's own chart; its images have name and tag: helm get values RELEASE --all."
             found = f"a key of {whose}"
-            raise ValuesError([Fault(*places.of(path), show_key(path), found, _ACCEPTED, fix)])
+            raise ValuesError([Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)])
     if charts is not None and charts.service is not None and not charts.has_hub:
         key = next(key for key in (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials") if key in values)
         fix = "It has no users: give its hub's values, too, as one of several files."
@@ -165,13 +152,13 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
         return charts
     fix = "Write the section's keys below it, or remove it."
     misshapen = [
-        Fault(*places.of(path), show_key(path), f"a {kind_of(value)}", "a mapping", fix)
-        for path, value in misshapen_sections(values)
+        Fault(*places.of(path), source.show_key(path), f"a {source.kind_of(value)}", "a mapping", fix)
+        for path, value in source.misshapen_sections(values)
     ]
     if misshapen:
         raise ValuesError(misshapen)
     # Keys that a hub has, but other charts too.
-    some = sorted(HUB_KEYS & set(values))
+    some = sorted(source.HUB_KEYS & set(values))
     if some:
         found = f"{' and '.join(some)} alone, as other charts may have"
         fix = "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm get values --all."
@@ -179,14 +166,14 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: Pa
     if isinstance(kind := values.get("kind"), str) and "apiVersion" in values:
         fix = "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are read."
         raise ValuesError([Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)])
-    if child(values, "image", "repository") is not None:
+    if source.child(values, "image", "repository") is not None:
         found = "a key of another chart: these charts name images by name and tag"
         raise ValuesError([Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)])
     if values:
-        found = f"no key of a hub ({', '.join(sorted(HUB_KEYS | BINDER_KEYS))})"
+        found = f"no key of a hub ({', '.join(sorted(source.HUB_KEYS | source.BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED)])
     # An empty file configures a hub too: the chart's defaults.
-    return Charts(HubSection({}, ()), True, None, None, HubSection({}, ()))
+    return source.Charts(source.HubSection({}, ()), True, None, None, source.HubSection({}, ()))
 
 
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
@@ -204,7 +191,7 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
         else:
             draft.refuse(refused.source, refused.value, _reason(faults[0]))
             if refused.path[:3] == ("podClasses", "user", "match"):
-                draft.places_users_once.append(f"{show_key(refused.path)} follows the hub's")
+                draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
             if refused.path == ("placeholders",) and refused.value and refused.path not in {one.path for one in pieces}:
                 # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
                 pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))

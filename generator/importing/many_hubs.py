@@ -212,11 +212,8 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     usual = list(defaults["prePuller"]["tolerations"])
     hubs_of: dict[str, list[str]] = {}
     entry_of: dict[str, dict[str, Any]] = {}
-    groups = [
-        (hub.name, group)
-        for hub in many.hubs
-        for group in puller_groups(hub.values["singleuser"], hub.values["prePuller"])
-    ]
+    hubs = ((hub.name, hub.values["singleuser"], hub.values["prePuller"]) for hub in many.hubs)
+    groups = [(name, group) for name, users, puller in hubs for group in puller_groups(users, puller)]
     # What every puller tolerates is said once, unless some hub's doesn't.
     always = usual if all(all(one in group.tolerations for one in usual) for _, group in groups) else []
     for name, group in groups:

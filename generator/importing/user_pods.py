@@ -11,17 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from generator.checks.contract import at, listing, mapping, text
-from generator.importing.profile_pools import (
-    MOST_KINDS,
-    UNKNOWN_IMAGE,
-    UNLISTED,
-    Kind,
-    Traits,
-    kinds_of,
-    named_profiles,
-    own_sizes,
-    size_traits,
-)
+from generator.importing import profile_pools
 from generator.importing.reach import ANY, traits_of
 from generator.importing.result import ImportResult
 from generator.importing.source import UNKNOWN, HubSection
@@ -45,34 +35,33 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     if result.hub is None:
         return []
     names = listing(result.values.get("replaceSchedulers")) or [""]
-    usual = {
-        "scheduler_name": names[0],
-        "namespace": namespace,
-        **_chart_traits(result.hub, is_binder=result.is_binder),
-    }
+    of_chart = _chart_traits(result.hub, is_binder=result.is_binder)
+    usual = {"scheduler_name": names[0], "namespace": namespace, **of_chart}
     usual |= {name: value for name, (value, _) in traits_of(result.hub).items()}
     usual |= {"namespace": UNKNOWN} if ANY in usual else {}
     # Only the hub's Python knows where their users go.
     usual |= {"node_selector": {UNKNOWN: ""}} if usual.get("profile_list") == UNKNOWN else {}
     taken: set[str] = set()
-    kinds: list[Kind] = []
-    profiles = list(named_profiles(usual.get("profile_list")))
+    kinds: list[profile_pools.Kind] = []
+    profiles = list(profile_pools.named_profiles(usual.get("profile_list")))
     for place, (name, profile) in enumerate(profiles, start=1):
-        each = MOST_KINDS // len(profiles)
-        kinds += kinds_of(usual, profile, f"{name} (profile {place})" if name in taken else name, _as_made, each)
+        each = profile_pools.MOST_KINDS // len(profiles)
+        kinds += profile_pools.kinds_of(
+            usual, profile, f"{name} (profile {place})" if name in taken else name, _as_made, each
+        )
         taken.add(name)
     if not kinds and not result.is_binder:
         kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
     if result.has_builds:
-        kinds.append(((UNLISTED,) if kinds else (), {**usual, "image": UNKNOWN_IMAGE}))
+        kinds.append(((profile_pools.UNLISTED,) if kinds else (), {**usual, "image": profile_pools.UNKNOWN_IMAGE}))
     return [UserPod(chosen, _pod_of(traits), _namespace_labels(traits)) for chosen, traits in kinds]
 
 
-def _as_made(traits: Traits) -> tuple[str, str]:
+def _as_made(traits: profile_pools.Traits) -> tuple[str, str]:
     return repr((_pod_of(traits), _namespace_labels(traits))), ""
 
 
-def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
+def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
     """What the chart sets by its values."""
     tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
     user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
@@ -96,7 +85,7 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> Traits:
         "extra_labels": single.get("extraLabels"),
         "priority": at(priorities, "defaultPriority") if at(priorities, "enabled") is True else None,
         "profile_list": single.get("profileList"),
-        **size_traits(single),
+        **profile_pools.size_traits(single),
     }
 
 
@@ -106,8 +95,8 @@ def _reference(image: object) -> str:
     return f"{name}:{tag}" if name and tag else text(name) if "tag" in mapping(image) else ""
 
 
-def _pod_of(traits: Traits) -> dict[str, Any]:
-    sizes = own_sizes(traits)
+def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
+    sizes = profile_pools.own_sizes(traits)
     for part, key in (("requests", "extra_resource_guarantees"), ("limits", "extra_resource_limits")):
         sizes[part] |= {name: str(amount) for name, amount in mapping(traits.get(key)).items() if amount is not None}
     # As the API server's defaults are.
@@ -141,12 +130,12 @@ def _containers(value: object) -> list[object]:
     return [{"name": f"container-{place}", **mapping(one)} for place, one in enumerate(listed)]
 
 
-def _namespace(traits: Traits) -> str:
+def _namespace(traits: profile_pools.Traits) -> str:
     template = text(traits.get("user_namespace_template")) or "{hubnamespace}-{username}"
     named = re.sub(r"\{.*?\}", "user", template) if traits.get("enable_user_namespaces") is True else ""
     return named or text(traits.get("namespace"))
 
 
-def _namespace_labels(traits: Traits) -> Mapping[str, str]:
+def _namespace_labels(traits: profile_pools.Traits) -> Mapping[str, str]:
     own = mapping(traits.get("user_namespace_labels")) if traits.get("enable_user_namespaces") is True else {}
     return {**{key: str(value) for key, value in own.items()}, NAMESPACE_NAME_LABEL: _namespace(traits)}

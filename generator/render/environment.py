@@ -7,42 +7,19 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from jinja2 import (
-    FileSystemBytecodeCache,
-    FileSystemLoader,
-    StrictUndefined,
-    TemplateSyntaxError,
-    UndefinedError,
-    nodes,
-)
-from jinja2 import __version__ as jinja2_version
+import jinja2
+from jinja2 import nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from generator.render.functions import (
-    TemplateError,
-    default,
-    each,
-    indent,
-    items,
-    read_key,
-    replace,
-    sha256_of,
-    to_int,
-    to_json,
-    to_pretty_json,
-)
+from generator.render import functions
 
 if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
 # Filters of constants are evaluated when a template is compiled, so a change to these files compiles anew.
-_COMPILERS: Final = "".join(
-    [
-        jinja2_version,
-        *(Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")),
-    ]
-)
+_SOURCES = (Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py"))
+_COMPILERS: Final = "".join([jinja2.__version__, *_SOURCES])
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
@@ -58,20 +35,20 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 
     def getattr(self, obj: object, attribute: str) -> object:
         """Read a key of a map; None when it is missing, as Go does."""
-        if isinstance(obj, StrictUndefined):
+        if isinstance(obj, jinja2.StrictUndefined):
             return super().getattr(obj, attribute)
-        return read_key(obj, attribute)
+        return functions.read_key(obj, attribute)
 
     def getitem(self, obj: object, argument: object) -> object:
         """Read `map[key]`; Go's `index`."""
-        return read_key(obj, argument)
+        return functions.read_key(obj, argument)
 
     def is_safe_callable(self, obj: object) -> bool:
         """Return whether a template may call `obj`: macros and the functions of its context."""
         return callable(obj)
 
 
-class _CompiledTemplates(FileSystemBytecodeCache):
+class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
     """Compiled templates in `__pycache__` beside them, as Python keeps its own.
 
     Compiling takes twice as long as a render. Where that folder can't be written, each render compiles.
@@ -91,17 +68,18 @@ class _CompiledTemplates(FileSystemBytecodeCache):
 def make_environment(root: Path) -> RestrictedEnvironment:
     """Make the environment for the templates in the folder `root`. One serves any number of renders."""
     environment = RestrictedEnvironment(
-        loader=FileSystemLoader(root),
+        loader=jinja2.FileSystemLoader(root),
         bytecode_cache=_CompiledTemplates(str(root / "__pycache__")),
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
     )
     environment.filters = {
-        "to_json": to_json, "to_pretty_json": to_pretty_json, "indent": indent, "int": to_int, "items": items,
-        "each": each, "default": default, "sha256": sha256_of, "replace": replace,
+        "to_json": functions.to_json, "to_pretty_json": functions.to_pretty_json, "indent": functions.indent,
+        "int": functions.to_int, "items": functions.items, "each": functions.each, "default": functions.default,
+        "sha256": functions.sha256_of, "replace": functions.replace,
     }  # fmt: skip
     environment.tests = {"none": lambda value: value is None}
     environment.globals = {}
@@ -126,7 +104,7 @@ def render_template(environment: RestrictedEnvironment, name: str, template_cont
     """
     try:
         return environment.get_template(name).render(template_context)
-    except TemplateError as fault:
-        raise TemplateError(str(fault), template=name) from fault
-    except (UndefinedError, TemplateSyntaxError) as error:
-        raise TemplateError(error.message or "is not a valid template", template=name) from error
+    except functions.TemplateError as fault:
+        raise functions.TemplateError(str(fault), template=name) from fault
+    except (jinja2.UndefinedError, jinja2.TemplateSyntaxError) as error:
+        raise functions.TemplateError(error.message or "is not a valid template", template=name) from error

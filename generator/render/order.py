@@ -12,12 +12,10 @@ _LAST: Final = (
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
 )  # fmt: skip
-_RANKS: Final = {
-    **{kind: index for index, kind in enumerate(_KINDS)},
-    **{kind: len(_KINDS) + 1 + index for index, kind in enumerate(_LAST)},
-}
+_UNKNOWN: Final = "any other"
+_RANKS: Final = {kind: index for index, kind in enumerate((*_KINDS, _UNKNOWN, *_LAST))}
 
 
 def rank(kind: str) -> int:
     """A kind's place in the order; unknown kinds come before the admission objects."""
-    return _RANKS.get(kind, len(_KINDS))
+    return _RANKS.get(kind, _RANKS[_UNKNOWN])

@@ -96,10 +96,8 @@ class _Explainer:
         elif keyword == "uniqueItems":
             yield path, self._places.fault(path, "an entry twice", "each entry once", "Remove one of them.")
         else:
-            yield (
-                path,
-                self._places.fault(path, describe(instance), self.expected(schema), self._fix_of(instance, schema)),
-            )
+            found, fix = describe(instance), self._fix_of(instance, schema)
+            yield path, self._places.fault(path, found, self.expected(schema), fix)
 
     def _fix_of_missing(self, path: Path) -> str:
         if not any(isinstance(step, int) for step in path):

@@ -217,13 +217,8 @@ class _Builder:
                 value = self.build(merged_node, path)
                 built.update(value if isinstance(value, dict) else {})
             else:
-                self.fault(
-                    merged_node,
-                    (*path, _MERGE_KEY),
-                    "a value that is not a map",
-                    "a map or a list of maps",
-                    "Merge an anchor of a map.",
-                )
+                found, accepted = "a value that is not a map", "a map or a list of maps"
+                self.fault(merged_node, (*path, _MERGE_KEY), found, accepted, "Merge an anchor of a map.")
 
     def _key(self, node: Node, path: Path) -> str | None:
         if not isinstance(node, ScalarNode):

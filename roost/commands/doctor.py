@@ -69,11 +69,9 @@ def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
         if check in FELT and FELT[check] in finding.evidence and finding.severity != "unknown" and not before
     }
     found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
-    lines = [
-        line
-        for check, finding in found
-        for line in (f"{finding.severity:8} {check}: {finding.evidence}", f"         Fix: {finding.fix}")
-    ]
+    lines: list[str] = []
+    for check, finding in found:
+        lines += [f"{finding.severity:8} {check}: {finding.evidence}", f"         Fix: {finding.fix}"]
     lines += [f"ok       {one.check}: {one.looked_at}" for one in outcomes if not one.findings]
     has_errors = any(finding.severity == "error" for _, finding in found)
     if before:

@@ -15,18 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from roost_core.kube import pki
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.kube.pki import (
-    Certificate,
-    PkiError,
-    leaf_names,
-    make_authority,
-    read_authority,
-    read_leaf,
-    sign_leaf,
-    split_bundle,
-    still_valid,
-)
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.trust import CONFLICTS, BundleField, SharedSecret
 
@@ -130,7 +120,7 @@ class CertificateKeeper:
         fault = ""
         try:
             in_order = self.tick()
-        except (ClusterError, PkiError) as error:
+        except (ClusterError, pki.PkiError) as error:
             if isinstance(error, ApiError) and error.status in CONFLICTS:
                 # Another writer was first: the next tick reads what it wrote.
                 return False
@@ -156,14 +146,14 @@ class CertificateKeeper:
         self._show({"ca": current.ends_at, "leaf": leaf.ends_at})
         return not (made_ca or wrote_bundle or made_leaf)
 
-    def _authorities(self, now: float) -> tuple[Certificate, Certificate | None, bool]:
+    def _authorities(self, now: float) -> tuple[pki.Certificate, pki.Certificate | None, bool]:
         """Return the CA, the previous one, and whether a new CA had to be made now."""
         secret, data = self._ca_secret.read()
-        current = _read_pair(data, CA_CERTIFICATE, CA_KEY, now, read_authority)
-        previous = _read_pair(data, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, now, read_authority)
+        current = _read_pair(data, CA_CERTIFICATE, CA_KEY, now, pki.read_authority)
+        previous = _read_pair(data, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, now, pki.read_authority)
         if current is not None and now < current.renew_at:
             return current, previous, False
-        fresh = make_authority(self._ca_name, now, self._lifetimes.ca)
+        fresh = pki.make_authority(self._ca_name, now, self._lifetimes.ca)
         written = {CA_CERTIFICATE: fresh.certificate_pem, CA_KEY: fresh.key_pem}
         if current is not None:
             written |= {PREVIOUS_CERTIFICATE: current.certificate_pem, PREVIOUS_KEY: current.key_pem}
@@ -171,19 +161,19 @@ class CertificateKeeper:
         log.info("certificate authority made ends=%s", _iso(fresh.ends_at))
         return fresh, current, True
 
-    def _tend_bundle(self, current: Certificate, previous: Certificate | None, now: float) -> bool:
+    def _tend_bundle(self, current: pki.Certificate, previous: pki.Certificate | None, now: float) -> bool:
         """Read which CAs every entry trusts, and add ours if missing; return whether anything was written."""
         entries = self._bundle.read()
         if not entries:
             self._note_trusted({}, now)
             raise ClusterError("the MutatingWebhookConfiguration does not exist yet, or has no entries")
-        trusted = {name: split_bundle(pem) for name, pem in entries.items()}
+        trusted = {name: pki.split_bundle(pem) for name, pem in entries.items()}
         self._note_trusted({name: frozenset(authorities) for name, authorities in trusted.items()}, now)
         own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
         wanted: dict[str, bytes] = {}
         for name, authorities in trusted.items():
             # A CA whose Secret was lost may have signed the leaf that is being served.
-            older = [pem for pem in still_valid(authorities, current.certificate_pem, now) if pem not in own]
+            older = [pem for pem in pki.still_valid(authorities, current.certificate_pem, now) if pem not in own]
             wanted[name] = b"".join((own + older)[:MAX_BUNDLE])
         if wanted == entries:
             return False
@@ -198,11 +188,13 @@ class CertificateKeeper:
         self._trusted_since = {pem: self._trusted_since.get(pem, now) for pem in self._trusted}
         self._trusted_by_any = frozenset().union(*filled)
 
-    def _tend_leaf(self, current: Certificate, previous: Certificate | None, now: float) -> tuple[Certificate, bool]:
+    def _tend_leaf(
+        self, current: pki.Certificate, previous: pki.Certificate | None, now: float
+    ) -> tuple[pki.Certificate, bool]:
         """Return the leaf, and whether a new one was signed: at its renewal, or because another CA should sign it."""
         secret, data = self._leaf_secret.read()
         own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
-        read = partial(read_leaf, authorities=(*own, *self._trusted_by_any))
+        read = partial(pki.read_leaf, authorities=(*own, *self._trusted_by_any))
         leaf = _read_pair(data, LEAF_CERTIFICATE, LEAF_KEY, now, read)
         if leaf is not None and not leaf.authority_pem:
             leaf = None
@@ -210,18 +202,20 @@ class CertificateKeeper:
         if leaf is not None and (
             signer is None
             or (
-                now < leaf.renew_at and leaf.authority_pem == signer.certificate_pem and leaf_names(leaf) == self._names
+                now < leaf.renew_at
+                and leaf.authority_pem == signer.certificate_pem
+                and pki.leaf_names(leaf) == self._names
             )
         ):
             return leaf, False
-        fresh = sign_leaf(signer or current, self._names, now, self._lifetimes.leaf)
+        fresh = pki.sign_leaf(signer or current, self._names, now, self._lifetimes.leaf)
         self._leaf_secret.write(secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem})
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True
 
     def _signer(
-        self, current: Certificate, previous: Certificate | None, leaf: Certificate | None, now: float
-    ) -> Certificate | None:
+        self, current: pki.Certificate, previous: pki.Certificate | None, leaf: pki.Certificate | None, now: float
+    ) -> pki.Certificate | None:
         """Return the CA that should have signed the leaf; None: any, for now."""
         since = self._trusted_since.get(current.certificate_pem)
         # The old CA is about to expire and the new one isn't new, as when leaders change often.
@@ -240,14 +234,14 @@ class CertificateKeeper:
 
 
 def _read_pair(
-    data: Mapping[str, bytes], certificate: str, key: str, now: float, read: Callable[[bytes, bytes], Certificate]
-) -> Certificate | None:
+    data: Mapping[str, bytes], certificate: str, key: str, now: float, read: Callable[[bytes, bytes], pki.Certificate]
+) -> pki.Certificate | None:
     """Read a Secret's certificate and key; None: they are missing, unusable or too old."""
     if not data.get(certificate) or not data.get(key):
         return None
     try:
         found = read(data[certificate], data[key])
-    except PkiError as error:
+    except pki.PkiError as error:
         log.warning("certificate in the Secret ignored: %s: %s", certificate, error)
         return None
     return found if now < found.ends_at else None

@@ -130,11 +130,8 @@ def _with_key(certificate: x509.Certificate, pem: bytes, key_pem: bytes, authori
 def leaf_names(leaf: Certificate) -> tuple[str, ...]:
     """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
     try:
-        names = (
-            x509.load_pem_x509_certificate(leaf.certificate_pem)
-            .extensions.get_extension_for_class(x509.SubjectAlternativeName)
-            .value
-        )
+        extensions = x509.load_pem_x509_certificate(leaf.certificate_pem).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound):
         return ()
     return tuple(str(name.value) for name in names)

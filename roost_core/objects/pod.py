@@ -89,12 +89,8 @@ class PodSpec:
     @property
     def has_pod_terms(self) -> bool:
         """Any pod affinity or anti-affinity term, required or preferred."""
-        return bool(
-            self.required_affinity
-            or self.required_anti_affinity
-            or self.preferred_affinity
-            or self.preferred_anti_affinity
-        )
+        required = self.required_affinity or self.required_anti_affinity
+        return bool(required or self.preferred_affinity or self.preferred_anti_affinity)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,16 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from roost_core.objects.fields import (
-    NOTHING,
-    JSONObject,
-    MalformedObjectError,
-    child_list,
-    child_object,
-    child_objects,
-    child_text,
-    child_texts,
-)
+from roost_core.objects import fields
 from roost_core.objects.pod import PREFERRED, REQUIRED
 from roost_core.objects.remembering import ByJSON
 from roost_core.objects.selectors import NodeRules, read_node_rules
@@ -32,8 +23,8 @@ _node_rules: Final[ByJSON[NodeRules]] = ByJSON()
 class PodBody(NamedTuple):
     """A pod's JSON, read as far as a review needs it. `body` and `spec` are the caller's own objects: read-only."""
 
-    body: JSONObject
-    spec: JSONObject
+    body: fields.JSONObject
+    spec: fields.JSONObject
     # Of the request: a pod's own metadata.namespace may be absent.
     namespace: str
     # "" until the API server has generated one from generateName.
@@ -43,10 +34,10 @@ class PodBody(NamedTuple):
     annotations: Mapping[str, str]
     scheduler_name: str
     node_name: str
-    containers: list[JSONObject]
-    init_containers: list[JSONObject]
-    affinity: JSONObject
-    node_affinity: JSONObject
+    containers: list[fields.JSONObject]
+    init_containers: list[fields.JSONObject]
+    affinity: fields.JSONObject
+    node_affinity: fields.JSONObject
     # None: no required node affinity.
     required_node_terms: list[Any] | None
     preferred_node_terms: list[Any]
@@ -56,20 +47,20 @@ class PodBody(NamedTuple):
     @property
     def tolerations(self) -> list[Any]:
         """As written."""
-        return child_list(self.spec, "tolerations", "spec") or []
+        return fields.child_list(self.spec, "tolerations", "spec") or []
 
     @property
-    def node_selector(self) -> JSONObject:
+    def node_selector(self) -> fields.JSONObject:
         """The labels that its node must have, as written."""
-        return child_object(self.spec, "nodeSelector", "spec") or NOTHING
+        return fields.child_object(self.spec, "nodeSelector", "spec") or fields.NOTHING
 
     @property
     def is_daemon(self) -> bool:
         """Whether a DaemonSet owns it; a hub may bind a user to a node by the same term."""
-        metadata = child_object(self.body, "metadata", "object") or NOTHING
+        metadata = fields.child_object(self.body, "metadata", "object") or fields.NOTHING
         return any(
             type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
-            for owner in child_list(metadata, "ownerReferences", "metadata") or ()
+            for owner in fields.child_list(metadata, "ownerReferences", "metadata") or ()
         )
 
     @property
@@ -81,7 +72,7 @@ class PodBody(NamedTuple):
 
     def _read_rules(self) -> NodeRules:
         return read_node_rules(
-            child_texts(self.spec, "nodeSelector", "spec"), self.required_node_terms, self.tolerations
+            fields.child_texts(self.spec, "nodeSelector", "spec"), self.required_node_terms, self.tolerations
         )
 
     @property
@@ -97,7 +88,7 @@ class PodBody(NamedTuple):
     def environment(self, name: str) -> str:
         """Value of an environment variable given as plain text in any main container; "" when there is none."""
         for container in self.containers:
-            for variable in child_list(container, "env", "spec.containers[]") or ():
+            for variable in fields.child_list(container, "env", "spec.containers[]") or ():
                 if type(variable) is dict and variable.get("name") == name:
                     value = variable.get("value")
                     return value if type(value) is str else ""
@@ -107,42 +98,42 @@ class PodBody(NamedTuple):
 def read_pod_body(body: object, namespace: str) -> PodBody:
     """Read a pod from an admission request. Raises MalformedObjectError, and nothing else, whatever `body` is."""
     if type(body) is not dict:
-        raise MalformedObjectError("the object is not a JSON object")
+        raise fields.MalformedObjectError("the object is not a JSON object")
     if body.get("kind") not in (None, "Pod"):
-        raise MalformedObjectError("the object's kind is not Pod")
-    metadata = child_object(body, "metadata", "object")
+        raise fields.MalformedObjectError("the object's kind is not Pod")
+    metadata = fields.child_object(body, "metadata", "object")
     if metadata is None:
-        metadata = NOTHING
-    spec = child_object(body, "spec", "object")
+        metadata = fields.NOTHING
+    spec = fields.child_object(body, "spec", "object")
     if spec is None:
-        raise MalformedObjectError("the pod has no spec")
-    affinity = child_object(spec, "affinity", "spec") or NOTHING
-    node_affinity = child_object(affinity, "nodeAffinity", "spec.affinity") or NOTHING
+        raise fields.MalformedObjectError("the pod has no spec")
+    affinity = fields.child_object(spec, "affinity", "spec") or fields.NOTHING
+    node_affinity = fields.child_object(affinity, "nodeAffinity", "spec.affinity") or fields.NOTHING
     where = "spec.affinity.nodeAffinity"
-    required = child_object(node_affinity, REQUIRED, where)
+    required = fields.child_object(node_affinity, REQUIRED, where)
     terms = None
     if required is not None:
-        terms = child_list(required, "nodeSelectorTerms", f"{where}.required") or []
+        terms = fields.child_list(required, "nodeSelectorTerms", f"{where}.required") or []
     pod_terms = {}
     for branch in ("podAffinity", "podAntiAffinity") if affinity else ():
-        pod_affinity = child_object(affinity, branch, "spec.affinity")
+        pod_affinity = fields.child_object(affinity, branch, "spec.affinity")
         if pod_affinity is not None:
-            pod_terms[branch] = child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
+            pod_terms[branch] = fields.child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
     return PodBody(
         body=body,
         spec=spec,
         namespace=namespace,
-        name=child_text(metadata, "name", "metadata"),
-        generate_name=child_text(metadata, "generateName", "metadata"),
-        labels=child_texts(metadata, "labels", "metadata"),
-        annotations=child_texts(metadata, "annotations", "metadata"),
-        scheduler_name=child_text(spec, "schedulerName", "spec"),
-        node_name=child_text(spec, "nodeName", "spec"),
-        containers=child_objects(spec, "containers", "spec"),
-        init_containers=child_objects(spec, "initContainers", "spec"),
+        name=fields.child_text(metadata, "name", "metadata"),
+        generate_name=fields.child_text(metadata, "generateName", "metadata"),
+        labels=fields.child_texts(metadata, "labels", "metadata"),
+        annotations=fields.child_texts(metadata, "annotations", "metadata"),
+        scheduler_name=fields.child_text(spec, "schedulerName", "spec"),
+        node_name=fields.child_text(spec, "nodeName", "spec"),
+        containers=fields.child_objects(spec, "containers", "spec"),
+        init_containers=fields.child_objects(spec, "initContainers", "spec"),
         affinity=affinity,
         node_affinity=node_affinity,
         required_node_terms=terms,
-        preferred_node_terms=child_list(node_affinity, PREFERRED, where) or [],
+        preferred_node_terms=fields.child_list(node_affinity, PREFERRED, where) or [],
         preferred_pod_terms=pod_terms,
     )

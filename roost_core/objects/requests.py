@@ -22,10 +22,7 @@ _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 # What a container without a request counts in scores: 100 millicores, 200 MiB.
 DEFAULT_CPU_MILLICORES: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
-_NON_ZERO_DEFAULTS: Final[Mapping[str, Fraction]] = {
-    CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
-    MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
-}
+_NON_ZERO_DEFAULTS: Final = {CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000), MEMORY: Fraction(DEFAULT_MEMORY_BYTES)}
 
 
 # Most pods of a hub request the same, and to sum that up costs a good part of a review.
@@ -84,11 +81,8 @@ def sum_requests(
         # With pod-level requests only what is asked for nowhere gets a default.
         defaults = {name: amount for name, amount in _NON_ZERO_DEFAULTS.items() if name not in requested}
         counted = _sum_up(mains, steps, pod_level, overhead, defaults)
-    return (
-        _rounded_up(requested),
-        {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted},
-        _rounded_up(fit),
-    )
+    scored = {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted}
+    return _rounded_up(requested), scored, _rounded_up(fit)
 
 
 def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:

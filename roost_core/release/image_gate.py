@@ -8,23 +8,16 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final
 
+from roost_core.objects import selectors
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
-from roost_core.objects.selectors import (
-    NodeTerm,
-    Toleration,
-    node_term_matches,
-    read_node_terms,
-    read_tolerations,
-    untolerated,
-)
 from roost_core.placement.labels import LINUX, OS_LABEL, pulled_label, startup_taint
 from roost_core.release.reader import Reader
 
 # Tolerations that the DaemonSet controller adds to every daemon pod.
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
 _DAEMON_TOLERATIONS: Final = tuple(
-    Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
+    selectors.Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
     for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
 )
 # Of imageGate.pullDeadlineSeconds, where release.json lacks it.
@@ -63,9 +56,9 @@ class Puller:
     node_selector: Mapping[str, str]
     images: tuple[ManagedImage, ...]
     # Node selector terms, of which a node must match one; None: every node matches.
-    required_terms: tuple[NodeTerm, ...] | None = None
+    required_terms: tuple[selectors.NodeTerm, ...] | None = None
     # All tolerations of its pods; None: not given, so it tolerates everything.
-    tolerations: tuple[Toleration, ...] | None = None
+    tolerations: tuple[selectors.Toleration, ...] | None = None
 
     @cached_property
     def labels(self) -> frozenset[str]:
@@ -112,7 +105,7 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
     if not puller.node_selector.items() <= labels.items():
         return False
     terms = puller.required_terms
-    return terms is None or any(node_term_matches(term, node_name, labels) for term in terms)
+    return terms is None or any(selectors.node_term_matches(term, node_name, labels) for term in terms)
 
 
 def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
@@ -125,7 +118,7 @@ def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
     tolerating = [
         puller
         for puller in selecting
-        if puller.tolerations is None or untolerated(node.taints, puller.tolerations) is None
+        if puller.tolerations is None or selectors.untolerated(node.taints, puller.tolerations) is None
     ]
     return tolerating or selecting
 
@@ -157,23 +150,23 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
         name=read.text(puller.get("name"), f"{key}.name"),
         node_selector=read.labels(puller.get("nodeSelector"), f"{key}.nodeSelector"),
         images=tuple(managed_image(release, namespace, reference) for reference in references if reference),
-        required_terms=read_node_terms(terms) if terms else None,
+        required_terms=selectors.read_node_terms(terms) if terms else None,
         tolerations=_read_tolerations(read, puller.get("tolerations"), f"{key}.tolerations", release, namespace),
     )
 
 
 def _read_tolerations(
     read: Reader, value: object, key: str, release: str, namespace: str
-) -> tuple[Toleration, ...] | None:
+) -> tuple[selectors.Toleration, ...] | None:
     """The puller's tolerations, and those of every puller; None: not given."""
     if value is None:
         return None
-    return (*read_tolerations(read_mappings(read, value, key)), *tolerations_of_all(release, namespace))
+    return (*selectors.read_tolerations(read_mappings(read, value, key)), *tolerations_of_all(release, namespace))
 
 
-def tolerations_of_all(release: str, namespace: str) -> tuple[Toleration, ...]:
+def tolerations_of_all(release: str, namespace: str) -> tuple[selectors.Toleration, ...]:
     """What every puller's pod of a hub tolerates."""
-    return (*_DAEMON_TOLERATIONS, Toleration(startup_taint(release, namespace), "Exists", "", ""))
+    return (*_DAEMON_TOLERATIONS, selectors.Toleration(startup_taint(release, namespace), "Exists", "", ""))
 
 
 def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:

@@ -61,9 +61,7 @@ class Occupancy:
         for node, by_kind in edges.items():
             if PLACEHOLDER in by_kind:
                 held = zip(means(by_kind[PLACEHOLDER], steps), means(in_use.get(node, Edges()), steps), strict=True)
-                numbers.only_placeholders[node] = [
-                    index for index, (kept, used) in enumerate(held) if kept and not used
-                ]
+                numbers.only_placeholders[node] = [step for step, (kept, used) in enumerate(held) if kept and not used]
         # Users first: a node full of placeholders is an idle one.
         loads = {node: mean.get(USER, 0.0) * 1000 + sum(mean.values()) for node, mean in by_node.items()}
         numbers.by_node = {node: by_node[node] for node in busiest(loads, len(loads)) if loads[node]}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from roost.controllers.image_gate import node_labels
 from roost.controllers.image_gate.facts import (
     NO_TOKENS,
     RENAMED,
@@ -14,13 +15,6 @@ from roost.controllers.image_gate.facts import (
     look_up,
     seconds_until_doubt,
     weigh,
-)
-from roost.controllers.image_gate.node_labels import (
-    choose_targets,
-    find_openings,
-    find_unattended,
-    find_unwanted,
-    plan_change,
 )
 from roost.controllers.image_gate.node_reports import tell_of_faults, tell_of_no_puller
 from roost.controllers.image_gate.node_share import NO_FAULTS, NodeMemory, NodeShare
@@ -35,18 +29,16 @@ def judge_node(share: NodeShare) -> NodeMemory:
     """Decide what a node needs, and write it into its share; return what to remember."""
     node, settings = share.node, share.settings
     facts = _find_facts(share)
-    absent = tuple(
-        image for image in share.wanted if image.normalised not in facts or not facts[image.normalised].holds
-    )
+    absent = tuple(one for one in share.wanted if one.normalised not in facts or not facts[one.normalised].holds)
     is_served = share.is_reporting and settings.taint_against_pullers(node) is None
     missing = absent if is_served else ()
     waiting_since = share.waiting_since() if missing else None
     faults = _find_faults(share, missing) if missing else NO_FAULTS
-    unwanted = find_unwanted(share)
-    unattended_since = find_unattended(share, absent)
-    targets = choose_targets(share, facts, unattended_since)
+    unwanted = node_labels.find_unwanted(share)
+    unattended_since = node_labels.find_unattended(share, absent)
+    targets = node_labels.choose_targets(share, facts, unattended_since)
     if not node.deleting:
-        share.change = plan_change(share, targets, absent, unwanted)
+        share.change = node_labels.plan_change(share, targets, absent, unwanted)
     tell_of_faults(share, faults)
     tell_of_no_puller(share, missing, waiting_since)
     if share.change is not None:
@@ -66,7 +58,7 @@ def judge_node(share: NodeShare) -> NodeMemory:
         faults=faults,
         is_settled=not (share.waits or unwanted or share.notices),
         closed=frozenset(label for label, target in targets.items() if target.value == PULLING and is_closing),
-        opened=find_openings(share, targets),
+        opened=node_labels.find_openings(share, targets),
         unattended_since=unattended_since,
         was_ready=share.is_reporting or share.was_ready,
     )
@@ -108,9 +100,5 @@ def _is_refuted(share: NodeShare, image: ManagedImage) -> bool:
 
 
 def _find_faults(share: NodeShare, missing: tuple[ManagedImage, ...]) -> Mapping[str, PullFault]:
-    return {
-        image.normalised: fault
-        for image in missing
-        for pod in share.evidence
-        if (fault := pod.faults.get(image.normalised)) is not None
-    }
+    names = [image.normalised for image in missing]
+    return {name: pod.faults[name] for name in names for pod in share.evidence if name in pod.faults}

@@ -136,14 +136,11 @@ def _absence(share: NodeShare, image: ManagedImage, fact: Fact, unattended_since
 
 def find_openings(share: NodeShare, targets: Mapping[str, LabelTarget]) -> Mapping[str, Opening]:
     """Return why each label that says "opened" does."""
-    if not any(target.value == OPENED for target in targets.values()):
+    reasons = {label: target.why for label, target in targets.items() if target.value == OPENED}
+    if not reasons:
         return NO_OPENINGS
     before = share.before.opened if share.before is not None else NO_OPENINGS
-    return {
-        label: target.why or before.get(label, Opening.EARLIER)
-        for label, target in targets.items()
-        if target.value == OPENED
-    }
+    return {label: why or before.get(label, Opening.EARLIER) for label, why in reasons.items()}
 
 
 def plan_change(
@@ -155,10 +152,8 @@ def plan_change(
     """Return what makes the node's labels and startup taint what they should be; None if they are."""
     labels = share.node.labels
     differing = {label: target for label, target in targets.items() if target.value != labels.get(label)}
-    by_value = {
-        value: [label for label, target in differing.items() if target.value == value]
-        for value in (HELD, PULLING, OPENED)
-    }
+    values = (HELD, PULLING, OPENED)
+    by_value = {value: [label for label, target in differing.items() if target.value == value] for value in values}
     left = [label for label in differing if labels.get(label) == HELD]
     removed = [label for label, target in differing.items() if target.value is None]
     out_of_set = [label for label, since in unwanted.items() if _may_remove(share, label, since)]

@@ -318,10 +318,8 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
             if action.remove_taints:
                 node = memory.nodes.get(action.node)
                 absent = node.absent if node is not None else ()
-                said, reason = (
-                    f"Node {action.node} lost its startup taint: {action.why}.",
-                    OPENED_LATE if absent else OPENED,
-                )
+                said = f"Node {action.node} lost its startup taint: {action.why}."
+                reason = OPENED_LATE if absent else OPENED
                 notices[Notice.on_node(action.node, action.uid, reason, said, warning=bool(absent))] = now.steady
                 if absent:
                     opened_late.add(action.node)

@@ -11,16 +11,7 @@ from roost.controllers.contract.release import ReleaseDocument
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint, Toleration, read_tolerations, untolerated
 from roost_core.placement.labels import pulled_prefix, puller_container, startup_taint
-from roost_core.release.image_gate import (
-    MAX_DEADLINE_SECONDS,
-    GateMode,
-    ManagedImage,
-    Puller,
-    read_mappings,
-    selects,
-    serving,
-    tolerations_of_all,
-)
+from roost_core.release import image_gate
 
 
 class PullerPods(StrEnum):
@@ -36,7 +27,7 @@ class GateSettings:
 
     release: str
     namespace: str
-    mode: GateMode
+    mode: image_gate.GateMode
     # The longest that a node is kept from users who wait for its images. requireLabel: since an image is missing there;
     # startupTaint: since the node is Ready.
     pull_deadline_seconds: int
@@ -45,19 +36,19 @@ class GateSettings:
     # Whether Roost's own puller runs as DaemonSets, so that new nodes get it, too.
     has_puller: bool
     puller_pods: PullerPods
-    pullers: tuple[Puller, ...]
+    pullers: tuple[image_gate.Puller, ...]
     # The puller's tolerations besides those of all daemon pods.
     tolerations: tuple[Toleration, ...] = ()
 
     @cached_property
     def labels_nodes(self) -> bool:
         """Whether nodes get labels at all."""
-        return self.mode is not GateMode.OFF
+        return self.mode is not image_gate.GateMode.OFF
 
     @cached_property
     def closes_nodes(self) -> bool:
         """Whether nodes that pull an image keep its users off."""
-        return self.mode is GateMode.REQUIRE_LABEL
+        return self.mode is image_gate.GateMode.REQUIRE_LABEL
 
     @cached_property
     def label_prefix(self) -> str:
@@ -70,22 +61,22 @@ class GateSettings:
         return startup_taint(self.release, self.namespace)
 
     @cached_property
-    def images(self) -> Mapping[str, ManagedImage]:
+    def images(self) -> Mapping[str, image_gate.ManagedImage]:
         """All managed images, by normalised reference."""
         return {image.normalised: image for puller in self.pullers for image in puller.images}
 
     @cached_property
-    def by_container(self) -> Mapping[str, ManagedImage]:
+    def by_container(self) -> Mapping[str, image_gate.ManagedImage]:
         """All managed images, by the name of Roost's container that pulls them."""
         return {puller_container(image.reference): image for image in self.images.values()}
 
     @cached_property
-    def _wanted(self) -> dict[tuple[str, ...], tuple[ManagedImage, ...]]:
+    def _wanted(self) -> dict[tuple[str, ...], tuple[image_gate.ManagedImage, ...]]:
         return {}
 
-    def images_for(self, node: Node) -> tuple[ManagedImage, ...]:
+    def images_for(self, node: Node) -> tuple[image_gate.ManagedImage, ...]:
         """The images of all pullers that serve the node, in order of use; equal results are one object."""
-        pullers = serving(self.pullers, node)
+        pullers = image_gate.serving(self.pullers, node)
         names = tuple(puller.name for puller in pullers)
         wanted = self._wanted.get(names)
         if wanted is None:
@@ -95,14 +86,14 @@ class GateSettings:
 
     @cached_property
     def _tolerations(self) -> tuple[Toleration, ...]:
-        return (*self.tolerations, *tolerations_of_all(self.release, self.namespace))
+        return (*self.tolerations, *image_gate.tolerations_of_all(self.release, self.namespace))
 
     def taint_against_pullers(self, node: Node) -> Taint | None:
         """The taint that keeps the puller's pods off the node; None: they tolerate all."""
         if not node.taints:
             return None
         taint: Taint | None = None
-        pullers = [puller for puller in self.pullers if selects(puller, node.name, node.labels)]
+        pullers = [puller for puller in self.pullers if image_gate.selects(puller, node.name, node.labels)]
         for tolerations in [puller.tolerations for puller in pullers] or [None]:
             against = untolerated(node.taints, self._tolerations if tolerations is None else tolerations)
             if against is None:
@@ -122,10 +113,10 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
         mode=shared.mode,
         pull_deadline_seconds=shared.pull_deadline_seconds,
         open_after_seconds=read.whole(
-            gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, MAX_DEADLINE_SECONDS
+            gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, image_gate.MAX_DEADLINE_SECONDS
         ),
         has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,
-        tolerations=read_tolerations(read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
+        tolerations=read_tolerations(image_gate.read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
     )

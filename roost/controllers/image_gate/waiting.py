@@ -171,11 +171,8 @@ def _certain_requests(spec: PodSpec, node: Node, sight: Sight, now: float) -> It
     is_young = sight.ready_since is not None and now - sight.ready_since < DEVICES.age_seconds
     if not (is_young or _is_starting(node, sight, now)):
         return spec.requests
-    return [
-        (name, amount)
-        for name, amount in spec.requests
-        if name in _PLAIN_RESOURCES or node.allocatable.get(name, 0) > 0
-    ]
+    has = node.allocatable
+    return [(name, amount) for name, amount in spec.requests if name in _PLAIN_RESOURCES or has.get(name, 0) > 0]
 
 
 def _is_starting(node: Node, sight: Sight, now: float) -> bool:

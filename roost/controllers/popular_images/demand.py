@@ -38,10 +38,8 @@ class Demand:
 
     def most_used(self, least: float) -> Sequence[tuple[str, float]]:
         """Images with at least so many users, the most used first."""
-        return sorted(
-            ((image, users) for image, users in self.users.items() if users >= least),
-            key=lambda each: (-each[1], each[0]),
-        )
+        used = ((image, users) for image, users in self.users.items() if users >= least)
+        return sorted(used, key=lambda each: (-each[1], each[0]))
 
 
 def count_users(

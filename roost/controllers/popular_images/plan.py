@@ -28,17 +28,8 @@ from roost.controllers.contract.actions import (
 from roost.controllers.contract.bookings import bookings_at
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
+from roost.controllers.popular_images import pull_pods
 from roost.controllers.popular_images.demand import Demand, count_users, images_of
-from roost.controllers.popular_images.pull_pods import (
-    PULL_SECONDS,
-    PopularPull,
-    failure_of,
-    has_pulled,
-    is_pull_pod,
-    pull_pod,
-    read_pull,
-    was_ended_by_node,
-)
 from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, PopularSettings, read_popular_settings
 from roost_core.objects.image_references import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
@@ -198,7 +189,7 @@ class _Work:
         self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
         self.rests = {key: rest for key, rest in memory.rests.items() if now.steady < rest.until + LAST_REST_SECONDS}
         # By name of the node.
-        self.under_way: dict[str, list[PopularPull]] = {}
+        self.under_way: dict[str, list[pull_pods.PopularPull]] = {}
         self.actions: list[Action] = []
         self.booked_images: frozenset[str] = frozenset()
         passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
@@ -212,7 +203,7 @@ class _Work:
         self.starting: set[str] = set()
         for pod in snapshot.pods.values():
             self.pods_on[pod.node_name] += 1
-            if is_pull_pod(pod, snapshot.release, snapshot.namespace):
+            if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace):
                 continue
             if pod.phase != "Pending":
                 # Any class: a DaemonSet's pod keeps no node.
@@ -234,9 +225,9 @@ class _Work:
     def follow_pods(self) -> None:
         """Read the pods that pull, delete those that are done, and let images and nodes rest after failures."""
         for pod in _pull_pods(self.snapshot):
-            pull = read_pull(pod)
+            pull = pull_pods.read_pull(pod)
             view = self.views.get(pull.node)
-            is_done = has_pulled(pod)
+            is_done = pull_pods.has_pulled(pod)
             if view is not None and not is_done and not pod.is_finished:
                 # Also while it is being deleted: the kubelet may still be pulling.
                 self.under_way.setdefault(pull.node, []).append(pull)
@@ -252,23 +243,23 @@ class _Work:
                 # Asked for again with each plan until it is gone.
                 self.actions.append(_deletion(pod, why))
 
-    def _why_end(self, pod: Pod, pull: PopularPull, view: NodeDisk | None) -> str:
+    def _why_end(self, pod: Pod, pull: pull_pods.PopularPull, view: NodeDisk | None) -> str:
         """Return why a pod whose image isn't present yet is deleted; "" while it has more time."""
         age = self.now.wall - pod.created
-        failure = failure_of(pod)
+        failure = pull_pods.failure_of(pod)
         if view is None:
             return f"node {pull.node} is gone"
         if view.closed:
             return f"nothing is pulled to {pull.node} now: {view.closed}"
-        if was_ended_by_node(pod):
+        if pull_pods.was_ended_by_node(pod):
             self._let_rest(view.uid)
             return f"its kubelet ended it: {pod.reason}"
         if not pod.node_name and age >= BIND_SECONDS:
             self._let_rest(view.uid)
             return f"no room on {pull.node} for a pod that requests nothing"
-        if not (failure and (age >= FAILING_SECONDS or pod.is_finished)) and age < PULL_SECONDS:
+        if not (failure and (age >= FAILING_SECONDS or pod.is_finished)) and age < pull_pods.PULL_SECONDS:
             return ""
-        failure = _cut(failure or f"not pulled within {PULL_SECONDS / 60:.0f} minutes")
+        failure = _cut(failure or f"not pulled within {pull_pods.PULL_SECONDS / 60:.0f} minutes")
         # Pulls of one image that started together fail together, and count once. A node is at fault if it fails again.
         if not self._is_resting(pull.image):
             self._let_rest(pull.image)
@@ -414,8 +405,8 @@ class _Work:
         return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share
 
     def _start(self, view: NodeDisk, image: str) -> None:
-        pull = PopularPull(image, view.state.name, self._size(image))
-        body = pull_pod(self.settings, view.state, pull)
+        pull = pull_pods.PopularPull(image, view.state.name, self._size(image))
+        body = pull_pods.pull_pod(self.settings, view.state, pull)
         whose = "an event is booked with" if image in self.booked_images else "many users run"
         why = f"{whose} {image}, and {pull.node} lacks it"
         self.actions.append(CreatePod(body=body, why=why))
@@ -511,7 +502,7 @@ def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: b
 
 
 def _pull_pods(snapshot: Snapshot) -> list[Pod]:
-    pods = (pod for pod in snapshot.pods.values() if is_pull_pod(pod, snapshot.release, snapshot.namespace))
+    pods = (pod for pod in snapshot.pods.values() if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace))
     return sorted(pods, key=lambda pod: pod.name)
 
 

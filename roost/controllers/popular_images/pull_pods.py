@@ -59,10 +59,8 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
     container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": security}
     spec: JSONObject = {"containers": [container]}
     if settings.method is PullMethod.IMAGE_VOLUME:
-        container |= {
-            "image": settings.pause_image,
-            "volumeMounts": [{"name": "image", "mountPath": "/image", "readOnly": True}],
-        }
+        container["image"] = settings.pause_image
+        container["volumeMounts"] = [{"name": "image", "mountPath": "/image", "readOnly": True}]
         spec["volumes"] = [{"name": "image", "image": {"reference": pull.image, "pullPolicy": "IfNotPresent"}}]
     else:
         mount = {"name": "roost-pause", "mountPath": "/roost-pause"}

@@ -15,33 +15,8 @@ from roost.controllers.contract.actions import Gauges, Notice, PlanGauge, Planne
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.start_notices import texts
-from roost.controllers.start_notices.estimates import (
-    A_NODE,
-    A_PULL,
-    LEAST_PULL_SECONDS,
-    OF_IMAGE,
-    OF_POOL,
-    OF_REGISTRY,
-    Estimate,
-    PastWaits,
-    Spread,
-    earlier_waits,
-    in_turn,
-    is_new_for,
-    keys_of_image,
-    keys_of_pool,
-)
+from roost.controllers.start_notices import estimates, settings, texts
 from roost.controllers.start_notices.pulls_of_nodes import BoundPod, NodePulls, QueuedPull, follow_pulls
-from roost.controllers.start_notices.settings import (
-    MOST_A_MINUTE,
-    MOST_NOTICES,
-    PULL_SECONDS,
-    ROOM_SECONDS,
-    SCHEDULER_SECONDS,
-    WORTH_TELLING_SECONDS,
-    read_notice_settings,
-)
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import node_matches
@@ -69,7 +44,7 @@ Told = tuple[tuple[str, ...], float]
 class NoticeMemory:
     """What is remembered from plan to plan. Without it a user may be told twice."""
 
-    past: PastWaits = field(default_factory=PastWaits)
+    past: estimates.PastWaits = field(default_factory=estimates.PastWaits)
     pulls: NodePulls = field(default_factory=NodePulls)
     # By uid of pods that wait for a node: since when, in Unix time.
     unschedulable: Mapping[str, float] = field(default_factory=dict)
@@ -88,10 +63,10 @@ def plan_start_notices(
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     past = memory.past
     if takes_over:
-        past = earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
+        past = estimates.earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
     for image, seconds in ended:
-        if seconds >= LEAST_PULL_SECONDS:
-            past = past.with_duration(seconds, *keys_of_image(image))
+        if seconds >= estimates.LEAST_PULL_SECONDS:
+            past = past.with_duration(seconds, *estimates.keys_of_image(image))
     teller = _Teller(memory, pulls, now)
     unschedulable: dict[str, float] = {}
     waiting = {"node": 0, "image": 0}
@@ -108,8 +83,8 @@ def plan_start_notices(
             continue
         since = memory.unschedulable.get(pod.uid)
         node = snapshot.nodes.get(pod.node_name)
-        if since is not None and node is not None and is_new_for(node, since):
-            past = past.with_duration(now.wall - since, *keys_of_pool(pod))
+        if since is not None and node is not None and estimates.is_new_for(node, since):
+            past = past.with_duration(now.wall - since, *estimates.keys_of_pool(pod))
         bound = pulls.bound[pod.uid]
         if bound.place is not None:
             waiting["image"] += 1
@@ -124,8 +99,9 @@ def plan_start_notices(
     )
 
 
-def _pull_of(image: str, past: PastWaits) -> Spread:
-    return past.expect(A_PULL, keys_of_image(image), (OF_REGISTRY, OF_REGISTRY, OF_IMAGE))
+def _pull_of(image: str, past: estimates.PastWaits) -> estimates.Spread:
+    of_kinds = (estimates.OF_REGISTRY, estimates.OF_REGISTRY, estimates.OF_IMAGE)
+    return past.expect(estimates.A_PULL, estimates.keys_of_image(image), of_kinds)
 
 
 class _Teller:
@@ -145,23 +121,24 @@ class _Teller:
     def tell_of_scheduler(self, pod: Pod) -> None:
         """No scheduler has looked at the pod."""
         passed = self._now.wall - pod.created
-        if passed < SCHEDULER_SECONDS:
-            self.waits.append(SCHEDULER_SECONDS - passed)
+        if passed < settings.SCHEDULER_SECONDS:
+            self.waits.append(settings.SCHEDULER_SECONDS - passed)
         elif SCHEDULER not in self._told(pod)[0]:
             self._tell(pod, SCHEDULER, texts.SCHEDULER)
 
-    def tell_of_room(self, pod: Pod, past: PastWaits, nodes: Iterable[Node]) -> None:
+    def tell_of_room(self, pod: Pod, past: estimates.PastWaits, nodes: Iterable[Node]) -> None:
         """The pod waits for a node."""
         reasons, _ = self._told(pod)
         since = pod.unschedulable_since or self._now.wall
-        if self._now.wall - since < ROOM_SECONDS:
-            self.waits.append(ROOM_SECONDS - (self._now.wall - since))
+        if self._now.wall - since < settings.ROOM_SECONDS:
+            self.waits.append(settings.ROOM_SECONDS - (self._now.wall - since))
         elif pod.nominated_node:
             if GIVES_WAY not in reasons:
                 self._tell(pod, GIVES_WAY, texts.GIVES_WAY)
         elif ROOM not in reasons:
-            keys = keys_of_pool(pod)
-            usual = past.expect(A_NODE, keys, (OF_POOL, OF_POOL)).left(0.0) if keys[0] in past.by_key else None
+            keys = estimates.keys_of_pool(pod)
+            of_pools = (estimates.OF_POOL, estimates.OF_POOL)
+            usual = past.expect(estimates.A_NODE, keys, of_pools).left(0.0) if keys[0] in past.by_key else None
             text = texts.ROOM_UNKNOWN if usual is None else texts.with_estimate(texts.ROOM, usual)
             # A machine like these wouldn't help; whether there are larger ones isn't known.
             alike = [node for node in nodes if node_matches(pod.spec, node.name, node.labels)]
@@ -169,15 +146,15 @@ class _Teller:
                 text = texts.TOO_LARGE
             self._tell(pod, ROOM, text)
 
-    def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: PastWaits) -> None:
+    def tell_of_pulls(self, pod: Pod, bound: BoundPod, past: estimates.PastWaits) -> None:
         """The pod's node pulls its images, perhaps after others."""
         reasons, again_at = self._told(pod)
         needed = self._pulls.needed_by(bound)
         passed = self._now.wall - bound.since
         if not needed:
             return
-        if passed < PULL_SECONDS:
-            self.waits.append(PULL_SECONDS - passed)
+        if passed < settings.PULL_SECONDS:
+            self.waits.append(settings.PULL_SECONDS - passed)
             return
         left = self._left(needed, past)
         if left is None:
@@ -190,28 +167,28 @@ class _Teller:
             text = texts.with_estimate(several if others else texts.DOWNLOAD, left, others=others)
             self._tell_left(pod, DOWNLOAD, text, left)
         elif self._now.wall >= again_at:
-            if left.median >= WORTH_TELLING_SECONDS and len(reasons) < MOST_NOTICES - 1:
+            if left.median >= settings.WORTH_TELLING_SECONDS and len(reasons) < settings.MOST_NOTICES - 1:
                 self._tell_left(pod, LEFT, texts.with_estimate(texts.STILL, left), left)
         else:
             self.waits.append(again_at - self._now.wall)
 
-    def _left(self, needed: Sequence[QueuedPull], past: PastWaits) -> Estimate | None:
+    def _left(self, needed: Sequence[QueuedPull], past: estimates.PastWaits) -> estimates.Estimate | None:
         first = _pull_of(needed[0].image, past).left(self._now.wall - needed[0].begin)
-        return None if first is None else in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
+        return None if first is None else estimates.in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
 
     def _told(self, pod: Pod) -> Told:
         return self.told.setdefault(pod.uid, self._memory.told.get(pod.uid, ((), 0.0)))
 
-    def _tell_left(self, pod: Pod, reason: str, message: str, left: Estimate) -> None:
-        again_at = self._now.wall + max(WORTH_TELLING_SECONDS, left.median / 2)
+    def _tell_left(self, pod: Pod, reason: str, message: str, left: estimates.Estimate) -> None:
+        again_at = self._now.wall + max(settings.WORTH_TELLING_SECONDS, left.median / 2)
         self._tell(pod, reason, message, again_at)
         self.waits.append(again_at - self._now.wall)
 
     def _tell(self, pod: Pod, reason: str, message: str, again_at: float | None = None) -> None:
         reasons, before = self._told(pod)
-        if len(reasons) >= MOST_NOTICES:
+        if len(reasons) >= settings.MOST_NOTICES:
             return
-        if self.count >= MOST_A_MINUTE:
+        if self.count >= settings.MOST_A_MINUTE:
             self.waits.append(MINUTE_SECONDS - (self._now.steady - self.counted_from))
             return
         self.count += 1
@@ -221,7 +198,7 @@ class _Teller:
 
 CONTROLLER: Final = Controller(
     name=NAME,
-    read=read_notice_settings,
+    read=settings.read_notice_settings,
     plan=plan_start_notices,
     empty=NoticeMemory(),
     gauges=GAUGES,

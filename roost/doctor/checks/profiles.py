@@ -7,20 +7,8 @@ with this configuration, has accepted each profile in it.
 from hashlib import sha256
 from typing import Final
 
+from roost.doctor import evidence
 from roost.doctor.contract import Finding, Install, Object, Told, warning
-from roost.doctor.evidence import (
-    CONFIG_KEY,
-    LINE_LENGTH,
-    age_seconds,
-    annotation_of,
-    config_map_of,
-    labelled,
-    log_lines,
-    name_of,
-    path_of,
-    read_profiles,
-    unreadable_log,
-)
 from roost_core.kube.client import ApiError
 
 # On the scheduler's pods: of the configuration for which they were created.
@@ -31,19 +19,19 @@ _LOG_SECONDS: Final = 600
 
 def check(install: Install) -> Told:
     deployment = install.component("scheduler")
-    rendered = config_map_of(install, deployment)
+    rendered = evidence.config_map_of(install, deployment)
     if deployment is None or rendered is None:
         yield "no scheduler of Roost's is used"
         return
-    wanted = read_profiles(rendered)
-    yield f"{len(wanted)} profiles of {name_of(deployment)}"
-    live = install.client.find(path_of(rendered))
+    wanted = evidence.read_profiles(rendered)
+    yield f"{len(wanted)} profiles of {evidence.name_of(deployment)}"
+    live = install.client.find(evidence.path_of(rendered))
     if live is None:
         return  # the check objects says so, and what differs
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
     spec = (install.client.find(f"{lease}/{deployment['metadata']['name']}") or {}).get("spec") or {}
     holder = str(spec.get("holderIdentity") or "")
-    for pod in labelled(install.pods, deployment["spec"]["selector"]["matchLabels"]):
+    for pod in evidence.labelled(install.pods, deployment["spec"]["selector"]["matchLabels"]):
         if pod["metadata"].get("deletionTimestamp"):
             continue
         name = pod["metadata"]["name"]
@@ -52,8 +40,8 @@ def check(install: Install) -> Told:
         if _is_stale(pod, live):
             yield Finding(
                 "error" if leads or not holder else "warning",
-                f"Pod {name}{', which leads,' if leads else ''} started before {name_of(live)} was last changed: "
-                "kube-scheduler has the profiles of then.",
+                f"Pod {name}{', which leads,' if leads else ''} started before {evidence.name_of(live)} was last "
+                "changed: kube-scheduler has the profiles of then.",
                 f"kubectl --namespace {install.release.namespace} rollout restart "
                 f"deployment/{deployment['metadata']['name']}",
             )
@@ -64,14 +52,14 @@ def check(install: Install) -> Told:
 def _find_refusals(install: Install, pod: str) -> Told:
     """What the leading kube-scheduler is refused, by its own words."""
     try:
-        lines = log_lines(install, pod, "kube-scheduler", {"sinceSeconds": _LOG_SECONDS})
+        lines = evidence.log_lines(install, pod, "kube-scheduler", {"sinceSeconds": _LOG_SECONDS})
     except ApiError as error:
-        yield unreadable_log(pod, error)
+        yield evidence.unreadable_log(pod, error)
         return
     if forbidden := [line for line in lines if "is forbidden" in line]:
         yield warning(
             f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last {_LOG_SECONDS / 60:.0f} "
-            f"minutes: {forbidden[-1][:LINE_LENGTH]}",
+            f"minutes: {forbidden[-1][: evidence.LINE_LENGTH]}",
             "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or bind them yourself "
             "(docs/install-manifests.md#without-cluster-wide-rights).",
         )
@@ -83,15 +71,15 @@ def _is_stale(pod: Object, config_map: Object) -> bool:
     The checksum on the pod says for which one it was created; a container that started after the last change of the
     data read that, whatever the pod was created for.
     """
-    text = str((config_map.get("data") or {}).get(CONFIG_KEY, ""))
-    if annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():
+    text = str((config_map.get("data") or {}).get(evidence.CONFIG_KEY, ""))
+    if evidence.annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():
         return False
     statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
     status = next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0])
-    running_seconds = age_seconds(((status.get("state") or {}).get("running") or {}).get("startedAt"))
+    running_seconds = evidence.age_seconds(((status.get("state") or {}).get("running") or {}).get("startedAt"))
     changed = [
         age
         for entry in config_map["metadata"].get("managedFields") or []
-        if "f:data" in (entry.get("fieldsV1") or {}) and (age := age_seconds(entry.get("time"))) is not None
+        if "f:data" in (entry.get("fieldsV1") or {}) and (age := evidence.age_seconds(entry.get("time"))) is not None
     ]
     return running_seconds is not None and bool(changed) and min(changed) < running_seconds

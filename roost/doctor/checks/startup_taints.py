@@ -15,11 +15,8 @@ def check(install: Install) -> Told:
     lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
     yield "startup taints of nodes and NodePools"
     pools = (install.client.find(NODE_POOLS) or {}).get("items", [])
-    keys = {
-        taint["key"]
-        for pool in pools
-        for taint in (((pool["spec"].get("template") or {}).get("spec") or {}).get("startupTaints") or [])
-    }
+    specs = ((pool["spec"].get("template") or {}).get("spec") or {} for pool in pools)
+    keys = {taint["key"] for spec in specs for taint in spec.get("startupTaints") or []}
     if own in keys and not lifts:
         yield error(
             f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off: imageGate.mode is "

@@ -48,7 +48,13 @@ PROFILES: Final[list[dict[str, Any]]] = [
 ]
 # Promise 9: nobody is later than this because of Roost.
 LATE_SECONDS: Final = 30.0
-SPAWNER: Final = {"image": LIGHT, "mem_guarantee": "1G", "port": PORT, "start_timeout": 60, "profile_list": PROFILES}
+SPAWNER: Final[dict[str, Any]] = {
+    "image": LIGHT,
+    "mem_guarantee": "1G",
+    "port": PORT,
+    "start_timeout": 60,
+    "profile_list": PROFILES,
+}
 VALUES: Final[dict[str, Any]] = {
     "singleuser": {"image": {"name": LIGHT.partition(":")[0], "tag": "1"}, "memory": {"guarantee": "1G"}},
     "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1Gi"}}}],

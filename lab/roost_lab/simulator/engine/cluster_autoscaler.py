@@ -252,9 +252,7 @@ class ClusterAutoscaler(NodeScaler):
         if not candidates:
             return {}
         # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay unneeded.
-        candidates.sort(
-            key=lambda candidate: (candidate[0].name not in self.unneeded_since, bool(candidate[1].movable))
-        )
+        candidates.sort(key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable)))
         rooms: dict[str, Room] | None = None
         unneeded: dict[str, bool] = {}
         for row, facts in candidates:

@@ -32,7 +32,7 @@ PRIORITIES = {"user": 100, "placeholder": 10, "puller": 50}
 def a_morning() -> list[Any]:
     """Launches of a few images, at first few and then many."""
     launches = ((7200 * (index / 400) ** 0.7, f"image-{index * index % 12}") for index in range(400))
-    unknown = {"image_bytes": None, "session_seconds": None}
+    unknown: dict[str, Any] = {"image_bytes": None, "session_seconds": None}
     return [attempt(index, after, image, **unknown) for index, (after, image) in enumerate(launches)]
 
 
