@@ -135,13 +135,9 @@ def _count_affinity(pod: PodBody) -> Bound | int:
 
     The other terms are matched against Roost's own terms alone.
     """
-    pod_terms = [
-        terms
-        for branch in (pod.affinity.get("podAffinity"), pod.affinity.get("podAntiAffinity"))
-        if type(branch) is dict
-        for terms in branch.values()
-        if type(terms) is list
-    ]
+    branches = (pod.affinity.get("podAffinity"), pod.affinity.get("podAntiAffinity"))
+    listed = [terms for branch in branches if type(branch) is dict for terms in branch.values()]
+    pod_terms = [terms for terms in listed if type(terms) is list]
     required = pod.required_node_terms or ()
     terms = expressions = values = steps = 0
     for group in (required, pod.preferred_node_terms, *pod_terms):

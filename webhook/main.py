@@ -105,13 +105,9 @@ class _Replica:
             readiness=lambda: check_all(self._checks),
             is_alive=self._pulse.is_beating,
         )
+        draining, seconds = self._draining, options.drain_seconds
         serving = serve_reviews(
-            self._server,
-            bound,
-            self._certificate,
-            draining=self._draining,
-            drain_seconds=options.drain_seconds,
-            pulse=self._pulse,
+            self._server, bound, self._certificate, draining=draining, drain_seconds=seconds, pulse=self._pulse
         )
         sys.setswitchinterval(SWITCH_SECONDS)
         # What is loaded now is never freed: keep the collector from traversing it while reviews wait.

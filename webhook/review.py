@@ -109,13 +109,9 @@ def parse_review(body: bytes) -> Review:
 
 def _is_pod(request: Mapping[str, object]) -> bool:
     resource = request.get("resource")
-    return (
-        type(resource) is dict
-        and resource.get("resource") == "pods"
-        and not resource.get("group")
-        and resource.get("version") == "v1"
-        and not request.get("subResource")
-    )
+    if type(resource) is not dict or resource.get("group") or request.get("subResource"):
+        return False
+    return resource.get("resource") == "pods" and resource.get("version") == "v1"
 
 
 def _allow(uid: str, decision: Decision) -> Answer:

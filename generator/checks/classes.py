@@ -99,12 +99,8 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
         return 0 if is_ours else number(mapping(classes[name].get(side)).get(other))
 
     for first, second in combinations(sorted(classes), 2):
-        said = [
-            (first_name, side, other)
-            for first_name, other in ((first, second), (second, first))
-            for side in _SIDES
-            if weight(first_name, side, other) > 0
-        ]
+        pairs = ((first, second), (second, first))
+        said = [(name, side, other) for name, other in pairs for side in _SIDES if weight(name, side, other) > 0]
         if len(said) > 1:
             (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
             pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"

@@ -51,11 +51,6 @@ class _File(NamedTuple):
         """Of which hubs it is by its name: physics of physics-common and common-physics; "": of all."""
         return next((found[1] or found[2] for found in [_FAMILY.fullmatch(self.stem)] if found), "")
 
-    @property
-    def is_of_a_hub(self) -> bool:
-        """Whether it says anything of a hub, or can't be read."""
-        return not self.values or find_charts(self.values) is not None
-
 
 def find_hubs_in(folder: Path, common: Sequence[tuple[str, bytes]] = ()) -> tuple[list[HubFiles], list[str]]:
     """The hubs of a folder, by name, and what was passed over. common: layers below each hub's own.
@@ -108,7 +103,7 @@ def _hubs_of(
         if file.stem.startswith(("common", "shared")) and file.family and file.family not in families
     ]
     for file in own:
-        if not file.is_of_a_hub:
+        if file.values and find_charts(file.values) is None:
             passed.append(f"{file.name}: no values of a hub")
             continue
         layers = list(common)

@@ -284,15 +284,11 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
 def _images_by_nodes(values: Values) -> dict[str, set[str]]:
     """The images of each kind of node: those that pullers bring there, also as they go to all nodes."""
     groups = puller_groups(values["singleuser"], values["prePuller"])
-    return {
-        to_json(group.node_selector): {
-            image
-            for other in groups
-            if other.node_selector.items() <= group.node_selector.items()
-            for image in other.images
-        }
-        for group in groups
-    }
+    images: dict[str, set[str]] = {}
+    for group in groups:
+        wider = (other for other in groups if other.node_selector.items() <= group.node_selector.items())
+        images[to_json(group.node_selector)] = {image for other in wider for image in other.images}
+    return images
 
 
 def _leaves(values: Values, path: Path = ()) -> Iterator[Path]:

@@ -29,15 +29,8 @@ _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
 SERVICE_KEY: Final = "binderhub-service"
 # Names under which parent charts nest a hub. Others are found too (aliases), these come first.
 _USUAL_NESTINGS: Final[tuple[Path, ...]] = (
-    (),
-    ("jupyterhub",),
-    ("binderhub", "jupyterhub"),
-    ("basehub", "jupyterhub"),
-    ("daskhub", "jupyterhub"),
-    ("daskhub", "basehub", "jupyterhub"),
-    ("binderhub",),
-    ("basehub",),
-    ("daskhub",),
+    *((), ("jupyterhub",), ("binderhub", "jupyterhub"), ("basehub", "jupyterhub"), ("daskhub", "jupyterhub")),
+    *(("daskhub", "basehub", "jupyterhub"), ("binderhub",), ("basehub",), ("daskhub",)),
 )
 _MAX_DEPTH: Final = 4
 # A list's entry is written as `[1]`.
@@ -175,11 +168,8 @@ def find_hubs(values: Mapping[str, object]) -> list[Path]:
 
 def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
     """What has the name of a hub, or of a section of one, in one of the usual places, and is no mapping."""
-    sections = {
-        (*place, key): child(values, *place, key)
-        for place in _USUAL_NESTINGS
-        for key in sorted(HUB_KEYS | {"jupyterhub"})
-    }
+    keys = sorted(HUB_KEYS | {"jupyterhub"})
+    sections = {(*place, key): child(values, *place, key) for place in _USUAL_NESTINGS for key in keys}
     return [(path, value) for path, value in sections.items() if value is not None and not isinstance(value, Mapping)]
 
 

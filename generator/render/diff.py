@@ -101,12 +101,8 @@ def read_folder(path: str) -> Objects:
     """
     folder = Path(path)
     files = sorted(one for one in folder.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
-    objects = _objects(
-        (str(file), document)
-        for file in files
-        if file.name != KUSTOMIZATION
-        for document in _documents(read_bytes(str(file)), str(file))
-    )
+    names = [str(file) for file in files if file.name != KUSTOMIZATION]
+    objects = _objects((name, document) for name in names for document in _documents(read_bytes(name), name))
     if not objects and not is_ours(folder):
         raise UsageError(f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests.")
     return objects

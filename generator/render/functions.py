@@ -296,10 +296,6 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
         "unique": unique,
         "fail": fail,
     }
-    return {
-        "values": values,
-        "release": {"name": name, "namespace": namespace},
-        "chart": {"version": chart.version, "app_version": chart.app_version},
-        "keys": KEYS,
-        **functions,
-    }
+    about = {"version": chart.version, "app_version": chart.app_version}
+    names = {"name": name, "namespace": namespace}
+    return {"values": values, "release": names, "chart": about, "keys": KEYS, **functions}

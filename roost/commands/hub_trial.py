@@ -248,9 +248,6 @@ def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
         for one in reversed(asked.spec.tolerations)
         if one.key and not one.key.startswith("node.kubernetes.io/")
     }
-    return Node(
-        name,
-        wanted,
-        tuple(Taint(key, value, effect) for (key, effect), value in taints.items()),
-        allocatable=dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE),
-    )
+    tolerated = tuple(Taint(key, value, effect) for (key, effect), value in taints.items())
+    ample = dict.fromkeys((PODS, *_RESOURCES, *dict(asked.spec.requests)), _AMPLE)
+    return Node(name, wanted, tolerated, allocatable=ample)

@@ -161,8 +161,5 @@ def _stop_controllers(
 def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:
     """Return names of pods that may still run, and whether each is being deleted; finished ones may stay for ever."""
     pods = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
-    return {
-        pod["metadata"]["name"]: bool(pod["metadata"].get("deletionTimestamp"))
-        for pod in pods
-        if (pod.get("status") or {}).get("phase") not in FINISHED
-    }
+    alive = [pod["metadata"] for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED]
+    return {metadata["name"]: bool(metadata.get("deletionTimestamp")) for metadata in alive}

@@ -210,11 +210,9 @@ class Server:
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: connection,
-                accepted,
-                ssl=self._tls,
-                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            loop, seconds = asyncio.get_running_loop(), None if self._tls is None else HANDSHAKE_SECONDS
+            await loop.connect_accepted_socket(
+                lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
             )
         except (OSError, ssl.SSLError, asyncio.CancelledError):
             # Without a handshake, `connection_lost` may never be called.

@@ -227,13 +227,8 @@ class EventStream:
             self._find_late()
         elif self.fault:
             seconds = RETURN_SECONDS
-        query: dict[str, str | int | bool] = {
-            **self._selectors,
-            "watch": True,
-            "allowWatchBookmarks": True,
-            "resourceVersion": self._version,
-            "timeoutSeconds": seconds,
-        }
+        query: dict[str, str | int | bool] = {**self._selectors, "watch": True, "allowWatchBookmarks": True}
+        query |= {"resourceVersion": self._version, "timeoutSeconds": seconds}
         before, listens_since = self._late_until, self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
             if stop.is_set():

@@ -32,12 +32,9 @@ _remembered: Final[ByJSON[tuple[tuple[str, int], ...]]] = ByJSON()
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
     """Return an unbound pod's total requests by resource. Raises MalformedObjectError when they can't be read."""
     containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
-    parts = (
-        [one.get("resources") for one in containers],
-        [(one.get("resources"), one.get("restartPolicy")) for one in inits],
-        spec.get("resources"),
-        spec.get("overhead"),
-    )
+    mains = [one.get("resources") for one in containers]
+    steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
+    parts = (mains, steps, spec.get("resources"), spec.get("overhead"))
     return _remembered(parts, lambda: sum_requests(spec, NOTHING, containers, inits)[0])
 
 
@@ -68,11 +65,8 @@ def sum_requests(
         for container in inits
     ]
     resources = child_object(spec, "resources", "spec") or NOTHING
-    pod_level = {
-        name: amount
-        for name, amount in _amounts(resources, "requests", "spec.resources").items()
-        if name in (CPU, MEMORY) or name.startswith("hugepages-")
-    }
+    asked = _amounts(resources, "requests", "spec.resources").items()
+    pod_level = {name: amount for name, amount in asked if name in (CPU, MEMORY) or name.startswith("hugepages-")}
     overhead = _amounts(spec, "overhead", "spec")
     requested = _sum_up(mains, steps, pod_level, overhead, {})
     fit = _sum_up(mains, steps, {}, overhead, _NON_ZERO_DEFAULTS)

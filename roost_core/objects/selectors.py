@@ -165,11 +165,8 @@ def read_node_rules(
     node_selector: Mapping[str, str], required_node_terms: object, tolerations: Iterable[object]
 ) -> NodeRules:
     """Read the parts as JSON has them. required_node_terms: None without required node affinity."""
-    return NodeRules(
-        tuple(sorted(node_selector.items())),
-        None if required_node_terms is None else read_node_terms(required_node_terms),
-        read_tolerations(tolerations),
-    )
+    terms = None if required_node_terms is None else read_node_terms(required_node_terms)
+    return NodeRules(tuple(sorted(node_selector.items())), terms, read_tolerations(tolerations))
 
 
 def is_empty_term(term: object) -> bool:

@@ -49,11 +49,9 @@ def waits_at_gate(pod: Pod) -> bool:
 
     One that pre-empts others waits, too: they may take their time to go.
     """
-    return (
-        pod.unschedulable_since is not None
-        and not (pod.node_name or pod.leaving or pod.gated or pod.is_finished)
-        and bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
-    )
+    if pod.unschedulable_since is None or pod.node_name or pod.leaving or pod.gated or pod.is_finished:
+        return False
+    return bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
 
 
 def gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:

@@ -192,12 +192,8 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
     runs_it = normalise_reference(container.image) == image.normalised
-    return PullFault(
-        named or (container.image if container.init and not runs_it else image.reference),
-        image,
-        container.waiting_reason,
-        container.waiting_message,
-    )
+    reference = named or (container.image if container.init and not runs_it else image.reference)
+    return PullFault(reference, image, container.waiting_reason, container.waiting_message)
 
 
 def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing:

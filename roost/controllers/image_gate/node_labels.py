@@ -44,11 +44,9 @@ def find_unattended(share: NodeShare, absent: tuple[ManagedImage, ...]) -> Mappi
     if not share.is_reporting or not absent or not share.settings.closes_nodes:
         return NO_TIMES
     before = share.before.unattended_since if share.before is not None else NO_TIMES
-    return {
-        image.normalised: before.get(image.normalised, share.now.steady)
-        for image in absent
-        if not any(image.normalised in pod.images for pod in share.evidence)
-    }
+    names = [image.normalised for image in absent]
+    unattended = [name for name in names if not any(name in pod.images for pod in share.evidence)]
+    return {name: before.get(name, share.now.steady) for name in unattended}
 
 
 def choose_targets(

@@ -148,11 +148,8 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
     for name, labels in _open_beside_failing(nodes).items():
         openings[name] = openings.get(name, frozenset()) | labels
     wanted = [share.change for share in shares if share.change is not None]
-    changes = [
-        change
-        for change in _with_openings(wanted, snapshot, openings, settings)
-        if change.node not in sent or sent[change.node][0] != change
-    ]
+    planned = _with_openings(wanted, snapshot, openings, settings)
+    changes = [change for change in planned if change.node not in sent or sent[change.node][0] != change]
     opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
     actions: list[Action] = [*sorted(changes, key=_urgency)]
     actions += memory.notices

@@ -273,11 +273,8 @@ class _Work:
         """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
         for view in self.views.values():
             pulled = self.pulled.get(view.uid, {})
-            lost = sorted(
-                image
-                for image, each in pulled.items()
-                if image not in view.holds and not view.is_cut and self.now.steady - each.since >= REPORT_SECONDS
-            )
+            told = [image for image, each in pulled.items() if self.now.steady - each.since >= REPORT_SECONDS]
+            lost = sorted(image for image in told if image not in view.holds and not view.is_cut)
             for image in lost:
                 del pulled[image]
             if lost:

@@ -74,23 +74,12 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
                 "securityContext": security,
             }
         ]
-        container |= {
-            "image": pull.image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": ["/roost-pause/pause"],
-            "volumeMounts": [{**mount, "readOnly": True}],
-        }
+        container |= {"image": pull.image, "imagePullPolicy": "IfNotPresent", "command": ["/roost-pause/pause"]}
+        container["volumeMounts"] = [{**mount, "readOnly": True}]
         spec["volumes"] = [{"name": "roost-pause", "emptyDir": {}}]
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
     spec |= {
-        "affinity": {
-            "nodeAffinity": {
-                "requiredDuringSchedulingIgnoredDuringExecution": {
-                    "nodeSelectorTerms": [
-                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
-                    ]
-                }
-            }
-        },
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}},
         "tolerations": [dict(toleration) for toleration in settings.pod_tolerations],
         "restartPolicy": "Never",
         "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),

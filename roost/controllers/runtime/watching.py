@@ -119,11 +119,8 @@ class Watching:
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
         # Label selectors of the hubs' namespaces, of the classes of users, which may book by HUB_BOOKINGS, too.
-        self._hubs = [
-            selector
-            for each in pod_classes
-            if each.is_of_users and (selector := read_label_selector(each.namespace_selector)) is not None
-        ]
+        selectors = [read_label_selector(each.namespace_selector) for each in pod_classes if each.is_of_users]
+        self._hubs = [selector for selector in selectors if selector is not None]
         self._bookings: WatchCache[BookingText] | None = None
         self._hub_bookings: WatchCache[BookingText] | None = None
         if release.events is not None and release.events.config_maps:

@@ -153,11 +153,8 @@ def _images_of(pod: Pod) -> list[str]:
 
 
 def _pulled(pod: Pod) -> set[str]:
-    return {
-        normalise_reference(container.image)
-        for container in pod.containers
-        if container.image and (container.image_id or container.running or container.terminated)
-    }
+    begun = (one for one in pod.containers if one.image_id or one.running or one.terminated)
+    return {normalise_reference(one.image) for one in begun if one.image}
 
 
 def _images_in_use(pods: Iterable[Pod], nodes: set[str]) -> dict[str, set[str]]:

@@ -42,11 +42,8 @@ def check(install: Install) -> Told:
 
 def _find_off(install: Install, gates: list[str]) -> Told:
     try:
-        known = {
-            match[1].decode(): match[2] == b"1"
-            for line in install.client.lines("/metrics", {}, _SILENCE_SECONDS)
-            if (match := _GATE_LINE.match(line))
-        }
+        matches = map(_GATE_LINE.match, install.client.lines("/metrics", {}, _SILENCE_SECONDS))
+        known = {match[1].decode(): match[2] == b"1" for match in matches if match}
     except ApiError as refusal:
         yield unknown(
             f"Not allowed to look whether the API server has {' and '.join(gates)} on: {refusal}",
