@@ -72,13 +72,9 @@ def user(
     component: str = "singleuser-server",
     **spec: object,
 ) -> Pod:
+    labels = {"component": component, "app": "jupyterhub"}
     body = {
-        "metadata": {
-            "name": name,
-            "namespace": namespace,
-            "uid": f"uid-{namespace}-{name}",
-            "labels": {"component": component, "app": "jupyterhub"},
-        },
+        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels},
         "spec": {"nodeName": node, "containers": [{"name": "notebook", "image": image}], **spec},
         "status": {"phase": phase},
     }

@@ -51,12 +51,9 @@ def render(
     values, times = without_mover_times(values)
     values_path = folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
     values_path.write_text(json.dumps(values))
-    done = subprocess.run(
-        [ROOST, "render", "-f", values_path, "--release", release, "--namespace", namespace, "--kube-version", minor],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    options = ["--release", release, "--namespace", namespace, "--kube-version", minor]
+    command = [str(ROOST), "render", "-f", str(values_path), *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
     documents = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
@@ -337,11 +334,8 @@ class Stack(Started):
 
     @property
     def _controllers_lease(self) -> str:
-        (name,) = (
-            argument.partition("=")[2]
-            for argument in self._pod_spec("controllers")["containers"][0]["command"]
-            if argument.startswith("--lease-name=")
-        )
+        command = self._pod_spec("controllers")["containers"][0]["command"]
+        (name,) = (argument.partition("=")[2] for argument in command if argument.startswith("--lease-name="))
         return str(name)
 
     def _hold_lease(self, name: str) -> None:

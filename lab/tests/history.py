@@ -111,13 +111,8 @@ def morning(pods: int = 6) -> Events:
     events = Events()
     for number in range(pods):
         at = BEGIN + timedelta(minutes=number, milliseconds=250)
-        events.start(
-            f"jupyter-user-{number}",
-            at,
-            wait=95 if number % 3 == 2 else 0,
-            pull=40 if number % 3 else None,
-            end=1800 if number % 2 else None,
-        )
+        wait, pull, end = 95 if number % 3 == 2 else 0, 40 if number % 3 else None, 1800 if number % 2 else None
+        events.start(f"jupyter-user-{number}", at, wait=wait, pull=pull, end=end)
     return events
 
 

@@ -21,14 +21,8 @@ def stamp(seconds: float, timespec: str = "seconds") -> str:
 
 def launch(minute: float = 0, spec: Any = "ada/engine/master", **more: Any) -> dict[str, Any]:
     """A line of the public archive, so many minutes after noon."""
-    return {
-        "timestamp": stamp(NOON + 60 * minute),
-        "schema": "binderhub.jupyter.org/launch",
-        "version": 2,
-        "provider": "GitHub",
-        "spec": spec,
-        "status": "success",
-    } | more
+    usual = {"schema": "binderhub.jupyter.org/launch", "version": 2, "provider": "GitHub", "status": "success"}
+    return {"timestamp": stamp(NOON + 60 * minute), **usual, "spec": spec, **more}
 
 
 def recorded(second: float = 0, **more: Any) -> dict[str, Any]:

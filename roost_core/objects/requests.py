@@ -75,7 +75,7 @@ def sum_requests(
         # With pod-level requests only what is asked for nowhere gets a default.
         defaults = {name: amount for name, amount in _NON_ZERO_DEFAULTS.items() if name not in requested}
         counted = _sum_up(mains, steps, pod_level, overhead, defaults)
-    scored = {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted}
+    scored: dict[str, int] = {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted}
     return _rounded_up(requested), scored, _rounded_up(fit)
 
 

@@ -186,11 +186,8 @@ class Drawing:
         if self.happens(0.1):
             requests["ephemeral-storage"] = self.one(["1Gi", "40Gi"])
         limits = {GPU: self.one(["0", "1", "2"])} if self.happens(0.1) else {}
-        container: Object = {
-            "name": name,
-            "image": self.one(WRITTEN_IMAGES),
-            "resources": {"requests": {**requests, **limits}, "limits": limits},
-        }
+        resources = {"requests": {**requests, **limits}, "limits": limits}
+        container: Object = {"name": name, "image": self.one(WRITTEN_IMAGES), "resources": resources}
         if self.happens(0.12):
             number, protocol = self.one([8080, 8081]), self.one(["TCP", "UDP"])
             port: Object = {"containerPort": 80, "hostPort": number, "protocol": protocol}

@@ -25,14 +25,10 @@ def pod(
     # Of extended resources Kubernetes wants equal limits.
     resources["limits"] = {key: amount for key, amount in resources["requests"].items() if "/" in key}
     selector = {**spec.pop("nodeSelector", {}), **({"kubernetes.io/hostname": node} if node else {})}
+    container = {"name": "main", "image": image, "resources": resources}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": name, "labels": {"component": component}, "annotations": dict(annotations or {})},
-        "spec": {
-            "terminationGracePeriodSeconds": 0,
-            "nodeSelector": selector,
-            "containers": [{"name": "main", "image": image, "resources": resources}],
-            **spec,
-        },
+        "spec": {"terminationGracePeriodSeconds": 0, "nodeSelector": selector, "containers": [container], **spec},
     }

@@ -114,10 +114,6 @@ def _is_in(body: Object, scope: str) -> bool:
         )
         return asks == (scope == NOT_BEST_EFFORT)
     affinity = spec.get("affinity") or {}
-    terms = [
-        weighted.get("podAffinityTerm", weighted)
-        for part in ("podAffinity", "podAntiAffinity")
-        for listed in (affinity.get(part) or {}).values()
-        for weighted in listed
-    ]
+    lists = [one for part in ("podAffinity", "podAntiAffinity") for one in (affinity.get(part) or {}).values()]
+    terms = [weighted.get("podAffinityTerm", weighted) for listed in lists for weighted in listed]
     return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)

@@ -214,11 +214,8 @@ class Case:
         """The values file that such a hub has under zero-to-jupyterhub."""
         first = self.profiles[0]
         name, _, tag = first.image.rpartition(":")
-        singleuser: Object = {
-            "image": {"name": name, "tag": tag},
-            "cpu": {"guarantee": first.cpu},
-            "memory": {"guarantee": f"{first.memory_gib}G"},
-        }
+        memory = {"guarantee": f"{first.memory_gib}G"}
+        singleuser: Object = {"image": {"name": name, "tag": tag}, "cpu": {"guarantee": first.cpu}, "memory": memory}
         listed = [one for one in self.profiles if one.is_listed]
         if len(listed) > 1:
             singleuser["profileList"] = [

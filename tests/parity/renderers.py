@@ -78,11 +78,8 @@ def differences(ours: object, theirs: object, path: str = "") -> list[str]:
             found += differences(ours[key], theirs[key], f"{path}.{key}")
         return sorted(found)
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
-        return [
-            line
-            for index, (one, other) in enumerate(zip(ours, theirs, strict=True))
-            for line in differences(one, other, f"{path}[{index}]")
-        ]
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return [line for index, (one, other) in pairs for line in differences(one, other, f"{path}[{index}]")]
     if type(ours) is type(theirs) and ours == theirs:
         return []
     return [f"{path}: roost {ours!r}, helm {theirs!r}"]

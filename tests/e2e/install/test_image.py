@@ -75,13 +75,8 @@ def inside(root: Path, config: dict[str, Any], *command: str) -> subprocess.Comp
     script = f'{READ_ONLY.format(root=root, user=USER)} "$@"'
     environment = dict(entry.split("=", 1) for entry in config["Env"])
     arguments = ["unshare", "--mount", "sh", "-c", script, "sh", *command]
-    return subprocess.run(
-        arguments,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**environment, "PATH": f"{environment['PATH']}:{os.environ['PATH']}"},
-    )
+    environment["PATH"] += f":{os.environ['PATH']}"
+    return subprocess.run(arguments, capture_output=True, text=True, check=False, env=environment)
 
 
 def test_its_user_is_a_number_and_its_settings_are_the_dockerfiles(config: dict[str, Any]) -> None:

@@ -100,12 +100,8 @@ def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_
 
 
 def test_pods_that_must_be_spread_are_spread_over_the_zone_that_pulls_too(stack: Stack) -> None:
-    constraint = {
-        "maxSkew": 1,
-        "topologyKey": ZONE,
-        "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"component": "singleuser-server"}},
-    }
+    users = {"matchLabels": {"component": "singleuser-server"}}
+    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": users}
     nodes = []
     for number in range(4):
         stack.create_pod(user(f"user-{number}", cpu="1", topologySpreadConstraints=[constraint]))

@@ -24,11 +24,8 @@ def test_a_warm_set_carries_the_pods_of_both_hubs_and_knows_the_images_that_both
     pool, other_namespace = {"pool": namespace}, control_plane.create_namespace()
     for name in (namespace, other_namespace):
         control_plane.api.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": pool}})
-    values = {
-        "placeholders": [],
-        "sharedPools": {"namespaceSelector": {"matchLabels": pool}},
-        "podClasses": {"user": {"warm": {"podsPerNode": 4}}},
-    }
+    classes = {"user": {"warm": {"podsPerNode": 4}}}
+    values = {"placeholders": [], "sharedPools": {"namespaceSelector": {"matchLabels": pool}}, "podClasses": classes}
     # The set is made of the oldest nodes first, then by name.
     fake_nodes.create("node-1")
     fake_nodes.create("node-2")

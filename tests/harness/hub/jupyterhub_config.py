@@ -43,14 +43,8 @@ c.KubeSpawner.common_labels = {
     "app.kubernetes.io/managed-by": "kubespawner",
     "release": "hub",
 }
-c.KubeSpawner.node_affinity_preferred = [
-    {
-        "weight": 100,
-        "preference": {
-            "matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]
-        },
-    }
-]
+user_nodes = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+c.KubeSpawner.node_affinity_preferred = [{"weight": 100, "preference": user_nodes}]
 c.KubeSpawner.uid, c.KubeSpawner.fs_gid = 1000, 100
 c.KubeSpawner.events_enabled = True
 

@@ -23,11 +23,8 @@ class Cluster(FakeServer):
         super().__init__()
         self._pods = [*OF_OTHERS, *pods]
         ready = {"type": "Ready", "status": "True"}
-        status = {
-            "conditions": [ready],
-            "allocatable": {"cpu": "8", "memory": "32Gi", "pods": "110"},
-            "images": [{"names": [IMAGE], "sizeBytes": 1}],
-        }
+        allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+        status = {"conditions": [ready], "allocatable": allocatable, "images": [{"names": [IMAGE], "sizeBytes": 1}]}
         nodes = [
             {
                 "metadata": {"name": name, "uid": name, "creationTimestamp": f"2027-01-15T0{index}:00:00Z"},

@@ -84,13 +84,8 @@ def test_the_command_says_what_came_back(
 
 
 def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
-    found = make_pod(
-        {
-            "metadata": {"name": "a", "uid": "1", "annotations": {**PLACED, "mine": "yes"}},
-            "spec": {"nodeName": "n", "containers": []},
-            "status": {},
-        }
-    )
+    metadata = {"name": "a", "uid": "1", "annotations": {**PLACED, "mine": "yes"}}
+    found = make_pod({"metadata": metadata, "spec": {"nodeName": "n", "containers": []}, "status": {}})
     assert found["metadata"]["name"] != "a"
     assert found["metadata"]["annotations"] == {"mine": "yes"}
     assert found["spec"] == {"containers": [], "automountServiceAccountToken": False}

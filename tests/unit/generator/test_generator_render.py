@@ -354,10 +354,7 @@ def test_metrics_of_every_program_can_be_kept_to_their_readers(component: str) -
 def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
     digest = f"sha256:{'ab' * 32}"
     text = f"scheduler: {{image: {{tag: 'v1.36.3@{digest}'}}}}\nplaceholder: {{image: {{tag: '3.10.1@{digest}'}}}}"
-    images = {
-        container["image"]
-        for manifest in bodies(text)
-        if manifest["kind"] in ("Deployment", "StatefulSet")
-        for container in manifest["spec"]["template"]["spec"]["containers"]
-    }
+    workloads = [body for body in bodies(text) if body["kind"] in ("Deployment", "StatefulSet")]
+    specs = [workload["spec"]["template"]["spec"] for workload in workloads]
+    images = {container["image"] for spec in specs for container in spec["containers"]}
     assert {f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}", f"registry.k8s.io/pause:3.10.1@{digest}"} <= images

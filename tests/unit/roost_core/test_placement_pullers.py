@@ -236,13 +236,8 @@ RECIPE = {"image": GPU_IMAGE, "extra_resource_limits": {"nvidia.com/gpu": "1"}}
 
 def gate(override: dict[str, Any] | None = None, **singleuser: Any) -> GateSettings:
     """What the controllers read of a hub with one GPU_TAINT profile."""
-    values = {
-        "singleuser": {
-            "image": {"name": "quay.io/o/default", "tag": "1"},
-            "profileList": [{"kubespawner_override": RECIPE if override is None else override}],
-            **singleuser,
-        }
-    }
+    profiles = [{"kubespawner_override": RECIPE if override is None else override}]
+    values = {"singleuser": {"image": {"name": "quay.io/o/default", "tag": "1"}, "profileList": profiles, **singleuser}}
     read = Reader()
     settings = read_gate(ReleaseDocument(read, release_document(values, "hub")))
     assert read.faults == []

@@ -29,12 +29,8 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
         "resources": {"nvidia.com/gpu": 1, "cpu": "much", "hugepages-2Mi": "4Mi"},
     }
     user = {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}}
-    found = faults(
-        version=2,
-        schedulerTarget="eks",
-        imageGate={"mode": "maybe"},
-        podClasses={"user": user, "build": build, "placeholder": {"match": {"labels": None}}},
-    )
+    classes = {"user": user, "build": build, "placeholder": {"match": {"labels": None}}}
+    found = faults(version=2, schedulerTarget="eks", imageGate={"mode": "maybe"}, podClasses=classes)
     assert set(found) == {
         *("version", "schedulerTarget", "imageGate.mode"),
         *(f"podClasses.user.join.{key}" for key in ("user", "nobody")),

@@ -37,13 +37,8 @@ class Cluster:
         environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
         log = (self.folder / f"{kind}-{len(self.processes)}.log").open("wb")
         with log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments],
-                cwd=self.folder,
-                env=environment,
-                stdout=log,
-                stderr=log,
-            )
+            command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
+            process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
         self.processes.append(process)
         return process
 

@@ -107,12 +107,8 @@ class Recorder:
     def samples(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by the values of the labels, in order of the labels' names; zeros are left out."""
         families = text_string_to_metric_families(self.metrics.text().decode())
-        found = {
-            tuple(value for _, value in sorted(sample.labels.items())): sample.value
-            for family in families
-            for sample in family.samples
-            if sample.name == name
-        }
+        samples = [sample for family in families for sample in family.samples if sample.name == name]
+        found = {tuple(value for _, value in sorted(one.labels.items())): one.value for one in samples}
         return {labels: value for labels, value in found.items() if value}
 
     def results(self) -> dict[str, float]:

@@ -125,11 +125,8 @@ def test_a_gate_that_is_off_labels_no_nodes() -> None:
 def test_faults_of_the_gate_are_told_with_their_keys() -> None:
     with pytest.raises(SettingsError) as caught:
         gated_settings(mode="sometimes", pullers=[{"nodeSelector": {"pool": 5}, "images": [7]}])
-    assert [fault.key for fault in caught.value.faults] == [
-        "imageGate.mode",
-        "imageGate.pullers[0].images[0]",
-        "imageGate.pullers[0].nodeSelector.pool",
-    ]
+    expected = ["imageGate.mode", "imageGate.pullers[0].images[0]", "imageGate.pullers[0].nodeSelector.pool"]
+    assert [fault.key for fault in caught.value.faults] == expected
 
 
 def test_records_of_a_node_are_told_with_the_row_before_its_changes() -> None:

@@ -99,12 +99,8 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
 
 def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
     world = small(room=2, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
-    play(
-        store,
-        [attempt(0, 0, "a"), attempt(1, MINUTE, "owner/b"), attempt(2, 20 * MINUTE, "a")],
-        with_placeholders("z2jh-placeholders-packed", 1),
-        world,
-    )
+    attempts = [attempt(0, 0, "a"), attempt(1, MINUTE, "owner/b"), attempt(2, 20 * MINUTE, "a")]
+    play(store, attempts, with_placeholders("z2jh-placeholders-packed", 1), world)
     preempted = look(store, MINUTE + 1.5)
     assert [(change.kind, change.by_name) for change in preempted.changes if change.kind == ChangeKind.PREEMPTED] == [
         (ChangeKind.PREEMPTED, "binder/user-1")

@@ -295,18 +295,9 @@ def test_repositories_of_each_provider(tmp_path: Path, provider: str, spec: str,
 
 def test_a_recorded_launch_keeps_its_time_sizes_and_length(tmp_path: Path) -> None:
     attempts, _ = read(write(tmp_path, recorded(0.25)))
+    image = "registry.example/ada-engine:" + "0" * 40
     assert attempts == [
-        Attempt(
-            0,
-            NOON + 0.25,
-            "https://github.com/ada/engine",
-            "registry.example/ada-engine:" + "0" * 40,
-            1_500_000_000,
-            900.5,
-            10,
-            550_000_000,
-            "hub",
-        )
+        Attempt(0, NOON + 0.25, "https://github.com/ada/engine", image, 1_500_000_000, 900.5, 10, 550_000_000, "hub")
     ]
 
 
