@@ -108,9 +108,9 @@ def _chosen_hub(
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = source.find_hubs(values)
     if hub is not None:
-        chosen = () if hub == show_key(()) else tuple(part for part in hub.split(".") if part)
-        if kind_of(child(values, *chosen)) != "mapping":
-            there = " or ".join(map(show_key, hubs)) or "no hub"
+        chosen = () if hub == source.show_key(()) else tuple(part for part in hub.split(".") if part)
+        if source.kind_of(source.child(values, *chosen)) != "mapping":
+            there = " or ".join(map(source.show_key, hubs)) or "no hub"
             raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])
         return chosen
     if len(hubs) < 2:
