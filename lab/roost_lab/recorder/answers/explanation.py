@@ -55,9 +55,9 @@ def _head(story: PodStory) -> Iterator[str]:
         ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
         yield f"First Event {show_time(pod['created_us'])}{ran}."
     elif ready_us is not None:
-        # Both times are in whole seconds.
-        span_us = ready_us - pod["created_us"]
-        what = "its containers ran" if pod["pod_class"] == USER_CLASS else "ready"
+        # All three times are in whole seconds.
+        span_us, is_probed = ready_us - pod["created_us"], ready_us - (started_us or ready_us) > US
+        what = "its containers ran" if pod["pod_class"] == USER_CLASS and not is_probed else "ready"
         yield f"{created}, {what} {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
     else:
         until = f" at {show_time(story.heard_us)}, the last news recorded" if story.heard_us is not None else ""
