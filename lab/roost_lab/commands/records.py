@@ -26,6 +26,30 @@ NOTHING_FOUND: Final = (
 )
 
 
+def export(database: str, form: str, since_us: int) -> int:
+    """Print what was recorded since, in that format."""
+    try:
+        store = Store.open_for_reading(database)
+        for line in (sniffer_lines if form == "sniffer" else launch_lines)(store, since_us):
+            click.echo(line)
+    except StoreError as error:
+        return refuse("records", error)
+    return 0
+
+
+def take_in(database: str, paths: Sequence[str]) -> int:
+    """Store exported Events, pods and audit logs, or logs of scheduler-sniffer; prints what was read and skipped."""
+    try:
+        store = Store.open(database)
+        store.migrate()
+        logs = [path for path in paths if is_log(path)]
+        code = max((_take_in_log(store, path) for path in logs), default=0)
+        others = [path for path in paths if path not in logs]
+        return max(code, _take_in_history(store, others) if others else 0)
+    except StoreError as error:
+        return refuse("records", error)
+
+
 def _take_in_history(store: Store, paths: Sequence[str]) -> int:
     history = ImportedHistory(store)
     code = 0
@@ -84,14 +108,7 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
     roost records export --database roost.db --since 2026-11-01 > launches.jsonl
     roost records export --database roost.db --format sniffer > sniffer.log
     """
-    since_us = moment_option("--since", since) if since else 0
-    try:
-        store = Store.open_for_reading(database)
-        for line in (sniffer_lines if form == "sniffer" else launch_lines)(store, since_us):
-            click.echo(line)
-    except StoreError as error:
-        return refuse("records", error)
-    return 0
+    return export(database, form, moment_option("--since", since) if since else 0)
 
 
 @command.command("import")
@@ -108,12 +125,4 @@ def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
     kubectl get pods -A -o json > pods.json
     roost records import events.json pods.json --database history.db
     """
-    try:
-        store = Store.open(database)
-        store.migrate()
-        logs = [path for path in paths if is_log(path)]
-        code = max((_take_in_log(store, path) for path in logs), default=0)
-        others = [path for path in paths if path not in logs]
-        return max(code, _take_in_history(store, others) if others else 0)
-    except StoreError as error:
-        return refuse("records", error)
+    return take_in(database, paths)
