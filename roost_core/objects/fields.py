@@ -94,9 +94,7 @@ def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str,
 
 def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
     """The objects under `key`, [] when it is absent or null. Raises MalformedObjectError for anything else."""
-    children = child_list(parent, key, where)
-    if children is None:
-        return []
+    children = child_list(parent, key, where) or []
     for child in children:
         if type(child) is not dict:
             raise MalformedObjectError(f"{where}.{key} holds something that is not an object")
