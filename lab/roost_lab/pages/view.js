@@ -340,7 +340,7 @@ function showScore() {
     const hours = (number) => ((number * course.step) / 3600e6).toFixed(1);
     side.$("score").replaceChildren(...[
       ["Cold starts so far", `${soFar("cold")} of ${soFar("started")}`, `${course.cold_count} of ${course.count} in all`],
-      ["Waited so far", span(soFar("waiting") * course.step), course.count ? `95 of 100: at most ${span(course.p95_us)}` : ""],
+      ["Waited so far", span(soFar("waiting") * course.step), course.count ? `95 of 100: at most ${span(course.p95_us)}, ${course.until}` : ""],
       ["Node-hours so far", hours(soFar("nodes")), `${course.node_hours.toFixed(1)} in all`],
     ].map(([name, value, about]) => {
       const tile = make("div"), figure = make("dd", "", value);

@@ -18,7 +18,7 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.start_phases import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts
+from roost_lab.report.start_phases import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts, until
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
 
@@ -95,7 +95,7 @@ def describe_waits(store: Store) -> list[str]:
     whole = _of_users(starts, WHOLE)
     if not whole.count:
         return []
-    lines = [f"Users waited, in {whole.count:,} starts: {_percentiles(whole)}"]
+    lines = [f"Users waited {until(starts)}, in {whole.count:,} starts: {_percentiles(whole)}"]
     # Creation and containers' starts have whole seconds, which exact times of schedulers are counted from and to.
     for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US), (ANSWER, US, 0)):
         spans = _of_users(starts, phase)

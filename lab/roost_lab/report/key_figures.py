@@ -109,7 +109,7 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 def _starts_about(report: Report) -> str:
     starts = report[WindowStarts]
     more = f"; {starts.unended:,} more didn't end" if starts.unended and not report[Imported].pods else ""
-    return f"{until(report)}; class {', '.join(starts.leading) or 'all'}{more}"
+    return f"{until(starts)}; class {', '.join(starts.leading) or 'all'}{more}"
 
 
 def _slow_about(report: Report) -> str:

@@ -13,7 +13,15 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS
 from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
-from roost_lab.report.start_phases import INDEXES, exact_creation, leading_classes, until, whole_from, whole_to
+from roost_lab.report.start_phases import (
+    INDEXES,
+    WindowStarts,
+    exact_creation,
+    leading_classes,
+    until,
+    whole_from,
+    whole_to,
+)
 from roost_lab.report.statistics import FEWEST, Spans, edge_at
 from roost_lab.report.subject import Field, Report, Section, TableOf
 from roost_lab.report.timeline import time_figure
@@ -213,7 +221,7 @@ def _over_time_figure(report: Report) -> Figure | None:
             marks.append(Mark(colour, name, "point"))
     whose = f"pods of class {', '.join(times.classes)}" if any(times.classes) else "all pods"
     few = "" if all(steps) else f" In steps with fewer than {FEWEST}, each start is a dot."
-    caption = f"How long starts took, {until(report)}, by when they began: {whose}.{few}"
+    caption = f"How long starts took, {until(report[WindowStarts])}, by when they began: {whose}.{few}"
     figure = time_figure(report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260)
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]

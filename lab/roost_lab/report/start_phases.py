@@ -123,15 +123,14 @@ class WindowStarts:
         return sum((of[WHOLE] for (pod_class, _), of in groups if pod_class in self.leading and WHOLE in of), Spans())
 
 
-def until(report: Report) -> str:
+def until(starts: WindowStarts) -> str:
     """From when to when whole starts are measured, in words."""
-    starts = report[WindowStarts]
     if not starts.answered:
-        return "until pods are ready"
+        return "until containers run and are ready"
     if starts.answered >= starts.whole.count:
         return "from the click until they answer"
     known = f"{starts.answered:,} of {starts.whole.count:,}"
-    return f"until they answer, where their hub's log says so ({known}), else until pods are ready"
+    return f"until they answer, where their hub's log says so ({known}), else until containers run and are ready"
 
 
 def leading_classes(query: Query) -> list[str]:

@@ -28,6 +28,8 @@ MOST_STEPS: Final = 2200
 SLOW_US: Final = 30 * US
 # The longest of them are listed.
 MOST_SLOW: Final = 2000
+# Until when users wait: by what is known of no start, of some, of all.
+UNTIL: Final = ("until containers ran", "until they answered, where their hub's log tells", "until they answered")
 # Of the waits that the sentence tells of.
 SHARE: Final = 0.95
 
@@ -41,6 +43,7 @@ def read_course(store: Store, span: Span) -> Course:
     """
     steps = cut(span.from_us, span.to_us, max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)))
     waiting, present, spans = Edges(), Edges(), Spans()
+    answered = 0
     started: Counter[int] = Counter()
     cold: Counter[int] = Counter()
     slow = []
@@ -51,7 +54,9 @@ def read_course(store: Store, span: Span) -> Course:
             edges.add(step, sign, sign * after_us)
 
     with consistent_reads(store) as connection:
-        for uid, created_us, started_us, deleted_us, is_cold, namespace, name in connection.execute(_starts(span)):
+        for uid, created_us, started_us, is_told, deleted_us, is_cold, namespace, name in connection.execute(
+            _starts(span)
+        ):
             end_us = max(created_us, min(each for each in (started_us, deleted_us, span.to_us) if each is not None))
             stay(waiting, created_us, end_us)
             if created_us < span.from_us:
@@ -59,6 +64,7 @@ def read_course(store: Store, span: Span) -> Course:
             spans.add(end_us - created_us, 1, end_us - created_us)
             step = (created_us - steps.from_us) // steps.step_us
             started[step] += 1
+            answered += is_told
             cold[step] += bool(is_cold)
             if end_us - created_us >= SLOW_US:
                 slow.append(((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}"))
@@ -76,6 +82,7 @@ def read_course(store: Store, span: Span) -> Course:
         "slow": sorted(slow[:MOST_SLOW]),
         "count": spans.count,
         "cold_count": cold.total(),
+        "until": UNTIL[(answered > 0) + (0 < answered == spans.count)],
         "p95_us": as_shown(p95_us),
         "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
     }
@@ -91,9 +98,12 @@ def _starts(span: Span) -> sa.Executable:
     start, kind, pod, pull = schema.start.c, schema.start_kind.c, schema.pod.c, schema.pull.c
     is_cold = sa.exists().where(pull.pod_uid == start.pod_uid, sa.not_(pull.warm))
     ended_us = sa.func.coalesce(start.answered_us, start.failed_us, start.started_us)
+    is_told = sa.func.coalesce(start.answered_us, start.failed_us).is_not(None)
     waits_until = sa.func.coalesce(ended_us, start.deleted_us, span.to_us)
     return (
-        sa.select(start.pod_uid, start.created_us, ended_us, start.deleted_us, is_cold, pod.namespace, pod.name)
+        sa.select(
+            start.pod_uid, start.created_us, ended_us, is_told, start.deleted_us, is_cold, pod.namespace, pod.name
+        )
         .select_from(
             schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
         )
@@ -116,7 +126,7 @@ def tell_course(course: Course) -> str:
     longest = show_span(course["p95_us"])
     return (
         f"Of {plural(course['count'], 'start')}, {course['cold_count'] or 'none'} pulled an image{share}; "
-        f"95 of 100 users waited at most {longest}."
+        f"95 of 100 users waited at most {longest} {course['until']}."
     )
 
 

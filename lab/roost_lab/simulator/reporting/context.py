@@ -22,7 +22,12 @@ class ReportContext(NamedTuple):
 
 def notices(summary: Summary, context: ReportContext) -> list[str]:
     """Warnings about the figures, a sentence or two each."""
-    texts = ["Waits end when containers run: how long servers then take to answer is not simulated."]
+    answer = ", ".join(f"{each:g}" for each in sorted({world.assumptions.answer_seconds for world in summary.worlds}))
+    texts = [
+        "Waits end when containers run: how long servers then take to answer is not simulated."
+        if answer == "0"
+        else f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after their containers run."
+    ]
     for place, world in enumerate(summary.worlds):
         disk_bytes = world.assumptions.node_disk_bytes
         fullest = {

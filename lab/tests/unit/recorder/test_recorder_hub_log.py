@@ -65,7 +65,7 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     database = imported(tmp_path, log)
     out, err = capsys.readouterr()
     assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
-    assert "Users waited, in 2 starts: median 30.3 s, 95 % within 31 s" in out
+    assert "Users waited from the click until they answer, in 2 starts: median 30.3 s, 95 % within 31 s" in out
     assert "  until it answers: median " in out
     assert f"hub.log:6: 1 skipped: {NO_POD}" in err
     said = {}

@@ -73,7 +73,7 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     assert run(["records", "import", str(file), "--database", database]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{len(events.items)} Events read: 6 pods (6 user)",
-        "Users waited, in 6 starts: median 41 s, 95 % within 2 min 16 s",
+        "Users waited until containers run and are ready, in 6 starts: median 41 s, 95 % within 2 min 16 s",
         "  until it has a node: median at most 250 ms, 95 % within 1 min 35 s",
         "  until its containers run: median 40.8 s to 41.8 s, 95 % within 41.8 s",
         "  4 of 6 pulls were cold: median 40 s, 95 % within 40 s",

@@ -12,11 +12,11 @@ import pytest
 import sqlalchemy as sa
 
 from lab.tests.moments import BEGIN, HOUR, SECOND
-from lab.tests.recorded import pod_record, record_of, story_records
+from lab.tests.recorded import phase_record, pod_record, record_of, story_records
 from lab.tests.told import Story, stories
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
-from roost_lab.recorder.store.records import NODES, PODS, PodRecord
+from roost_lab.recorder.store.records import NODES, PODS, Phase, PodRecord
 from roost_lab.recorder.store.views import views
 from tests.harness.postgres import Postgres
 
@@ -108,7 +108,9 @@ def shown(server: Postgres) -> Iterator[Store]:
     shown = Store.open(server.create("dashboard"))
     shown.migrate()
     given_up = pod_record("gone", created_us=BEGIN + HOUR, deleted_us=BEGIN + HOUR + 300 * SECOND)
-    records = [*story_records(), given_up]
+    told = [("p", Phase.ASKED, -1), ("p", Phase.ANSWERED, 9), ("q", Phase.READY, 1), ("q", Phase.FAILED, 99)]
+    records = [*story_records(), given_up, pod_record("q", created_us=BEGIN)]
+    records += [phase_record(uid, phase, BEGIN + seconds * SECOND) for uid, phase, seconds in told]
     records = [replace(one, hub="hub") if isinstance(one, PodRecord) else one for one in records]
     shown.write(records, dict.fromkeys((NODES, PODS), ("1", BEGIN + 3 * HOUR)))
     yield shown
@@ -152,15 +154,15 @@ def test_figures_are_those_of_the_record(shown: Store) -> None:
         panel["title"]: rows_of(shown, panel["targets"][0]["rawSql"])[0] for panel in PANELS if panel["type"] == "stat"
     }
     assert {title: float(next(iter(row.values()))) for title, row in values.items()} == {
-        "Users": 2,
-        "Starts": 2,
-        "Nine of ten start within": 3,
+        "Users": 3,
+        "Starts": 3,
+        "Nine of ten start within": 10,
         "Warm starts": 0,
-        "Never ready": 1,
+        "Failed starts": 2,
         "Node-hours": 3,
     }
     (slowest,) = rows_of(shown, query_of("The slowest starts"))
-    assert (slowest["Pod"], slowest["Node"], slowest["Ready after"]) == ("hub/p", "n", 3.0)
+    assert (slowest["Pod"], slowest["Node"], slowest["Took"]) == ("hub/p", "n", 10.0)
     (failure,) = rows_of(shown, query_of("Why pods found no node"))
     assert (failure["Reason"], failure["Pods"]) == ("Insufficient cpu", 1)
 

@@ -67,7 +67,11 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
         (BEGIN + 59 * MINUTE + 30 * SECOND, MINUTE, "u22", "hub/u22"),
     ]
     assert (course["count"], course["cold_count"], course["node_hours"]) == (22, 1, 1.2)
-    assert tell_course(course) == "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s."
+    said = "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until containers ran."
+    assert tell_course(course) == said
+    store.write([phase_record("u20", Phase.ANSWERED, BEGIN + 4 * MINUTE)], {})
+    told = tell_course(read_course(store, HOURS))
+    assert told.endswith("users waited at most 2 min until they answered, where their hub's log tells.")
 
 
 def course_of(p95_us: int, node_hours: float, cold: int = 5, count: int = 41) -> Course:
