@@ -145,10 +145,8 @@ def _figure(report: Report) -> Figure | None:
     drawn = {kind: values for kind, values in report[Occupancy].by_kind.items() if any(values)}
     if not drawn:
         return None
-    data = [
-        step_bars(report, KINDS[kind], f"--{kind}", without_gaps(report, PODS, values))
-        for kind, values in drawn.items()
-    ]
+    seen = {kind: without_gaps(report, PODS, values) for kind, values in drawn.items()}
+    data = [step_bars(report, KINDS[kind], f"--{kind}", values) for kind, values in seen.items()]
     marks = [Mark(f"--{kind}", KINDS[kind], PLACEHOLDER if kind == PLACEHOLDER else "area") for kind in drawn]
     caption = "Pods on all nodes, on average in each step."
     return time_figure(report, PODS, "occupancy_over_time", caption, marks=marks, data=data, height=280)

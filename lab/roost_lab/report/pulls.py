@@ -143,10 +143,8 @@ OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
 
 def _seen_steps(report: Report) -> list[PullCounts | None]:
     """Pulls in each step, None where Events may be missing; no steps of a database without records."""
-    return [
-        None if gap else counts
-        for counts, gap in zip(report[Pulls].by_step, unseen_steps(report, EVENTS), strict=False)
-    ]
+    steps = zip(report[Pulls].by_step, unseen_steps(report, EVENTS), strict=False)
+    return [None if gap else counts for counts, gap in steps]
 
 
 def _over_time_figure(report: Report) -> Figure | None:

@@ -104,12 +104,8 @@ class StartTimes:
                 target.add(edge_at(index), row.number, row.sum_us)
         few = [index for index, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
         told = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
-        each = sa.select(
-            start.created_us,
-            bounded(whole_us).label("whole_us"),
-            is_cold.label("cold"),
-            sa.case((told, 1), else_=0).label("told"),
-        )
+        is_told = sa.case((told, 1), else_=0).label("told")
+        each = sa.select(start.created_us, bounded(whole_us).label("whole_us"), is_cold.label("cold"), is_told)
         numbers.single = [
             OneStart(row.created_us, row.whole_us, bool(row.cold) if row.told else None)
             for row in query.rows(each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us))

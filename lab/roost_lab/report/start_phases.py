@@ -151,12 +151,8 @@ def _chosen_classes(classes: set[str]) -> list[str]:
 def _kinds(query: Query) -> Rows:
     """Kinds of the pods created: id, pod_class, scheduler, image, number."""
     start, kind = schema.start.c, schema.start_kind
-    counts = (
-        sa.select(start.kind_id, count())
-        .where(query.within(start.created_us, start.pod_uid))
-        .group_by(start.kind_id)
-        .subquery()
-    )
+    chosen = query.within(start.created_us, start.pod_uid)
+    counts = sa.select(start.kind_id, count()).where(chosen).group_by(start.kind_id).subquery()
     return query.rows(sa.select(kind, counts.c.number).join(counts, counts.c.kind_id == kind.c.id))
 
 
@@ -185,11 +181,8 @@ def _starts(query: Query) -> Rows:
             .offset(0)
             .subquery()
         )
-        counts.append(
-            sa.select(
-                sa.literal(phase).label("phase"), rows.c.key, count(), total(rows.c.span_us).label("sum_us")
-            ).group_by(rows.c.key)
-        )
+        name, sum_us = sa.literal(phase).label("phase"), total(rows.c.span_us).label("sum_us")
+        counts.append(sa.select(name, rows.c.key, count(), sum_us).group_by(rows.c.key))
     return query.rows(sa.union_all(*counts))
 
 

@@ -49,14 +49,9 @@ def _layout(report: Report, kind: str, height: int) -> JSONObject:
     layout["barmode"] = "stack"
     layout["xaxis"] = {"range": [time_text(steps.from_us), time_text(steps.to_us)], "showgrid": False}
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
-    layout["yaxis"] = {"nticks": 5}
-    layout["shapes"] = [
-        {
-            "x0": time_text(max(gap.from_us, steps.from_us)),
-            "x1": time_text(min(gap.to_us, steps.to_us)),
-            "fillcolor": "--gap",
-        }
-        for gap in unseen(report, kind)
-        if gap.to_us > steps.from_us and gap.from_us < steps.to_us
-    ]
+    layout["yaxis"], layout["shapes"] = {"nticks": 5}, []
+    for gap in unseen(report, kind):
+        if gap.to_us > steps.from_us and gap.from_us < steps.to_us:
+            ends = time_text(max(gap.from_us, steps.from_us)), time_text(min(gap.to_us, steps.to_us))
+            layout["shapes"].append({"x0": ends[0], "x1": ends[1], "fillcolor": "--gap"})
     return layout

@@ -243,10 +243,8 @@ def reference_of(pod: PodBody) -> str:
 
 def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
     containers = []
-    for key, part, init in (
-        ("containerStatuses", "containers", False),
-        ("initContainerStatuses", "initContainers", True),
-    ):
+    places = (("containerStatuses", "containers", False), ("initContainerStatuses", "initContainers", True))
+    for key, part, init in places:
         # The status names images as the runtime does; the spec as the pod's author does.
         spec_images = {spec.get("name"): str(spec.get("image") or "") for spec in item["spec"].get(part) or ()}
         for container in status.get(key) or ():

@@ -77,11 +77,8 @@ def _pack(pods: Sequence[Pod], template: Node, most: int) -> list[Room]:
 
 
 def _size(spec: PodSpec, template: Node) -> float:
-    return sum(
-        amount / template.allocatable[name]
-        for name, amount in spec.requests
-        if name in (CPU, MEMORY) and template.allocatable.get(name)
-    )
+    room = template.allocatable
+    return sum(amount / room[name] for name, amount in spec.requests if name in (CPU, MEMORY) and room.get(name))
 
 
 @dataclass(slots=True)

@@ -123,13 +123,8 @@ def pods_waiting(unschedulable: Iterable[Pod], cutoff: int) -> list[Pod]:
 
     Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets' pods.
     """
-    waiting = [
-        pod
-        for pod in unschedulable
-        if pod.priority >= cutoff and not pod.nominated_node and not pod.node_name and not is_daemon(pod)
-    ]
-    waiting.sort(key=lambda pod: -pod.priority)
-    return waiting
+    unbound = (pod for pod in unschedulable if not pod.nominated_node and not pod.node_name and not is_daemon(pod))
+    return sorted((pod for pod in unbound if pod.priority >= cutoff), key=lambda pod: -pod.priority)
 
 
 def rooms_coming(template: Node, number: int, first: int = 0) -> list[Room]:

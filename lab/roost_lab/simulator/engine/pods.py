@@ -105,11 +105,8 @@ class PodMaker:
         self._rulebook = None if policy.webhook is None else Rulebook(policy.webhook)
         settings = policy.webhook
         # Whose pods count in warm sets, too; None: no other namespaces'.
-        self._shared = (
-            read_label_selector(settings.shared_namespaces)
-            if settings is not None and settings.shared_namespaces is not None
-            else None
-        )
+        selector = None if settings is None else settings.shared_namespaces
+        self._shared = None if selector is None else read_label_selector(selector)
         self._ledger = Ledger()
         # Comparisons of rules put another one here.
         self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = choose_warm_nodes
