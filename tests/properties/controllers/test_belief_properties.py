@@ -220,14 +220,8 @@ class Cluster:
 
     def _pod(self, name: str, labels: Object, spec: Object, status: Object) -> None:
         self.made += 1
-        uid = f"{name}-{self.made}"
-        metadata = {
-            "name": name,
-            "namespace": NAMESPACE,
-            "uid": uid,
-            "labels": labels,
-            "creationTimestamp": self.timestamp(),
-        }
+        metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"{name}-{self.made}", "labels": labels}
+        metadata["creationTimestamp"] = self.timestamp()
         self.server.happen(PODS, name, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}})
 
     def pull(self, node: str, *, is_there: bool = False) -> None:
@@ -333,7 +327,8 @@ def is_listed(node: Object) -> bool:
 
 
 def is_ready(node: Object) -> bool:
-    return bool(node["status"]["conditions"][0]["status"] == "True")
+    # A watch may break off between a node's creation and its first condition.
+    return any(condition["status"] == "True" for condition in node["status"].get("conditions", ()))
 
 
 # What must hold at each moment, by row of the table.
