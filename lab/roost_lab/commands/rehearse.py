@@ -75,14 +75,15 @@ def _of_history(path: str, folder: str) -> Past:
     from roost_lab.recorder.answers.exports import launch_lines  # noqa: PLC0415
     from roost_lab.recorder.importing.files import Counts, UnreadableError, read_values  # noqa: PLC0415
     from roost_lab.recorder.importing.history import ImportedHistory  # noqa: PLC0415
-    from roost_lab.recorder.recording.hub_log import HubNews  # noqa: PLC0415
+    from roost_lab.recorder.importing.wrappers import HUB_NEWS, find_objects  # noqa: PLC0415
     from roost_lab.recorder.store.database import Store, StoreError  # noqa: PLC0415
 
     try:
         store = Store.open(f"{folder}/history.db")
         store.migrate()
         ImportedHistory(store).read([path])
-        news = [one for one, _ in read_values(path, Counts()) if isinstance(one, HubNews) and one.span_us]
+        found = [one for value, _ in read_values(path, Counts()) for one in find_objects(value)]
+        news = [one for kind, one in found if kind == HUB_NEWS and one.span_us]
         lines = [*launch_lines(store)]
     except (StoreError, UnreadableError) as error:
         raise UsageError(f"--past: {error}") from None

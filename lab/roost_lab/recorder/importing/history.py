@@ -15,12 +15,11 @@ from roost_lab.recorder.importing.clocks import Clocks, clocks_behind
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.hub_log import news_records
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
-from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, NOTHING, PODS, JSONObject, find_objects
+from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, HUB_NEWS, NOTHING, PODS, JSONObject, find_objects
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import PodRecord, Record
 
-HUB_NEWS: Final = "starts in hubs' logs"
 # Rows of one transaction.
 BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
@@ -52,12 +51,11 @@ class ImportedHistory:
         try:
             for name in names:
                 for value, place in read_values(name, self.counts):
-                    if isinstance(value, HubNews):
-                        self._news.append((value, place))
-                        continue
                     for kind, item in find_objects(value):
                         if kind == NOTHING:
                             self.counts.skip(item, place)
+                        elif kind == HUB_NEWS:
+                            self._news.append((item, place))
                         else:
                             self._dated.append((kind, item, place))
                     if len(self._dated) >= BATCH:

@@ -13,7 +13,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from roost_lab.recorder.importing.files import NOT_JSON, read_text
+from roost_lab.recorder.importing.files import read_text
+from roost_lab.recorder.recording.hub_log import HubNews, is_hub_line, read_hub_line
 
 JSONObject = dict[str, Any]
 # OpenTelemetry's lists are ten deep, and may be text in a store.
@@ -29,6 +30,7 @@ _NO_UID: Final = "a line of Grafana Alloy's kubernetes_events, which don't have 
 EVENTS: Final = "Events"
 PODS: Final = "pods"
 AUDIT: Final = "audit log entries"
+HUB_NEWS: Final = "starts in hubs' logs"
 # Something else: the reason is in place of the object.
 NOTHING: Final = ""
 
@@ -42,10 +44,15 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
     elif isinstance(value, list):
         for item in value:
             yield from find_objects(item, layers + 1)
+    elif isinstance(value, HubNews):
+        yield HUB_NEWS, value
+    elif isinstance(value, str) and is_hub_line(value):
+        if (news := read_hub_line(value.rstrip())) is not None:
+            yield HUB_NEWS, news
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))
         if inner is None:
-            yield NOTHING, _NO_UID if _ALLOY in value else NOT_JSON
+            yield NOTHING, _NO_UID if _ALLOY in value else "text that is neither JSON nor a hub's line"
         else:
             yield from find_objects(inner, layers + 1)
     elif isinstance(value, dict):

@@ -1,6 +1,6 @@
 """Read JupyterHub's log: whose server answered, whose start failed, and when. Pure.
 
-JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py.
+JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py; only 6 says "Not starting".
 """
 
 from __future__ import annotations
@@ -20,15 +20,18 @@ MILLI_US: Final = 1_000
 # How long after the creation of its pod a hub may tell of a start; and how much their clocks may differ.
 LONGEST_US: Final = 3600 * US
 EARLY_US: Final = 2 * US
-# The kubelet's time (`kubectl logs --timestamps`), and JupyterHub's own, which is the container's local time: UTC.
+# Names of pod and container (`kubectl logs --prefix`, stern), the kubelet's time (`--timestamps`), the stream in a
+# kubelet's own file, and JupyterHub's own time, which is the container's local time: UTC.
+_COLOUR: Final = r"(?:\x1b[\[(][\d;]*[mB])*"
 _LINE: Final = re.compile(
-    r"(?:(?P<told>\S+T\S+) )?(?:\x1b\[[\d;]*m)*\[[A-Z] (?P<day>\d{4}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{3}) "
-    r"JupyterHub \w+:\d+\](?:\x1b\[[\d;]*m)* (?P<said>.*)"
+    r"(?:\[?[\w./-]+\]? ){0,2}?(?:(?P<told>\d{4}-\d\d-\d\dT\S+) )?(?:std(?:out|err) [FP] )?"
+    rf"{_COLOUR}\[[A-Z] (?P<day>\d{{4}}-\d\d-\d\d) (?P<time>\d\d:\d\d:\d\d\.\d{{3}}) "
+    rf"JupyterHub \w+:\d+\]{_COLOUR} (?P<said>.*)"
 )
 _ANSWERED: Final = re.compile(r"User (?P<who>.+) took (?P<seconds>\d+\.\d+) seconds to start")
 _FAILED: Final = re.compile(
-    r"(?:Error starting |Unhandled error starting |Unhandled error waiting for )(?P<at>.+)'s server(?::| to show up)"
-    r"|(?P<late>.+)'s server (?:failed to start in|never showed up at) |Failed to add (?P<lost>.+) to proxy!"
+    r"(?:Error starting |Unhandled error starting |Unhandled error waiting for |Not starting )(?P<at>.+?)'s server[: ]"
+    r"|(?P<late>.+?)'s server (?:failed to start in|never showed up at) |Failed to add (?P<lost>.+) to proxy!"
 )
 
 

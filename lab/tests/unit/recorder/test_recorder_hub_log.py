@@ -1,7 +1,8 @@
 """What hubs say of starts: read from their logs as they run, and from files of them."""
 
 import gzip
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -39,21 +40,27 @@ def line(second: float, said: str) -> str:
     return f"{at:%Y-%m-%dT%H:%M:%S.%f}Z [I {at:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192] {said}"
 
 
-def imported(folder: Path, lines: list[str], users: Iterable[str] = ("ada", "bob-x", "eve@uni.org")) -> str:
+def imported(
+    folder: Path,
+    lines: list[str],
+    users: Iterable[str] = ("ada", "bob-x", "eve@uni.org"),
+    wrapped: Callable[[str], str] = str,
+) -> str:
     """A database of starts, one a minute, each running 5 s after its creation, and of a hub's log."""
     events, database = Events(), str(folder / "h.db")
     for number, user in enumerate(users):
         events.start(pod_names(user)[0], START + timedelta(minutes=number), end=600)
     (folder / "events.json").write_text(listed(events.items))
     with gzip.open(folder / "hub.log", "wt") as file:
-        file.write("\n".join([line(0, "Running JupyterHub version 5.5.0"), *lines]))
+        file.write("\n".join(map(wrapped, [line(0, "Running JupyterHub version 5.5.0"), *lines])))
     # In any order.
     assert run(["records", "import", str(folder / "hub.log"), str(folder / "events.json"), "--database", database]) == 0
     return database
 
 
+@pytest.mark.parametrize("wrapped", [str, lambda text: json.dumps({"log": f"{text}\n", "stream": "stderr"})])
 def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wrapped: Callable[[str], str]
 ) -> None:
     log = [
         line(30.5, "User ada took 31.000 seconds to start"),
@@ -62,7 +69,7 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
         line(150, "User eve@uni.org took 30.250 seconds to start"),
         line(151, "User nobody took 30.250 seconds to start"),
     ]
-    database = imported(tmp_path, log)
+    database = imported(tmp_path, log, wrapped=wrapped)
     out, err = capsys.readouterr()
     assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
     assert "Users waited from the click until they answer, in 2 starts: median 30.3 s, 95 % within 31 s" in out
