@@ -85,7 +85,7 @@ MEASURES: Final = (
     Measure("images_collected", "images collected by kubelets", Unit.COUNT, lambda r: r.images_collected),
     Measure("fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes),
     Measure("attempts", "attempts", Unit.COUNT, lambda r: r.attempts),
-    Measure("refused", "refused by quotas", Unit.COUNT, lambda r: r.refused_by_repository + r.refused_by_total),
+    Measure("refused", "refused by limits", Unit.COUNT, lambda r: r.refused_by_repository + r.refused_by_total),
     Measure("started", "started", Unit.COUNT, lambda r: r.started),
     Measure("tries", "tries to start", Unit.COUNT, lambda r: r.tries),
     Measure("placed", "tries that came to a node", Unit.COUNT, lambda r: r.placed),
