@@ -83,12 +83,12 @@ def _tell(summary: Summary) -> str:
 
 
 def _course(summary: Summary, policy: str) -> dict[str, Any]:
-    from roost_lab.view.course import UNTIL, as_shown  # noqa: PLC0415 - as above
+    from roost_lab.view.course import as_shown  # noqa: PLC0415 - as above
 
     keys = {"count": "started", "cold_count": "cold", "p95_us": "wait_p95", "node_hours": "node_hours"}
     amounts = {name: value.median if (value := summary.value(key, policy)) else 0 for name, key in keys.items()}
     rounded = {name: round(amounts[name]) for name in ("count", "cold_count")}
-    until = UNTIL[2 if summary.worlds[0].assumptions.answer_seconds else 0]
+    until = f"until {summary.worlds[0].assumptions.waits_end}"
     return {**amounts, **rounded, "p95_us": as_shown(amounts["p95_us"] * US), "until": until}
 
 

@@ -148,6 +148,11 @@ class Assumptions:
     with_builds: bool = False
 
     @property
+    def waits_end(self) -> str:
+        """When, in words."""
+        return "servers answer" if self.answer_seconds else "containers run"
+
+    @property
     def minor(self) -> int:
         """`kubernetes_minor` as a number: 36 for 1.36."""
         return int(self.kubernetes_minor.partition(".")[2])

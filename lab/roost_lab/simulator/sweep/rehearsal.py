@@ -74,6 +74,8 @@ class Rehearsal:
     unbooked: Days
     # What the hub's limits do to its people, with the fix.
     limits: Sequence[str] = ()
+    # As in Assumptions.
+    waits_end: str = Assumptions().waits_end
 
     @property
     def more_by_seed(self) -> list[float]:
@@ -93,7 +95,7 @@ class Rehearsal:
     def rows(self) -> str:
         """A heading, then a row for each of the two, in columns; then the hub's limits."""
         lines = [
-            ("", "half wait at most", "95 of 100", "node-hours", "cold starts"),
+            (f"until {self.waits_end}", "half wait at most", "95 of 100", "node-hours", "cold starts"),
             *(
                 (name, *of.show_waits(), f"{median(of.node_hours_by_seed):.1f}", f"{median(of.cold_by_seed):.0f}")
                 for name, of in (("booked", self.booked), ("not booked", self.unbooked))
@@ -155,7 +157,8 @@ def rehearse(
         check_policy(policy, assumptions)
     days = make_days(coming, start, seeds=seeds, launches=launches)
     booked, unbooked = (play_days(policy, assumptions, days) for policy in policies)
-    return Rehearsal(event, booked, unbooked, [*map(" ".join, hub_limits(event.people, values["events"]))])
+    limits = [*map(" ".join, hub_limits(event.people, values["events"]))]
+    return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end)
 
 
 def make_days(event: Event, start: int, *, seeds: int, launches: float) -> list[tuple[list[Attempt], frozenset[int]]]:

@@ -106,7 +106,8 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
         f"  played: {len(played)} launches, the last of {days:.1f} days"
         f"{'; thin: what comes once a week shows in two weeks' if is_thin else ''}\n"
         f"  assumed: nodes of {assumptions.node_cpu_millicores}m and {assumptions.node_memory_bytes / 1e9:.1f} GB, "
-        f"ready after {assumptions.boot_median_seconds:.0f} s; say yours with --assume\n"
+        f"ready after {assumptions.boot_median_seconds:.0f} s, waits until {assumptions.waits_end}; "
+        "say yours with --assume\n"
     )
 
 

@@ -71,6 +71,7 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
         "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
         "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
     )
+    assert Rehearsal(event, booked, unbooked, (), "servers answer").rows().startswith("until servers answer  half ")
 
 
 EVENT = ["rehearse", "60", "2026-11-24", "9:00", "--zone", "UTC", "--image", "quay.io/me/course:1", "--seeds", "1"]
