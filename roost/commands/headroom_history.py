@@ -15,6 +15,7 @@ import yaml
 from generator.faults import UsageError
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
+from roost_core.release.events import in_range
 
 
 def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]], namespace: str) -> dict[str, History]:
@@ -99,10 +100,10 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
             for number, line in enumerate(lines, start=1):
                 try:
                     pod = json.loads(line)
-                    begin = datetime.fromisoformat(pod["timestamp"]).timestamp()
+                    begin = datetime.fromisoformat(pod["timestamp"] if in_range(pod["timestamp"]) else "").timestamp()
                     end = now if pod["seconds"] is None else begin + pod["seconds"]
-                    yield begin, end, pod.get("cpu_millicores") or 0, pod.get("memory_bytes") or 0
-                except (ValueError, KeyError, TypeError):
+                    yield begin, end, float(pod.get("cpu_millicores") or 0), float(pod.get("memory_bytes") or 0)
+                except (ValueError, KeyError, TypeError, AttributeError):
                     raise UsageError(
                         f"--launches: {path}:{number}: found {line.strip()[:60]!r}, expected a line of"
                         " `roost records export`: JSON with timestamp and seconds"

@@ -155,10 +155,11 @@ def test_no_launch_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "launches.jsonl").write_text('{"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}\n{"seconds": 5}\n')
-    file = str(tmp_path / "launches.jsonl")
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
-    assert f"--launches: {file}:2: found " in capsys.readouterr().err
+    file, good = str(tmp_path / "launches.jsonl"), {"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}
+    for odd in ({"timestamp": None}, {"timestamp": "0001-01-01T00:00:00Z"}, {"memory_bytes": "1G"}, {"seconds": "5"}):
+        Path(file).write_text(f"{json.dumps(good)}\n{json.dumps({**good, **odd})}\n")
+        assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
+        assert f"--launches: {file}:2: found " in capsys.readouterr().err
 
 
 def test_a_history_for_sets_that_do_not_learn_or_for_several_is_refused(
