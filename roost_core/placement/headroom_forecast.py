@@ -33,6 +33,9 @@ EARLY_SHARE: Final = 0.25
 # How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat, which
 # is had if anybody came in both hours.
 PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.1
+# A wave is so many people at least. If one is too large for days of half of all weight, so many days of other waves
+# count, with this share of the weight that these lose.
+LEAST_WAVE, OTHER_DAYS, OTHER_SHARE = 3, 14, 0.3
 # After each minute that counts, the threshold moves by so much of the difference.
 STEP: Final = 0.005
 _STEADY_MINUTES: Final = range(6, 61, 6)
@@ -47,6 +50,8 @@ class Outlook(NamedTuple):
     # What was needed in the hours before and after.
     before: Needs
     after: Needs
+    # In which the minute is the last.
+    history: History
 
     def steady(self, share: float) -> float:
         """What this share of days needed in both the hour before and the hour after."""
@@ -85,7 +90,8 @@ def look_ahead(history: History, minute: int, time_zone: str) -> Outlook | None:
         for needs, sign in zip(near, (-1, 1), strict=True):
             grown = (history.growth(at + sign * step, ahead) for step in _STEADY_MINUTES)
             needs.extend((each, recent * _STEADY_WEIGHTS[alike]) for each in grown if each is not None)
-    return None if len(days) < LEAST_DAYS else Outlook(days, *(sorted(needs, reverse=True) for needs in near))
+    before, after = (sorted(needs, reverse=True) for needs in near)
+    return None if len(days) < LEAST_DAYS else Outlook(days, before, after, history)
 
 
 def forecast_need(
@@ -97,13 +103,16 @@ def forecast_need(
     likely to be needed; what is worth a node is no rarer, nor than quantile says. strictness: how much likelier a
     seat must be to be worth a node.
     """
-    waves = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
+    days = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
+    waves = days, sorted((*days, *_other_waves(outlook, came)), reverse=True)
     # Below 0: all days together had too little, so there's some more.
-    likely = max(_needed_by(waves, threshold), outlook.steady(threshold)) * (1 + max(0.0, -threshold))
+    likely = max(*(_needed_by(each, threshold) for each in waves), outlook.steady(threshold)) * (
+        1 + max(0.0, -threshold)
+    )
     least, worth = min(max(0.01, threshold), 1 - quantile), 0.0
     if (rare := least * strictness) < 2:
         steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
-        worth = max(_needed_by(waves, PAID_WAVE * rare), steady)
+        worth = max(*(_needed_by(each, PAID_WAVE * rare) for each in waves), steady)
     return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, outlook.steady(PAID_STEADY * least))))
 
 
@@ -143,9 +152,31 @@ def _as_today(day: tuple[float, int, int, int], came: float | None) -> tuple[flo
     if came is None:
         return still, weight
     nearest = min(max(came, fewest), most)
-    # The noise of a count is its root.
-    unlikeness = (came - nearest) ** 2 / (1 + abs(came) + abs(nearest))
-    return still - EARLY_SHARE * max(0.0, came - nearest), weight / (1 + unlikeness)
+    return still - EARLY_SHARE * max(0.0, came - nearest), weight / (1 + _unlikeness(came, nearest))
+
+
+def _other_waves(outlook: Outlook, came: float | None) -> Needs:
+    """What came after like minutes of other waves, if too many have come for the days' same minutes."""
+    if came is None or came < LEAST_WAVE:
+        return ()
+    lost = sum(day[0] - _as_today(day, came)[1] for day in outlook.days if came > day[3])
+    if lost < sum(day[0] for day in outlook.days) / 2:
+        return ()
+    levels, ahead = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :], outlook.history.ahead_minutes
+    lately = levels[-1] - levels[-1 - LATE_MINUTES]
+    known = zip(levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False)
+    found = [
+        max(levels[at : at + ahead + 1]) - level
+        for at, (before, later, level) in enumerate(known, WAVE_MINUTES)
+        if UNSEEN not in (before, later)
+        and max(_unlikeness(came, level - before), _unlikeness(lately, level - later)) <= 1
+    ]
+    return [(still, OTHER_SHARE * lost / len(found)) for still in found]
+
+
+def _unlikeness(count: float, other: float) -> float:
+    """By how much more than noise two counts differ, of which each has its root."""
+    return (count - other) ** 2 / (1 + abs(count) + abs(other))
 
 
 def _needed_by(needs: Needs, share: float) -> float:

@@ -60,6 +60,14 @@ def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() 
     assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
 
 
+def test_a_class_at_a_new_hour_or_larger_than_any_gets_seats_as_soon_as_it_begins() -> None:
+    history, tuesday = classes(28), 28 * DAY_MINUTES + TUESDAY + NINE
+    # So many within three minutes; all at once. The end of a wave isn't its beginning.
+    for at, came, seats in ((240, [9, 18, 28], 47), (1, [9, 18, 28], 47), (240, [1, 1, 2], 0), (240, [28, 28, 28], 0)):
+        levels = array("i", [*history.levels, *[10] * (TUESDAY + NINE + at), *(10 + each for each in came)])
+        assert seats <= forecast(History(BEGIN, levels), tuesday + at + 2, came[-1]).worth <= 2 * seats
+
+
 def test_with_less_than_two_days_nothing_is_forecast_and_then_days_are_alike() -> None:
     assert look_ahead(classes(1, weekday=0), BEGIN + DAY_MINUTES, "UTC") is None
     assert forecast(classes(2, weekday=0), 2 * DAY_MINUTES + NINE, 0).worth >= 56
