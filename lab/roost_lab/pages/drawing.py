@@ -131,9 +131,11 @@ class Stack:
             self._names[len(self._notes)] = name
         middle = self._depth + LINE / 2
         for index, line in enumerate(lines):
-            self._notes.append(note(line, 0, -(middle + index * LINE), xanchor="left", yref="y", whole=name))
+            # The whole name appears below the mouse.
+            text = _note(line, 0, -(middle + index * LINE), "left", "--ink")
+            self._notes.append({"hovertext": name, **text} if name else text)
         if value_text:
-            self._notes.append(note(value_text, 1, -middle, xanchor="right", yref="y", colour="--quiet"))
+            self._notes.append(_note(value_text, 1, -middle, "right", "--quiet"))
         self._depth += LINE * len(lines)
 
     def bar(self) -> float:
@@ -165,19 +167,9 @@ class Stack:
         return layout
 
 
-def note(
-    text: str, x: float, y: float, *, xanchor: str, yref: str = "paper", colour: str = "--ink", whole: str = ""
-) -> JSONObject:
-    """A text in the plot. whole: what appears below the mouse."""
-    return {
-        **({"hovertext": whole} if whole else {}),
-        "text": text,
-        "x": x,
-        "y": y,
-        "yref": yref,
-        "xanchor": xanchor,
-        "font": {"color": colour, "size": 12},
-    }
+def _note(text: str, x: float, y: float, xanchor: str, colour: str) -> JSONObject:
+    font = {"color": colour, "size": 12}
+    return {"text": text, "x": x, "y": y, "yref": "y", "xanchor": xanchor, "font": font}
 
 
 def plot_layout(height: int) -> JSONObject:

@@ -80,14 +80,10 @@ def _section(part: Part) -> dict[str, Any] | None:
     tables = [table for table in part.tables if not table.only_data]
     if not any(part.figures) and not part.nothing and not any(table.rows for table in tables):
         return None
-    shown = [
-        {
-            "title": table.title,
-            "columns": table.columns,
-            "rows": [list(zip(row, table.columns, strict=True)) for row in table.rows],
-        }
-        for table in tables
-    ]
+    shown = []
+    for table in tables:
+        rows = [list(zip(row, table.columns, strict=True)) for row in table.rows]
+        shown.append({"title": table.title, "columns": table.columns, "rows": rows})
     return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
 
 

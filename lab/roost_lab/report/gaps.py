@@ -43,11 +43,9 @@ class Gaps:
         if window.to_us > extent.to_us:
             after = Span(max(extent.to_us, window.from_us), window.to_us)
             gaps.append(Gap(EVERYTHING, after, "nothing was recorded since"))
-        marked = (
-            sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
-            .where(gap.from_us < window.to_us, gap.to_us > window.from_us)
-            .order_by(gap.from_us, gap.kind)
-        )
+        touches = (gap.from_us < window.to_us, gap.to_us > window.from_us)
+        columns = sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
+        marked = columns.where(*touches).order_by(gap.from_us, gap.kind)
         return cls([*gaps, *(Gap(row.kind, Span(row.from_us, row.to_us), row.why) for row in query.rows(marked))])
 
 

@@ -43,12 +43,8 @@ class Usage:
     def read(cls, query: Query) -> Self:
         """Nodes last until they were seen to go, or until the record's end."""
         pod, node = schema.pod.c, schema.node.c
-        named = (
-            sa.select(pod.namespace, pod.name)
-            .where(query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
-            .distinct()
-            .subquery()
-        )
+        chosen = (query.within(pod.created_us, pod.uid), pod.pod_class.in_(leading_classes(query)))
+        named = sa.select(pod.namespace, pod.name).where(*chosen).distinct().subquery()
         (users,) = query.rows(sa.select(count()).select_from(named))
         numbers = cls(users.number)
         from_us = max(query.window.from_us, query.extent.from_us)

@@ -102,13 +102,9 @@ def _stays(query: Query) -> Rows:
                 .offset(0)
                 .subquery()
             )
-            counts.append(
-                sa.select(
-                    rows.c.key,
-                    (sign * sa.func.count()).label("number"),
-                    (sign * total(rows.c.after_us)).label("after_us"),
-                ).group_by(rows.c.key)
-            )
+            number, after_us = sign * sa.func.count(), sign * total(rows.c.after_us)
+            sums = sa.select(rows.c.key, number.label("number"), after_us.label("after_us"))
+            counts.append(sums.group_by(rows.c.key))
     return query.rows(sa.union_all(*counts))
 
 

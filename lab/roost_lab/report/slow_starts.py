@@ -84,11 +84,8 @@ class StartTimes:
         classes = leading_classes(query)
         start, kind = schema.start.c, schema.start_kind.c
         whole_us = whole_to - whole_from
-        chosen = sa.and_(
-            query.within(start.created_us, start.pod_uid),
-            whole_to.is_not(None),
-            start.kind_id.in_(sa.select(kind.id).where(kind.pod_class.in_(classes))),
-        )
+        kinds, created = sa.select(kind.id).where(kind.pod_class.in_(classes)), start.created_us
+        chosen = sa.and_(query.within(created, start.pod_uid), whole_to.is_not(None), start.kind_id.in_(kinds))
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
         pull = schema.pull.c
         waited = start.pod_uid.in_(

@@ -190,11 +190,9 @@ def _verdicts(query: Query, classes: Sequence[str]) -> tuple[int, int]:
     """How many starts of these classes were answered, and failed, by what hubs said."""
     kinds = sa.select(schema.start_kind.c.id).where(schema.start_kind.c.pod_class.in_(classes))
     chosen = (query.within(_START.created_us, _START.pod_uid), _START.kind_id.in_(kinds))
-    ((row),) = query.rows(
-        sa.select(
-            sa.func.count(_START.answered_us).label("answered"), sa.func.count(sa.case((is_failed, 1))).label("failed")
-        ).where(*chosen)
-    )
+    answered = sa.func.count(_START.answered_us).label("answered")
+    failed = sa.func.count(sa.case((is_failed, 1))).label("failed")
+    (row,) = query.rows(sa.select(answered, failed).where(*chosen))
     return row.answered, row.failed
 
 

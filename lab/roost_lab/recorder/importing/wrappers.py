@@ -107,12 +107,8 @@ def _loki_lines(streams: list[Any]) -> list[Any]:
 def _insights_messages(results: list[Any]) -> list[Any]:
     if all(isinstance(row, dict) for row in results):
         return results  # Splunk's
-    return [
-        cell.get("value")
-        for row in results
-        for cell in (row if isinstance(row, list) else ())
-        if isinstance(cell, dict) and cell.get("field") == "@message"
-    ]
+    cells = [cell for row in results if isinstance(row, list) for cell in row if isinstance(cell, dict)]
+    return [cell.get("value") for cell in cells if cell.get("field") == "@message"]
 
 
 def _otlp_value(held: Any) -> Any:  # noqa: ANN401 - JSON

@@ -76,12 +76,8 @@ class HubLogs:
             self._tell(WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time()))
 
         while not stop.is_set():
-            query: Query = {
-                "container": HUB,
-                "follow": follows,
-                "timestamps": True,
-                **({"sinceTime": since} if since else {}),
-            }
+            since_then = {"sinceTime": since} if since else {}
+            query: Query = {"container": HUB, "follow": follows, "timestamps": True, **since_then}
             wait_seconds = RETRY_SECONDS
             try:
                 for raw in self._client.lines(path, query, SILENCE_SECONDS):

@@ -102,11 +102,8 @@ class BoundsMeter:
     def close(self, moment: float) -> dict[str, float]:
         """Key of a Bound -> its value so far; bounds of what never happened are left out."""
         self._pass(moment)
-        return {
-            "node_hours": self._node_seconds / SECONDS_AN_HOUR,
-            "peak_nodes": float(max(self._least, -(-self._peak // self._node))),
-            **self.counted(),
-        }
+        peak = float(max(self._least, -(-self._peak // self._node)))
+        return {"node_hours": self._node_seconds / SECONDS_AN_HOUR, "peak_nodes": peak, **self.counted()}
 
     def counted(self) -> dict[str, float]:
         """The bounds that don't depend on time, as of the last call."""

@@ -28,11 +28,8 @@ def _texts(**headings: str) -> tuple[Column, ...]:
 
 def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: bool = True) -> Table:
     """Figures as rows, policies as columns; the first world."""
-    columns = (
-        Column("figure", "figure", Unit.TEXT),
-        *(Column(policy, policy, Unit.MEAN) for policy in policies),
-        Column("bound", "bound", Unit.MEAN),
-    )
+    of_policies = (Column(policy, policy, Unit.MEAN) for policy in policies)
+    columns = (Column("figure", "figure", Unit.TEXT), *of_policies, Column("bound", "bound", Unit.MEAN))
     first = summary.policies[0]
     rows: list[tuple[Cell, ...]] = []
     for measure in summary.occurring():

@@ -303,9 +303,5 @@ def _read_puller(body: JSONObject) -> PullerSet:
         for body in (*(spec.get("initContainers") or ()), *spec["containers"])
         if body["name"] in volumes or not volumes
     }
-    return PullerSet(
-        name=body["metadata"]["name"],
-        labels=template["metadata"].get("labels") or {},
-        node_selector=spec.get("nodeSelector") or {},
-        images=images,
-    )
+    labels, nodes = template["metadata"].get("labels") or {}, spec.get("nodeSelector") or {}
+    return PullerSet(name=body["metadata"]["name"], labels=labels, node_selector=nodes, images=images)

@@ -99,9 +99,6 @@ def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> S
     policies = list(dict.fromkeys(result.policy for result in results))
     seeds = sorted({result.seed for result in results})
     by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
-    runs = {
-        (place, policy): [by[tuple(world.setting.items()), policy, seed] for seed in seeds]
-        for place, world in enumerate(worlds)
-        for policy in policies
-    }
+    keys = enumerate(tuple(world.setting.items()) for world in worlds)
+    runs = {(place, policy): [by[key, policy, seed] for seed in seeds] for place, key in keys for policy in policies}
     return Summary(worlds, policies, seeds, runs)
