@@ -61,7 +61,8 @@ class Days:
         """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
         half, most = (show_seconds(quantile(self.waits, share)) for share in (0.5, 0.95))
         if self.without_server:
-            most += f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no server)"
+            most += f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no server"
+            most += "; whom activeServerLimit refuses doesn't count)" if self.refused else ")"
         return half, most
 
 
