@@ -44,6 +44,8 @@ _UNITED: Final[tuple[Path, ...]] = (
     # Pullers of other namespaces than the release's aren't seen: the release has pullers of its own, or none.
     ("imageGate", "pullerPods"),
 )
+# Of a placeholder set, what says which nodes it is for.
+_NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MAX_NAME: Final = 30
 
@@ -256,13 +258,19 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
             united = sets.setdefault(key, {"name": "", "replicas": 0, **whole})
             united["replicas"] += replicas
             hubs_of.setdefault(key, []).append(hub.name)
+    # A set that learns its number counts all users of its nodes: one is enough where none keeps room already.
+    by_pool: dict[str, str] = {}
+    for key, one in sorted(sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))):
+        first = by_pool.setdefault(to_json([one.get(part) for part in _NODES]), key)
+        hubs_of[first] += [] if one["replicas"] else [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
+    kept = [one for key, one in sets.items() if one["replicas"] or (one.get("learn") and key in by_pool.values())]
+    # Without any, one entry is enough, for events to be booked.
+    kept = kept or list(sets.values())[:1]
     taken: set[str] = set()
-    for united in sets.values():
+    for united in kept:
         nodes = [str(value) for _, value in sorted((united.get("nodeSelector") or {}).items())]
         united["name"] = free_name("-".join(nodes), taken, "default", _MAX_NAME)
         taken.add(united["name"])
-    # Without room to keep, one entry is enough, for events to be booked.
-    kept = [one for one in sets.values() if one["replicas"]] or list(sets.values())[:1]
     put_at(many.values, ("placeholders",), kept)
     told = [f"{one['name']}: of {some(hubs_of[key])}" for key, one in sets.items() if one in kept]
     many.comments["placeholders",] = [
@@ -276,7 +284,7 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
     found: Counter[str] = Counter()
     for entry in values["placeholders"]:
         whole = complete_placeholder_set(entry, values["placeholder"]["defaults"])
-        pool = to_json([whole.get(key) for key in ("nodeSelector", "tolerations", "requiredNodeTerms")])
+        pool = to_json([whole.get(key) for key in _NODES])
         found[pool] += int(entry.get("replicas") or 0)
     return found
 

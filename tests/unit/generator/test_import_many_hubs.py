@@ -164,6 +164,11 @@ def test_placeholders_of_one_pool_and_size_are_one_set_as_large_as_the_hubs_toge
     rows = {line.split()[0]: line for line in many.report().splitlines()}
     assert "4 of 7 shared" in rows["b"]
     assert rows["c"].split()[1:3] == ["5", "1"], "of its pool it has all"
+    # Of those that learn from none, each pool has one: it counts all users there, in the size of most hubs.
+    small, large = ({"nodeSelector": {"pool": "a"}, "memory": {"guarantee": size}} for size in ("1G", "2G"))
+    many = united(a=hub(**small), b=hub(**large), c=hub(**large), d=hub(nodeSelector={"pool": "d"}))
+    sets = {one["name"]: one["resources"]["requests"]["memory"] for one in many.values["placeholders"]}
+    assert (sets, "# a: of b, c, a\n" in many.to_yaml()) == ({"a": "2Gi", "d": "1Gi"}, True)
 
 
 def test_classes_select_the_hubs_namespaces_and_the_command_labels_them() -> None:
