@@ -54,7 +54,10 @@ def check(report: LintReport, _release: Release) -> None:
             path = ("placeholders", placeholder_set.position, "name")
             report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
         first.setdefault(name, placeholder_set.position)
-        if not at(placeholder_set.whole, "resources", "requests") and number(placeholder_set.whole.get("replicas")) > 0:
+        resources = mapping(placeholder_set.whole.get("resources"))
+        # What only has a limit requests as much.
+        is_empty = not (resources.get("requests") or resources.get("limits"))
+        if is_empty and number(placeholder_set.whole.get("replicas")) > 0:
             reason = "a placeholder without requests keeps nothing free."
             report.warn(placeholder_set.path("resources"), reason, "Request at least what one user requests.")
         _lint_dropped(report, placeholder_set)

@@ -49,8 +49,10 @@ def check(report: LintReport, _release: Release) -> None:
         selector = placeholder_set.named.get("nodeSelector", nodes)
         if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
             continue
+        # What only has a limit requests as much.
+        limits, requests = (mapping(at(placeholder_set.whole, "resources", part)) for part in ("limits", "requests"))
         for resource, amount in users.items():
-            request = at(placeholder_set.whole, "resources", "requests", resource)
+            request = {**limits, **requests}.get(resource)
             _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
         _lint_extended(report, path, mapping(placeholder_set.whole["resources"]), overridden)
 

@@ -47,7 +47,7 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
         usage = read_usage(source, namespace)
         sys.stderr.write("".join(f"{line}\n" for line in usage.told))
         return {str(entry["name"]): history_of(((*session, 1.0) for session in usage.sessions), usage.seen)}
-    requests = entry["resources"].get("requests") or {}
+    requests = (entry["resources"].get("limits") or {}) | (entry["resources"].get("requests") or {})
     own_cpu, own_memory = (float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory"))
     sessions = [
         (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))

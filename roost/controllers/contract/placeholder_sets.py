@@ -44,7 +44,7 @@ class PlaceholderSet:
     # Outside all windows.
     replicas: int
     windows: tuple[Window, ...] = ()
-    # `resources.requests`: resource -> quantity as written.
+    # What a pod requests: resource -> quantity as written.
     requests: Mapping[str, object] = field(default_factory=dict)
     # None: the number isn't learned.
     learn: LearnSettings | None = None
@@ -75,7 +75,11 @@ def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...
             rules=rules,
             replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
-            requests=read.mapping(resources.get("requests"), f"{at}.resources.requests"),
+            # What only has a limit requests as much.
+            requests={
+                **read.mapping(resources.get("limits"), f"{at}.resources.limits"),
+                **read.mapping(resources.get("requests"), f"{at}.resources.requests"),
+            },
             learn=_read_learn(read, body.get("learn"), f"{at}.learn"),
         )
         sets.append(placeholder_set)

@@ -32,7 +32,8 @@ USER = {"component": "singleuser-server"}
 
 def _document(**changes: object) -> dict[str, Any]:
     """changes: of the only set."""
-    resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
+    # What only has a limit requests as much.
+    resources = {"requests": {"cpu": "100m"}, "limits": {"memory": "1Gi"}}
     one = {
         "name": "default",
         "replicas": 3,

@@ -285,6 +285,9 @@ def _read_priority(body: JSONObject) -> Priority:
 def _read_placeholders(body: JSONObject) -> SimulatedSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
+    for resources in (one["resources"] for one in template["spec"]["containers"] if one.get("resources")):
+        # As the API server has it: what only has a limit requests as much.
+        resources["requests"] = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return SimulatedSet(
         name=body["metadata"]["name"],
         set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),

@@ -60,7 +60,8 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
     # A past doesn't say which of the sets are whose.
     ours: Any = complete_placeholder_set(values["placeholders"][0], values["placeholder"]["defaults"])
     others = ",".join(f" {one['name']}" for one in values["placeholders"][1:])
-    cpu, memory = (parse_quantity(ours["resources"]["requests"].get(name) or 0) for name in ("cpu", "memory"))
+    requests = (ours["resources"].get("limits") or {}) | (ours["resources"].get("requests") or {})
+    cpu, memory = (parse_quantity(requests.get(name) or 0) for name in ("cpu", "memory"))
     sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
     assumptions = make_assumptions({name: size for name, size in sizes.items() if size} | {**assumed}, "--assume")
     asked = [size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values()) for one in before]

@@ -22,9 +22,11 @@ BEGIN = 1_791_158_400
 HOUR, DAY = 3600, 86_400
 SMALL = {"node_memory_bytes": 8_000_000_000, "node_cpu_millicores": 4000}
 GPU = '{"name": "gpu", "replicas": 1, "resources": {"requests": {"nvidia.com/gpu": 1}}}'
+# What only has a limit requests as much.
+LIMITS = '{"limits": {"cpu": "50m", "memory": "1Gi"}}'
 NO_ROOM = Settings(
     json_values=(
-        f'placeholders=[{{"name": "default", "replicas": 0}}, {GPU}]',
+        f'placeholders=[{{"name": "default", "replicas": 0, "resources": {LIMITS}}}, {GPU}]',
         'singleuser.image={"name": "hub", "tag": "1"}',
         "events.enabled=true",
         'events.booked=[{"name": "x", "people": 5, "start": "2026-12-01T09:00", "timeZone": "UTC", "set": "gpu"}]',
