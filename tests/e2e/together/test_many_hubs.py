@@ -96,10 +96,10 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         marks = [Marks(control_plane, stack) for stack in stacks]
 
         # No object of one is an object of another.
-        objects = (*stack.manifests, *stack.deployments.values())
+        objects = [(*stack.manifests, *stack.deployments.values()) for stack in stacks]
         identities = [
-            {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in objects}
-            for stack in stacks
+            {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in of_stack}
+            for of_stack in objects
         ]
         for mine, others in itertools.combinations(identities, 2):
             assert not mine & others
