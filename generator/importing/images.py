@@ -58,7 +58,7 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
     if isinstance(profiles, list):
         # Where only a function knows which profiles there are, none is the usual one.
         known = [] if listed == UNKNOWN else profiles
-        usual = next((one for one in known if child(one, "default") is True), known[0] if known else None)
+        usual = next((one for one in known if child(one, "default")), known[0] if known else None)
         kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
         if kept and known and usual is profiles[0] and 0 not in kept:
             # Else the next would be taken for the default profile.
@@ -183,7 +183,7 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
         size = cpu_quantity(value) if key == "cpu_guarantee" else spawner_memory(value)
         if size is not None or (key in mapping(override) and value in (None, 0, "", "0")):
             choice[key] = hub_size(value, size) if size is not None else 0
-    flag: dict[str, object] = {"default": True} if child(holder, "default") is True else {}
+    flag: dict[str, object] = {"default": True} if child(holder, "default") else {}
     return {**flag, "kubespawner_override": choice} if choice else flag
 
 

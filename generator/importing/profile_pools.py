@@ -91,7 +91,7 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
     listed = list(named_profiles(profiles))
-    chosen = [one for one in listed if child(one[1], "default") is True] or listed
+    chosen = [one for one in listed if child(one[1], "default")] or listed
     return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0] if chosen else ((), usual)
 
 
@@ -117,9 +117,7 @@ def kinds_of(
     """
     kinds: list[Kind] = [((name,), _overridden(usual, profile))]
     for option in mapping(child(profile, "profile_options")).values():
-        choices = sorted(
-            mapping(child(option, "choices")).items(), key=lambda one: child(one[1], "default") is not True
-        )
+        choices = sorted(mapping(child(option, "choices")).items(), key=lambda one: not child(one[1], "default"))
         if any(child(option, key, "enabled") is True for key in ("unlisted_choice", "dynamic_image_building")):
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         found: dict[object, Kind] = {}

@@ -96,7 +96,7 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
     """Yield begin, end, CPU in millicores and memory in bytes of each launch."""
     now = time.time()
     try:
-        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8") as lines:
+        with sys.stdin if path == "-" else Path(path).open(encoding="utf-8-sig") as lines:
             for number, line in enumerate(lines, start=1):
                 try:
                     pod = json.loads(line)

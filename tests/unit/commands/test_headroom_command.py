@@ -154,6 +154,17 @@ def test_no_launch_takes_nothing_away(tmp_path: Path, capsys: pytest.CaptureFixt
     assert (printed.out, "found no server in the source" in printed.err) == ("", True)
 
 
+def test_a_launch_counts_in_the_size_of_a_placeholder_that_only_has_limits(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    launch = {"timestamp": "2026-09-14T00:00:00Z", "seconds": 600, "memory_bytes": 4 * 2**30}
+    (tmp_path / "launches.jsonl").write_text(f"\ufeff{json.dumps(launch)}\n")
+    values = _values(tmp_path, {"learn": LEARN, "resources": {"limits": {"memory": "1Gi"}}})
+    assert _run("-f", values, "--launches", str(tmp_path / "launches.jsonl"), "--config-map") == 0
+    history = read_history(yaml.safe_load(capsys.readouterr().out)["data"]["default"])
+    assert history.at(history.first) == 4
+
+
 def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, good = str(tmp_path / "launches.jsonl"), {"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}
     for odd in ({"timestamp": None}, {"timestamp": "0001-01-01T00:00:00Z"}, {"memory_bytes": "1G"}, {"seconds": "5"}):

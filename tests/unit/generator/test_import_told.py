@@ -291,7 +291,8 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}
     path = HUBS / "default-profile-with-gpu.yaml"
     assert propose(result, [(path.name, path.read_bytes())], "hub") == []
-    second = "{display_name: B, default: true, kubespawner_override: {mem_guarantee: 3G, node_selector: {pool: b}}}"
+    # KubeSpawner takes any text for yes.
+    second = "{display_name: B, default: 'yes', kubespawner_override: {mem_guarantee: 3G, node_selector: {pool: b}}}"
     chosen = imported(f"singleuser: {{profileList: [{{display_name: A}}, {second}]}}")
     entry = only_set(chosen)
     assert (entry["resources"]["requests"], entry["nodeSelector"]) == ({"memory": "3Gi"}, {"pool": "b"})
