@@ -64,12 +64,13 @@ def _map_limits(draft: Draft, hub: HubSection) -> None:
         ("concurrentSpawnLimit", "concurrent_spawn_limit", 64, again),
         ("activeServerLimit", "active_server_limit", 0, full),
     ):
-        found = re.compile(rf"^c\.JupyterHub\.{trait} *= *(\d+)", re.MULTILINE)
-        in_python = [int(each) for _, code in python_of(hub) for each in found.findall(code)]
-        given = *in_python[-1:], child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
+        # The last one stands. A calculation is not read, rather than its first number.
+        written = re.compile(rf"^c\.JupyterHub\.{trait} *= *(\d+(?:_\d+)*) *(?:#.*)?$", re.MULTILINE)
+        in_python = [int(number) for _, code in python_of(hub) for number in written.findall(code)]
+        of_trait, of_chart = child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
         # JupyterHub's own default, should the chart's be deleted.
         default = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
-        limit = next((each for each in given if type(each) is int), default)
+        limit = next((each for each in (*in_python[-1:], of_trait, of_chart) if type(each) is int), default)
         if limit != usual:
             draft.put(f"events.{key}", limit, (*hub.path, "hub", key))
         if limit > 0:
@@ -123,7 +124,8 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "pdb")
     enabled = hub.switch("scheduling.userScheduler.pdb.enabled", default=True)
     draft.put("scheduler.pdb.enabled", enabled, (*hub.path, *at, "enabled"))
-    most, least = (hub.get(f"scheduling.userScheduler.pdb.{key}", "any") for key in ("maxUnavailable", "minAvailable"))
+    most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
+    least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
     if least is not None and enabled:
         draft.reject(hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only")
     if most is not None:
@@ -133,7 +135,9 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
 def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "userScheduler", "image")
     source = (*hub.path, *at)
-    name, tag, policy = (hub.text(f"scheduling.userScheduler.image.{key}") for key in ("name", "tag", "pullPolicy"))
+    name = hub.text("scheduling.userScheduler.image.name")
+    tag = hub.text("scheduling.userScheduler.image.tag")
+    policy = hub.text("scheduling.userScheduler.image.pullPolicy")
     if name:
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:

@@ -262,7 +262,8 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     by_pool: dict[str, str] = {}
     for key, one in sorted(sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))):
         first = by_pool.setdefault(to_json([one.get(part) for part in _NODES]), key)
-        hubs_of[first] += [] if one["replicas"] else [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
+        if not one["replicas"]:
+            hubs_of[first] += [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
     kept = [one for key, one in sets.items() if one["replicas"] or (one.get("learn") and key in by_pool.values())]
     # Without any, one entry is enough, for events to be booked.
     kept = kept or list(sets.values())[:1]

@@ -29,8 +29,15 @@ _BINDER_CONFIG: Final = frozenset({"BinderHub", "KubernetesBuildExecutor"})
 SERVICE_KEY: Final = "binderhub-service"
 # Names under which parent charts nest a hub. Others are found too (aliases), these come first.
 _USUAL_NESTINGS: Final[tuple[Path, ...]] = (
-    *((), ("jupyterhub",), ("binderhub", "jupyterhub"), ("basehub", "jupyterhub"), ("daskhub", "jupyterhub")),
-    *(("daskhub", "basehub", "jupyterhub"), ("binderhub",), ("basehub",), ("daskhub",)),
+    (),
+    ("jupyterhub",),
+    ("binderhub", "jupyterhub"),
+    ("basehub", "jupyterhub"),
+    ("daskhub", "jupyterhub"),
+    ("daskhub", "basehub", "jupyterhub"),
+    ("binderhub",),
+    ("basehub",),
+    ("daskhub",),
 )
 _MAX_DEPTH: Final = 4
 # A list's entry is written as `[1]`.

@@ -92,6 +92,13 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
     return histories
 
 
+def _moment(timestamp: str) -> float:
+    """The Unix time of a date-time. Raises ValueError, also for a year that can't be reckoned with."""
+    if not in_range(timestamp):
+        raise ValueError(timestamp)
+    return datetime.fromisoformat(timestamp).timestamp()
+
+
 def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
     """Yield begin, end, CPU in millicores and memory in bytes of each launch."""
     now = time.time()
@@ -100,7 +107,7 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
             for number, line in enumerate(lines, start=1):
                 try:
                     pod = json.loads(line)
-                    begin = datetime.fromisoformat(pod["timestamp"] if in_range(pod["timestamp"]) else "").timestamp()
+                    begin = _moment(pod["timestamp"])
                     end = now if pod["seconds"] is None else begin + pod["seconds"]
                     yield begin, end, float(pod.get("cpu_millicores") or 0), float(pod.get("memory_bytes") or 0)
                 except (ValueError, KeyError, TypeError, AttributeError):

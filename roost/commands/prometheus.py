@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from math import isfinite
+from math import ceil, isfinite
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -69,9 +69,8 @@ def read_usage(source: str, namespace: str) -> Usage:
     step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
-    seen = {
-        at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in range(-(-step // MINUTE_SECONDS))
-    }
+    minutes = range(ceil(step / MINUTE_SECONDS))
+    seen = {at // 60 + minute for one in of_hub for at, _ in one["values"] for minute in minutes}
     sessions = sorted(_of_pods(of_hub, step) if by_pods else _of_levels(of_hub, step))
     if not sessions:
         found = f"pods, none of them {USER_PODS}…" if by_pods else "no server at any time"

@@ -11,7 +11,7 @@ wanted share of the minutes had enough (adaptive conformal inference, Gibbs and 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil
+from math import ceil, sqrt
 from typing import Final, NamedTuple
 
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, UNSEEN, History
@@ -103,16 +103,15 @@ def forecast_need(
     likely to be needed; what is worth a node is no rarer, nor than quantile says. strictness: how much likelier a
     seat must be to be worth a node.
     """
-    days = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
-    waves = days, sorted((*days, *_other_waves(outlook, came)), reverse=True)
+    of_days = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
+    of_all = sorted((*of_days, *_other_waves(outlook, came)), reverse=True)
+    likely = max(_needed_by(of_days, threshold), _needed_by(of_all, threshold), outlook.steady(threshold))
     # Below 0: all days together had too little, so there's some more.
-    likely = max(*(_needed_by(each, threshold) for each in waves), outlook.steady(threshold)) * (
-        1 + max(0.0, -threshold)
-    )
+    likely *= 1 + max(0.0, -threshold)
     least, worth = min(max(0.01, threshold), 1 - quantile), 0.0
     if (rare := least * strictness) < 2:
         steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
-        worth = max(*(_needed_by(each, PAID_WAVE * rare) for each in waves), steady)
+        worth = max(_needed_by(of_days, PAID_WAVE * rare), _needed_by(of_all, PAID_WAVE * rare), steady)
     return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, outlook.steady(PAID_STEADY * least))))
 
 
@@ -165,10 +164,13 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
     levels, ahead = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :], outlook.history.ahead_minutes
     lately = levels[-1] - levels[-1 - LATE_MINUTES]
     known = zip(levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False)
+    # Fewer are too unlike. Most minutes have fewer, and the rest costs ten times as much: each plan asks for this.
+    least = came - sqrt(1 + 2 * came)
     found = [
         max(levels[at : at + ahead + 1]) - level
         for at, (before, later, level) in enumerate(known, WAVE_MINUTES)
-        if UNSEEN not in (before, later)
+        if level - before >= least
+        and UNSEEN not in (before, later)
         and max(_unlikeness(came, level - before), _unlikeness(lately, level - later)) <= 1
     ]
     return [(still, OTHER_SHARE * lost / len(found)) for still in found]

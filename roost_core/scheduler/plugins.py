@@ -164,8 +164,12 @@ ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
 def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
     """The arguments of a plugin that the model would get wrong."""
     known = {"apiVersion": _ANY, "kind": _ANY, **ARGUMENTS.get(plugin, {})}
-    given = {key: value for key, value in arguments.items() if value is not None}
-    return [key for key, value in given.items() if (of := known.get(key, (None,))) and _comparable(value) not in of]
+    found = []
+    for key, value in arguments.items():
+        values = known.get(key, (None,))
+        if value is not None and values != _ANY and _comparable(value) not in values:
+            found.append(key)
+    return found
 
 
 def _comparable(value: object) -> object:

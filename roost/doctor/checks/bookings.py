@@ -40,9 +40,11 @@ def check(install: Install) -> Told:
             told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)
         who = f"{some([event.name for event in starts[start]])}, {local_time(start, starts[start][0].starts.time_zone)}"
         yield from (warning(f"{who}: {reason}", fix) for reason, fix in told)
-    learns = any(entry["learn"] for entry in document["placeholders"])
-    stored = _seen(unseen, lambda: [install.client.find(f"{place}/{document['headroomHistory']}")] if learns else [])
-    for name, text in ((next(stored, None) or {}).get("data") or {}).items():
+    stored: Mapping[str, Any] | None = None
+    if any(entry["learn"] for entry in document["placeholders"]):
+        path = f"{place}/{document['headroomHistory']}"
+        stored = next(_seen(unseen, lambda: [install.client.find(path)]), None)
+    for name, text in ((stored or {}).get("data") or {}).items():
         with suppress(HistoryError):
             pairs = pairwise(read_history(text).levels)
             came = max((after - before for before, after in pairs if before >= 0), default=0)

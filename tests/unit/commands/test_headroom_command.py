@@ -167,8 +167,9 @@ def test_a_launch_counts_in_the_size_of_a_placeholder_that_only_has_limits(
 
 def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, good = str(tmp_path / "launches.jsonl"), {"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}
-    for odd in ({"timestamp": None}, {"timestamp": "0001-01-01T00:00:00Z"}, {"memory_bytes": "1G"}, {"seconds": "5"}):
-        Path(file).write_text(f"{json.dumps(good)}\n{json.dumps({**good, **odd})}\n")
+    changes = ({"timestamp": None}, {"timestamp": "0001-01-01T00:00:00Z"}, {"memory_bytes": "1G"}, {"seconds": "5"})
+    for line in ('{"seconds": 5}', "no JSON", *(json.dumps({**good, **change}) for change in changes)):
+        Path(file).write_text(f"{json.dumps(good)}\n{line}\n")
         assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
         assert f"--launches: {file}:2: found " in capsys.readouterr().err
 

@@ -233,17 +233,16 @@ def test_placeholders_whose_scheduler_cannot_be_followed_stay_marks_do_not_and_t
     name = f"{RELEASE}.{NAMESPACE}.{unknown}"
     fault = f"profile {name}: pluginConfig: NodeAffinity: found addedAffinity, which Roost doesn't model. Leave it out."
     if unknown == "extenders":
-        world.configuration["extenders"], fault = (
-            [{"urlPrefix": "http://x", "filterVerb": "filter"}],
-            "extenders: found",
-        )
+        world.configuration["extenders"] = [{"urlPrefix": "http://x", "filterVerb": "filter"}]
+        fault = "extenders: found"
     for profile in world.configuration["profiles"]:
         if profile["schedulerName"] == name:
             profile["pluginConfig"].append({"name": "NodeAffinity", "args": {"addedAffinity": {}}})
     world.start_leader()
     world.add_node("new")
     assert world.marked_after(600) == ["new"]
-    assert (bool(world.evictions), any(fault in said for said in world.said)) == (moves, not moves)
+    assert bool(world.evictions) == moves
+    assert any(fault in said for said in world.said) != moves
 
 
 def test_sets_take_turns_where_one_plan_cannot_ask_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
