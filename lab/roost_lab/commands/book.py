@@ -216,6 +216,11 @@ def command(
 def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: bool) -> str:
     """Add a booking or change it; what it means. Raises UsageError, ClusterError."""
     limits = bookings.limits(entry)
+    if "profile" in entry and not bookings.document:
+        raise UsageError(
+            f"--profile: found {entry['profile']!r}, but the ConfigMap of release {bookings.release}, which knows "
+            f"profiles, can't be read in namespace {bookings.namespace}: say --image and --placeholders instead"
+        )
     entry = with_profile(entry, bookings.document.get("profiles", ()))
     event = checked(entry, limits)
     start = first_start_after(event, int(now))

@@ -97,7 +97,8 @@ def command() -> None:
 @command.command("export")
 @database_option
 @format_option(
-    *("launches", "sniffer"),
+    "launches",
+    "sniffer",
     text="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")

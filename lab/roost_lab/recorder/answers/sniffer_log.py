@@ -210,7 +210,8 @@ def _read_node(texts: Mapping[str, str], extra: object, at: Step | None, nodes: 
             amounts_text({key.removeprefix(kind): amount for key, amount in extra.items() if key.startswith(kind)})
             for kind in ("capacity-", "allocatable-")
         )
-        before = replace(before, capacity=capacity, allocatable=allocatable)
+        # A line whose amounts can't be read changes none.
+        before = replace(before, capacity=capacity or before.capacity, allocatable=allocatable or before.allocatable)
     elif at is None:
         return "no time"
     if texts.get("event") == "Ready" and at is not None:

@@ -6,6 +6,7 @@ JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from typing import Final, NamedTuple
 
 from roost_lab.recorder.recording.reading import US, PodReading, Step, micros
@@ -17,6 +18,8 @@ HUB: Final = "hub"
 USER_ANNOTATION: Final = "hub.jupyter.org/username"
 SERVER_ANNOTATION: Final = "hub.jupyter.org/servername"
 MILLI_US: Final = 1_000
+# Characters of a checkpoint's kind that the schema allows.
+_MAX_KIND: Final = 32
 # How long after the creation of its pod a hub may tell of a start; and how much their clocks may differ.
 LONGEST_US: Final = 3600 * US
 EARLY_US: Final = 2 * US
@@ -59,7 +62,10 @@ def server_of(pod: PodReading) -> str:
 
 def log_checkpoint(namespace: str) -> str:
     """The kind of the checkpoint whose version says since when, in microseconds, a hub's log tells; "": it doesn't."""
-    return f"log:{namespace}"[:32]
+    if len(kind := f"log:{namespace}") <= _MAX_KIND:
+        return kind
+    # Long names with the same beginning stay different.
+    return f"{kind[: _MAX_KIND - 9]}-{sha256(namespace.encode()).hexdigest()[:8]}"
 
 
 def is_hub_line(text: str) -> bool:

@@ -137,8 +137,8 @@ class Store:
             return
         if revision in older:
             raise StoreError(
-                f"database {self.shown_url}: written by an older Roost: run `roost record` of this version on it once, "
-                "which migrates it"
+                f"database {self.shown_url}: written by an older Roost: run `roost record` or `roost records import` "
+                "of this version on it once, which migrates it; a replay's record is made again"
             )
         raise StoreError(f"database {self.shown_url}: {_NEWER}")
 

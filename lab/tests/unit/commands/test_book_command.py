@@ -166,6 +166,8 @@ def test_without_the_right_to_read_the_release_or_nodes_one_books_all_the_same(
     assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "two"]) == 0
     assert "Not checked: what the release allows" in capsys.readouterr().out
     assert len(cluster.booked) == 2
+    with pytest.raises(UsageError, match=r"--profile: .* can't be read .*: say --image and --placeholders instead"):
+        run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "three", "--profile", "gpu"])
 
 
 def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(

@@ -109,9 +109,29 @@ def change(version: int, field: str, *values: Any) -> NodeChangeRecord:
 def test_a_record_is_told_as_the_sniffer_tells_it_and_reads_back(tmp_path: Path, story: Story) -> None:
     lines = exported(tmp_path, [record_of(thing, {"change": change}) for thing in story.things])
     story.check_drawn([said(line) for line in lines])
+    records, report = read_back(lines)
+    assert report.skipped == {}
     if "change" not in {thing.kind for thing in story.things}:
-        records, report = read_back(lines)
-        assert (sorted(exported(tmp_path, records)), report.skipped) == (sorted(lines), {})
+        assert sorted(exported(tmp_path, records)) == sorted(lines)
+        return
+    # Of what changed, the last counts, and the first moment at which it was ready.
+    (node,) = [record_of(thing) for thing in story.things if thing.kind == "node"]
+    (again,) = records
+    for told in ("allocatable", "ready_us", "gone_us"):
+        assert getattr(again, told) == getattr(node, told)
+
+
+def test_amounts_that_cannot_be_read_take_nothing_from_a_node() -> None:
+    odd: dict[str, Any] = {
+        "capacity-cpu": "many",
+        "capacity-memory": {},
+        "capacity-pods": ["1"],
+        "allocatable-cpu": None,
+    }
+    lines = [json.dumps({"object": "Node", "name": "n", "extra": extra}) for extra in ({"capacity-cpu": "4"}, odd, {})]
+    ((node,), report) = read_back(lines)
+    assert isinstance(node, NodeRecord)
+    assert (node.capacity, report.skipped) == ('{"cpu": 4000}', {})
 
 
 def test_a_node_that_is_there_again_is_not_gone() -> None:

@@ -16,7 +16,7 @@ from lab.tests.moments import BEGIN
 from lab.tests.told import cases
 from roost.cli import run
 from roost_lab.recorder.importing.hub_log import NO_POD, pod_names
-from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
+from roost_lab.recorder.recording.hub_log import is_hub_line, log_checkpoint, read_hub_line
 
 TIMED = "2027-01-15T09:00:00.250999999+01:00 "
 
@@ -107,3 +107,10 @@ def test_names_of_pods_are_kubespawners() -> None:
         names = pod_names(user)
         assert f"jupyter-{slugs.safe_slug(user, max_length=48)}" in names
         assert f"jupyter-{slugs.escape_slug(user)}" in names
+
+
+def test_logs_of_hubs_whose_long_namespaces_begin_alike_are_told_apart() -> None:
+    kinds = [log_checkpoint(f"jupyterhub-of-the-department-of-{name}") for name in ("art", "law")]
+    assert len({*kinds}) == 2
+    # What the schema allows.
+    assert max(map(len, kinds)) <= 32

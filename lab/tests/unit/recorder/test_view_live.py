@@ -1,7 +1,9 @@
 """The live cluster as a moment, and its face in a terminal of any size."""
 
+import io
 import json
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -26,7 +28,7 @@ from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_p
 from roost_lab.view.answers import Answers
 from roost_lab.view.live import find_classes, rows_of, why_of
 from roost_lab.view.moment import OTHER, ClusterMoment, as_json, moment_of, tell_moment
-from roost_lab.view.terminal import MARKS, bar, in_order, show
+from roost_lab.view.terminal import MARKS, bar, in_order, show, watch
 
 # 90 s after that.
 NOW_US = 1_800_000_090 * US
@@ -228,3 +230,34 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     given = ["-f", str(values), "-n", "jhub", "--once"]
     assert CliRunner().invoke(top.command, given, standalone_mode=False).return_value == 0
     assert [drawn[0].classify({"a": "b"}, name, {}) is not None for name in ("jhub", "other")] == [True, False]
+
+
+class GrowingCluster:
+    """A cluster that gets a node each time one looks, until Ctrl-C at the third look."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def start(self, _stop: threading.Event) -> str:
+        return ""
+
+    def moment(self) -> ClusterMoment:
+        self.looks += 1
+        if self.looks == 3:
+            raise KeyboardInterrupt
+        return moment([node(f"node-{number}") for number in range(self.looks)], [])
+
+
+def test_the_live_view_draws_again_until_ctrl_c_and_leaves_the_screen_as_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("roost_lab.view.terminal.REFRESH_SECONDS", 0.0)
+    cluster: Any = GrowingCluster()
+    console = Console(file=io.StringIO(), force_terminal=True, width=100, height=24)
+    assert watch(cluster, console, once=False) == ""
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "node-0" in text
+    assert "node-1" in text
+    assert text.rstrip("\n").endswith(("\x1b[?1049l", "\x1b[?25h"))
+    assert text.count("\x1b[?1049h") == text.count("\x1b[?1049l") == 1
