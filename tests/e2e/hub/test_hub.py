@@ -211,10 +211,11 @@ def test_top_says_which_servers_run_and_have_not_answered_yet(
         finally:
             top.send_signal(signal.SIGINT)
     steered.stop_servers()
-    assert re.search(r"jupyter-liv +\d+ s +its server loads on user-", "".join(drawn))
+    whole = "".join(drawn)
+    assert re.search(r"jupyter-liv +\d+ s +its server loads on user-", whole)
     assert top.returncode == 0
     # The screen is as it was.
-    assert "\x1b[?1049l" in drawn[-1]
+    assert whole.rfind("\x1b[?1049l") > whole.rfind("\x1b[?1049h") > -1
 
 
 def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(
