@@ -90,7 +90,8 @@ class Launches:
             of_image = numbers.by_image.setdefault(row.image if row.image in images else OTHER_IMAGES, Brought())
             for one in (of_image, numbers.brought):
                 one.nodes += 1
-                one.uses_us += [] if row.after_us is None else [row.after_us]
+                if row.after_us is not None:
+                    one.uses_us.append(row.after_us)
         return numbers
 
     @property

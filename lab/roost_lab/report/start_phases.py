@@ -128,9 +128,9 @@ def until(starts: WindowStarts) -> str:
     if not starts.answered:
         return "until containers run and are ready"
     if starts.answered >= starts.whole.count:
-        return "from the click until they answer"
+        return "from the click until servers answer"
     known = f"{starts.answered:,} of {starts.whole.count:,}"
-    return f"until they answer, where their hub's log says so ({known}), else until containers run and are ready"
+    return f"until servers answer, where their hub's log says so ({known}), else until containers run and are ready"
 
 
 def leading_classes(query: Query) -> list[str]:

@@ -6,10 +6,10 @@ the true one, and at most 1 % or 10 ms above it. Whole seconds up to 1000 are ex
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import chain
 from math import ceil
 from typing import Final, NamedTuple, TypeVar
 
@@ -96,6 +96,7 @@ class Steps(NamedTuple):
 
 # Lengths that people use: 10 s to a week.
 STEP_SECONDS: Final = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
+_WEEK: Final = STEP_SECONDS[-1]
 
 
 def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
@@ -104,7 +105,7 @@ def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
     offset_us: by how much the clocks that tell what is round are ahead of UTC.
     """
     from_us, to_us = from_us + offset_us, to_us + offset_us
-    for seconds in chain(STEP_SECONDS, range(2 * STEP_SECONDS[-1], 2**40, STEP_SECONDS[-1])):
+    for seconds in itertools.chain(STEP_SECONDS, itertools.count(2 * _WEEK, _WEEK)):
         step_us = seconds * US
         start_us = from_us // step_us * step_us
         number = max(1, -(-(to_us - start_us) // step_us))

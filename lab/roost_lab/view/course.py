@@ -29,7 +29,7 @@ SLOW_US: Final = 30 * US
 # The longest of them are listed.
 MOST_SLOW: Final = 2000
 # Until when users wait: by what is known of no start, of some, of all.
-UNTIL: Final = ("until containers ran", "until they answered, where their hub's log tells", "until they answered")
+UNTIL: Final = ("until containers ran", "until servers answered, where their hub's log tells", "until servers answered")
 # Of the waits that the sentence tells of.
 SHARE: Final = 0.95
 
@@ -82,7 +82,7 @@ def read_course(store: Store, span: Span) -> Course:
         "slow": sorted(slow[:MOST_SLOW]),
         "count": spans.count,
         "cold_count": cold.total(),
-        "until": UNTIL[(answered > 0) + (0 < answered == spans.count)],
+        "until": _until(answered, spans.count),
         "p95_us": as_shown(p95_us),
         "node_hours": round(sum(nodes) * steps.step_us / HOUR_US, 1),
     }
@@ -91,6 +91,13 @@ def read_course(store: Store, span: Span) -> Course:
 def as_shown(p95_us: float) -> int:
     """From ten seconds on, whole ones are enough."""
     return round(p95_us) if p95_us < 10 * US else round(p95_us / US) * US
+
+
+def _until(answered: int, starts: int) -> str:
+    """Until when users waited, where the end of so many of these starts is known from hubs' logs."""
+    if not answered:
+        return UNTIL[0]
+    return UNTIL[2] if answered == starts else UNTIL[1]
 
 
 def _starts(span: Span) -> sa.Executable:

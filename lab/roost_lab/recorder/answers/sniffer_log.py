@@ -65,8 +65,8 @@ _DECIDED: Final = "schedulePod"
 # The columns of a node that its lines have, as `capacity-cpu`.
 _AMOUNTS: Final = ("capacity", "allocatable")
 # Units of bytes, and of what else is counted.
-_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
-_DECIMAL: Final = ("m", "", "k", "M", "G", "T", "P", "E")
+_BINARY: Final[Sequence[str]] = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_DECIMAL: Final[Sequence[str]] = ("m", "", "k", "M", "G", "T", "P", "E")
 # A pod's phase, which has no time, and what shows it.
 _RUNNING: Final = "Running"
 _RUNS: Final = (Phase.STARTED, Phase.READY)
@@ -318,11 +318,16 @@ def _node_state(node: Row, endpoint: str, state: Mapping[str, str | None], at_us
 
 def _quantity(resource: str, amount: int) -> str:
     """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else of 1000."""
-    base, units = (1024, _BINARY) if is_in_bytes(resource) else (1000, _DECIMAL)
-    power = 0 if resource == CPU or base != 1000 else 1
-    while amount and amount % base == 0 and power < len(units) - 1:
-        amount, power = amount // base, power + 1
-    return f"{amount}{units[power]}" if amount else "0"
+    if not amount:
+        return "0"
+    if is_in_bytes(resource):
+        base, units = 1024, _BINARY
+    else:
+        # Of CPU alone there are thousandths.
+        base, units = 1000, _DECIMAL if resource == CPU else _DECIMAL[1:]
+    while amount % base == 0 and len(units) > 1:
+        amount, units = amount // base, units[1:]
+    return f"{amount}{units[0]}"
 
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
@@ -351,7 +356,11 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
         return
     last, has_run = _LAST.get(reason, ""), not reached.keys().isdisjoint(_RUNS)
     why = "PodCompleted" if last == "Succeeded" else ""
-    for endpoint in ("podUpdate", "podDelete") if last in _ENDS else ("podDelete",) if has_run else ():
+    if last in _ENDS:
+        endpoints: tuple[str, ...] = ("podUpdate", "podDelete")
+    else:
+        endpoints = ("podDelete",) if has_run else ()
+    for endpoint in endpoints:
         if last:
             yield _line(**about, endpoint=endpoint, event=last)
         if Phase.INITIALIZED in reached:

@@ -78,8 +78,10 @@ class ImportedHistory:
 
     def _take(self, kind: str, item: Any, place: str) -> None:  # noqa: ANN401 - JSON, or HubNews
         try:
-            news = (0, news_records(self.store, item)) if kind == HUB_NEWS else None
-            at_us, records = news or _READ[kind](item, self._clocks)
+            if kind == HUB_NEWS:
+                at_us, records = 0, news_records(self.store, item)
+            else:
+                at_us, records = _READ[kind](item, self._clocks)
         except Unusable as error:
             self.counts.skip(str(error), place)
             return

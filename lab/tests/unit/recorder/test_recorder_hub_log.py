@@ -72,7 +72,7 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     database = imported(tmp_path, log, wrapped=wrapped)
     out, err = capsys.readouterr()
     assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
-    assert "Users waited from the click until they answer, in 2 starts: median 30.3 s, 95 % within 31 s" in out
+    assert "Users waited from the click until servers answer, in 2 starts: median 30.3 s, 95 % within 31 s" in out
     assert "  until it answers: median " in out
     assert f"hub.log:6: 1 skipped: {NO_POD}" in err
     said = {}
@@ -87,7 +87,7 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     assert run(["report", "--database", database, "--format", "text"]) == 0
     head = capsys.readouterr().out
     assert "1 more start failed." in head
-    assert "from the click until they answer" in head
+    assert "from the click until servers answer" in head
     assert [row.split()[2] for row in head.splitlines() if row.startswith("Failed starts")] == ["1"]
 
 

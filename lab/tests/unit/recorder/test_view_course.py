@@ -71,7 +71,7 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
     assert tell_course(course) == said
     store.write([phase_record("u20", Phase.ANSWERED, BEGIN + 4 * MINUTE)], {})
     told = tell_course(read_course(store, HOURS))
-    assert told.endswith("users waited at most 2 min until they answered, where their hub's log tells.")
+    assert told.endswith("users waited at most 2 min until servers answered, where their hub's log tells.")
 
 
 def course_of(p95_us: int, node_hours: float, cold: int = 5, count: int = 41) -> Course:
