@@ -59,7 +59,7 @@ class Days:
 
     def show_waits(self) -> tuple[str, str]:
         """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
-        half, most = (show_seconds(quantile(self.waits, share)) for share in (0.5, 0.95))
+        half, most = (show_seconds(quantile(self.waits, share)) if self.waits else "-" for share in (0.5, 0.95))
         if self.without_server:
             most += f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no server"
             most += "; whom activeServerLimit refuses doesn't count)" if self.refused else ")"
@@ -88,6 +88,8 @@ class Rehearsal:
         """What people will wait, and what it costs."""
         with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
         hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed)
+        if not self.booked.waits and not self.unbooked.waits:
+            return f"activeServerLimit refuses all {self.event.people} people, booked or not; it costs {hours}."
         return (
             f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most and 95 of 100 "
             f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}."

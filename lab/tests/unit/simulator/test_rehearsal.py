@@ -72,6 +72,10 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
         "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
         "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
     )
+    nobody = replace(booked, waits=[], without_server=8, refused=8)
+    refused = Rehearsal(event, nobody, nobody)
+    assert refused.sentence().startswith("activeServerLimit refuses all 4 people, booked or not; it costs 0.0 ")
+    assert "0 s" not in refused.rows()
     assert Rehearsal(event, booked, unbooked, (), "servers answer").rows().startswith("until servers answer  half ")
 
 
