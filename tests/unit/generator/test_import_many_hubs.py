@@ -164,9 +164,13 @@ def test_placeholders_of_one_pool_and_size_are_one_set_as_large_as_the_hubs_toge
     rows = {line.split()[0]: line for line in many.report().splitlines()}
     assert "4 of 7 shared" in rows["b"]
     assert rows["c"].split()[1:3] == ["5", "1"], "of its pool it has all"
-    # Of those that learn from none, each pool has one: it counts all users there, in the size of most hubs.
-    small, large = ({"nodeSelector": {"pool": "a"}, "memory": {"guarantee": size}} for size in ("1G", "2G"))
-    many = united(a=hub(**small), b=hub(**large), c=hub(**large), d=hub(nodeSelector={"pool": "d"}))
+
+
+def test_of_sets_that_learn_from_none_each_pool_has_one_in_the_size_of_most_hubs() -> None:
+    # It counts all users there.
+    small = hub(nodeSelector={"pool": "a"}, memory={"guarantee": "1G"})
+    large = hub(nodeSelector={"pool": "a"}, memory={"guarantee": "2G"})
+    many = united(a=small, b=large, c=large, d=hub(nodeSelector={"pool": "d"}))
     sets = {one["name"]: one["resources"]["requests"]["memory"] for one in many.values["placeholders"]}
     assert sets == {"a": "2Gi", "d": "1Gi"}
     assert "# a: of b, c, a\n" in many.to_yaml()
