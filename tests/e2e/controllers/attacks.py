@@ -301,7 +301,8 @@ class Attacks:
         plain = re.fullmatch(r"([A-Za-z0-9 ,;()'-]|\.(?= |$)|(?<=\d)\.(?=\d))+", message or "", re.ASCII)
         return (
             namespace in places.get(kind, [self.names["namespace"], self.names["hub"]])
-            and REASONS.get(new.get("reason")) == kind
+            # An Event without a kind is of no reason of theirs.
+            and REASONS.get(new.get("reason"), "") == kind
             and new.get("type") in ("Normal", "Warning")
             and of(new, "labels") == OWN
             and (not old or of(old, "labels") == OWN)
