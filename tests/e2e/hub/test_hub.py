@@ -167,7 +167,14 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
 ) -> None:
     visits = judge(pods, lambda hub: start(hub.url, users("bob", 30), ["light", "other"]), plain, steered)
     assert all(visit.answered_at for visit in visits)
-    stories = wait_until(lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1)
+
+    def unanswered() -> list[str]:
+        found = {story.pod["name"] for story in recorded(roost, "jupyter-bob") if story.at(Phase.ANSWERED)}
+        return sorted({f"jupyter-{user}" for user in users("bob", 30)} - found)
+
+    stories = wait_until(
+        lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1, explain=unanswered
+    )
     # Until the answer as the hub counts it: in its log, as its metric's buckets are wide.
     took = sorted(seconds(story, Phase.ASKED, Phase.ANSWERED) for story in stories)
     logged = sorted(float(found) for found in re.findall(r"User bob\d+ took ([\d.]+) seconds", steered.hub.log()))

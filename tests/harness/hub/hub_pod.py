@@ -34,7 +34,8 @@ def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callab
             path, number = log(), 0
             with path.open("rb") as file, contextlib.suppress(OSError):
                 while not over.is_set():
-                    if line := file.readline():
+                    begin = file.tell()
+                    if (line := file.readline()).endswith(b"\n"):
                         now = f"{dt.datetime.now(dt.UTC):%Y-%m-%dT%H:%M:%S.%f}000Z "
                         self.wfile.write(stamps.setdefault((path, number), now).encode() + line)
                         self.wfile.flush()
@@ -42,6 +43,8 @@ def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callab
                     elif "follow=true" not in self.path:
                         return
                     else:
+                        # What is half written is read again, whole.
+                        file.seek(begin)
                         time.sleep(0.01)
 
         def log_message(self, *_: object) -> None:
