@@ -14,6 +14,7 @@ import yaml
 
 from generator.faults import UsageError
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
 from roost_core.release.events import in_range
 
@@ -47,7 +48,7 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
         usage = read_usage(source, namespace)
         sys.stderr.write("".join(f"{line}\n" for line in usage.told))
         return {str(entry["name"]): history_of(((*session, 1.0) for session in usage.sessions), usage.seen)}
-    requests = (entry["resources"].get("limits") or {}) | (entry["resources"].get("requests") or {})
+    requests = requested(entry["resources"])
     own_cpu, own_memory = (float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory"))
     sessions = [
         (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))

@@ -29,7 +29,7 @@ from roost_core.objects.node import Node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
-from roost_core.objects.requests import PODS
+from roost_core.objects.requests import PODS, requested
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import HELD, LINUX, OS_LABEL, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
 from roost_core.placement.nodes import Nodes
@@ -150,9 +150,7 @@ def _made(body: Object, **spec: object) -> Pod:
     containers = []
     for container in template["spec"]["containers"]:
         sizes = container.get("resources") or {}
-        # As the API server stores it: what only has a limit requests as much.
-        requests = {**(sizes.get("limits") or {}), **(sizes.get("requests") or {})}
-        containers.append({**container, "resources": {**sizes, "requests": requests}})
+        containers.append({**container, "resources": {**sizes, "requests": requested(sizes)}})
     return read_pod({"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}})
 
 

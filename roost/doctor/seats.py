@@ -15,7 +15,7 @@ from roost.doctor.quotas import counting, named
 from roost_core.kube.client import Client
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
-from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, round_up
+from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, requested, round_up
 from roost_core.objects.selectors import read_node_rules
 
 _NO_LIMIT: Final = 10**9
@@ -28,11 +28,9 @@ class Seats:
         self._name, self._nodes = entry["name"], nodes
         rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
         self._own = [node for node in nodes if node_admits(rules, node)]
-        limits, given = (entry["resources"].get(kind) or {} for kind in ("limits", "requests"))
-        # What only has a limit requests as much.
         self._limits, requests = (
             {name: n for name, n in read_requests({"containers": [{"resources": {"requests": part}}]}) if n}
-            for part in (limits, limits | given)
+            for part in (entry["resources"].get("limits") or {}, requested(entry["resources"]))
         )
         self._requests = requests | {PODS: 1}
         # How many most nodes hold, daemon pods aside, and how many if their kubelets took more pods; 0: nobody knows.

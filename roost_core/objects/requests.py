@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from roost_core.objects.fields import NOTHING, JSONObject, MalformedObjectError, child_object, child_objects, child_text
 from roost_core.objects.quantities import parse_quantity
@@ -36,6 +36,11 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
     steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
     parts = (mains, steps, spec.get("resources"), spec.get("overhead"))
     return _remembered(parts, lambda: sum_requests(spec, NOTHING, containers, inits)[0])
+
+
+def requested(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """What a container requests as the API server stores it, quantities by resource: what only has a limit, too."""
+    return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
 
 def is_sidecar(init_container: JSONObject) -> bool:

@@ -24,6 +24,7 @@ from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
 from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
+from roost_core.objects.requests import requested
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
 from roost_core.release.pod_classes import TIE_BREAK
 from roost_core.release.settings import ReleaseSettings
@@ -286,8 +287,7 @@ def _read_placeholders(body: JSONObject) -> SimulatedSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
     for resources in (one["resources"] for one in template["spec"]["containers"] if one.get("resources")):
-        # As the API server has it: what only has a limit requests as much.
-        resources["requests"] = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
+        resources["requests"] = requested(resources)
     return SimulatedSet(
         name=body["metadata"]["name"],
         set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),

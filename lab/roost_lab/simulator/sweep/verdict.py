@@ -15,6 +15,7 @@ from generator.importing.profile_pools import LEARN
 from generator.render.functions import complete_placeholder_set
 from generator.values.merge import Settings
 from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import DAY_MINUTES, history_of, size_in_placeholders
 from roost_core.placement.headroom_windows import local_datetime
 from roost_lab.simulator.setup.checks import make_assumptions
@@ -60,7 +61,7 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
     # A past doesn't say which of the sets are whose.
     ours: Any = complete_placeholder_set(values["placeholders"][0], values["placeholder"]["defaults"])
     others = ",".join(f" {one['name']}" for one in values["placeholders"][1:])
-    requests = (ours["resources"].get("limits") or {}) | (ours["resources"].get("requests") or {})
+    requests = requested(ours["resources"])
     cpu, memory = (parse_quantity(requests.get(name) or 0) for name in ("cpu", "memory"))
     sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
     assumptions = make_assumptions({name: size for name, size in sizes.items() if size} | {**assumed}, "--assume")
