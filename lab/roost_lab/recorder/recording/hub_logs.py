@@ -25,8 +25,9 @@ HUB_LOG: Final = "hub-log"
 # A log is silent where nobody comes; after this long the connection may as well be dead.
 SILENCE_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 1.0
-# Where the API server refuses, as without the right.
+# Without the right. A container that hasn't begun (400) or a kubelet that is away (500, 502) is tried again soon.
 REFUSED_SECONDS: Final = 60.0
+_REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # JupyterHub says more than this at its start; if none is in its format, none will be.
 FIRST_LINES: Final = 50
 
@@ -97,11 +98,13 @@ class HubLogs:
             except ApiError as error:
                 if error.status == HTTPStatus.NOT_FOUND:
                     return
-                wait_seconds = REFUSED_SECONDS
+                is_refused = error.status in _REFUSED
+                wait_seconds = REFUSED_SECONDS if is_refused else RETRY_SECONDS
                 self._on_error(HUB_LOG)
                 if str(error) != fault:
                     fault = str(error)
-                    log.warning("hub %s: its log can't be read: %s; %s", pod.state.key, fault, _UNKNOWN)
+                    advice = f"{_UNKNOWN}{_RIGHT if is_refused else ''}"
+                    log.warning("hub %s: its log can't be read: %s; %s", pod.state.key, fault, advice)
                     own = 0
                     tell(None, is_read=False)
             except ClusterError as error:
@@ -109,7 +112,8 @@ class HubLogs:
             stop.wait(wait_seconds)
 
 
-_UNKNOWN: Final = "when its users' servers answer isn't recorded. recorder.hubLogs gives the right to read it"
+_UNKNOWN: Final = "when its users' servers answer isn't recorded"
+_RIGHT: Final = ". recorder.hubLogs gives the right to read it"
 _EXPECTED: Final = (
     "expected lines of JupyterHub's own format, [I 2026-11-26 08:00:00.000 JupyterHub app:1] …: when its users' "
     "servers answer isn't recorded. Don't set JupyterHub.log_format and log_datefmt."

@@ -60,6 +60,8 @@ class Cluster:
         # Of the hub's pod; None: it may not be read.
         self.hub_log: list[str] | None = None
         self.log_queries: list[str] = []
+        # What the API server answers first instead.
+        self.log_errors: deque[ApiError] = deque()
         self.stop = threading.Event()
 
     def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
@@ -72,6 +74,8 @@ class Cluster:
         if path.endswith("/log"):
             if self.hub_log is None:
                 raise ApiError(403, "pods/log is forbidden")
+            if self.log_errors:
+                raise self.log_errors.popleft()
             self.log_queries.append(str(_query.get("sinceTime")))
             yield from (f"{line}\n".encode() for line in self.hub_log)
             if len(self.log_queries) == 1:
@@ -166,6 +170,7 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
 ) -> None:
     cluster = Cluster()
     cluster.hub_log = log
+    cluster.log_errors.extend([ApiError(400, "ContainerCreating"), ApiError(500, "dial tcp: connection refused")])
     hub = pod_object("hub", 5, labels={"component": "hub"}, status={"phase": "Running"})
     server = pod_object("jupyter-ada", 6, labels={"component": "singleuser-server"})
     server["metadata"]["annotations"] = {"hub.jupyter.org/username": "ada"}
