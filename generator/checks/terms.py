@@ -19,10 +19,14 @@ def overrides(profile: object) -> Iterator[Values]:
 
 def default_overrides(profiles: object) -> list[Values]:
     """`kubespawner_override` of who takes the default profile, else the first, with its default choices."""
-    chosen = _default(listing(profiles))
-    options = mapping(at(chosen, "profile_options")).values()
-    choices = [_default([*mapping(at(option, "choices")).values()]) for option in options]
+    chosen = _default(listing(profiles) or by_key(profiles))
+    choices = [_default(by_key(at(option, "choices"))) for option in by_key(at(chosen, "profile_options"))]
     return [mapping(at(one, "kubespawner_override")) for one in (chosen, *choices)]
+
+
+def by_key(named: object) -> list[object]:
+    """Entries of a mapping, in the order of their keys: Helm keeps no other, and a chart may take one for a list."""
+    return [item for _, item in sorted(mapping(named).items(), key=lambda entry: str(entry[0]))]
 
 
 def _default(listed: list[object]) -> object:

@@ -7,17 +7,16 @@ Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import listing
 from generator.importing.images import map_images
-from generator.importing.reach import map_reach, traits_of
+from generator.importing.reach import LIMITS, map_reach, traits_of
 from generator.importing.resources import kubernetes_resources, map_pull_secrets, object_name
 from generator.importing.result import Draft
 from generator.importing.source import Charts, HubSection, Path, child
-from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread, python_of
+from generator.importing.unread import CHART_DEFAULTS, note_run_time, note_unread
 from generator.importing.users import map_placeholders, map_user_terms, map_users, match_purpose
 from generator.values.merge import coalesce
 from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
@@ -46,9 +45,10 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     _map_scheduler(draft, hub)
     _map_core_pods(draft, hub)
     _map_priorities(draft, hub)
-    _map_limits(draft, hub)
+    traits = traits_of(hub)
+    _map_limits(draft, hub, traits)
     map_user_terms(draft, hub)
-    sizes, traits = map_users(draft, charts), traits_of(hub)
+    sizes = map_users(draft, charts)
     profiles = traits.get("profile_list", (hub.get("singleuser.profileList", "any"), ()))[0]
     map_placeholders(draft, hub, sizes, profiles)
     map_images(draft, charts, traits)
@@ -57,24 +57,26 @@ def map_hub(draft: Draft, charts: Charts) -> None:
     note_unread(draft, hub)
 
 
-def _map_limits(draft: Draft, hub: HubSection) -> None:
+def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, Path]]) -> None:
     again = "where more people come at once, the others read that they should come again in 30 to 60 s. Set it to"
     full = "who comes while so many servers run is refused. Set it to those of all others and"
-    for key, trait, usual, told in (
-        ("concurrentSpawnLimit", "concurrent_spawn_limit", 64, again),
-        ("activeServerLimit", "active_server_limit", 0, full),
-    ):
-        # The last one stands. A calculation is not read, rather than its first number.
-        written = re.compile(rf"^c\.JupyterHub\.{trait} *= *(\d+(?:_\d+)*) *(?:#.*)?$", re.MULTILINE)
-        in_python = [int(number) for _, code in python_of(hub) for number in written.findall(code)]
-        of_trait, of_chart = child(hub.data, "hub", "config", "JupyterHub", trait), child(hub.data, "hub", key)
-        # JupyterHub's own default, should the chart's be deleted.
-        default = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
-        limit = next((each for each in (*in_python[-1:], of_trait, of_chart) if type(each) is int), default)
+    limits = (("concurrentSpawnLimit", LIMITS[0], 64, again), ("activeServerLimit", LIMITS[1], 0, full))
+    for key, trait, usual, told in limits:
+        at: Path = ("hub", key)
+        limit, where = hub.get(f"hub.{key}", "any"), hub.show(at)
+        if trait in traits:
+            limit, at = traits[trait]
+            where = f"{trait} ({hub.show(at)})"
+        elif limit is None:
+            # JupyterHub's own default, should the chart's be deleted.
+            limit = 100 if usual and hub.is_deleted(f"hub.{key}") else usual
+        if type(limit) is not int:
+            draft.notes.append(f"{where} can't be read here: write its number to events.{key}.")
+            continue
         if limit != usual:
-            draft.put(f"events.{key}", limit, (*hub.path, "hub", key))
+            draft.put(f"events.{key}", limit, (*hub.path, *at))
         if limit > 0:
-            draft.notes.append(f"{hub.show(f'hub.{key}')} is {limit}: {told} your largest class, and events.{key}.")
+            draft.notes.append(f"{where} is {limit}: {told} your largest class, and events.{key}.")
 
 
 def _map_scheduler(draft: Draft, hub: HubSection) -> None:

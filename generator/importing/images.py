@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from generator.checks.contract import listing, mapping, text
 from generator.checks.moving_tags import FIX, STALE, moving
-from generator.checks.terms import lint_required_term, lint_toleration, overrides
+from generator.checks.terms import by_key, lint_required_term, lint_toleration, overrides
 from generator.faults import some
 from generator.importing.lost_overrides import note_lost
-from generator.importing.profile_pools import UNKNOWN_IMAGE, by_key
+from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.quantities import cpu_quantity, spawner_memory
 from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
 from generator.importing.result import Draft
@@ -49,12 +49,12 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         )
     profiles, keys = hub.get("singleuser.profileList", "any"), ("singleuser", "profileList")
     listed, set_at = traits.get("profile_list", (profiles, keys))
-    if isinstance(listed, list):
+    if isinstance(listed, list | Mapping):
         # The spawner's own setting takes the place of the chart's here, too.
         profiles, keys = listed, set_at
     if profiles and isinstance(profiles, Mapping):
         profiles = by_key(profiles)
-        draft.notes.append(f"{hub.show('singleuser.profileList')}: its profiles were read in the order of their keys.")
+        draft.notes.append(f"{hub.show(keys)}: its profiles were read in the order of their keys.")
     if isinstance(profiles, list):
         # Where only a function knows which profiles there are, none is the usual one.
         known = [] if listed == UNKNOWN else profiles

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, Final
 
 from generator.checks.contract import at, listing, mapping, text
-from generator.checks.terms import lint_required_term, lint_toleration
+from generator.checks.terms import by_key, lint_required_term, lint_toleration
 from generator.importing.quantities import cpu_quantity, quantity, spawner_memory
 from generator.importing.result import free_name
 from generator.importing.source import child
@@ -95,9 +95,13 @@ def default_kind(usual: Traits, profiles: object) -> Kind:
     return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0] if chosen else ((), usual)
 
 
-def by_key(named: object) -> list[object]:
-    """Entries of a mapping, in the order of their keys: a chart may take one for a list."""
-    return [item for _, item in sorted(mapping(named).items(), key=lambda entry: str(entry[0]))]
+def mark_defaults(profiles: object) -> None:
+    """Say of each option's first choice that it is the default one, if none does: values don't keep their order."""
+    listed = listing(profiles) or by_key(profiles)
+    for option in (one for each in listed for one in by_key(child(each, "profile_options"))):
+        choices = [one for one in mapping(child(option, "choices")).values() if isinstance(one, dict)]
+        if choices and not any(choice.get("default") for choice in choices):
+            choices[0]["default"] = True
 
 
 def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
@@ -116,8 +120,10 @@ def kinds_of(
     it a choice is taken with the first of the others only.
     """
     kinds: list[Kind] = [((name,), _overridden(usual, profile))]
-    for option in mapping(child(profile, "profile_options")).values():
-        choices = sorted(mapping(child(option, "choices")).items(), key=lambda one: not child(one[1], "default"))
+    for option in by_key(child(profile, "profile_options")):
+        choices = sorted(
+            mapping(child(option, "choices")).items(), key=lambda one: (not child(one[1], "default"), str(one[0]))
+        )
         if any(child(option, key, "enabled") is True for key in ("unlisted_choice", "dynamic_image_building")):
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         found: dict[object, Kind] = {}

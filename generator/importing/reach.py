@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import mapping
-from generator.importing.profile_pools import UNKNOWN_IMAGE
+from generator.importing.profile_pools import UNKNOWN_IMAGE, mark_defaults
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, HubSection, Path, child
 from generator.importing.unread import python_of
@@ -24,16 +24,20 @@ from generator.importing.unread import python_of
 # Trait -> its value, and its key below the hub's values.
 _Traits = dict[str, tuple[object, Path]]
 _UNSET: tuple[object, Path] = (None, ())
+LIMITS: Final = ("concurrent_spawn_limit", "active_server_limit")
+# Not of the spawner.
+_OF_JUPYTERHUB: Final = ("spawner_class", *LIMITS)
 # What takes users elsewhere, in hooks and classes of the hub's own too; and until when they aren't placed, if UNKNOWN.
 _PLACING = {
     "namespace": "podClasses.user.match.namespaceSelector selects the namespace",
     "component_label": "podClasses.user.match.labels.component is the component_label",
     **dict.fromkeys(("scheduler_name", "extra_pod_config"), "replaceSchedulers has the scheduler"),
-    **dict.fromkeys(("image", "profile_list", "enable_user_namespaces"), ""),
+    **dict.fromkeys(("image", "profile_list", "enable_user_namespaces", *LIMITS), ""),
 }
 # A trait whose name isn't written out, and what may set one.
 ANY: Final = "*"
 _ANY_TRAIT: Final = ["c", "Spawner", ANY]
+_JUPYTERHUB: Final = ["c", "JupyterHub"]
 _SETS_ANY: Final = {"setattr", "exec", "eval", "vars", "load_subconfig"}
 _HOOKS: Final = {"pre_spawn_hook", "modify_pod_hook", "auth_state_hook", "spawner_class"}
 _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
@@ -45,7 +49,7 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
 }
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_READ: Final = ast.Name("not_read")
-_PROFILES: Final = "c.KubeSpawner.profile_list"
+_PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
 # A statement, its owners, whether it runs for all; names, what is set there, whether that is a part.
 _Line = tuple[ast.AST, frozenset[str], bool]
 _Setting = tuple[list[str], ast.expr, bool]
@@ -61,7 +65,7 @@ def map_reach(draft: Draft, hub: HubSection) -> tuple[list[str], set[str]]:
     traits = traits_of(hub)
     images = ((trait, traits.get(trait, _UNSET)[0]) for trait in ("image", "image_spec"))
     followed = {trait for trait, image in images if isinstance(image, str) and image != UNKNOWN_IMAGE}
-    followed |= {"profile_list"} if isinstance(traits.get("profile_list", _UNSET)[0], list) else set()
+    followed |= {"profile_list"} if isinstance(traits.get("profile_list", _UNSET)[0], list | dict) else set()
     # `component` of extra_labels is overwritten by it.
     component, keys = traits.get("component_label", _UNSET)
     if isinstance(component, str) and component not in ("", UNKNOWN):
@@ -115,9 +119,10 @@ def traits_of(hub: HubSection) -> _Traits:
     for name, traits in mapping(child(hub.data, "hub", "config")).items():
         if str(name).endswith("Spawner") and isinstance(traits, Mapping):
             found |= {key: (value, ("hub", "config", name, key)) for key, value in traits.items() if value}
-    at = ("hub", "config", "JupyterHub", "spawner_class")
-    if own := child(hub.data, *at):
-        found["spawner_class"] = own, at
+    for trait in _OF_JUPYTERHUB:
+        at = ("hub", "config", "JupyterHub", trait)
+        if (own := child(hub.data, *at)) not in (None, ""):
+            found[trait] = own, at
     # What hooks may name: all code runs in one module.
     known = {*dir(builtins), *sys.stdlib_module_names, "c", "partial", "kubespawner", "KubeSpawner", "get_config"}
     known.add("super()")  # a base that nobody has read is named with its class
@@ -126,6 +131,8 @@ def traits_of(hub: HubSection) -> _Traits:
         for trait, set_to, is_part in _assigned(code, known, has_profiles=has_profiles or "profile_list" in found):
             before = mapping(found.get(trait, _UNSET)[0]) if is_part else {}
             found[trait] = {**before, **set_to} if isinstance(set_to, dict) else set_to, keys
+            if trait == "profile_list":
+                mark_defaults(set_to)
     own, keys = found.get("spawner_class", _UNSET)
     if isinstance(own, str) and own != UNKNOWN and not own.lower().startswith("kubespawner"):
         found[ANY] = f"the class {own}", keys
@@ -140,16 +147,17 @@ def _assigned(code: str, known: set[str], *, has_profiles: bool) -> Iterator[tup
     """
     try:
         tree = ast.parse(code)
-        if not has_profiles and _PROFILES not in ast.unparse(tree).partition(f"if {_PROFILES}:")[0]:
-            for one in ast.walk(tree):
-                if isinstance(one, ast.If) and ast.unparse(one.test) == _PROFILES:
-                    one.body = []
         classes = {one.name for one in tree.body if isinstance(one, ast.ClassDef)}
         # Some code calls other things c, too.
         others = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
         others -= {"c"} if "c = get_config()" in ast.unparse(tree) else set()
+        skipped: set[ast.AST] = set()
         # Hooks run when all else has been said.
         for line, around, is_sure in sorted(_statements(tree), key=lambda one: "spawner" in one[1]):
+            if isinstance(line, ast.If) and not has_profiles and _steps(line.test) == _PROFILES:
+                skipped |= {one for below in line.body for one in ast.walk(below)}
+            if line in skipped:
+                continue
             parts, owners = [*_parts(line)], around | _arguments(line)
             names = [one for one in parts if isinstance(one, ast.Name)]
             made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
@@ -168,7 +176,10 @@ def _assigned(code: str, known: set[str], *, has_profiles: bool) -> Iterator[tup
             given = {ast.unparse(one) for call in unread for one in (*call.args, *(kw.value for kw in call.keywords))}
             handed = [(_ANY_TRAIT, _NOT_READ, False)] if given & (owners - {"self"}) else []
             for steps, value, is_part in [*_set_by(line, parts, others), *handed]:
+                if steps == [*_JUPYTERHUB, ANY]:
+                    yield from ((limit, UNKNOWN, False) for limit in LIMITS)
                 trait, *below = _trait_of(steps, owners, classes)
+                has_profiles = has_profiles or trait in ("profile_list", ANY)
                 if trait == ANY or (trait in _HOOKS and not is_read):
                     yield ANY, ast.unparse(line).splitlines()[0], False
                     continue
@@ -213,15 +224,15 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
 
     others: names that the code gives to things of its own.
     """
-    if isinstance(line, ast.Assign):
+    if isinstance(line, ast.Assign | ast.Delete):
         for target in line.targets:
             several = target.elts if isinstance(target, ast.Tuple) else []
             yield from ((_steps(one), _NOT_READ, False) for one in several)
-            yield from _each(_steps(target), line.value, is_part=False)
-    elif isinstance(line, ast.AnnAssign | ast.AugAssign):
+            yield from _each(_steps(target), getattr(line, "value", _NOT_READ), is_part=False)
+    elif isinstance(line, ast.AnnAssign | ast.AugAssign) and line.value is not None:
         is_part = isinstance(line, ast.AugAssign)
         # What a list was before isn't known here.
-        value = _NOT_READ if line.value is None or (is_part and _items(line.value) is None) else line.value
+        value = _NOT_READ if is_part and _items(line.value) is None else line.value
         yield from _each(_steps(line.target), value, is_part=is_part)
     elif isinstance(line, ast.FunctionDef):
         yield [line.name], _NOT_READ, False
@@ -247,6 +258,8 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
             is_spawner = steps[0] == "c" and ((len(steps) == 2 and steps[1].endswith("Spawner")) or steps == ["c"])
             if (is_spawner and "c" not in others) or steps[0] in _SETS_ANY:
                 yield _ANY_TRAIT, _NOT_READ, False
+            if steps in (["c"], _JUPYTERHUB) and "c" not in others:
+                yield [*_JUPYTERHUB, ANY], _NOT_READ, False
 
 
 def _each(steps: list[str], value: ast.expr, *, is_part: bool) -> Iterator[_Setting]:
@@ -283,7 +296,7 @@ def _trait_of(steps: list[str], owners: frozenset[str], classes: Collection[str]
     """The trait that is set, and the keys below it; [""] for none. owners: of a hook, what may be spawner or pod."""
     if steps[0] == "c":
         is_spawner = len(steps) > 2 and (steps[1].endswith("Spawner") or steps[1] in classes)
-        return steps[2:] if is_spawner or steps[2:] == ["spawner_class"] else [""]
+        return steps[2:] if is_spawner or (len(steps) == 3 and steps[2] in _OF_JUPYTERHUB) else [""]
     if len(steps) == 1:
         return steps if "" in owners else [""]
     ends = {**_OF_PODS, ("image",): "image"} if "containers" in steps else _OF_PODS

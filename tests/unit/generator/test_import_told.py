@@ -14,7 +14,7 @@ from generator.importing.result import ImportResult
 from generator.importing.user_pods import user_pods
 from roost.commands.hub_trial import try_import
 from roost_core.objects.image_references import normalise_reference
-from roost_core.placement.managed_images import managed_images
+from roost_core.placement.managed_images import managed_images, profile_seats
 from tests.recorded_data import HUBS, rows
 from tests.unit.generator.imported_hubs import hub, imported, merged, value
 
@@ -91,10 +91,13 @@ def test_one_odd_profile_costs_itself_alone() -> None:
 
 def test_profiles_by_name_are_read_as_those_of_a_list() -> None:
     named_ = ", ".join(f"{name}: {{kubespawner_override: {{image: '{name}:1'}}}}" for name in ("b", "a"))
-    result = imported(f"singleuser: {{profileList: {{{named_}}}}}")
-    assert images(result) == {"docker.io/library/a:1", "docker.io/library/b:1"}
-    assert len(user_pods(result)) == 2
-    assert named(result) == []
+    in_python = "{'b': {'kubespawner_override': {'image': 'b:1'}}, 'a': {'kubespawner_override': {'image': 'a:1'}}}"
+    for text in (f"singleuser: {{profileList: {{{named_}}}}}", _extra(f"c.KubeSpawner.profile_list = {in_python}")):
+        result = imported(text)
+        carried = listing(value(result, "singleuser.profileList"))
+        assert [at(one, "kubespawner_override", "image") for one in carried] == ["a:1", "b:1"]
+        assert len(user_pods(result)) == 2
+        assert named(result) == []
 
 
 def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
@@ -214,6 +217,22 @@ def test_profiles_that_python_writes_out_are_carried_and_the_first_stays_the_def
     try_import(result)
     assert [line.partition(":")[0] for line in result.tried] == ["users of Usual, GPU", "users of Odd"]
     assert (1, "hub.extraConfig.a[2].kubespawner_override.image") in named(result)
+
+
+def test_a_filter_of_profiles_runs_however_they_were_set_before() -> None:
+    for profiles in ("c.KubeSpawner.profile_list", "c.KubeSpawner['profile_list']"):
+        written = "setattr(c.KubeSpawner, 'profile_list', [{'kubespawner_override': {'image': 'a:1'}}])"
+        result = imported(_extra(f"{written}\\nif {profiles}:\\n  {profiles} = f"))
+        assert (value(result, "singleuser.profileList"), images(result)) == ([], set())
+
+
+def test_the_first_choice_that_python_writes_out_stays_the_default_one() -> None:
+    choices = "{'z': {'kubespawner_override': {'image': 'z:1'}}, 'a': {'kubespawner_override': {'image': 'a:1'}}}"
+    result = imported(
+        _extra(f"c.KubeSpawner.profile_list = [{{'profile_options': {{'o': {{'choices': {choices}}}}}}}]")
+    )
+    (seat,) = profile_seats(value(result, "singleuser"), {}, [])
+    assert seat["image"] == "z:1"
 
 
 def test_what_is_refused_is_not_carried_promised_or_spoken_of() -> None:
