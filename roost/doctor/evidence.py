@@ -29,6 +29,8 @@ _SILENCE_SECONDS: Final = 15.0
 LINE_LENGTH: Final = 300
 AUTOSCALER_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
+# As docs/start-notices.md has it: BinderHub's chart, and charts around zero-to-jupyterhub's, have a key of its own.
+HUB_VALUES: Final = "In the hub's values (below the key of its chart, such as jupyterhub, where it has one)"
 # Nodes of one pool have one size and one kubelet configuration.
 POOL_LABELS: Final = (
     *("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool"),

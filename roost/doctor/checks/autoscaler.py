@@ -5,7 +5,7 @@ from typing import Final
 
 from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import NODE_POOLS, annotation_of, autoscaler_words, some, users_of
+from roost.doctor.evidence import HUB_VALUES, NODE_POOLS, annotation_of, autoscaler_words, some, users_of
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
@@ -48,5 +48,5 @@ def check(install: Install) -> Told:
             yield warning(
                 f"{who} may end {len(ended)} of {len(users)} users' pods to save a node: "
                 f"{some([pod['metadata']['name'] for pod in ended])}.",
-                f"In the hub's values: singleuser.extraAnnotations: {{{annotation}}}{more}.",
+                f"{HUB_VALUES}: singleuser.extraAnnotations: {{{annotation}}}{more}.",
             )

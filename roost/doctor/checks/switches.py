@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from roost.doctor.contract import Install, Told, warning
-from roost.doctor.evidence import label_items, listed, name_of, plural
+from roost.doctor.evidence import HUB_VALUES, label_items, listed, name_of, plural
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 
 # Component of the hub's chart: kind, the switch in the hub's values, what goes wrong while it is on.
@@ -31,5 +31,5 @@ def check(install: Install) -> Told:
             if is_part and (body.get("spec") or {}).get("replicas", 1):
                 yield warning(
                     f"{name_of({'kind': kind, **body})} of zero-to-jupyterhub still runs beside Roost's: {harm}.",
-                    f"In the hub's values: {switch}",
+                    f"{HUB_VALUES}: {switch}",
                 )

@@ -178,7 +178,7 @@ def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_
     ]
     cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
     evidence = "Karpenter (NodePool users) may end 1 of 2 users' pods to save a node: a."
-    cluster.tells("autoscaler", "warning", evidence, fix="singleuser.extraAnnotations")
+    cluster.tells("autoscaler", "warning", evidence, fix="where it has one): singleuser.extraAnnotations")
 
 
 def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_placeholders_are_named() -> None:

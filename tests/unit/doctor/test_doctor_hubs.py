@@ -82,7 +82,7 @@ def test_each_part_of_the_hubs_chart_that_still_runs_is_told_with_its_switch(com
     resource, switch = PARTS[component]
     cluster.lists[f"{APPS}/{resource}"] = [part(component), part("hub")]
     evidence = f"jhub/{component} of zero-to-jupyterhub still runs"
-    cluster.tells("switches", "warning", evidence, fix=f"In the hub's values: {switch}")
+    cluster.tells("switches", "warning", evidence, fix=f"such as jupyterhub, where it has one): {switch}")
 
 
 def test_parts_that_are_off_or_that_nothing_of_roosts_replaces_are_fine() -> None:
