@@ -36,9 +36,8 @@ for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloo
 for name in {packages}:
     package = importlib.import_module(name)
     for module in pkgutil.walk_packages(package.__path__, name + "."):
-        # Migrations are the database's; the sign-in by a hub is an extra that no image has.
-        others = (".migrations", "view.hub_sign_in")
-        if not module.name.endswith("__main__") and not any(part in module.name for part in others):
+        # Migrations are the database's.
+        if not module.name.endswith("__main__") and ".migrations" not in module.name:
             importlib.import_module(module.name)
 zoneinfo.ZoneInfo("Europe/Berlin")
 print(importlib.metadata.version("roost"))
