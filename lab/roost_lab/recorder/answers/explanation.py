@@ -42,15 +42,15 @@ def _head(story: PodStory) -> Iterator[str]:
         filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
     )
     yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
-    ready_us, started_us, answered_us = story.at(Phase.READY), story.at(Phase.STARTED), story.at(Phase.ANSWERED)
+    ready_us, started_us, failure = story.at(Phase.READY), story.at(Phase.STARTED), story.failure
     created = f"Created {show_time(pod['created_us'])}"
     gone = pod["deleted_us"]
-    if answered_us is not None:
-        asked_us = story.at(Phase.ASKED) or story.created_us
-        yield f"{created}; it answered {show_span(answered_us - asked_us)} after its user had asked for it."
-    elif story.failed_us is not None:
-        how = "its hub gave the start up" if story.at(Phase.FAILED) else "it was gone before it had answered its hub"
-        yield f"{created}; the start failed: {how} {show_span(max(0, story.failed_us - story.created_us))} later."
+    answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(Phase.CREATED, Phase.ANSWERED)
+    if answer is not None:
+        yield f"{created}; it answered {show_range(*answer)} after its user had asked for it."
+    elif failure is not None:
+        how = "its hub gave the start up" if failure is Phase.FAILED else "it was gone before it had answered its hub"
+        yield f"{created}; the start failed: {how} {_show_wait(story, Phase.CREATED, failure)} later."
     elif ready_us is None and pod["source"] == PodSource.EVENT:
         ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
         yield f"First Event {show_time(pod['created_us'])}{ran}."
@@ -69,7 +69,7 @@ def _where(story: PodStory) -> Iterator[str]:
     if bind is None:
         yield "Where it went: nowhere; no scheduler has bound it."
     else:
-        after = show_range(*(story.node_wait_us or (0, 0)))
+        after = _show_wait(story, Phase.CREATED, Phase.SCHEDULED)
         by = f" by {bind['scheduler']}" if bind["scheduler"] else ""
         yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
         chosen = story.chosen
@@ -104,7 +104,9 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
     if filled_us is not None:
         span = show_span(abs(bind["at_us"] - filled_us))
         images = f", and had all images of the hub {span} {'earlier' if filled_us <= bind['at_us'] else 'later'}"
-    yield f"  The node had joined {show_span(bind['at_us'] - node['created_us'])} earlier{images}."
+    age_us = bind["at_us"] - node["created_us"]
+    age = show_range(max(0, age_us - US * (bind["resolution_us"] < US)), age_us)
+    yield f"  The node had joined {age} earlier{images}."
 
 
 def _image(story: PodStory) -> Iterator[str]:
@@ -171,29 +173,30 @@ def _compare(chosen: Row | None, other: Row) -> str:
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
-    asked_us = story.at(Phase.ASKED)
-    if asked_us is not None and story.created_us - asked_us >= US // 10:
-        yield f"  {show_span(story.created_us - asked_us)} for its hub to create it"
-    created_us, scheduled_us, gone_us = story.created_us, story.scheduled_us, story.gone_us
+    asked = story.wait_us(Phase.ASKED, Phase.CREATED)
+    if asked is not None and asked[1] >= US // 10:
+        what = "until its first Event" if story.pod["source"] == PodSource.EVENT else "for its hub to create it"
+        yield f"  {show_range(*asked)} {what}"
+    scheduled_us, gone_us = story.scheduled_us, story.gone_us
+    gone = Phase.TERMINATING if story.at(Phase.TERMINATING) else Phase.GONE
     failures = story.of_kind(DecisionKind.FAIL)
     gates, ungated_us = _gates(story.gates), story.at(Phase.UNGATED)
     is_considered = scheduled_us is not None or ungated_us is not None or bool(failures)
     if gates and ungated_us is not None:
-        yield f"  {show_span(ungated_us - created_us)} for {gates} to be removed"
+        yield f"  {_show_wait(story, Phase.CREATED, Phase.UNGATED)} for {gates} to be removed"
     elif gates and is_considered:
         yield f"  first for {gates} to be removed; when that was is not recorded"
     elif gates and gone_us is not None:
-        yield f"  {show_span(gone_us - created_us)} for {gates} to be removed, without success"
+        yield f"  {_show_wait(story, Phase.CREATED, gone)} for {gates} to be removed, without success"
     elif gates:
         yield f"  {gates} to be removed: until then no scheduler considers it"
-    since_us = ungated_us if gates and ungated_us is not None else created_us
+    since = Phase.UNGATED if gates and ungated_us is not None else Phase.CREATED
     if scheduled_us is not None:
-        waited = story.node_wait_us if since_us == created_us else None
-        yield f"  {show_range(*(waited or (scheduled_us - since_us,) * 2))} for a node{_tries(failures)}"
+        yield f"  {_show_wait(story, since, Phase.SCHEDULED)} for a node{_tries(failures)}"
     elif gates and not is_considered:
         pass
     elif gone_us is not None:
-        yield f"  {show_span(gone_us - since_us)} for a node without success{_tries(failures)}"
+        yield f"  {_show_wait(story, since, gone)} for a node without success{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
     yield from _some([f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
@@ -215,14 +218,18 @@ def _waits(story: PodStory) -> Iterator[str]:
         span_us = to_us - story.pulled_us(from_us, to_us)
         if span_us >= US:
             yield f"  about {show_span(span_us)} {what}"
-    if story.answer_wait_us is not None:
-        yield f"  {show_range(*story.answer_wait_us)} until it answered"
+    if (answer := story.wait_us(Phase.STARTED, Phase.ANSWERED)) is not None:
+        yield f"  {show_range(*answer)} until it answered"
     for row in story.pulling:
         so_far = f", {show_span(story.heard_us - row['at_us'])} so far" if story.heard_us else ""
         earlier = story.earlier_pulls if row["detail"] in spellings(story.pod["image"]) else None
         last = f"; the last such pull took {show_span(earlier['last_us'])}" if earlier else ""
         where = f" to {story.bind['node_name']}" if story.bind else ""
         yield f"  Now: pulling {row['detail']}{where}{so_far}{last}"
+
+
+def _show_wait(story: PodStory, begin: Phase, end: Phase) -> str:
+    return show_range(*(story.wait_us(begin, end) or (0, 0)))
 
 
 def _gates(names: Sequence[str]) -> str:

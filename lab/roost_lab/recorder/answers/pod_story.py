@@ -99,36 +99,37 @@ class PodStory:
         """When it was bound; None: it isn't."""
         return self.at(Phase.SCHEDULED) or (int(self.bind["at_us"]) if self.bind is not None else None)
 
-    @property
-    def created_us(self) -> int:
-        """When it was created: when the watch told of it, if that was within the second that its object has."""
-        return self.at(Phase.CREATED) or int(self.pod["created_us"])
-
-    @property
-    def node_wait_us(self) -> tuple[int, int] | None:
-        """How long it waited for a node, at least and at most; None: nothing bound it."""
-        if self.scheduled_us is None:
+    def when(self, phase: Phase) -> tuple[int, int] | None:
+        """When it reached a phase, at the earliest and at the latest; None when it did not, or it is not recorded."""
+        told = [row for row in self.phases if row["phase"] == phase]
+        if not told and phase is Phase.SCHEDULED and self.bind is not None:
+            told = [{**self.bind, "source": "event"}]
+        elif not told and phase is Phase.CREATED:
+            told = [{"at_us": self.pod["created_us"], "resolution_us": US, "source": "pod"}]
+        elif not told and phase is Phase.GONE and self.pod["deleted_us"] is not None:
+            told = [{"at_us": self.pod["deleted_us"], "resolution_us": 1, "source": "watch"}]
+        if not told:
             return None
-        most = max(0, self.scheduled_us - self.created_us)
-        # A whole second from which an exact time is counted isn't exact itself; of two whole ones the error is even.
-        exact = {row["phase"] for row in self.phases if row["resolution_us"] < US}
-        is_bound_exactly = Phase.SCHEDULED in exact or (self.bind is not None and self.bind["resolution_us"] < US)
-        loose = is_bound_exactly and Phase.CREATED not in exact
-        return max(0, most - US) if loose else most, most
+        row = max(told, key=lambda row: row["at_us"])
+        at_us, wide_us = row["at_us"], row["resolution_us"] if row["resolution_us"] >= US else 0
+        # A whole second is cut off; what the watch told late was so before.
+        return (at_us - wide_us, at_us) if row["source"] == "watch" else (at_us, at_us + wide_us)
 
-    @property
-    def failed_us(self) -> int | None:
-        """When its hub gave the start up, or it was gone before it answered; None: it answered, or nobody said."""
-        return None if self.at(Phase.ANSWERED) else self.at(Phase.FAILED) or self.at(Phase.ABANDONED)
-
-    @property
-    def answer_wait_us(self) -> tuple[int, int] | None:
-        """From when its containers ran, in whole seconds, until it answered, at least and at most; None: not known."""
-        started_us, answered_us = self.at(Phase.STARTED), self.at(Phase.ANSWERED)
-        if started_us is None or answered_us is None:
+    def wait_us(self, begin: Phase, end: Phase) -> tuple[int, int] | None:
+        """How long it was from one phase to another, at least and at most; None: one of them isn't known."""
+        since, until = self.when(begin), self.when(end)
+        if since is None or until is None:
             return None
-        most = max(0, answered_us - started_us)
-        return max(0, most - US), most
+        if until[1] - until[0] == since[1] - since[0]:
+            # Of two whole seconds the error is even.
+            return (max(0, until[0] - since[0]),) * 2
+        return max(0, until[0] - since[1]), max(0, until[1] - since[0])
+
+    @property
+    def failure(self) -> Phase | None:
+        """How its start failed, given up by its hub or gone before it answered; None: it answered, or nobody said."""
+        told = (phase for phase in (Phase.ANSWERED, Phase.FAILED, Phase.ABANDONED) if self.at(phase))
+        return None if (first := next(told, None)) is Phase.ANSWERED else first
 
     @property
     def gone_us(self) -> int | None:
