@@ -56,7 +56,7 @@ class _Start:
     created: Step
     # Its server's name in the log of its hub, `user` or `user:server`; "": none.
     server: str
-    # When the watch told that it was bound, and since when its containers run.
+    # When the watch told that it was bound, and since when its containers run (see `_within_second`).
     bound_us: int | None = None
     started_us: int | None = None
     is_ready: bool = False
@@ -119,7 +119,7 @@ class LiveStarts:
             self._pulls.pop(uid, None)
             return
         is_awaited = bool(start.server) and pod.state.namespace in self._logs
-        for phase, from_us, to_us in _phases(pod, start):
+        for phase, from_us, to_us in _phases(pod, start, seen):
             if not (phase == WHOLE and is_awaited):
                 self._observe(start, phase, from_us, to_us)
         self._untold[uid] = len({container.image for container in pod.containers})
@@ -155,7 +155,7 @@ class LiveStarts:
 
     def _answered(self, start: _Start, news: HubNews, now_us: int) -> None:
         asked_us = None if news.span_us is None else news.when.at_us - news.span_us
-        self._observe(start, HUB, asked_us, start.created.at_us)
+        self._observe(start, HUB, asked_us, _within_second(start.created.at_us, start.created))
         self._observe(start, ANSWER, start.started_us, news.when.at_us)
         self._observe(start, WHOLE, asked_us, news.when.at_us)
         self._end(start, now_us)
@@ -236,14 +236,22 @@ def _is_started(pod: PodReading) -> bool:
     return pod.condition("Ready").status == "True" or pod.state.phase == "Succeeded"
 
 
-def _phases(pod: PodReading, start: _Start) -> Iterator[tuple[str, int | None, int | None]]:
+def _within_second(second_us: int, told: Step) -> int:
+    """A whole second that an exact time is counted from or to: when the watch told, if it did within it, else its
+    middle, which is wrong by half a second at most.
+    """
+    is_within = told.resolution_us == MICRO_US and 0 <= told.at_us - second_us < US
+    return told.at_us if is_within else second_us + US // 2
+
+
+def _phases(pod: PodReading, start: _Start, seen: Step) -> Iterator[tuple[str, int | None, int | None]]:
     """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from whole ones."""
     bound_us, ready_us = pod.condition("PodScheduled").reached_us, pod.condition("Ready").reached_us
     started_us = max((one.started_us for one in pod.containers if one.started_us is not None), default=None)
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us
-    start.started_us = started_us
+    start.started_us = None if started_us is None else _within_second(started_us, seen)
     if start.created.resolution_us == MICRO_US and start.bound_us is not None:
         # The watch told of both at once.
         yield NODE, start.created.at_us, start.bound_us

@@ -54,14 +54,14 @@ class RecorderMetrics:
         )
         self.phases = Histogram(
             "roost_start_phase_seconds",
-            "Time that pods took for a phase of their start, by class, hub and phase.",
+            "Time that pods took for a phase of their start, to a second, by class, hub and phase.",
             ("pod_class", "hub", "phase"),
             buckets=START_BUCKETS,
             registry=registry,
         )
         self.starts = Counter(
             "roost_starts",
-            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (gone before ready).",
+            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (given up, or gone before).",
             ("pod_class", "hub", "result"),
             registry=registry,
         )
