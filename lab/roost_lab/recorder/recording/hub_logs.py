@@ -17,7 +17,7 @@ from roost_core.kube.client import ApiError, Client, ClusterError, Query
 from roost_core.kube.event_stream import WatchEvent, WatchEventType
 from roost_core.placement.labels import COMPONENT_LABEL
 from roost_lab.recorder.recording.hub_log import HUB, HubNews, is_hub_line, read_hub_line
-from roost_lab.recorder.recording.reading import PodReading, micros
+from roost_lab.recorder.recording.reading import US, PodReading, micros
 
 log = logging.getLogger(__name__)
 # The kind of the notices.
@@ -30,6 +30,8 @@ REFUSED_SECONDS: Final = 60.0
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # JupyterHub says more than this at its start; if none is in its format, none will be.
 FIRST_LINES: Final = 50
+# Nor if none is in a log that has stood so long; in a newer one there may be only what comes before JupyterHub.
+OLD_SECONDS: Final = 60.0
 
 
 class LogNotice(NamedTuple):
@@ -67,14 +69,22 @@ class HubLogs:
             self.followed.pop(uid).set()
 
     def _follow(self, pod: PodReading, stop: threading.Event) -> None:
-        path, since, fault = f"/api/v1/namespaces/{pod.state.namespace}/pods/{pod.state.name}/log", "", ""
+        path = f"/api/v1/namespaces/{pod.state.namespace}/pods/{pod.state.name}/log"
+        since = fault = text = ""
         lines = own = begin_us = 0
+        is_odd = False
         # What stands there is read first: who asks who is waited for must know when it has been.
         follows = False
 
         def tell(news: HubNews | None, *, is_read: bool = True) -> None:
             item = LogNotice(pod, news, is_read, begin_us)
             self._tell(WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time()))
+
+        def judge() -> None:
+            nonlocal is_odd
+            if not own and not is_odd:
+                is_odd = True
+                log.warning("hub %s: found a log like %r, %s", pod.state.key, text[:100], _EXPECTED)
 
         while not stop.is_set():
             since_then = {"sinceTime": since} if since else {}
@@ -87,12 +97,14 @@ class HubLogs:
                     if (told_us := micros(told)) is not None:
                         since, begin_us = told, begin_us or told_us
                     lines, own = lines + 1, own + is_hub_line(text)
-                    if lines == FIRST_LINES and not own:
-                        log.warning("hub %s: found a log like %r, %s", pod.state.key, text[:100], _EXPECTED)
+                    if lines == FIRST_LINES:
+                        judge()
                     news = read_hub_line(text)
                     if news is not None or (follows and own == 1):
                         tell(news)
                 if not follows:
+                    if lines and time.time() - begin_us / US > OLD_SECONDS:
+                        judge()
                     tell(None, is_read=own > 0)
                     follows, wait_seconds = True, 0.0
             except ApiError as error:

@@ -156,13 +156,16 @@ def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: 
 
 NEWS = "2027-01-15T08:00:09.5Z [I 2027-01-15 08:00:09.500 JupyterHub base:1192] User ada took 9.750 seconds to start"
 
+ODD = '2026-01-15T08:00:09.5Z {"message": "User ada took 9.750 seconds to start"}'
+
 
 @pytest.mark.parametrize(
     ("log", "said", "answered"),
     [
         (["Loading /usr/local/etc/jupyterhub/secret/values.yaml", NEWS], "", [BEGIN + 9_500_000]),
         (None, "its log can't be read: pods/log is forbidden; when its users' servers answer isn't recorded", []),
-        (['{"message": "User ada took 9.750 seconds to start"}'] * 60, "expected lines of JupyterHub's own format", []),
+        ([ODD] * 60, "expected lines of JupyterHub's own format", []),
+        ([ODD], "expected lines of JupyterHub's own format", []),
     ],
 )
 def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_said(
@@ -190,6 +193,19 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
             lambda: bool(store.positions().get("log:hub", [not answered])[0]) == bool(answered), 30, "that it is"
         )
         assert run.recording.verdict().passed
+    assert caplog.text.count("found a log like") == ("own format" in said)
+
+
+def test_the_log_of_a_hub_that_has_just_begun_may_have_nothing_of_jupyterhubs_yet(
+    store: Store, caplog: pytest.LogCaptureFixture
+) -> None:
+    cluster = Cluster()
+    cluster.hub_log = [f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} Loading extra config"]
+    cluster.pods = [pod_object("hub", 5, labels={"component": "hub"}, status={"phase": "Running"})]
+    with Run(cluster, store) as run:
+        run.wait_for("10")
+        wait_until(lambda: len(cluster.log_queries) >= 3, 30, "its log to be read")
+    assert "found a log like" not in caplog.text
 
 
 def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_missing(
