@@ -1,7 +1,8 @@
 """What users waited for over a stretch of a record: by step, in all, each slow start, and in one sentence.
 
 A wait lasts from a user's creation until it answers (where its hub's log doesn't tell, until its containers run), or
-until its start fails, it is gone or the stretch ends.
+until its start fails, it is gone or the stretch ends. Where the watch told of the creation too late, one that an exact
+time ends is up to a second shorter.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.key_figures import HOUR_US
 from roost_lab.report.query import consistent_reads
+from roost_lab.report.start_phases import exact_creation
 from roost_lab.report.statistics import Edges, Span, Spans, cut, means
 
 Course = dict[str, Any]
@@ -107,10 +109,10 @@ def _starts(span: Span) -> sa.Executable:
     ended_us = sa.func.coalesce(start.answered_us, start.failed_us, start.started_us)
     is_told = sa.func.coalesce(start.answered_us, start.failed_us).is_not(None)
     waits_until = sa.func.coalesce(ended_us, start.deleted_us, span.to_us)
+    # Containers start in whole seconds, as pods are created: hubs' logs are exact.
+    begun_us = sa.case((is_told, exact_creation), else_=start.created_us)
     return (
-        sa.select(
-            start.pod_uid, start.created_us, ended_us, is_told, start.deleted_us, is_cold, pod.namespace, pod.name
-        )
+        sa.select(start.pod_uid, begun_us, ended_us, is_told, start.deleted_us, is_cold, pod.namespace, pod.name)
         .select_from(
             schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
         )

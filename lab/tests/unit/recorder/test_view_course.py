@@ -69,8 +69,13 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
     assert (course["count"], course["cold_count"], course["node_hours"]) == (22, 1, 1.2)
     said = "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until containers ran."
     assert tell_course(course) == said
-    store.write([phase_record("u20", Phase.ANSWERED, BEGIN + 4 * MINUTE)], {})
-    told = tell_course(read_course(store, HOURS))
+    # Of whose creation the watch told within its second.
+    told_us, answered_us = BEGIN + 2 * MINUTE + SECOND // 2, BEGIN + 4 * MINUTE
+    phases = ((Phase.CREATED, told_us), (Phase.ANSWERED, answered_us))
+    store.write([phase_record("u20", phase, at_us) for phase, at_us in phases], {})
+    course = read_course(store, HOURS)
+    assert course["slow"][0][1] == answered_us - told_us
+    told = tell_course(course)
     assert told.endswith("users waited at most 2 min until servers answered, where their hub's log tells.")
 
 
