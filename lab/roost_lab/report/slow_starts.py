@@ -15,6 +15,7 @@ from roost_lab.report.gaps import unseen_steps
 from roost_lab.report.query import Query, bounded, count, step_index, total
 from roost_lab.report.start_phases import (
     INDEXES,
+    WITHIN_A_SECOND,
     WindowStarts,
     exact_creation,
     leading_classes,
@@ -266,5 +267,5 @@ SLOWEST: Final = Section(
     SLOWEST_TABLE.title,
     StartTimes,
     (SLOWEST_TABLE,),
-    about="Run the command with --database, or with ROOST_DATABASE set.",
+    about=f"Run the command with --database, or with ROOST_DATABASE set. {WITHIN_A_SECOND} The command shows ranges.",
 )

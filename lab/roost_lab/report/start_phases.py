@@ -32,6 +32,12 @@ PHASE_NAMES: Final[Mapping[str, str]] = {
     CONTAINERS: "until its containers run", READY: "until it is ready", ANSWER: "until it answers",
     IMAGES: "until it has all images of the hub",
 }  # fmt: skip
+# What tables of phases say of their numbers.
+WITHIN_A_SECOND: Final = (
+    "Pods have whole seconds: where the watch told of the pod in its second, waits for the hub and for a node are "
+    "exact; else that for the hub is up to a second longer than shown, that for a node up to a second shorter. That "
+    "for containers is up to a second longer, that for the answer up to a second shorter; so are their means."
+)
 # Of a pod's start, in the order of tables and figures.
 PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)
 # Pairs of class and scheduler, those of the most pods; a cluster has a handful.
@@ -343,7 +349,7 @@ def starts_section(
     fields: tuple[Field[PhaseRow], ...],
     groups: Callable[[WindowStarts], Groups],
     *,
-    about: str = "",
+    about: str = "Waits are as exact as those by class.",
     nothing: str = "No pod started in this period.",
     drawn: int | None = None,
     full_name: Callable[[tuple[str, ...]], str] = ", ".join,
@@ -376,9 +382,7 @@ BY_CLASS: Final = starts_section(
         Field("scheduler", "profile", Unit.TEXT, lambda row: row.names[1]),
     ),
     lambda starts: starts.by_class,
-    about="Pods have whole seconds. A wait for a node is exact where the watch told of the pod in its second, else up "
-    "to a second shorter than shown; that for containers is up to a second longer, that for the answer up to a second "
-    "shorter. Percentiles are at most 1 % too high.",
+    about=f"{WITHIN_A_SECOND} Percentiles are at most 1 % too high.",
     drawn=MAX_DRAWN_PAIRS,
     full_name=_profile_name,
 )
@@ -413,5 +417,6 @@ NEW_NODES: Final = Section(
             lambda report: phase_rows(report[WindowStarts].new_nodes, (READY, IMAGES)),
         ),
     ),
-    about="Nodes that joined in this period and got every image that the hub's image gate requires.",
+    about="Nodes that joined in this period and got every image that the hub's image gate requires. Nodes have whole "
+    "seconds: the time until the images is up to a second shorter than shown.",
 )
