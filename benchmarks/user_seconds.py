@@ -29,9 +29,9 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
+from roost_lab.pages.dates import US
 from roost_lab.recorder.store.records import Phase
 from tests.e2e.hub.test_hub import answered
-from tests.e2e.hub.test_hub import seconds as seconds_between
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import BUCKET_SECONDS, RealHub
 from tests.harness.hub.hub_pod import hub_pod
@@ -268,7 +268,9 @@ def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
     """
     count = sum(bool(visit.answered_at) for visit in visits)
     stories = wait_until(lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2)
-    took = {story.pod["name"]: seconds_between(story, Phase.ASKED, Phase.ANSWERED) for story in stories}
+    took = {
+        story.pod["name"]: ((story.at(Phase.ANSWERED) or 0) - (story.at(Phase.ASKED) or 0)) / US for story in stories
+    }
     buckets, total = spawns(hub.metrics())
     say(
         f"{len(took)} starts, mean {mean(took.values()):.2f} s; its histogram {buckets[-1][1]:g}, {total / count:.2f} s"
