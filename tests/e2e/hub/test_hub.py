@@ -178,11 +178,15 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
     stories = wait_until(
         lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1, explain=unanswered
     )
-    # Until the answer as the hub counts it: in its log, as its metric's buckets are wide.
-    took = sorted(seconds(story, Phase.ASKED, Phase.ANSWERED) for story in stories)
-    logged = sorted(float(found) for found in re.findall(r"User bob\d+ took ([\d.]+) seconds", steered.hub.log()))
-    for share in (15, 28):
-        assert abs(took[share] - logged[share]) <= 0.5, (took, logged)
+    # By people's own clocks: the record is made from the hub's log, which so proves nothing.
+    clocks = {f"jupyter-{visit.user}": visit for visit in visits}
+    for story in stories:
+        visit, asked_us, answered_us = clocks[story.pod["name"]], story.at(Phase.ASKED), story.at(Phase.ANSWERED)
+        assert asked_us
+        assert answered_us
+        # Until the hub takes the form, a storm's people wait too.
+        assert visit.clicked_at <= asked_us / US < answered_us / US, visit
+        assert abs(visit.ready_at - answered_us / US) <= 0.5, visit
     waits, off = node_waits(cluster, steered.namespace), []
     for story in stories:
         least_us, most_us = story.wait_us(Phase.CREATED, Phase.SCHEDULED) or (0, 0)
@@ -287,10 +291,6 @@ def failed(roost: Stack, name: str) -> list[PodStory]:
     return [story for story in recorded(roost, name) if story.at(Phase.FAILED)]
 
 
-def seconds(story: PodStory, since: Phase, until: Phase) -> float:
-    return ((story.at(until) or 0) - (story.at(since) or 0)) / US
-
-
 def node_waits(cluster: ControlPlane, namespace: str) -> dict[str, tuple[float, float]]:
     """How long each pod of a namespace waited for its node, at least and at most, by name.
 
@@ -315,8 +315,6 @@ def beside(action: Callable[[], object]) -> Iterator[None]:
         done.result()
 
 
-# With `make test-minors` until it has passed ten times in a row under load.
-@pytest.mark.minors
 def test_the_hub_restarts_in_mid_storm(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
     def story(hub: RealHub) -> list[Visit]:
         def restart() -> None:
@@ -329,8 +327,6 @@ def test_the_hub_restarts_in_mid_storm(pods: UserPods, plain: RealHub, steered: 
     assert all(visit.answered_at for visit in judge(pods, story, plain, steered, late_seconds=math.inf))
 
 
-# With `make test-minors` until it has passed ten times in a row under load.
-@pytest.mark.minors
 def test_the_api_server_restarts_in_mid_storm(
     cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
 ) -> None:

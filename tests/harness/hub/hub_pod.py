@@ -40,7 +40,8 @@ def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callab
                         self.wfile.write(stamps.setdefault((path, number), now).encode() + line)
                         self.wfile.flush()
                         number += 1
-                    elif "follow=true" not in self.path:
+                    elif "follow=true" not in self.path or path != log():
+                        # A hub that was started again writes another file.
                         return
                     else:
                         # What is half written is read again, whole.
