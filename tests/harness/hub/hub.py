@@ -33,6 +33,8 @@ HERE = Path(__file__).parent
 PASSWORD: Final = "made-up"
 # Of the hub's histogram of starts, up to a start's 300 s: its own buckets are up to a minute wide.
 BUCKET_SECONDS: Final = 0.5
+# Whose servers are seen: by itself a hub lists 200 users.
+MOST_USERS: Final = 5000
 
 
 def ensure_proxy() -> Path:
@@ -110,6 +112,7 @@ class RealHub:
                     "token": self._token,
                     "culler_token": self._culler_token,
                     "password": PASSWORD,
+                    "most_users": MOST_USERS,
                     "database": f"sqlite:///{self._cluster.folder}/hub-{secrets.token_hex(4)}.sqlite",
                     "spawner": self._spawner,
                 }
@@ -205,7 +208,7 @@ class RealHub:
 
     def servers(self) -> dict[str, str]:
         """Each server by USER/NAME: `ready`, or what is pending."""
-        _, users = self.rest("GET", "/users?limit=500")
+        _, users = self.rest("GET", f"/users?limit={MOST_USERS}")
         return {
             f"{user['name']}/{name}": "ready" if server["ready"] else str(server["pending"])
             for user in users

@@ -11,6 +11,7 @@ c.DummyAuthenticator.password = given["password"]
 c.Authenticator.allow_all = True
 c.JupyterHub.bind_url = given["url"]
 c.JupyterHub.hub_bind_url = given["hub_url"]
+c.JupyterHub.api_page_max_limit = given["most_users"]
 c.JupyterHub.db_url = given["database"]
 c.JupyterHub.cookie_secret = bytes(32)
 c.ConfigurableHTTPProxy.should_start = False
