@@ -57,7 +57,7 @@ NOTICE_SECONDS: Final = 120
 
 
 def wait_on_the_page(driver: webdriver.Chrome, url: str, user: str, words: str) -> None:
-    """Log in as a user, choose PyTorch, and wait until the spawn page has these words."""
+    """Log in as a user, choose PyTorch, and wait until the spawn page has these words, in lower case."""
     driver.get(f"{url}/hub/login?next=%2Fhub%2Fspawn")
     driver.find_element(By.NAME, "username").send_keys(user)
     driver.find_element(By.NAME, "password").send_keys(PASSWORD)
@@ -66,7 +66,10 @@ def wait_on_the_page(driver: webdriver.Chrome, url: str, user: str, words: str) 
     driver.find_element(By.CSS_SELECTOR, "input[value=pytorch]").click()
     driver.find_element(By.CSS_SELECTOR, "form input[type=submit], form button[type=submit]").click()
     WebDriverWait(driver, NOTICE_SECONDS).until(
-        lambda one: words in one.execute_script("return document.getElementById('progress-message')?.innerText || ''")
+        lambda one: (
+            words
+            in one.execute_script("return document.getElementById('progress-message')?.innerText.toLowerCase() || ''")
+        )
     )
 
 
@@ -90,7 +93,7 @@ def main(argv: list[str] | None = None) -> int:
         began = time.time()
         others = threading.Thread(target=lambda: start(hub.url, NAMES, ["minimal", "minimal", "pytorch"], gap=3.0))
         others.start()
-        wait_on_the_page(driver, hub.url, "zoe", "Downloading")
+        wait_on_the_page(driver, hub.url, "zoe", "downloading your server")
         taken = {"morning-spawn": picture(driver, top=0, height=330, width=WIDTH)}
         others.join()
         time.sleep(5)
