@@ -1,4 +1,7 @@
-"""Users start servers through a real JupyterHub and its proxy, with Roost and without."""
+"""Users start servers through a real JupyterHub and its proxy, with Roost and without.
+
+The hubs are zero-to-jupyterhub's pinned JupyterHub, which is what operators run; the newest gets a short storm.
+"""
 
 import contextlib
 import math
@@ -6,27 +9,30 @@ import os
 import pty
 import re
 import signal
-import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import pytest
 import sqlalchemy as sa
 
+from roost.controllers.start_notices import texts
 from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import PodStory, read_story
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import Phase
+from tests.e2e.controllers.test_cleanup import cleanup
+from tests.e2e.leftovers import leftovers
 from tests.harness.api import Object
-from tests.harness.controlplane import CONTROLLERS, ControlPlane
+from tests.harness.controlplane import ADMIN, CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
-from tests.harness.hub.hub_pod import hub_pod
+from tests.harness.hub.hub_pod import POD, hub_pod
 from tests.harness.hub.people import Visit, start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
@@ -48,6 +54,12 @@ PROFILES: Final[list[dict[str, Any]]] = [
 ]
 # Promise 9: nobody is later than this because of Roost.
 LATE_SECONDS: Final = 30.0
+# The largest that `roost validate` passes.
+TIMEOUT_SECONDS: Final = 2
+# Until a standby leads: the rendered leaseDuration, and two turns of retryPeriod with client-go's jitter.
+LEASE_SECONDS: Final = 15.0 + 2 * 2.0 * 1.2
+# The page gets each notice within 2 s; an Event's time is of whole seconds.
+NOTICE_SECONDS: Final = 3.0
 SPAWNER: Final[dict[str, Any]] = {
     "image": LIGHT,
     "mem_guarantee": "1G",
@@ -61,9 +73,17 @@ VALUES: Final[dict[str, Any]] = {
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
-    # The largest that `roost validate` passes.
-    "webhook": {"timeoutSeconds": 2},
+    "webhook": {"timeoutSeconds": TIMEOUT_SECONDS},
 }
+# Which request brings a pod to a phase; see `requests`.
+REQUESTS: Final = {Phase.CREATED: "", Phase.SCHEDULED: "binding", Phase.STARTED: "status", Phase.READY: "status"}
+# A line of the spawn page with one of Roost's notices.
+_WORDS: Final = "|".join(
+    re.sub(r"\\{.*?\\}", ".+", re.escape(text))
+    for name, text in vars(texts).items()
+    if name.isupper() and name[0] != "_"
+)
+NOTICE: Final = re.compile(rf"(\S+)Z \[Normal\] ({_WORDS})")
 
 
 @pytest.fixture(scope="module")
@@ -87,51 +107,84 @@ def pods(cluster: ControlPlane, nodes: FakeNodes) -> Iterator[UserPods]:
 
 
 @pytest.fixture(scope="module")
-def plain(cluster: ControlPlane, pods: UserPods) -> Iterator[RealHub]:
+def world(pods: UserPods) -> Iterator[contextlib.ExitStack]:
+    """The hubs and Roost; the last test ends them."""
+    with contextlib.ExitStack() as world:
+        yield world
+
+
+@pytest.fixture(scope="module")
+def plain(cluster: ControlPlane, world: contextlib.ExitStack) -> RealHub:
     """A hub without Roost."""
-    with RealHub(cluster, cluster.create_namespace("plain"), **SPAWNER) as hub:
-        yield hub
+    namespace = cluster.create_namespace("hub-alone")
+    return world.enter_context(RealHub(cluster, namespace, packages=ensure_pinned_hub(), **SPAWNER))
 
 
 @pytest.fixture(scope="module")
-def roost(cluster: ControlPlane, pods: UserPods) -> Iterator[Stack]:
-    with Stack(cluster, cluster.create_namespace("with-roost"), VALUES, controllers=True) as stack:
-        yield stack
+def roost(cluster: ControlPlane, world: contextlib.ExitStack) -> Stack:
+    return world.enter_context(Stack(cluster, cluster.create_namespace("hub-with-roost"), VALUES, controllers=True))
 
 
 @pytest.fixture(scope="module")
-def steered(cluster: ControlPlane, nodes: FakeNodes, roost: Stack) -> Iterator[RealHub]:
+def steered(cluster: ControlPlane, nodes: FakeNodes, roost: Stack, world: contextlib.ExitStack) -> RealHub:
     """A hub with Roost, whose recorder reads the hub's log."""
-    with (
-        RealHub(cluster, roost.namespace, **SPAWNER) as hub,
-        hub_pod(cluster, nodes, roost.namespace, lambda: hub.hub.log_path),
-    ):
-        roost.start_recorder().wait_ready()
-        yield hub
+    hub = world.enter_context(RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER))
+    world.enter_context(hub_pod(cluster, nodes, roost.namespace, lambda: hub.hub.log_path))
+    roost.start_recorder().wait_ready()
+    return hub
 
 
 Story = Callable[[RealHub], list[Visit]]
 
 
-def judge(
-    pods: UserPods, story: Story, plain: RealHub, steered: RealHub, *, late_seconds: float = LATE_SECONDS
-) -> list[Visit]:
-    """Let a story happen without Roost and with it; nobody with Roost is worse off. The visits with Roost.
+@dataclass(frozen=True)
+class Judge:
+    """Lets a story happen without Roost and with it; nobody with Roost is worse off."""
 
-    late_seconds: math.inf where something restarts, which hits the twins' starts at other moments.
-    """
-    twins = []
-    for hub in (plain, steered):
-        pods.forget_images()
-        twins.append(story(hub))
-        hub.stop_servers()
-    without, visits = twins
-    for twin, visit in zip(without, visits, strict=True):
-        assert not visit.fault, visit
-        assert bool(visit.failure) <= bool(twin.failure or twin.fault), (twin, visit)
-        if twin.answered_at:
-            assert visit.seconds <= twin.seconds + late_seconds, (twin, visit)
-    return visits
+    pods: UserPods
+    roost: Stack
+    plain: RealHub
+    steered: RealHub
+
+    def __call__(self, story: Story, *, late_seconds: float = LATE_SECONDS, patched: bool | None = True) -> list[Visit]:
+        """The visits with Roost.
+
+        late_seconds: math.inf where something restarts, which hits the twins' starts at other moments, and ends pages.
+        patched: whether every user's pod names Roost's scheduler, or none does; None: some may.
+        """
+        twins = []
+        for hub in (self.plain, self.steered):
+            self.pods.forget_images()
+            self.pods.schedulers.clear()
+            twins.append(story(hub))
+            named = {pod[1:] for pod in self.pods.schedulers.copy() if pod[0] == hub.namespace}
+            hub.stop_servers()
+        if patched is not None:
+            scheduler = self.roost.scheduler_name("user") if patched else "default-scheduler"
+            assert {name for _, name in named} == {scheduler}, named
+        without, visits = twins
+        for twin, visit in zip(without, visits, strict=True):
+            assert not visit.fault, visit
+            assert bool(visit.failure) <= bool(twin.failure or twin.fault), (twin, visit)
+            if twin.answered_at:
+                assert visit.seconds <= twin.seconds + late_seconds, (twin, visit)
+            if late_seconds < math.inf:
+                assert max(notice_lags(visit), default=0) <= NOTICE_SECONDS, visit
+        return visits
+
+
+@pytest.fixture(scope="module")
+def judge(pods: UserPods, roost: Stack, plain: RealHub, steered: RealHub) -> Judge:
+    return Judge(pods, roost, plain, steered)
+
+
+def notice_lags(visit: Visit) -> list[float]:
+    """From each of Roost's notices until the page showed it, at most a second too much."""
+    first: dict[str, float] = {}
+    for at, line in visit.shown:
+        first.setdefault(line, at)
+    found = [(at, NOTICE.match(line)) for line, at in first.items()]
+    return [at - datetime.fromisoformat(f"{notice[1]}+00:00").timestamp() for at, notice in found if notice]
 
 
 def users(name: str, count: int) -> list[str]:
@@ -143,32 +196,16 @@ def pods_of(cluster: ControlPlane, hub: RealHub) -> list[Object]:
     return cluster.api.list(path, labelSelector="component=singleuser-server")
 
 
-def test_twelve_starts_of_three_profiles(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
-) -> None:
-    schedulers: dict[str, set[str]] = {}
-
-    def story(hub: RealHub) -> list[Visit]:
-        visits = start(hub.url, users("ada", 12), ["light", "other", "big"], gap=0.2)
-        schedulers[hub.namespace] = {pod["spec"]["schedulerName"] for pod in pods_of(cluster, hub)}
-        return visits
-
-    visits = judge(pods, story, plain, steered)
+def test_twelve_starts_of_three_profiles(judge: Judge) -> None:
+    visits = judge(lambda hub: start(hub.url, users("ada", 12), ["light", "other", "big"], gap=0.2))
     assert all(visit.answered_at for visit in visits)
-    # From each of Roost's notices, whose time is of whole seconds, until the page showed it.
-    notice = re.compile(r"(\S+)Z \[Normal\] (Downloading|One download)")
-    said = [(at, notice.match(line)) for visit in visits for at, line in visit.shown]
-    lags = [at - datetime.fromisoformat(f"{found[1]}+00:00").timestamp() for at, found in said if found]
-    assert len(lags) >= 3
-    assert statistics.median(lags) <= 2
-    # Every pod, not some of them.
-    assert schedulers == {plain.namespace: {"default-scheduler"}, steered.namespace: {roost.scheduler_name("user")}}
+    assert sum(len(notice_lags(visit)) for visit in visits) >= 3
 
 
 def test_thirty_at_once_and_what_the_recorder_says_of_them(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
+    cluster: ControlPlane, judge: Judge, steered: RealHub, roost: Stack
 ) -> None:
-    visits = judge(pods, lambda hub: start(hub.url, users("bob", 30), ["light", "other"]), plain, steered)
+    visits = judge(lambda hub: start(hub.url, users("bob", 30), ["light", "other"]))
     assert all(visit.answered_at for visit in visits)
 
     def unanswered() -> list[str]:
@@ -179,26 +216,30 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
         lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1, explain=unanswered
     )
     # By people's own clocks: the record is made from the hub's log, which so proves nothing.
-    clocks = {f"jupyter-{visit.user}": visit for visit in visits}
+    people = {f"jupyter-{visit.user}": visit for visit in visits}
+    done, off = requests(cluster, steered.namespace), []
     for story in stories:
-        visit, asked_us, answered_us = clocks[story.pod["name"]], story.at(Phase.ASKED), story.at(Phase.ANSWERED)
-        assert asked_us
-        assert answered_us
-        # Until the hub takes the form, a storm's people wait too.
-        assert visit.clicked_at <= asked_us / US < answered_us / US, visit
-        assert abs(visit.ready_at - answered_us / US) <= 0.5, visit
-    waits, off = node_waits(cluster, steered.namespace), []
-    for story in stories:
+        name = story.pod["name"]
+        # The hub takes so many forms one after the other.
+        asked, answer = ((story.at(phase) or 0) / US for phase in (Phase.ASKED, Phase.ANSWERED))
+        assert people[name].clicked_at <= asked <= people[name].taken_at, (people[name], asked)
+        assert abs(people[name].ready_at - answer) <= 0.5, (people[name], answer)
+        for phase, request in REQUESTS.items():
+            least_us, most_us = story.when(phase) or (0, 0)
+            begun, ended = done[request, name]
+            # Exact, or marked as within a second.
+            assert most_us - least_us in (0, US), (phase, explain(story))
+            off.append(max(least_us / US - ended, begun - most_us / US, 0))
         least_us, most_us = story.wait_us(Phase.CREATED, Phase.SCHEDULED) or (0, 0)
-        shortest, longest = waits[story.pod["name"]]
-        # Exact, or a range that says so.
+        (was_asked, created), (begun, bound) = done["", name], done["binding", name]
         assert most_us - least_us in (0, US), explain(story)
-        off.append(max(least_us / US - longest, shortest - most_us / US, 0))
+        off.append(max(least_us / US - (bound - was_asked), begun - created - most_us / US, 0))
         least_us, most_us = story.wait_us(Phase.STARTED, Phase.ANSWERED) or (0, 0)
         assert most_us - least_us <= US
         assert "after its user had asked for it." in explain(story)
     # Counted from the pods' whole seconds, it would be half a second.
-    assert statistics.median(off) <= 0.1, off
+    assert sorted(off)[int(0.95 * len(off))] <= 0.1, off
+    print("OFF", sorted(off)[-12:])
 
 
 def test_top_says_which_servers_run_and_have_not_answered_yet(
@@ -232,9 +273,7 @@ def test_top_says_which_servers_run_and_have_not_answered_yet(
     assert whole.rfind("\x1b[?1049l") > whole.rfind("\x1b[?1049h") > -1
 
 
-def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(
-    pods: UserPods, plain: RealHub, steered: RealHub
-) -> None:
+def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(judge: Judge) -> None:
     def story(hub: RealHub) -> list[Visit]:
         default = start(hub.url, ["eve"], ["light"])
         named = start(hub.url, ["eve"], ["other"], server="second")
@@ -244,32 +283,31 @@ def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(
             wait_until(lambda: hub.servers() == {"eve/second": "ready"}, 30, "the cull", explain=hub.servers)
         return [*default, *named, *start(hub.url, ["eve"], ["light"])]
 
-    assert all(visit.answered_at for visit in judge(pods, story, plain, steered))
+    assert all(visit.answered_at for visit in judge(story))
 
 
-def test_a_server_that_fits_nowhere_ends_in_the_hubs_own_error(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub, roost: Stack
-) -> None:
-    (visit,) = judge(pods, lambda hub: start(hub.url, ["max"], ["huge"]), plain, steered)
-    assert "Spawn failed" in visit.failure
-    assert any("No machine here is large enough" in line for _, line in visit.shown), visit
-    wait_until(lambda: not pods_of(cluster, steered), 30, "the pod to go")
-    (story,) = wait_until(lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1)
-    assert "the start failed: its hub gave the start up " in explain(story)
-
-
-def test_a_pod_that_is_deleted_while_its_image_is_pulled(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
+def test_who_fits_nowhere_and_whose_pod_is_deleted_while_it_waits_gets_the_hubs_own_error(
+    cluster: ControlPlane, judge: Judge, steered: RealHub, roost: Stack
 ) -> None:
     def story(hub: RealHub) -> list[Visit]:
         def delete() -> None:
-            (pod,) = wait_until(lambda: [one for one in pods_of(cluster, hub) if one["spec"].get("nodeName")], 30)
-            cluster.api.delete(f"/api/v1/namespaces/{hub.namespace}/pods/{pod['metadata']['name']}")
+            def waiting() -> list[str]:
+                found = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods_of(cluster, hub)}
+                return ["jupyter-tim", "jupyter-una"] if found.get("jupyter-tim") and "jupyter-una" in found else []
+
+            # One whose image is pulled, and one that no node has room for.
+            for name in wait_until(waiting, 30, "both pods"):
+                cluster.api.delete(f"/api/v1/namespaces/{hub.namespace}/pods/{name}")
 
         with beside(delete):
-            return start(hub.url, ["tim"], ["hasty"])
+            return start(hub.url, ["max", "tim", "una"], ["huge", "hasty", "huge"])
 
-    judge(pods, story, plain, steered)
+    visits = judge(story)
+    assert all("Spawn failed" in visit.failure for visit in visits), visits
+    assert any("No machine here is large enough" in line for _, line in visits[0].shown), visits[0]
+    wait_until(lambda: not pods_of(cluster, steered), 30, "the pods to go")
+    (told,) = wait_until(lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1)
+    assert "the start failed: its hub gave the start up " in explain(told)
 
 
 def recorded(roost: Stack, name: str) -> list[PodStory]:
@@ -291,19 +329,21 @@ def failed(roost: Stack, name: str) -> list[PodStory]:
     return [story for story in recorded(roost, name) if story.at(Phase.FAILED)]
 
 
-def node_waits(cluster: ControlPlane, namespace: str) -> dict[str, tuple[float, float]]:
-    """How long each pod of a namespace waited for its node, at least and at most, by name.
+def requests(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[float, float]]:
+    """When each pod was created ("", name), bound ("binding", name) and said to run ("status", name).
 
-    By the API server's audit log: it was created, and bound, between a request and its answer.
+    By the API server's audit log: between a request and its answer. Schedulers write to the status, too.
     """
-    done: dict[tuple[str, str], list[float]] = {}
+    done: dict[tuple[str, str], tuple[float, float]] = {}
     for event in cluster.audit_events():
         about = event.get("objectRef", {})
-        if (about.get("resource"), about.get("namespace"), event["verb"]) == ("pods", namespace, "create"):
+        part, writer = about.get("subresource", ""), event["user"]["username"]
+        verb = "patch" if part == "status" and writer == ADMIN else "create"
+        if (about.get("resource"), about.get("namespace"), event["verb"]) == ("pods", namespace, verb):
             times = (event[stamp] for stamp in ("requestReceivedTimestamp", "stageTimestamp"))
-            done[about.get("subresource", ""), about["name"]] = [datetime.fromisoformat(at).timestamp() for at in times]
-    bound = {name: at for (part, name), at in done.items() if part == "binding"}
-    return {name: (at[0] - done["", name][1], at[1] - done["", name][0]) for name, at in bound.items()}
+            begun, ended = (datetime.fromisoformat(at).timestamp() for at in times)
+            done[part, about["name"]] = begun, ended
+    return done
 
 
 @contextlib.contextmanager
@@ -315,7 +355,7 @@ def beside(action: Callable[[], object]) -> Iterator[None]:
         done.result()
 
 
-def test_the_hub_restarts_in_mid_storm(pods: UserPods, plain: RealHub, steered: RealHub) -> None:
+def test_the_hub_restarts_in_mid_storm(judge: Judge) -> None:
     def story(hub: RealHub) -> list[Visit]:
         def restart() -> None:
             wait_until(lambda: len(hub.servers()) >= 3, 30, "some servers to start")
@@ -324,12 +364,10 @@ def test_the_hub_restarts_in_mid_storm(pods: UserPods, plain: RealHub, steered: 
         with beside(restart):
             return start(hub.url, users("kim", 9), ["light", "other", "big"], gap=0.3)
 
-    assert all(visit.answered_at for visit in judge(pods, story, plain, steered, late_seconds=math.inf))
+    assert all(visit.answered_at for visit in judge(story, late_seconds=math.inf))
 
 
-def test_the_api_server_restarts_in_mid_storm(
-    cluster: ControlPlane, pods: UserPods, plain: RealHub, steered: RealHub
-) -> None:
+def test_the_api_server_restarts_in_mid_storm(cluster: ControlPlane, judge: Judge) -> None:
     def story(hub: RealHub) -> list[Visit]:
         def restart() -> None:
             wait_until(lambda: len(hub.servers()) >= 3, 30, "some servers to start")
@@ -341,43 +379,62 @@ def test_the_api_server_restarts_in_mid_storm(
             # Before it is ready, this one API server refuses what several would hand on; so people may try again.
             return start(hub.url, users("leo", 9), ["light", "other", "big"], tries=10, gap=0.3)
 
-    assert all(visit.answered_at for visit in judge(pods, story, plain, steered, late_seconds=math.inf))
+    assert all(visit.answered_at for visit in judge(story, late_seconds=math.inf))
 
 
-def test_with_a_frozen_webhook_everybody_reaches_a_server(pods: UserPods, steered: RealHub, roost: Stack) -> None:
-    roost.webhooks[0].process.freeze()
-    try:
-        visits = start(steered.url, users("ned", 6), ["light", "other"])
-    finally:
-        roost.webhooks[0].process.resume()
-    steered.stop_servers()
+def test_with_a_frozen_webhook_everybody_reaches_a_server(judge: Judge, roost: Stack) -> None:
+    def story(hub: RealHub) -> list[Visit]:
+        roost.webhooks[0].process.freeze()
+        try:
+            return start(hub.url, users("ned", 6), ["light", "other"])
+        finally:
+            roost.webhooks[0].process.resume()
+
+    # On other nodes than with Roost's scheduler images may have to be pulled, one after the other.
+    visits = judge(story, late_seconds=TIMEOUT_SECONDS + sum(PULLS.values()), patched=False)
     assert all(visit.answered_at for visit in visits), visits
 
 
-def test_a_scheduler_that_dies_and_comes_back_costs_nobody_a_server(
-    pods: UserPods, steered: RealHub, roost: Stack
+def test_a_scheduler_that_dies_while_another_stands_by_costs_nobody_a_server(
+    judge: Judge, roost: Stack, steered: RealHub
 ) -> None:
-    def replace() -> None:
-        roost.schedulers[0].kill()
-        roost.start_scheduler().wait_leading()
+    def story(hub: RealHub) -> list[Visit]:
+        if hub is steered:
+            roost.start_scheduler().wait_serving()
+            roost.schedulers[0].kill()
+        return start(hub.url, users("pia", 6), ["light", "other"], gap=0.5)
 
-    with beside(replace):
-        visits = start(steered.url, users("pia", 6), ["light", "other"], gap=0.5)
-    steered.stop_servers()
+    visits = judge(story, late_seconds=LEASE_SECONDS + sum(PULLS.values()), patched=None)
     assert all(visit.answered_at for visit in visits), visits
-    # Another scheduler leads only when the Lease has run out.
+    # The standby leads only when the Lease has run out.
     assert any("Waiting for the cluster's scheduler" in line for _, line in visits[0].shown), visits[0]
 
 
-def test_the_jupyterhub_that_zero_to_jupyterhub_pins(cluster: ControlPlane, pods: UserPods, roost: Stack) -> None:
-    with RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER) as hub:
-        assert hub.rest("GET", "/")[1]["version"].startswith("5.")
-        visits = start(hub.url, users("zoe", 6), ["light", "other", "big"])
-        hub.stop_servers()
+def test_the_newest_jupyterhub(judge: Judge) -> None:
+    with RealHub(judge.roost.cluster, judge.steered.namespace, **SPAWNER) as newest:
+        versions = [hub.rest("GET", "/")[1]["version"].partition(".")[0] for hub in (judge.steered, newest)]
+        assert versions == ["5", "6"]
+        newest_judge = replace(judge, steered=newest)
+        visits = newest_judge(lambda hub: start(hub.url, users("zoe", 6), ["light", "other", "big"]))
     assert all(visit.answered_at for visit in visits), visits
 
 
-def test_nothing_is_left_when_all_have_gone(cluster: ControlPlane, plain: RealHub, steered: RealHub) -> None:
+# The hub's own, and the recorder's volume, which stays on purpose.
+KEPT: Final = frozenset({"hub", POD, "hub-roost-recorder"})
+
+
+def test_nothing_is_left_when_all_have_gone(
+    cluster: ControlPlane, world: contextlib.ExitStack, plain: RealHub, steered: RealHub
+) -> None:
     for hub in (plain, steered):
         assert hub.servers() == {}
         assert pods_of(cluster, hub) == []
+    world.close()
+    cleaned = cleanup(cluster.kubeconfig, steered.namespace)
+    assert cleaned.returncode == 0, cleaned.stderr
+    for hub in (plain, steered):
+
+        def left(namespace: str = hub.namespace) -> list[str]:
+            return leftovers(cluster.api, namespace, KEPT)
+
+        wait_until(lambda: not left(), 30, "everything to be gone", explain=left)

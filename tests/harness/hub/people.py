@@ -25,6 +25,8 @@ class Visit:
     user: str
     profile: str
     clicked_at: float = 0.0
+    # The hub has taken the form, and shows the spawn page.
+    taken_at: float = 0.0
     # The hub says that the server is ready.
     ready_at: float = 0.0
     # The server has answered 200 through the proxy.
@@ -68,6 +70,7 @@ async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server
             body.append(visit.profile).set_content_disposition("form-data", name="profile")
         answer = await session.post(url + target[1].replace("&amp;", "&"), data=body)
         page = await answer.text()
+        visit.taken_at = visit.taken_at or time.time()
     if f"/user/{visit.user}/" in answer.url.path and answer.status == 200 and "/hub/" not in answer.url.path:
         return ""
     stream = re.search(r'EventSource\("([^"]+)"', page)

@@ -42,6 +42,8 @@ class UserPods(PodKeeper):
         self._turns: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._servers: dict[str, Process] = {}
+        # Namespace, name and scheduler's name of each user's pod that was seen, bound or not.
+        self.schedulers: set[tuple[str, str, str]] = set()
         # Two test runs on one machine keep apart.
         self._numbers = itertools.count(2)
         self._net = f"127.{16 + os.getpid() % 200}"
@@ -50,8 +52,13 @@ class UserPods(PodKeeper):
         """All nodes are as new: the next user of each image waits for a pull."""
         self._held_images.clear()
 
+    def _see(self, pod: Object) -> None:
+        if _is_users(pod):
+            self.schedulers.add((pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"]["schedulerName"]))
+        super()._see(pod)
+
     def _mark_running(self, pod: Object) -> None:
-        if pod["metadata"].get("labels", {}).get("component") != "singleuser-server":
+        if not _is_users(pod):
             super()._mark_running(pod)
             return
         node, image = pod["spec"]["nodeName"], pod["spec"]["containers"][0]["image"]
@@ -127,6 +134,10 @@ class UserPods(PodKeeper):
         }
         with contextlib.suppress(ApiError):  # of a pod that is gone
             _persist(lambda: self._api.create(event, meta["namespace"]))
+
+
+def _is_users(pod: Object) -> bool:
+    return bool(pod["metadata"].get("labels", {}).get("component") == "singleuser-server")
 
 
 def _persist(call: Callable[[], object]) -> None:
