@@ -35,6 +35,9 @@ _A_MACHINE_BYTES: Final = 64 * 2**30
 # Of every imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"quantile": 0.9, "min": 0, "max": 200, "costPercent": 5, "timeZone": "UTC"}
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
+# Learned seats shorten hardly anybody's wait there, for a tenth more node-hours (decision 45 of the simulator).
+COSTLY: Final = "0 replicas, none learned: each would cost a node with {}. For a course's hours there are windows."
+_MUCH_MEMORY: Final = "more than 64 GiB of memory"
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
@@ -78,11 +81,19 @@ def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str
         why = f"{name}: as large as a user of {', '.join(chosen)}"
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
-        why += f". {RARE.format(device)}" if device else "."
-        sized = {"learn": dict(LEARN)} | ({"resources": room["resources"]} if room["resources"] else {})
+        learn, reason = learning(device)
+        why += f". {reason}".rstrip(" ")
+        sized = learn | ({"resources": room["resources"]} if room["resources"] else {})
         entry = {"name": name, "replicas": 0 if device else 1, **sized, **nodes_unlike(room, usual_room)}
         found.append((entry, why))
     return found
+
+
+def learning(device: str) -> tuple[Room, str]:
+    """How a set learns its number, as keys of it, and what to say of it. device: of `device_of`."""
+    if device in ("", _MUCH_MEMORY):
+        return {"learn": dict(LEARN)}, RARE.format(device) if device else ""
+    return {}, COSTLY.format(device)
 
 
 def default_kind(usual: Traits, profiles: object) -> Kind:
@@ -204,7 +215,7 @@ def device_of(entry: object, usual: Mapping[str, object]) -> str:
     extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
     own = [one for key in _NODES for one in _parts(at(entry, key)) if one not in _parts(usual.get(key))]
     if (quantity(at(entry, "resources", "requests", "memory")) or 0) > _A_MACHINE_BYTES:
-        extended.append("more than 64 GiB of memory")
+        extended.append(_MUCH_MEMORY)
     return " and ".join(extended) or ("a GPU" if any(word in " ".join(own).lower() for word in _GPU_WORDS) else "")
 
 

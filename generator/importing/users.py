@@ -117,9 +117,9 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
         # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
-        learn = {} if draft.is_binder else {"learn": dict(pools.LEARN)}
         device = "" if sized or draft.is_binder else pools.device_of(stood_for, {})
-        comments += [pools.RARE.format(device)] if device else []
+        learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
+        comments += [reason] if reason else []
         comments += ["timeZone: your users', so that classes aren't an hour off after a clock change."] if learn else []
         whole = {**learn, **({"resources": resources} if resources else {}), **pools.nodes_unlike(stood_for, usual)}
         entry = {"name": "default", "replicas": 0 if device else replicas, **whole}

@@ -100,14 +100,17 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
         "resources": {"requests": {"cpu": "3500m", "memory": "28Gi"}, "limits": {"memory": "30Gi"}},
         "nodeSelector": {"zone": "a", "pool": "highmem"},
     }
-    assert [(one["name"], one["replicas"]) for one in gpus] == [("gpu-a100", 0), ("gpu-t4", 0)]
+    assert [(one["name"], one["replicas"], "learn" in one) for one in gpus] == [
+        ("gpu-a100", 0, False),
+        ("gpu-t4", 0, False),
+    ]
     expected = {"requests": {"memory": "2Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
     assert gpus[0]["resources"] == expected
     assert gpus[0]["nodeSelector"] == {"zone": "a", "kind": "a100"}
     assert gpus[0]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     large_said, gpu_said, _ = found.comments
     assert large_said.endswith("Large memory, the first of 2 kinds of users there.")
-    assert "0 replicas: each would cost a node with nvidia.com/gpu" in gpu_said
+    assert "0 replicas, none learned: each would cost a node with nvidia.com/gpu" in gpu_said
 
 
 def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_its_default_choices() -> None:
