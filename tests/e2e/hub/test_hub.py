@@ -239,7 +239,6 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
         assert "after its user had asked for it." in explain(story)
     # Counted from the pods' whole seconds, it would be half a second.
     assert sorted(off)[int(0.95 * len(off))] <= 0.1, off
-    print("OFF", sorted(off)[-12:])
 
 
 def test_top_says_which_servers_run_and_have_not_answered_yet(
