@@ -25,8 +25,8 @@ class Visit:
     user: str
     profile: str
     clicked_at: float = 0.0
-    # The hub has taken the form, and shows the spawn page.
-    taken_at: float = 0.0
+    # The hub has taken the form, and shows the spawn page: each time that it was loaded.
+    pages: list[float] = field(default_factory=list)
     # The hub says that the server is ready.
     ready_at: float = 0.0
     # The server has answered 200 through the proxy.
@@ -70,12 +70,12 @@ async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server
             body.append(visit.profile).set_content_disposition("form-data", name="profile")
         answer = await session.post(url + target[1].replace("&amp;", "&"), data=body)
         page = await answer.text()
-        visit.taken_at = visit.taken_at or time.time()
     if f"/user/{visit.user}/" in answer.url.path and answer.status == 200 and "/hub/" not in answer.url.path:
         return ""
     stream = re.search(r'EventSource\("([^"]+)"', page)
     if stream is None:
         raise ValueError(f"no spawn page: {answer.status} at {answer.url.path}: {_words(page)}")
+    visit.pages.append(time.time())
     return url + stream[1].encode().decode("unicode_escape").replace("&amp;", "&")
 
 

@@ -42,8 +42,10 @@ class UserPods(PodKeeper):
         self._turns: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._servers: dict[str, Process] = {}
-        # Namespace, name and scheduler's name of each user's pod that was seen, bound or not.
-        self.schedulers: set[tuple[str, str, str]] = set()
+        # Of each user's pod, by namespace and name: its scheduler's name; and when it was first seen (""), seen on its
+        # node ("binding") and said to run ("status").
+        self.schedulers: dict[tuple[str, str], str] = {}
+        self.times: dict[tuple[str, str, str], float] = {}
         # Two test runs on one machine keep apart.
         self._numbers = itertools.count(2)
         self._net = f"127.{16 + os.getpid() % 200}"
@@ -54,7 +56,8 @@ class UserPods(PodKeeper):
 
     def _see(self, pod: Object) -> None:
         if _is_users(pod):
-            self.schedulers.add((pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"]["schedulerName"]))
+            self.schedulers[_place(pod)] = pod["spec"]["schedulerName"]
+            self.times.setdefault((*_place(pod), "binding" if pod["spec"].get("nodeName") else ""), time.time())
         super()._see(pod)
 
     def _mark_running(self, pod: Object) -> None:
@@ -70,6 +73,7 @@ class UserPods(PodKeeper):
             number = next(self._numbers)
         address = f"{self._net}.{number // 250}.{number % 250 + 1}"
         self._run(pod, address)
+        self.times[*_place(pod), "status"] = time.time()
         # With the uid: of a pod that was deleted meanwhile nothing is told.
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": running_status(pod, address)}
         path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
@@ -134,6 +138,10 @@ class UserPods(PodKeeper):
         }
         with contextlib.suppress(ApiError):  # of a pod that is gone
             _persist(lambda: self._api.create(event, meta["namespace"]))
+
+
+def _place(pod: Object) -> tuple[str, str]:
+    return pod["metadata"]["namespace"], pod["metadata"]["name"]
 
 
 def _is_users(pod: Object) -> bool:
