@@ -47,6 +47,8 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("metadata", ANY): ANY,
     ("spec", ANY): ANY,
 }
+# Modules whose functions make objects, and change none; and whose classes are no spawners, as of BinderHub's mixin.
+_MADE_FROM: Final = ("kubespawner.objects", "traitlets", "traitlets.config")
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_READ: Final = ast.Name("not_read")
 _PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
@@ -162,8 +164,7 @@ def _assigned(code: str, known: set[str], *, has_profiles: bool) -> Iterator[tup
             names = [one for one in parts if isinstance(one, ast.Name)]
             made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
             is_read = {one.id for one in names} <= known | owners | made
-            if isinstance(line, ast.ImportFrom) and line.module == "kubespawner.objects":
-                # Its functions make objects, and change none.
+            if isinstance(line, ast.ImportFrom) and line.module in _MADE_FROM:
                 known |= {one.asname or one.name for one in line.names}
             if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
                 known.add(line.name)
