@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +53,7 @@ SWITCHES = {
 OWN = f"{HUB}-user-scheduler"
 # What restarts a release's programs; a number follows.
 CHANGES = {HUB: "hub.extraEnv.A=v", ROOST: "webhook.extraEnv[0].name=A,webhook.extraEnv[0].value=v"}
+EITHER_FIRST = (HUB, ROOST, ROOST, HUB)
 
 
 @dataclass
@@ -72,6 +73,8 @@ class Day:
         made = self.folder / f"{self.namespace}.yaml"
         self._values = {HUB: DATA / "hub-days" / f"{self.kind}.yaml", ROOST: made}
         self.scheduler = scheduler_name(ROOST, self.namespace, "user")
+        # Where the hub's chart stands in this one.
+        self.below = "jupyterhub." if self.kind == "binder" else ""
 
     # Releases
 
@@ -199,13 +202,7 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     assert day.schedulers() == {"jupyter-early": OWN}
     said = day.import_values()
     day.helm("install", ROOST)
-    still_on = dict(SWITCHES)
-    while still_on:
-        wait_until(lambda: forgotten(day) == still_on.keys(), SECONDS, f"doctor to name {still_on}", explain=day.doctor)
-        switch = still_on.popitem()[1]
-        assert f"switch off there: {switch.replace('=', ': ')}" in said, said
-        day.helm("upgrade", HUB, switch)
-    wait_until(lambda: day.doctor()[0] == 0 and not forgotten(day), SECONDS, "no fault", explain=day.doctor)
+    switch_off(day, said, SWITCHES)
     print(day.doctor()[1])  # noqa: T201 - what an operator sees
 
     took = sorted(visit.seconds for visit in day.start(*(f"user{number}" for number in range(30))))
@@ -214,7 +211,7 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     assert day.schedulers() == {**mine, "jupyter-early": OWN}
     lives = day.lives()
 
-    for number, release in enumerate((HUB, ROOST, ROOST, HUB)):
+    for number, release in enumerate(EITHER_FIRST):
         day.helm("upgrade", release, f"{CHANGES[release]}{number}")
         day.start(f"guest{number}")
         assert day.schedulers()[f"jupyter-guest{number}"] == day.scheduler
@@ -246,10 +243,10 @@ def test_roost_comes_before_its_hub_and_goes_after_it(new_day: Callable[[str], D
 def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day: Callable[[str], Day]) -> None:
     day = new_day("binder")
     day.helm("install", HUB)
-    day.import_values()
+    said = day.import_values()
     day.helm("install", ROOST)
-    day.helm("upgrade", HUB, "jupyterhub.scheduling.userScheduler.enabled=false")
-    wait_until(lambda: day.doctor()[0] == 0 and not forgotten(day), SECONDS, "no fault", explain=day.doctor)
+    # BinderHub's chart has no continuous puller.
+    switch_off(day, said, {part: switch for part, switch in SWITCHES.items() if "puller" not in part})
     builders = [pod["spec"]["nodeName"] for pod in day.pods("image-builder")]
     assert sorted(builders) == ["user-a", "user-b"]
     repositories = [f"lab/{name}" for name in ("first", "second", "third", "fourth")]
@@ -262,10 +259,47 @@ def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day:
     assert day.builds() == {(name, node, builds): 2 for name, node in homes.items()}
     assert set(homes.values()) == set(builders)
     assert (len(day.schedulers()), set(day.schedulers().values())) == (8, {day.scheduler})
+
+    for number, release in enumerate(EITHER_FIRST):
+        change = f"{day.below if release == HUB else ''}{CHANGES[release]}{number}"
+        day.helm("upgrade", release, change)
+        day.launch(f"lab/first/{number}")
+    assert set(day.schedulers().values()) == {day.scheduler}
+    assert day.builds().total() == 12
+    lives = day.lives()
     day.helm("uninstall", ROOST)
+    wait_until_gone(day, ROOST)
     day.launch("lab/first/c")
+    assert set(day.schedulers().values()) == {day.scheduler, "default-scheduler"}
+    assert lives.items() <= day.lives().items()
     day.helm("uninstall", HUB)
     wait_until_gone(day)
+
+
+def test_roost_comes_before_a_binderhub_and_goes_after_it(new_day: Callable[[str], Day]) -> None:
+    day = new_day("binder")
+    day.import_values(installed=False)
+    day.helm("install", ROOST)
+    day.helm("install", HUB, *(f"{day.below}{switch}" for switch in SWITCHES.values()))
+    day.launch("lab/fifth/a")
+    assert set(day.schedulers().values()) == {day.scheduler}
+    assert {scheduler for _, _, scheduler in day.builds()} == {scheduler_name(ROOST, day.namespace, "build")}
+    lives = day.lives()
+    day.helm("uninstall", HUB)
+    day.helm("uninstall", ROOST)
+    assert day.lives() == lives
+    wait_until_gone(day)
+
+
+def switch_off(day: Day, said: str, switches: Mapping[str, str]) -> None:
+    """Set one switch after the other at the hub, as `roost import` said; doctor names those that are forgotten."""
+    still_on = dict(switches)
+    while still_on:
+        wait_until(lambda: forgotten(day) == still_on.keys(), SECONDS, f"doctor to name {still_on}", explain=day.doctor)
+        switch = f"{day.below}{still_on.popitem()[1]}"
+        assert f"switch off there: {switch.replace('=', ': ')}" in said, said
+        day.helm("upgrade", HUB, switch)
+    wait_until(lambda: day.doctor()[0] == 0 and not forgotten(day), SECONDS, "no fault", explain=day.doctor)
 
 
 def forgotten(day: Day) -> set[str]:
