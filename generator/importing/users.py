@@ -117,7 +117,9 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
         # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
-        device = "" if sized or draft.is_binder else pools.device_of(stood_for, {})
+        # What the hub kept were as its usual users are; where those have a machine each, so had its placeholders.
+        is_kept = bool(sized) or draft.is_binder or (stood_for is usual and replicas > 0)
+        device = "" if is_kept else pools.device_of(stood_for, {})
         learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
         comments += [reason] if reason else []
         comments += ["timeZone: your users', so that classes aren't an hour off after a clock change."] if learn else []
