@@ -116,10 +116,10 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         if stood_for is room == usual:
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
-        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
         # What the hub kept were as its usual users are; where those have a machine each, so had its placeholders.
-        is_kept = bool(sized) or draft.is_binder or (stood_for is usual and replicas > 0)
+        is_kept = bool(sized) or draft.is_binder or (stood_for is usual and bool(replicas))
         device = "" if is_kept else pools.device_of(stood_for, {})
+        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
         learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
         comments += [reason] if reason else []
         comments += ["timeZone: your users', so that classes aren't an hour off after a clock change."] if learn else []

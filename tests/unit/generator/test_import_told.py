@@ -320,13 +320,14 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     small = imported(f"singleuser: {{cpu: {{guarantee: 2}}, profileList: [{{display_name: A}}, {second}]}}")
     assert only_set(small)["resources"] == {"requests": {"memory": "512Mi"}}
     # Where a seat is a node of its own, the hub's number stood for smaller ones: none stands, but the set learns.
-    machine = only_set(
-        imported("""
-        scheduling: {userPlaceholder: {replicas: 2}}
-        singleuser: {profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]}
-        """)
-    )
+    hub = "scheduling: {userPlaceholder: {replicas: 2}}\nsingleuser: {%s}"
+    machine = only_set(imported(hub % "profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]"))
     assert (machine["replicas"], machine["learn"]) == (0, LEARN)
+    # Those that the hub kept for users of that size stay.
+    kept = only_set(imported(hub % "memory: {guarantee: 65G}"))
+    assert (kept["replicas"], kept["learn"]) == (2, LEARN)
+    gpu = only_set(imported("singleuser: {extraResource: {guarantees: {nvidia.com/gpu: 1}}}"))
+    assert (gpu["replicas"], "learn" in gpu) == (0, False)
     # A seat of that size is most of a node.
     for size, are_proposed in (("64G", True), ("65G", False)):
         text = f"singleuser: {{memory: {{guarantee: {size}}}}}"

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -384,12 +384,23 @@ def test_of_a_pod_that_waits_each_node_lacks_what_the_scheduler_counts(
     say(out)
 
 
+def churn_beside(world: World, action: Callable[[threading.Event], None]) -> None:
+    """Let pods come and go while an action goes on, until its event is set."""
+    over = threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        going = pool.submit(action, over)
+        try:
+            world.churn(200)
+        finally:
+            over.set()
+        going.result()
+
+
 def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: World) -> None:
     world.add_nodes(4)
     world.start()
-    over = threading.Event()
 
-    def kill_and_start() -> None:
+    def kill_and_start(over: threading.Event) -> None:
         chance = random.Random(3)
         for number in itertools.count():
             if over.wait(chance.uniform(0.5, 3.0)) and number >= 4:
@@ -399,13 +410,7 @@ def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: W
             # One that dies while it starts leaves no run: every second is left to begin, however slow the machine is.
             world.start(ready=number % 2 == 1)
 
-    with ThreadPoolExecutor(1) as pool:
-        killing = pool.submit(kill_and_start)
-        try:
-            world.churn(200)
-        finally:
-            over.set()
-        killing.result()
+    churn_beside(world, kill_and_start)
     world.settle()
     record = world.check()
     assert len(record.runs) >= 3
@@ -416,9 +421,8 @@ def test_watches_that_break_and_stay_away_lose_nothing(sqlite_world: World) -> N
     world = sqlite_world
     world.add_nodes(4)
     world.start()
-    over = threading.Event()
 
-    def cut() -> None:
+    def cut(over: threading.Event) -> None:
         for number in range(1000):
             if over.wait(0.7):
                 return
@@ -428,13 +432,7 @@ def test_watches_that_break_and_stay_away_lose_nothing(sqlite_world: World) -> N
                 over.wait(3.0)
                 world.proxy.refuse(on=False)
 
-    with ThreadPoolExecutor(1) as pool:
-        cutting = pool.submit(cut)
-        try:
-            world.churn(200)
-        finally:
-            over.set()
-        cutting.result()
+    churn_beside(world, cut)
     world.settle()
     assert world.check().gaps == []
     assert world.recorder.metric("roost_recorder_stream_errors_total") > 3
