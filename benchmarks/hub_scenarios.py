@@ -243,7 +243,9 @@ SCENARIOS: Final = (
         name="university: GPUs",
         about="one pod a node, a pool that is empty at night",
         launches=gpu_pool,
-        hub=_hub(_GPU_IMAGE, "24G", 4, extraResource=dict.fromkeys(("guarantees", "limits"), {"nvidia.com/gpu": "1"})),
+        hub=_hub(
+            _GPU_IMAGE, "24G", 4, extraResource={key: {"nvidia.com/gpu": "1"} for key in ("guarantees", "limits")}
+        ),
         world={
             **_EVEN,
             "user_memory_bytes": 24 * GIB,
