@@ -31,6 +31,7 @@ class Judge:
     roost: Stack
     plain: RealHub
     steered: RealHub
+    notice_seconds: float = NOTICE_SECONDS
 
     def __call__(self, story: Story, *, late_seconds: float = LATE_SECONDS, is_patched: bool = True) -> list[Visit]:
         """The visits with Roost.
@@ -45,7 +46,6 @@ class Judge:
             twins.append(story(hub))
             hub.stop_servers()
         name = self.roost.scheduler_name("user") if is_patched else "default-scheduler"
-        # Every pod, not some of them.
         named = {(namespace, scheduler) for (namespace, _), scheduler in self.pods.schedulers.copy().items()}
         assert named == {(self.plain.namespace, "default-scheduler"), (self.steered.namespace, name)}, named
         without, visits = twins
@@ -54,7 +54,7 @@ class Judge:
             assert bool(visit.failure) <= bool(twin.failure or twin.fault), (twin, visit)
             if twin.answered_at:
                 assert visit.seconds <= twin.seconds + late_seconds, (twin, visit)
-            assert max(notice_lags(visit), default=0) <= NOTICE_SECONDS, visit
+            assert max(notice_lags(visit), default=0) <= self.notice_seconds, visit
         return visits
 
 
@@ -72,5 +72,5 @@ def notice_lags(visit: Visit) -> list[float]:
 
     A page that broke off shows what it missed once it is loaded again.
     """
-    pages = visit.pages
-    return [shown - max(written, *(at for at in pages if at <= shown)) for written, shown in told(visit, NOTICES)]
+    events = told(visit, NOTICES)
+    return [shown - max([written, *(at for at in visit.pages if at <= shown)]) for written, shown in events]
