@@ -64,7 +64,8 @@ def without_pullers(name: str) -> Policy:
 
 def with_placeholders(name: str, replicas: int, **more: Any) -> Policy:
     """A shipped policy with so many placeholders of a user's size."""
-    resources = {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}}
+    # A device comes with its node.
+    resources = {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}, "limits": {"example.org/gpu": "1"}}
     placeholders = {"name": "default", "replicas": replicas, "resources": resources}
     return policy(name, json.dumps({"placeholders": [placeholders], **more}))
 

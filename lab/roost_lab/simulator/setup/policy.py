@@ -287,7 +287,8 @@ def _read_placeholders(body: JSONObject) -> SimulatedSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
     for resources in (one["resources"] for one in template["spec"]["containers"] if one.get("resources")):
-        resources["requests"] = requested(resources)
+        # Simulated nodes have CPU and memory: a device comes with the node that a pod of that size gets.
+        resources["requests"] = {name: each for name, each in requested(resources).items() if "/" not in name}
     return SimulatedSet(
         name=body["metadata"]["name"],
         set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
