@@ -15,7 +15,7 @@ import sys
 import time
 import urllib.request
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -202,7 +202,7 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     assert day.schedulers() == {"jupyter-early": OWN}
     said = day.import_values()
     day.helm("install", ROOST)
-    switch_off(day, said, SWITCHES)
+    switch_off(day, said)
     print(day.doctor()[1])  # noqa: T201 - what an operator sees
 
     took = sorted(visit.seconds for visit in day.start(*(f"user{number}" for number in range(30))))
@@ -245,8 +245,7 @@ def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day:
     day.helm("install", HUB)
     said = day.import_values()
     day.helm("install", ROOST)
-    # BinderHub's chart has no continuous puller.
-    switch_off(day, said, {part: switch for part, switch in SWITCHES.items() if "puller" not in part})
+    switch_off(day, said)
     builders = [pod["spec"]["nodeName"] for pod in day.pods("image-builder")]
     assert sorted(builders) == ["user-a", "user-b"]
     repositories = [f"lab/{name}" for name in ("first", "second", "third", "fourth")]
@@ -291,9 +290,9 @@ def test_roost_comes_before_a_binderhub_and_goes_after_it(new_day: Callable[[str
     wait_until_gone(day)
 
 
-def switch_off(day: Day, said: str, switches: Mapping[str, str]) -> None:
+def switch_off(day: Day, said: str) -> None:
     """Set one switch after the other at the hub, as `roost import` said; doctor names those that are forgotten."""
-    still_on = dict(switches)
+    still_on = dict(SWITCHES)
     while still_on:
         wait_until(lambda: forgotten(day) == still_on.keys(), SECONDS, f"doctor to name {still_on}", explain=day.doctor)
         switch = f"{day.below}{still_on.popitem()[1]}"
