@@ -1,6 +1,6 @@
 """A stand-in for a single-user server, which answers every request. Usage: light_server.py ADDRESS PORT VERSION.
 
-On sockets alone: the library's HTTP server takes five times as long to import, on the cores that tests measure.
+On sockets alone: with the library's HTTP server it takes twice as long to start, on the cores that tests measure.
 """
 
 import os
