@@ -57,7 +57,7 @@ NOTICE_SECONDS: Final = 120
 
 
 def wait_on_the_page(driver: webdriver.Chrome, url: str, user: str, words: str) -> None:
-    """Log in as a user, choose PyTorch, and wait until the spawn page has these words, in lower case."""
+    """Log in as a user, choose PyTorch, and wait until the page says these words, in capitals or not."""
     driver.get(f"{url}/hub/login?next=%2Fhub%2Fspawn")
     driver.find_element(By.NAME, "username").send_keys(user)
     driver.find_element(By.NAME, "password").send_keys(PASSWORD)

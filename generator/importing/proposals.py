@@ -78,7 +78,9 @@ def propose(
         # The hub has no scheduler whose pods could be taken over.
         values.pop("replaceSchedulers", None)
         # A seat with a GPU is a machine that nobody uses.
-        if values and not any(device_of(one, {}) for one in listing(values.get("placeholders"))):
+        inherited = mapping(at(now, "placeholder", "defaults"))
+        sets = [{**inherited, **mapping(one)} for each in (now, values) for one in listing(each.get("placeholders"))]
+        if values and not ("placeholders" in values and any(device_of(one, {}) for one in sets)):
             proposals.append(Proposal(reason, values))
     if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(now, "popularImages", "enabled") is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
@@ -98,7 +100,7 @@ def _pools(result: ImportResult, now: Values, sets: Sequence[object], profiles: 
         for entry, why in pool_sets(profiles, now, names)
         if "error" not in {one.severity for one in faults_of({**result.values, "placeholders": [*sets, entry]})}
     ]
-    if not found:
+    if not any(entry["replicas"] or "learn" in entry for entry, _ in found):
         return []
     values = {"placeholders": [*sets, *(entry for entry, _ in found)]}
     return [Proposal(_POOLS, values, tuple(why for _, why in found))]

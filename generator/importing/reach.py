@@ -12,7 +12,7 @@ import ast
 import builtins
 import json
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from generator.checks.contract import mapping
@@ -47,8 +47,13 @@ _OF_PODS: Final[Mapping[tuple[str, ...], str]] = {
     ("metadata", ANY): ANY,
     ("spec", ANY): ANY,
 }
-# Modules whose functions make objects, and change none; and whose classes are no spawners, as of BinderHub's mixin.
-_MADE_FROM: Final = ("kubespawner.objects", "traitlets", "traitlets.config")
+# What a class makes pods of.
+_MAKERS: Final = ("get_pod_manifest", "_build_common_labels", "_build_pod_labels")
+# By module, which of its names make objects, and change none: functions, and traits and classes without any.
+_MADE_FROM: Final[Mapping[str | None, Callable[[str], bool]]] = {
+    "kubespawner.objects": lambda _: True,
+    **dict.fromkeys(("traitlets", "traitlets.config"), lambda name: name[0].isupper() and name != "Config"),
+}
 _SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _NOT_READ: Final = ast.Name("not_read")
 _PROFILES: Final = ["c", "KubeSpawner", "profile_list"]
@@ -165,7 +170,8 @@ def _assigned(code: str, known: set[str], *, has_profiles: bool) -> Iterator[tup
             made = {one.id for one in names if isinstance(one.ctx, ast.Store)}
             is_read = {one.id for one in names} <= known | owners | made
             if isinstance(line, ast.ImportFrom) and line.module in _MADE_FROM:
-                known |= {one.asname or one.name for one in line.names}
+                is_made = _MADE_FROM[line.module]
+                known |= {one.asname or one.name for one in line.names if is_made(one.name)}
             if isinstance(line, _SCOPES) and (is_read or not isinstance(line, ast.ClassDef)):
                 known.add(line.name)
             elif is_read:
@@ -235,8 +241,11 @@ def _set_by(line: ast.AST, parts: Sequence[ast.AST], others: Collection[str]) ->
         # What a list was before isn't known here.
         value = _NOT_READ if is_part and _items(line.value) is None else line.value
         yield from _each(_steps(line.target), value, is_part=is_part)
-    elif isinstance(line, ast.FunctionDef):
-        yield [line.name], _NOT_READ, False
+    elif isinstance(line, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield [ANY if line.name in _MAKERS else line.name], _NOT_READ, False
+        yield [line.name.removesuffix("_default").lstrip("_")], _NOT_READ, False
+        for call in (one for one in line.decorator_list if isinstance(one, ast.Call) and one.args):
+            yield [_key(call.args[0])] if ast.unparse(call.func).endswith("default") else [""], _NOT_READ, False
     # What is used, but for a key or a trait of it.
     read: set[ast.AST] = {one.value for one in parts if isinstance(one, ast.Attribute | ast.Subscript)}
     for call in (part for part in parts if isinstance(part, ast.Call)):

@@ -136,7 +136,7 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
         what = count_of(count, "placeholder")
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     elif not _learns_from_none(values):
-        wont.append("keep placeholders: the hub had none (placeholders)")
+        wont.append("keep placeholders: none are set (placeholders)")
 
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:

@@ -116,9 +116,10 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         if stood_for is room == usual:
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
-        # What the hub kept were as its usual users are; where those have a machine each, so had its placeholders.
-        is_kept = bool(sized) or draft.is_binder or (stood_for is usual and bool(replicas))
-        device = "" if is_kept else pools.device_of(stood_for, {})
+        device = pools.device_of(stood_for, {})
+        # The hub's placeholders were as large as its usual users, or as it says: others have no room in them.
+        is_kept = replicas and (sized or device == pools.device_of(usual, {}))
+        device = "" if draft.is_binder or is_kept else device
         # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
         learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
         comments += [reason] if reason else []

@@ -124,14 +124,13 @@ def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_i
 
 
 def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> None:
-    pools = (
-        "  profileList: [{display_name: CPU}, {display_name: GPU, kubespawner_override: {node_selector: {gpu: t4}}}]"
-    )
-    found = proposed(OFF.replace("singleuser: {", "singleuser: {profileList: [" + pools.partition("[")[2] + ", "))
-    first, last = values_of(found, "placeholders")
+    pool = "{display_name: Big, kubespawner_override: {node_selector: {kind: big}}}"
+    hub = OFF.replace("singleuser: {", f"singleuser: {{profileList: [{{display_name: CPU}}, {pool}], ")
+    first, last = values_of(proposed(hub), "placeholders")
     assert last[:1] == first
-    assert [(one["name"], one["replicas"]) for one in last[1:]] == [("gpu", 0)]
-    assert "placeholders" in found[-1].values
+    assert [(one["name"], one["replicas"]) for one in last[1:]] == [("big", 1)]
+    # A pool of GPUs would get a set that keeps nothing: no proposal.
+    assert len(values_of(proposed(hub.replace("kind: big", "gpu: big")), "placeholders")) == 1
 
 
 @pytest.mark.parametrize("profile", rows("generator/profiles-without-pools"))

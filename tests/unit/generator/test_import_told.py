@@ -326,8 +326,9 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     # Those that the hub kept for users of that size stay.
     kept = only_set(imported(hub % "memory: {guarantee: 65G}"))
     assert (kept["replicas"], kept["learn"]) == (2, LEARN)
-    gpu = only_set(imported("singleuser: {extraResource: {guarantees: {nvidia.com/gpu: 1}}}"))
-    assert (gpu["replicas"], "learn" in gpu) == (0, False)
+    gpu = "extraResource: {guarantees: {nvidia.com/gpu: 1}}"
+    alone, kept = only_set(imported(f"singleuser: {{{gpu}}}")), only_set(imported(hub % gpu))
+    assert [(one["replicas"], "learn" in one) for one in (alone, kept)] == [(0, False), (2, True)]
     # A seat of that size is most of a node.
     for size, are_proposed in (("64G", True), ("65G", False)):
         text = f"singleuser: {{memory: {{guarantee: {size}}}}}"
