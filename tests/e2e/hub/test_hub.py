@@ -170,7 +170,10 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
     )
     # By people's own clocks: the record is made from the hub's log, which so proves nothing.
     people = {f"jupyter-{visit.user}": visit for visit in visits}
-    done, late = requests(cluster, steered.namespace), []
+    done, seen_at, late = requests(cluster, steered.namespace), judge.pods.times, []
+    # Where programs wait for a core, another watch is as late.
+    lags = [seen_at[steered.namespace, name, part] - at[1] for (part, name), at in done.items() if "-bob" in name]
+    slack = 0.1 + max(0, *lags)
     for story in stories:
         name = story.pod["name"]
         # The hub takes so many forms one after the other.
@@ -180,20 +183,20 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
         spans = {}
         for phase, part in REQUESTS.items():
             least, most = (at_us / US for at_us in story.when(phase) or (0, 0))
-            window, seen = done[part, name], judge.pods.times[steered.namespace, name, part]
+            window, seen = done[part, name], seen_at[steered.namespace, name, part]
             # An API server tells its watches when it has time to, so by another watch, too; and what is said to run is
             # so before the request that says it.
             begun, ended = spans[part] = min(*window, seen), max(*window, seen)
             # Exact, or marked as within a second.
             assert round(most - least, 6) in (0, 1), (phase, explain(story))
-            assert least <= ended + 0.1, (phase, least - ended, explain(story))
+            assert least <= ended + slack, (phase, least - ended, explain(story))
             assert most >= begun - 0.001, (phase, most - begun, explain(story))
             late += [max(0, least - window[1])] if most == least else []
         least, most = (wait_us / US for wait_us in story.wait_us(Phase.CREATED, Phase.SCHEDULED) or (0, 0))
         assert round(most - least, 6) in (0, 1), explain(story)
         (asked, created), (begun, bound) = spans[""], spans["binding"]
-        assert least <= bound - asked + 0.1, explain(story)
-        assert most >= begun - created - 0.1, explain(story)
+        assert least <= bound - asked + slack, explain(story)
+        assert most >= begun - created - slack, explain(story)
         least_us, most_us = story.wait_us(Phase.STARTED, Phase.ANSWERED) or (0, 0)
         assert most_us - least_us <= US
         assert "after its user had asked for it." in explain(story)

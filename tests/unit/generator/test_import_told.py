@@ -323,7 +323,6 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
     hub = "scheduling: {userPlaceholder: {replicas: 2}}\nsingleuser: {%s}"
     machine = only_set(imported(hub % "profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]"))
     assert (machine["replicas"], machine["learn"]) == (0, LEARN)
-    # Those that the hub kept for users of that size stay.
     kept = only_set(imported(hub % "memory: {guarantee: 65G}"))
     assert (kept["replicas"], kept["learn"]) == (2, LEARN)
     gpu = "extraResource: {guarantees: {nvidia.com/gpu: 1}}"
