@@ -1,5 +1,6 @@
 """Hold what happens to people with Roost against the same without it, and against what the spawn page showed them."""
 
+import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -55,6 +56,13 @@ class Judge:
             if twin.answered_at:
                 assert visit.seconds <= twin.seconds + late_seconds, (twin, visit)
             assert max(notice_lags(visit), default=0) <= self.notice_seconds, visit
+        # Where no page broke off, one that was written in time is on it.
+        people = {f"jupyter-{visit.user}": visit for visit in visits if late_seconds < math.inf}
+        for event in self.roost.cluster.api.list(f"/api/v1/namespaces/{self.steered.namespace}/events"):
+            if (one := people.get(event["involvedObject"]["name"])) and re.match(NOTICES, event["message"]):
+                written = datetime.fromisoformat(event["lastTimestamp"] or event["eventTime"]).timestamp()
+                is_late = written + self.notice_seconds > (one.ready_at or one.shown[-1][0])
+                assert is_late or any(event["message"] in line for _, line in one.shown), (event, one)
         return visits
 
 

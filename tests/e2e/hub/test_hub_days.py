@@ -226,12 +226,17 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     wait_until_gone(day)
 
 
-def test_roost_comes_before_its_hub_and_goes_after_it(new_day: Callable[[str], Day]) -> None:
-    day = new_day("z2jh")
+@pytest.mark.parametrize("kind", ["z2jh", "binder"])
+def test_roost_comes_before_its_hub_and_goes_after_it(new_day: Callable[[str], Day], kind: str) -> None:
+    day = new_day(kind)
     day.import_values(installed=False)
     day.helm("install", ROOST)
-    day.helm("install", HUB, *SWITCHES.values())
-    day.start("ada", "bob")
+    day.helm("install", HUB, *(f"{day.below}{switch}" for switch in SWITCHES.values()))
+    if kind == "binder":
+        day.launch("lab/fifth/a")
+        assert {scheduler for _, _, scheduler in day.builds()} == {scheduler_name(ROOST, day.namespace, "build")}
+    else:
+        day.start("ada", "bob")
     assert set(day.schedulers().values()) == {day.scheduler}
     lives = day.lives()
     day.helm("uninstall", HUB)
@@ -272,21 +277,6 @@ def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day:
     assert set(day.schedulers().values()) == {day.scheduler, "default-scheduler"}
     assert lives.items() <= day.lives().items()
     day.helm("uninstall", HUB)
-    wait_until_gone(day)
-
-
-def test_roost_comes_before_a_binderhub_and_goes_after_it(new_day: Callable[[str], Day]) -> None:
-    day = new_day("binder")
-    day.import_values(installed=False)
-    day.helm("install", ROOST)
-    day.helm("install", HUB, *(f"{day.below}{switch}" for switch in SWITCHES.values()))
-    day.launch("lab/fifth/a")
-    assert set(day.schedulers().values()) == {day.scheduler}
-    assert {scheduler for _, _, scheduler in day.builds()} == {scheduler_name(ROOST, day.namespace, "build")}
-    lives = day.lives()
-    day.helm("uninstall", HUB)
-    day.helm("uninstall", ROOST)
-    assert day.lives() == lives
     wait_until_gone(day)
 
 
