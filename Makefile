@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
+.PHONY: help setup demo demo-cluster quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ test: setup  ## every check and every test; those that need nothing built run fi
 
 check: setup  ## ruff, mypy, import directions, freshness of generated files
 	@tools/check.sh
+
+sizes: setup  ## how large each room is, in characters, beside the last release's
+	@$(PY) -m tools.sizes $(REVISION)
 
 unit: setup  ## the tests that need no cluster, but for the judge's thousands of cases
 	@$(PY) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder tests/unit tests/properties lab/tests/unit lab/tests/properties --ignore tests/properties/together

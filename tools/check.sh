@@ -18,7 +18,6 @@ run "ruff check" "$bin/ruff" check .
 run "ruff format" "$bin/ruff" format --check .
 run "mypy --strict" "$bin/mypy"
 run "import directions" "$bin/lint-imports"
-run "budgets of lines" "$bin/python" -m tools.check_budgets
 run "arguments are fresh" "$bin/python" -m tools.write_arguments --check
 run "chart is fresh" "$bin/python" -m tools.write_chart --check
 run "docs/values.md is fresh" "$bin/python" -m tools.write_values_reference --check

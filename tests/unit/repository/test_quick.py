@@ -1,4 +1,4 @@
-"""Tools of whoever works on Roost: budgets of lines, the rooms of a change, the demo, what the image's build takes."""
+"""Tools of whoever works on Roost: sizes, the rooms of a change, the demo, what the image's build takes."""
 
 import re
 import sqlite3
@@ -9,8 +9,8 @@ import pytest
 
 from tests.recorded_data import rows
 from tools import demo
-from tools.check_budgets import KEY, faults, rooms
 from tools.quick import tests_of as rooms_of
+from tools.sizes import Size, sizes
 
 
 @pytest.mark.parametrize(("changed", "room"), rows("repository/rooms"))
@@ -23,20 +23,15 @@ def test_a_room_is_run_once_and_what_has_no_tests_runs_none() -> None:
     assert rooms_of(map(Path, files.split())) == [Path("tests/unit/webhook")]
 
 
-def test_a_room_over_its_budget_without_one_or_gone_is_named() -> None:
-    over, without, gone = faults({"webhook/rules": 11, "webhook": 50}, {"webhook/rules": 10, "webhook/hubs": 3})
-    assert over.startswith(f"{KEY}.webhook/rules: found 11 lines of Python, expected at most 10. ")
-    assert without == f"{KEY}: found no budget for webhook, expected one. Write 55."
-    assert gone == f"{KEY}.webhook/hubs: found no such room. Remove it."
-    assert faults({"webhook": 5}, {"webhook": 5}) == []
-
-
-def test_a_rooms_files_are_those_of_its_folder_and_below(tmp_path: Path) -> None:
-    for name in ("webhook/main.py", "webhook/rules/gate.py", "webhook/rules/deep/more.py", "webhook/rules/notes.md"):
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    found = {room: {file.name for file in files} for room, files in rooms(tmp_path).items()}
-    assert found == {"webhook": {"main.py"}, "webhook/rules": {"more.py", "gate.py"}}
+def test_a_room_is_its_folder_and_below_and_is_counted_in_characters() -> None:
+    texts = {
+        "webhook/main.py": "class A:\n    pass\n",
+        "webhook/rules/gate.py": "x = 1\n",
+        "webhook/rules/deep/more.py": "y = 2\nz = 3\n",
+        "webhook/rules/notes.md": "not Python",
+        "tests/unit/test_a.py": "not installed",
+    }
+    assert sizes(texts) == {"webhook": Size(18, 2, 1, 1), "webhook/rules": Size(18, 3, 0, 2)}
 
 
 @pytest.mark.slow
