@@ -24,7 +24,7 @@ class LearnSettings:
     quantile: float
     min: int
     max: int
-    # Of the node-hours of the set's nodes, how many only placeholders may keep; 5 if left out.
+    # Of the node-hours of the set's nodes, how many only placeholders may keep; 50 if left out.
     cost_percent: int
     # A name of the IANA database.
     time_zone: str
@@ -100,5 +100,5 @@ def _read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
     high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
-    cost = read.whole(body.get("costPercent", 5), f"{key}.costPercent", 0, 100)
+    cost = read.whole(body.get("costPercent", 50), f"{key}.costPercent", 0, 100)
     return LearnSettings(quantile=float(quantile), min=low, max=high, cost_percent=cost, time_zone=zone)
