@@ -1,0 +1,384 @@
+"""Draw a university's term: its classes, its exam, and everybody who launches a server.
+
+Each seed is another university. It has 8 to 16 classes, each once or twice a week, of 20 to 180
+people. They begin on the hour, at a quarter past, or at half past. Fewer people come from week to
+week. Two classes fall out once, two begin late once, and one day is a holiday. People also come one
+by one. In the last week is an exam at an hour at which nobody came before. All of it is made up.
+
+A term is drawn by `draw_term`. The functions from `first_weeks` on make another term of it. Times are
+local times of the term's zone, which is UTC unless `in_zone` says otherwise.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, Final, NamedTuple
+from zoneinfo import ZoneInfo
+
+from roost_lab.traces.attempt import Attempt
+
+# The first day of classes, at midnight.
+FIRST_MONDAY: Final = datetime(2026, 10, 5)  # noqa: DTZ001 - local time of the term's zone
+DAYS_A_WEEK: Final = 7
+WORKING_DAYS: Final = 5
+# With fewer there is no week in which the holiday may be.
+FEWEST_WEEKS: Final = 3
+# The holiday isn't before the third week, so that a week without it was seen.
+FIRST_HOLIDAY: Final = 14
+GB: Final = 10**9
+CPU_MILLICORES: Final = 50
+# Minutes that a server runs: a least time, and a log-normal that comes on top.
+LEAST_MINUTES: Final = 60.0
+SESSION_MU: Final = 3.9
+SESSION_SIGMA: Final = 0.6
+EXAM_MINUTES: Final = 95.0
+EXAM_MINUTES_SIGMA: Final = 8.0
+# Within so many seconds from its hour on, all people of an exam come.
+EXAM_SECONDS: Final = 120.0
+# People who come one by one come within these hours, fewer of them at weekends.
+ONE_BY_ONE_HOURS: Final = range(7, 23)
+WEEKEND_DIVISOR: Final = 3
+# Seconds until a server was ready where it was recorded. They count neither as wait nor as session.
+READY_SECONDS: Final = 2
+# A zone whose clock goes back on the Sunday before the fourth week.
+CLOCK_CHANGES: Final = "Europe/Berlin"
+# What `Launch.group` says of people who come for the exam.
+EXAM: Final = -1
+
+
+class Image(NamedTuple):
+    """An image of the hub, and what its users' pods request."""
+
+    ref: str
+    # On disk.
+    bytes: int
+    memory_bytes: int
+
+
+class Class(NamedTuple):
+    """A class: people who come once a week for the same image."""
+
+    # 0: Monday.
+    weekday: int
+    # When it begins, local time.
+    hour: int
+    minute: int
+    # In the first week, if all come.
+    people: int
+    # Its place in the term's images.
+    image: int
+    # Weeks, counted from 1, in which it doesn't take place. A holiday is not among them.
+    weeks_left_out: tuple[int, ...] = ()
+    # Week, counted from 1, and by how many minutes it begins later in that week.
+    late_minutes: Mapping[int, int] = {}
+
+
+class Exam(NamedTuple):
+    """An exam, with the first image."""
+
+    # Counted from the first Monday, which is 0.
+    day: int
+    # When it begins, local time.
+    hour: int
+    people: int
+
+
+class Launch(NamedTuple):
+    """Somebody's launch, and why they come."""
+
+    attempt: Attempt
+    # The place of their class in the term's classes; EXAM; None: they come one by one.
+    group: int | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Term:
+    """A university's term."""
+
+    seed: int
+    # Of classes.
+    weeks: int
+    images: Sequence[Image]
+    classes: Sequence[Class]
+    # A day without classes, counted from the first Monday, which is 0.
+    holiday: int
+    # None: none takes place.
+    exam: Exam | None
+    # In order of time; an attempt's number is its place.
+    launches: Sequence[Launch]
+    # A name of the IANA database.
+    time_zone: str = "UTC"
+    # Weeks before the first, in which the hub is there and has no users.
+    empty_weeks: int = 0
+
+    @property
+    def attempts(self) -> list[Attempt]:
+        """What a replay plays."""
+        return [launch.attempt for launch in self.launches]
+
+    def week_of(self, moment: float) -> int:
+        """The week of a moment (seconds since 1970). The first of classes is 1, the one before is 0."""
+        return (_local(moment, self._zone) - FIRST_MONDAY).days // DAYS_A_WEEK + 1
+
+    def begin_of(self, week: int) -> float:
+        """When a week begins: its Monday's midnight, in seconds since 1970."""
+        return _moment(FIRST_MONDAY + timedelta(days=(week - 1) * DAYS_A_WEEK), self._zone)
+
+    @property
+    def _zone(self) -> tzinfo:
+        return zone_of(self.time_zone)
+
+
+def zone_of(name: str) -> tzinfo:
+    """A time zone of the IANA database. Raises ValueError for a name that it doesn't have."""
+    if name == "UTC":
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (OSError, KeyError, ValueError):
+        raise ValueError(f"{name!r} is no time zone of the IANA database, such as {CLOCK_CHANGES}") from None
+
+
+def draw_term(seed: int, weeks: int) -> Term:
+    """Draw a term. Equal seeds and weeks give equal terms. Raises ValueError for too few weeks."""
+    if weeks < FEWEST_WEEKS:
+        raise ValueError(f"a term has at least {FEWEST_WEEKS} weeks, not {weeks}")
+    # The order of the draws decides what a seed means: two draws may not change places.
+    chance = random.Random(f"term {seed}")  # noqa: S311 - no secret
+    images = [_draw_image(chance, number) for number in range(chance.randrange(1, 4))]
+    classes = _draw_classes(chance, len(images))
+    holiday = chance.randrange(FIRST_HOLIDAY, weeks * DAYS_A_WEEK - 1)
+    classes = _with_exceptions(chance, classes, weeks)
+    exam_day = (weeks - 1) * DAYS_A_WEEK + chance.randrange(1, WORKING_DAYS)
+    exam_people = chance.choice([64, 120, 200, 320])
+    exam = Exam(exam_day, chance.choice([18, 19]), exam_people)
+    term = Term(seed=seed, weeks=weeks, images=images, classes=classes, holiday=holiday, exam=exam, launches=())
+    return _with_launches(term, _LaunchDraw(chance, images).launches(term, exam))
+
+
+def _draw_image(chance: random.Random, number: int) -> Image:
+    size = chance.randrange(2, 10) * GB
+    return Image(f"quay.io/uni/image-{number}:2026", size, chance.choice([1, 1, 2]) * GB)
+
+
+def _draw_classes(chance: random.Random, images: int) -> list[Class]:
+    """The classes in order of the week, without the weeks in which they are out or late."""
+    classes = []
+    for _ in range(chance.randrange(8, 17)):
+        people = int(min(180, max(20, chance.lognormvariate(4.1, 0.6))))
+        image = chance.randrange(images)
+        times_a_week = chance.choice([1, 1, 2])
+        for _ in range(times_a_week):
+            weekday = chance.randrange(WORKING_DAYS)
+            hour = chance.randrange(8, 18)
+            minute = chance.choice([0, 0, 15, 30, 30])
+            classes.append(Class(weekday, hour, minute, people, image))
+    return sorted(classes, key=lambda each: each[:5])
+
+
+def _with_exceptions(chance: random.Random, classes: Sequence[Class], weeks: int) -> list[Class]:
+    """The classes with the weeks in which one is out, and with those in which one begins late."""
+    left_out = []
+    for _ in range(2):
+        week = chance.randrange(1, weeks) + 1
+        left_out.append((week, chance.randrange(len(classes))))
+    late: dict[tuple[int, int], int] = {}
+    for _ in range(2):
+        week = chance.randrange(1, weeks) + 1
+        number = chance.randrange(len(classes))
+        late[week, number] = chance.randrange(4, 11)
+    found = []
+    for place, each in enumerate(classes):
+        weeks_left_out = sorted({week for week, number in left_out if number == place})
+        late_minutes = {week: minutes for (week, number), minutes in late.items() if number == place}
+        found.append(each._replace(weeks_left_out=tuple(weeks_left_out), late_minutes=late_minutes))
+    return found
+
+
+class _LaunchDraw:
+    """Draws launches one day after the other."""
+
+    def __init__(self, chance: random.Random, images: Sequence[Image]) -> None:
+        self._chance = chance
+        self._images = images
+        # Of a class's people, the share that is lost from one week to the next.
+        self._decline = chance.uniform(0.0, 0.09)
+        # People who come one by one in an hour of a working day, mean.
+        self._one_by_one = chance.uniform(2, 10)
+        self._drawn: list[Launch] = []
+
+    def launches(self, term: Term, exam: Exam) -> list[Launch]:
+        """All of a term, in order of time; all have the number 0."""
+        for day in range(term.weeks * DAYS_A_WEEK):
+            if day != term.holiday:
+                self._classes_of(day, term.classes)
+            self._people_one_by_one(day)
+            if day == exam.day:
+                self._exam(exam)
+        return sorted(self._drawn, key=lambda launch: launch.attempt.moment)
+
+    def _classes_of(self, day: int, classes: Sequence[Class]) -> None:
+        chance = self._chance
+        week = day // DAYS_A_WEEK + 1
+        for number, each in enumerate(classes):
+            if day % DAYS_A_WEEK != each.weekday or week in each.weeks_left_out:
+                continue
+            people = each.people * (1 - self._decline * (week - 1)) * chance.uniform(0.85, 1.0)
+            for _ in range(int(people)):
+                begin = each.minute + each.late_minutes.get(week, 0)
+                # Most come within five minutes, around the first minute of the class.
+                minutes = begin + max(-6.0, chance.gauss(1, 2.5))
+                at = self._time(day, hours=each.hour, minutes=minutes)
+                self._launch(at, each.image, self._session_minutes(), number)
+
+    def _people_one_by_one(self, day: int) -> None:
+        chance = self._chance
+        is_weekend = day % DAYS_A_WEEK >= WORKING_DAYS
+        mean = self._one_by_one / WEEKEND_DIVISOR if is_weekend else self._one_by_one
+        for hour in ONE_BY_ONE_HOURS:
+            for _ in range(int(chance.expovariate(1 / mean))):
+                at = self._time(day, hours=hour, minutes=chance.random() * 60)
+                image = chance.randrange(len(self._images))
+                self._launch(at, image, self._session_minutes(), None)
+
+    def _exam(self, exam: Exam) -> None:
+        for _ in range(exam.people):
+            after = timedelta(hours=exam.hour, seconds=self._chance.uniform(0, EXAM_SECONDS))
+            at = FIRST_MONDAY + timedelta(days=exam.day) + after
+            minutes = EXAM_MINUTES + self._chance.gauss(0, EXAM_MINUTES_SIGMA)
+            self._launch(at, 0, minutes, EXAM)
+
+    def _time(self, day: int, *, hours: int, minutes: float) -> datetime:
+        microseconds = self._chance.randrange(1, 999999)
+        after = timedelta(hours=hours, minutes=minutes, microseconds=microseconds)
+        return FIRST_MONDAY + timedelta(days=day) + after
+
+    def _session_minutes(self) -> float:
+        return LEAST_MINUTES + self._chance.lognormvariate(SESSION_MU, SESSION_SIGMA)
+
+    def _launch(self, at: datetime, image: int, minutes: float, group: int | None) -> None:
+        # As a record of it has it: seconds from the launch on, of which some are until it was ready.
+        seconds = minutes * 60 + READY_SECONDS
+        attempt = attempt_of(self._images[image], _moment(at, UTC), seconds - READY_SECONDS)
+        self._drawn.append(Launch(attempt, group))
+
+
+def attempt_of(image: Image, moment: float, session_seconds: float) -> Attempt:
+    """A launch of an image at a moment (seconds since 1970); its number is 0."""
+    return Attempt(
+        0,
+        moment,
+        "",
+        image.ref,
+        image_bytes=image.bytes,
+        session_seconds=session_seconds,
+        cpu_millicores=CPU_MILLICORES,
+        memory_bytes=image.memory_bytes,
+        hub="hub",
+    )
+
+
+def hub_of(term: Term) -> dict[str, Any]:
+    """The values of the term's hub for zero-to-jupyterhub, placeholders aside.
+
+    Of several images each has a profile, and the first is also the default.
+    """
+    first = term.images[0]
+    name, _, tag = first.ref.rpartition(":")
+    singleuser: dict[str, Any] = {
+        "image": {"name": name, "tag": tag},
+        "memory": {"guarantee": first.memory_bytes},
+        "cpu": {"guarantee": CPU_MILLICORES / 1000},
+    }
+    if len(term.images) > 1:
+        singleuser["profileList"] = [_profile_of(image) for image in term.images]
+    return {"singleuser": singleuser}
+
+
+def _profile_of(image: Image) -> dict[str, Any]:
+    override = {"image": image.ref, "mem_guarantee": image.memory_bytes}
+    return {"display_name": image.ref, "kubespawner_override": override}
+
+
+# Other terms, made of one
+
+
+def first_weeks(term: Term, weeks: int) -> Term:
+    """The first weeks of a term. The exam is in the last week, so it falls away with it."""
+    end = term.begin_of(weeks + 1)
+    is_exam_in = term.exam is not None and term.exam.day < weeks * DAYS_A_WEEK
+    shorter = replace(term, weeks=min(weeks, term.weeks), exam=term.exam if is_exam_in else None)
+    return _with_launches(shorter, (each for each in term.launches if each.attempt.moment < end))
+
+
+def without_exam(term: Term) -> Term:
+    """A term without its exam."""
+    others = (launch for launch in term.launches if launch.group != EXAM)
+    return _with_launches(replace(term, exam=None), others)
+
+
+def every_second_week(term: Term) -> Term:
+    """A term in which each class comes every second week: one in the odd weeks, the next in the even weeks."""
+    all_weeks = range(1, term.weeks + 1)
+    classes = []
+    for number, each in enumerate(term.classes):
+        others = {week for week in all_weeks if not _comes_in(number, week)}
+        left_out = sorted(others | set(each.weeks_left_out))
+        classes.append(each._replace(weeks_left_out=tuple(left_out)))
+
+    def comes(launch: Launch) -> bool:
+        is_of_class = launch.group is not None and launch.group != EXAM
+        return not is_of_class or _comes_in(launch.group or 0, term.week_of(launch.attempt.moment))
+
+    return _with_launches(replace(term, classes=classes), filter(comes, term.launches))
+
+
+def _comes_in(number: int, week: int) -> bool:
+    """Whether the class of that number comes in a week, where classes come every second week."""
+    return (week + number) % 2 == 1
+
+
+def after_empty_weeks(term: Term, weeks: int) -> Term:
+    """A term whose hub is installed so many weeks before the first class, and is empty until then.
+
+    Only the administrator tries it, on the first Monday at nine, for an hour. A replay begins with the first launch.
+    """
+    begin = term.begin_of(1 - weeks)
+    alone = Launch(attempt_of(term.images[0], begin + 9 * 3600.0, 3600.0), None)
+    return _with_launches(replace(term, empty_weeks=weeks), [alone, *term.launches])
+
+
+def in_zone(term: Term, name: str) -> Term:
+    """A term in another time zone: everybody comes at the same local time. Raises ValueError for no such zone."""
+    zone, before = zone_of(name), zone_of(term.time_zone)
+    moved = []
+    for launch in term.launches:
+        moment = _moment(_local(launch.attempt.moment, before), zone)
+        moved.append(launch._replace(attempt=launch.attempt._replace(moment=moment)))
+    moved.sort(key=lambda launch: launch.attempt.moment)
+    return _with_launches(replace(term, time_zone=name), moved)
+
+
+# What a term may be varied by, as options name it.
+VARIANTS: Final[Mapping[str, Callable[[Term], Term]]] = {
+    "two-empty-weeks": lambda term: after_empty_weeks(term, 2),
+    "every-second-week": every_second_week,
+    "no-exam": without_exam,
+}
+
+
+def _with_launches(term: Term, launches: Iterable[Launch]) -> Term:
+    """The term with these launches, numbered in their order."""
+    numbered = [Launch(launch.attempt._replace(number=number), launch.group) for number, launch in enumerate(launches)]
+    return replace(term, launches=numbered)
+
+
+def _moment(at: datetime, zone: tzinfo) -> float:
+    return at.replace(tzinfo=zone).timestamp()
+
+
+def _local(moment: float, zone: tzinfo) -> datetime:
+    return datetime.fromtimestamp(moment, zone).replace(tzinfo=None)
