@@ -22,16 +22,18 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, NamedTuple, cast
@@ -39,19 +41,24 @@ from typing import Any, Final, NamedTuple, cast
 import yaml
 
 from benchmarks import never_worse
+from benchmarks import terms as drawn
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import Scenario
 from benchmarks.learned_headroom import foresee
-from benchmarks.terms import EXAM, FEWEST_WEEKS, VARIANTS, Launch, Term, draw_term, first_weeks, hub_of, in_zone
+from benchmarks.terms import EXAM, VARIANTS, Launch, Term
+from generator.faults import ValuesError
 from generator.importing.importer import import_layers
 from roost_core.objects.quantities import parse_quantity
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.checks import make_assumptions
 from roost_lab.simulator.setup.policy import Policy
+from roost_lab.simulator.sweep import run as sweep
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
-from roost_lab.simulator.sweep.run import LocalProcesses, SweepError, code_fingerprint, usual_workers
+from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.traces.attempt import Attempt
+from tools.write_drawings import IMAGES, svg, text
 
 NONE: Final = "none"
 FIXED: Final = "fixed"
@@ -59,10 +66,11 @@ IMPORTED: Final = "imported"
 ORACLE: Final = "oracle"
 ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
 AUTOSCALERS: Final = (Autoscaler.CLUSTER_AUTOSCALER.value, Autoscaler.KARPENTER.value)
-# What zero-to-jupyterhub's guide has as an example of a number.
+# As many as in the other comparisons with a fixed number.
 FIXED_PLACEHOLDERS: Final = 25
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
+MOST_WEEKS: Final = 26
 # Who waits longer is late.
 LATE_SECONDS: Final = 30.0
 # The wait of who never got a server.
@@ -157,7 +165,8 @@ def percentile(ordered: Sequence[float], share: float) -> float:
 def figures_of(term: Term, waits: Mapping[int, float], node_hours: Mapping[int, float]) -> Run:
     """The figures of a replay.
 
-    waits: seconds by the attempt's number, of those who got a server. node_hours: by week; the first of classes is 1.
+    waits: seconds by the attempt's number, of those who got a server. node_hours: by week, of which
+    the first of classes is 1.
     """
     by_week: dict[int, list[Launch]] = {}
     for launch in term.launches:
@@ -238,7 +247,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """Equal for replays with equal results: options, a digest of the values and one of the code."""
+        """Equal for replays with equal results: options, and digests of values and code."""
         options = {**asdict(self), "values": policy_of_job(self).digest}
         return json.dumps(options, sort_keys=True)
 
@@ -249,7 +258,7 @@ class Job:
 @cache
 def fingerprint() -> str:
     """Of the code that decides a replay's figures: Roost's, and these benchmarks'."""
-    digest = sha256(code_fingerprint().encode())
+    digest = sha256(sweep.code_fingerprint().encode())
     for name in ("term", "terms", "learned_headroom"):
         digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     return digest.hexdigest()[:16]
@@ -258,14 +267,14 @@ def fingerprint() -> str:
 @lru_cache(maxsize=4)
 def term_of(seed: int, weeks: int, variants: tuple[str, ...] = (), time_zone: str = "UTC") -> Term:
     """The term of a seed. Of fewer weeks than a term has: the beginning of a usual term."""
-    is_cut = weeks < FEWEST_WEEKS
-    term = draw_term(seed, USUAL_WEEKS if is_cut else weeks)
+    is_cut = weeks < drawn.FEWEST_WEEKS
+    term = drawn.draw_term(seed, USUAL_WEEKS if is_cut else weeks)
     if is_cut:
-        term = first_weeks(term, weeks)
+        term = drawn.first_weeks(term, weeks)
     for name in variants:
         term = VARIANTS[name](term)
     if time_zone != term.time_zone:
-        term = in_zone(term, time_zone)
+        term = drawn.in_zone(term, time_zone)
     return term
 
 
@@ -276,7 +285,7 @@ def _term_of_job(job: Job) -> Term:
 def policy_of_job(job: Job) -> Policy:
     """What the cluster runs."""
     learn = job.learn if job.arm == IMPORTED else ()
-    return _policy_of(json.dumps(hub_of(_term_of_job(job))), job.arm, learn)
+    return _policy_of(json.dumps(drawn.hub_of(_term_of_job(job))), job.arm, learn)
 
 
 @lru_cache(maxsize=256)
@@ -287,7 +296,7 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
         "user_memory_bytes": hub["singleuser"]["memory"]["guarantee"],
     }
     # Its world gives placeholders the size of a user. The launches are played apart from it.
-    scenario = Scenario(name="term", about="", launches=lambda _seed, _days: (), hub=hub, world=users)
+    scenario = Scenario(name="term", about="", launches=_no_launches, hub=hub, world=users)
     if arm == NONE:
         return never_worse.policy_of(scenario, never_worse.HUB, 0, "")
     if arm == FIXED:
@@ -307,6 +316,10 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
         return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, str(changes))
 
 
+def _no_launches(_seed: int, _days: float) -> Sequence[Attempt]:
+    return ()
+
+
 def imported_sets(scenario: Scenario) -> list[_JSON]:
     """The placeholder sets that `roost import` writes for a hub without placeholders."""
     text = yaml.safe_dump(never_worse.hub_values(scenario, 0))
@@ -318,9 +331,8 @@ def imported_sets(scenario: Scenario) -> list[_JSON]:
 def play(job: Job) -> Run:
     """Play one job. Raises SweepError where its code isn't this process's."""
     if job.code and job.code != fingerprint():
-        raise SweepError(
-            "the code here differs from the code that the run began with: use one checkout, or begin again"
-        )
+        why = "the code here differs from the code that the run began with"
+        raise SweepError(f"{why}: use one checkout, or begin again")
     begun = time.monotonic()
     term = _term_of_job(job)
     policy = policy_of_job(job)
@@ -347,11 +359,10 @@ def play(job: Job) -> Run:
     hours_until.append(result.node_hours)
     # Nobody may have come in the last weeks.
     hours_until += [result.node_hours] * (len(weeks) - len(hours_until))
-    node_hours = {
-        week: until - before for week, before, until in zip(weeks, [0.0, *hours_until], hours_until, strict=False)
-    }
+    hours = (until - before for before, until in pairwise([0.0, *hours_until]))
+    node_hours = dict(zip(weeks, hours, strict=True))
     found = figures_of(term, waits, node_hours)
-    return Run(found.before, found.weeks, found.later, found.late_classes, time.monotonic() - begun)
+    return replace(found, seconds=time.monotonic() - begun)
 
 
 def _world_of(job: Job, policy: Policy) -> World:
@@ -360,7 +371,7 @@ def _world_of(job: Job, policy: Policy) -> World:
 
 
 def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:
-    """Each launch as often as placeholders have to give way to it: a user may have the memory of two."""
+    """Each launch as often as placeholders give way to it: a user may have the memory of two."""
     (placeholders,) = policy.placeholders
     requests = placeholders.spec["containers"][0]["resources"]["requests"]
     seat_bytes = int(parse_quantity(requests["memory"]))
@@ -373,7 +384,7 @@ def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:
 # Many replays
 
 
-# What a worker does for a job, and where jobs run: as the simulator's sweeps have it, for these jobs.
+# What a worker does for a job, and where jobs run, as a sweep has it.
 Work = Callable[[Job], Run]
 
 
@@ -393,7 +404,7 @@ def spread_of(jobs: int, dask: str | None) -> Spread:
     The workers need the same checkout, with `benchmarks` on their path.
     """
     # A sweep's job is asked for its key and its name alone.
-    return cast("Spread", LocalProcesses(jobs) if dask is None else DaskCluster(dask))
+    return cast("Spread", sweep.LocalProcesses(jobs) if dask is None else DaskCluster(dask))
 
 
 def play_all(
@@ -402,18 +413,20 @@ def play_all(
     results: Path | None,
     *,
     work: Work = play,
+    begin: Callable[[int], None] = lambda _kept: None,
     report: Callable[[Job, Run], None] = lambda _job, _run: None,
 ) -> dict[Job, Run]:
-    """Play all jobs that the file of results doesn't have, and append each to it as it ends. Raises SweepError.
+    """Play all jobs that the file of results doesn't have. Each is appended to it as it ends.
 
-    report: called with every replay that ended now.
+    begin: called once with how many it has. report: called with every replay that ended now. Raises
+    SweepError.
     """
     kept: dict[str, Run] = {}
     if results is not None:
-        _drop_partial_line(results)
         kept = read_results(results)
     by_key = {job.key: job for job in jobs}
     missing = [job for key, job in by_key.items() if key not in kept]
+    begin(len(by_key) - len(missing))
     if missing:
         with closing(spread(missing, work)) as ends:
             for end in ends:
@@ -424,8 +437,15 @@ def play_all(
     return {job: kept[key] for key, job in by_key.items()}
 
 
+# What each line of results begins with.
+LINE_START: Final = '{"key": '
+
+
 def read_results(path: Path) -> dict[str, Run]:
-    """Replays by their job's key; none without such a file. Raises ValueError for other content."""
+    """Replays by their job's key; none without such a file. Raises ValueError for other content.
+
+    A line that was cut off in writing is left out, so its replay is played again.
+    """
     if not path.exists():
         return {}
     found = {}
@@ -433,30 +453,35 @@ def read_results(path: Path) -> dict[str, Run]:
         try:
             entry = json.loads(line)
             found[str(entry["key"])] = _run_of(entry["run"])
-        except (ValueError, KeyError, TypeError) as error:
-            why = f"{path}:{number}: no result of this benchmark ({type(error).__name__}: {error})"
-            raise ValueError(f"{why}. Name another file, or remove the line.") from None
+        except json.JSONDecodeError:
+            if not line.startswith(LINE_START):
+                raise _no_result(path, number) from None
+        except (KeyError, TypeError):
+            raise _no_result(path, number) from None
     return found
+
+
+def _no_result(path: Path, number: int) -> ValueError:
+    found = f"{path}:{number}: found a line that is no result of this benchmark"
+    return ValueError(f"{found}. Name another file, or remove the line.")
 
 
 def _append(path: Path, job: Job, end: End) -> None:
     entry = {"key": end.key, "job": str(job), "commit": commit(), "run": asdict(end.result)}
-    with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps(entry) + "\n")
-
-
-def _drop_partial_line(path: Path) -> None:
-    """Remove a last line that was cut off in writing, so that the next one doesn't continue it."""
-    if path.exists():
-        text = path.read_bytes()
-        whole_lines = text[: text.rfind(b"\n") + 1]
-        if whole_lines != text:
-            path.write_bytes(whole_lines)
+    line = json.dumps(entry) + "\n"
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            is_cut_off = file.read(1) != b"\n"
+            if is_cut_off:
+                line = "\n" + line
+        file.write(line.encode())
 
 
 @cache
 def commit() -> str:
-    """The commit that is checked out, with "-dirty" behind it if files differ from it; "" outside a repository."""
+    """The commit, with "-dirty" behind it if files differ from it; "" outside a repository."""
     folder = Path(__file__).parent
     command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
@@ -479,20 +504,28 @@ def _period_of(entry: Mapping[str, Any]) -> Period:
 
 # Tables
 
-# Arm and autoscaler -> seed -> what came of it.
-Runs = dict[tuple[str, str], dict[int, Run]]
+
+# Autoscaler -> arm -> seed -> what came of it.
+Runs = Mapping[str, Mapping[str, Mapping[int, Run]]]
+# Which weeks a figure is of.
+Weeks = Callable[[Run], Period]
 
 
 class Side(NamedTuple):
-    """Of a figure, over the seeds: the median, and the worst seed with its number."""
+    """A figure of several seeds: the median, and the greatest with its seed."""
 
     middle: float
     worst: float
     worst_seed: int
 
+    def as_cells(self, digits: int, sign: str = "") -> list[str]:
+        """The median, and the worst seed."""
+        worst = f"{self.worst:{sign}.{digits}f} (seed {self.worst_seed})"
+        return [f"{self.middle:{sign}.{digits}f}", worst]
+
 
 def side_of(by_seed: Mapping[int, float]) -> Side:
-    """The median and the greatest."""
+    """The figure of these seeds."""
     seed = max(by_seed, key=lambda each: by_seed[each])
     return Side(median(by_seed.values()), by_seed[seed], seed)
 
@@ -507,109 +540,448 @@ def from_second_week(run: Run) -> Period:
     return run.later
 
 
-def more_node_hours(runs: Runs, arm: str, autoscaler: str, period: Callable[[Run], Period]) -> dict[int, float]:
-    """Seed -> node-hours against those without placeholders, in percent."""
-    before = runs.get((NONE, autoscaler), {})
+def late_of(runs: Mapping[int, Run], weeks: Weeks = from_second_week) -> dict[int, float]:
+    """Seed -> share of people who were late, in percent, the exam apart."""
+    return {seed: weeks(run).exam_apart.late_percent for seed, run in runs.items()}
+
+
+def p95_of(runs: Mapping[int, Run], weeks: Weeks = from_second_week) -> dict[int, float]:
+    """Seed -> p95 of the wait in seconds, the exam apart."""
+    return {seed: weeks(run).exam_apart.p95 for seed, run in runs.items()}
+
+
+def more_node_hours(
+    runs: Mapping[int, Run], before: Mapping[int, Run], weeks: Weeks = from_second_week
+) -> dict[int, float]:
+    """Seed -> node-hours against those of `before`, in percent, for the seeds that both have."""
     found = {}
-    for seed, run in runs[arm, autoscaler].items():
-        if seed in before and period(before[seed]).node_hours:
-            found[seed] = 100 * (period(run).node_hours / period(before[seed]).node_hours - 1)
+    for seed, run in runs.items():
+        hours_before = weeks(before[seed]).node_hours if seed in before else 0.0
+        if hours_before:
+            found[seed] = 100 * (weeks(run).node_hours / hours_before - 1)
     return found
 
 
-def show(runs: Runs, period: Callable[[Run], Period]) -> str:
-    """A row for each autoscaler and arm: medians over the seeds, and the worst seed."""
+def show(runs: Runs, weeks: Weeks) -> str:
+    """A table with a row for each autoscaler and arm."""
     head = ["autoscaler", "placeholders", "seeds", "late, %", "worst", "p95, s", "worst"]
-    head += ["people-hours waited", "node-hours", "against none, %", "worst", "late with exam, %", "worst"]
+    head += ["people-hours", "node-hours", "against none, %", "worst", "late with exam, %", "worst"]
     rows = []
-    for (arm, autoscaler), by_seed in sorted(runs.items(), key=_row_order):
-        periods = {seed: period(run) for seed, run in by_seed.items()}
-        late = side_of({seed: each.exam_apart.late_percent for seed, each in periods.items()})
-        p95 = side_of({seed: each.exam_apart.p95 for seed, each in periods.items()})
-        waited = median(each.exam_apart.people_hours for each in periods.values())
-        hours = median(each.node_hours for each in periods.values())
-        with_exam = side_of({seed: each.everybody.late_percent for seed, each in periods.items()})
-        more = more_node_hours(runs, arm, autoscaler, period)
-        row = [autoscaler, arm, str(len(by_seed))]
-        row += [f"{late.middle:.2f}", f"{late.worst:.2f} (seed {late.worst_seed})"]
-        row += [f"{p95.middle:.1f}", f"{p95.worst:.1f} (seed {p95.worst_seed})"]
-        row += [f"{waited:.1f}", f"{hours:,.0f}"]
-        if more:
-            against = side_of(more)
-            row += [f"{against.middle:+.1f}", f"{against.worst:+.1f} (seed {against.worst_seed})"]
-        else:
-            row += ["-", "-"]
-        row += [f"{with_exam.middle:.2f}", f"{with_exam.worst:.2f} (seed {with_exam.worst_seed})"]
-        rows.append(row)
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            periods = {seed: weeks(run) for seed, run in by_seed.items()}
+            waited = median(each.exam_apart.people_hours for each in periods.values())
+            hours = median(each.node_hours for each in periods.values())
+            more = more_node_hours(by_seed, by_arm.get(NONE, {}), weeks)
+            with_exam = {seed: each.everybody.late_percent for seed, each in periods.items()}
+            row = [autoscaler, arm, str(len(by_seed))]
+            row += side_of(late_of(by_seed, weeks)).as_cells(2)
+            row += side_of(p95_of(by_seed, weeks)).as_cells(1)
+            row += [f"{waited:.1f}", f"{hours:,.0f}"]
+            row += side_of(more).as_cells(1, "+") if more else ["-", "-"]
+            row += side_of(with_exam).as_cells(2)
+            rows.append(row)
     return table(head, rows)
 
 
-def _row_order(item: tuple[tuple[str, str], object]) -> tuple[str, int]:
-    (arm, autoscaler), _ = item
-    return autoscaler, ARMS.index(arm)
+def show_seed(runs: Runs, seed: int) -> str:
+    """A table of one seed: a row for each autoscaler, arm and week."""
+    head = ["autoscaler", "placeholders", "week", "starts", "late, %", "p95, s", "p99, s"]
+    head += ["mean, s", "people-hours", "node-hours", "late without exam, %", "p95, s"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            run = by_seed[seed]
+            named = {str(number): period for number, period in enumerate(run.weeks, 1)}
+            named[f"2 to {len(run.weeks)}"] = run.later
+            if run.before.everybody.starts:
+                named = {"before": run.before, **named}
+            rows += [[autoscaler, arm, name, *_cells_of(named[name])] for name in named]
+    return table(head, rows)
+
+
+def _cells_of(period: Period) -> list[str]:
+    waits, apart = period.everybody, period.exam_apart
+    seconds = (waits.p95, waits.p99, waits.mean)
+    return [
+        f"{waits.starts:,}",
+        f"{waits.late_percent:.2f}",
+        *(f"{each:.1f}" for each in seconds),
+        f"{waits.people_hours:.1f}",
+        f"{period.node_hours:,.0f}",
+        f"{apart.late_percent:.2f}",
+        f"{apart.p95:.1f}",
+    ]
+
+
+def show_late_classes(runs: Runs, seed: int) -> str:
+    """A table of one seed: the classes of which many were late. Without placeholders most are."""
+    head = ["autoscaler", "placeholders", "week", "class", "people", "late", "p95, s"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            for late in by_seed[seed].late_classes if arm != NONE else ():
+                name = f"{late.weekday} {late.time}{', exam' if late.is_exam else ''}"
+                row = [autoscaler, arm, str(late.week), name]
+                rows.append([*row, str(late.people), str(late.late), f"{late.p95:.0f}"])
+    return table(head, rows)
+
+
+# Goals, from the second week on, as imported
+
+
+class Goal(NamedTuple):
+    """What a figure may be at most, over the seeds."""
+
+    about: str
+    unit: str
+    # Seed -> figure, of the arms `imported` and `none`.
+    figure: Callable[[Mapping[int, Run], Mapping[int, Run]], dict[int, float]]
+    # Of the median seed; None: any.
+    most_middle: float | None
+    most_worst: float
+
+
+GOALS: Final = (
+    Goal("late, exam apart", "%", lambda imported, _: late_of(imported), 1.0, 3.0),
+    Goal("p95, exam apart", "s", lambda imported, _: p95_of(imported), None, 3.0),
+    Goal("node-hours against none", "%", more_node_hours, 6.0, 9.0),
+)
+
+
+class Verdict(NamedTuple):
+    """Whether a goal is kept with an autoscaler."""
+
+    autoscaler: str
+    # The goal and what was found, in words.
+    text: str
+    is_kept: bool
+
+
+def judge(runs: Runs) -> list[Verdict]:
+    """Each goal for each autoscaler with which `none` and `imported` were played."""
+    found = []
+    for autoscaler, by_arm in runs.items():
+        if NONE in by_arm and IMPORTED in by_arm:
+            for goal in GOALS:
+                figure = goal.figure(by_arm[IMPORTED], by_arm[NONE])
+                found.append(_judged(autoscaler, goal, figure))
+    return found
+
+
+def _judged(autoscaler: str, goal: Goal, by_seed: Mapping[int, float]) -> Verdict:
+    side = side_of(by_seed)
+    is_kept = side.worst <= goal.most_worst
+    worst = f"{side.worst:.2f} {goal.unit} (seed {side.worst_seed}, at most {goal.most_worst:g})"
+    if goal.most_middle is None:
+        return Verdict(autoscaler, f"{goal.about}: worst seed {worst}", is_kept)
+    is_kept = is_kept and side.middle <= goal.most_middle
+    middle = f"{side.middle:.2f} {goal.unit} (at most {goal.most_middle:g})"
+    return Verdict(autoscaler, f"{goal.about}: median {middle}, worst seed {worst}", is_kept)
+
+
+def show_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """A line for each."""
+    lines = []
+    for each in verdicts:
+        word = "kept  " if each.is_kept else "broken"
+        lines.append(f"{word} {each.autoscaler}: {each.text}")
+    return "\n".join(lines)
+
+
+# The picture
+
+PICTURE_WEEK: Final = 3
+# The panels' titles.
+PICTURE_ARMS: Final = {NONE: "Without placeholders", IMPORTED: "With Roost, as imported"}
+LOOK_SECONDS: Final = 60
+# So many looks are one step of a line, which shows the greatest.
+LOOKS_A_STEP: Final = 10
+SECONDS_A_DAY: Final = 86_400
+# Of a panel, in pixels.
+PANEL_LEFT: Final = 45
+PANEL_WIDTH: Final = 690
+PANEL_HEIGHT: Final = 150
+PANEL_STEP: Final = 225
+# A node is drawn as so many users.
+NODE_USERS: Final = 10
+
+
+class Look(NamedTuple):
+    """How many there are at a time."""
+
+    users: int
+    waiting: int
+    placeholders: int
+    nodes: int
+
+
+class Played(NamedTuple):
+    """A week for the picture."""
+
+    looks: Sequence[Look]
+    # Of those who came from Monday to Friday.
+    waits: Waits
+
+
+def looks_of(job: Job) -> Played:
+    """Monday to Friday of the picture's week."""
+    term = _term_of_job(job)
+    begin = term.begin_of(PICTURE_WEEK)
+    end = begin + drawn.WORKING_DAYS * SECONDS_A_DAY
+    attempts = [attempt for attempt in term.attempts if attempt.moment < end]
+    world = _world_of(job, policy_of_job(job))
+    looks: list[Look] = []
+    waits: dict[int, float] = {}
+
+    def look(_: object) -> None:
+        pods = world.sim_pods.values()
+        users = [pod.ready_at is not None for pod in pods if pod.kind == USER]
+        seats = sum(pod.kind == PLACEHOLDER and pod.node is not None for pod in pods)
+        running = sum(users)
+        looks.append(Look(running, len(users) - running, seats, len(world.nodes)))
+
+    def note_wait(number: int, seconds: float, is_up: bool) -> None:
+        waits[number] = seconds if is_up else NEVER_SECONDS
+
+    world.measures.on_wait = note_wait
+    for moment in range(round(begin), round(end), LOOK_SECONDS):
+        world.at(moment, look)
+    world.play(attempts)
+    ours = (attempt.number for attempt in attempts if attempt.moment >= begin)
+    return Played(looks, waits_of(waits.get(number, NEVER_SECONDS) for number in ours))
+
+
+def draw(term: Term, weeks: Mapping[str, Played]) -> str:
+    """The picture: a panel for each arm."""
+    steps = {arm: list(_steps(played.looks)) for arm, played in weeks.items()}
+    most = max(_greatest(step) for each in steps.values() for step in each)
+    parts: list[str] = []
+    for place, (arm, played) in enumerate(weeks.items()):
+        late = f"{played.waits.late_percent:.1f} % wait longer than {LATE_SECONDS:.0f} s"
+        hours = sum(look.nodes for look in played.looks) * LOOK_SECONDS / SECONDS_AN_HOUR
+        title = f"{PICTURE_ARMS[arm]}: {late}, {hours:,.0f} node-hours from Monday to Friday"
+        parts += _panel(24 + PANEL_STEP * place, title, steps[arm], most, term)
+    parts += _legend(24 + PANEL_STEP * len(weeks))
+    label = "A week of classes without placeholders and with Roost: users, who waits, and nodes"
+    return svg(24 + PANEL_STEP * len(weeks) + 18, label, parts)
+
+
+def _steps(looks: Sequence[Look]) -> Iterator[Look]:
+    """The greatest of each number in each step, so that no short wait is lost."""
+    for first in range(0, len(looks), LOOKS_A_STEP):
+        yield Look(*map(max, zip(*looks[first : first + LOOKS_A_STEP], strict=True)))
+
+
+def _greatest(step: Look) -> int:
+    return max(step.users, step.waiting, step.placeholders, NODE_USERS * step.nodes)
+
+
+def _panel(top: float, title: str, steps: Sequence[Look], most: int, term: Term) -> Iterator[str]:
+    bottom = top + 20 + PANEL_HEIGHT
+    days = range(drawn.WORKING_DAYS)
+
+    def x(day: float) -> float:
+        return PANEL_LEFT + PANEL_WIDTH * day / len(days)
+
+    def y(count: float) -> float:
+        return bottom - PANEL_HEIGHT * count / most
+
+    def line(kind: str, counts: Iterable[float], style: str = "") -> str:
+        step_days = len(days) / len(steps)
+        points = (f"{x(step_days * n):.1f} {y(count):.1f}" for n, count in enumerate(counts))
+        path = "L".join(points)
+        return f'<path class="line {kind}" style="fill:none;{style}" d="M{path}"/>'
+
+    yield text(15, top, title, "bold")
+    for count in range(0, most + 1, 100 if most > 250 else 50):
+        yield f'<path class="grid" d="M{PANEL_LEFT} {y(count):.1f}h{PANEL_WIDTH}"/>'
+        yield text(15, y(count) + 4, str(count), "small")
+    for day in days:
+        yield f'<path class="grid" d="M{x(day):.1f} {bottom}v{-PANEL_HEIGHT}"/>'
+        yield text(x(day + 0.5) - 12, bottom + 24, DAY_NAMES[day], "small")
+    for begin in _class_days(term):
+        yield f'<path class="{CLASS_LINE}" d="M{x(begin):.1f} {bottom}v6"/>'
+    yield line("node", [NODE_USERS * step.nodes for step in steps], "stroke-width:1.5")
+    yield line("places", [step.placeholders for step in steps], "stroke-dasharray:2 1.5")
+    yield line("users", [step.users for step in steps])
+    yield line("closed", [step.waiting for step in steps], WAITING_STYLE)
+
+
+# Class and style of who waits, which drawings have for nothing else.
+WAITING_STYLE: Final = "stroke-dasharray:none;stroke-width:1.5"
+CLASS_LINE: Final = "line places"
+
+
+def _class_days(term: Term) -> Iterator[float]:
+    """When classes begin in the picture's week: days since its Monday."""
+    for number, each in enumerate(term.classes):
+        if _takes_place(term, number):
+            minutes = each.minute + each.late_minutes.get(PICTURE_WEEK, 0)
+            yield each.weekday + (each.hour + minutes / 60) / 24
+
+
+def _takes_place(term: Term, number: int) -> bool:
+    each = term.classes[number]
+    day = (PICTURE_WEEK - 1) * drawn.DAYS_A_WEEK + each.weekday
+    return day != term.holiday and PICTURE_WEEK not in each.weeks_left_out
+
+
+def _legend(y: float) -> Iterator[str]:
+    kinds = (
+        (15, "line users", "", "users"),
+        (110, "line closed", WAITING_STYLE, "waiting users"),
+        (255, "line places", "stroke-dasharray:2 1.5", "placeholders"),
+        (390, "line node", "fill:none;stroke-width:1.5", f"nodes, {NODE_USERS} times their number"),
+    )
+    for x, kind, style, words in kinds:
+        yield f'<path class="{kind}" style="{style}" d="M{x} {y}h24"/>'
+        yield text(x + 30, y + 4, words)
+    yield f'<path class="{CLASS_LINE}" style="stroke-dasharray:none" d="M635 {y - 3}v6"/>'
+    yield text(643, y + 4, "a class begins")
 
 
 # The command
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.term", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", type=read_seeds, default=range(1, 21), metavar="1-20")
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=ARMS)
-    parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
-    parser.add_argument("--weeks", type=int, default=USUAL_WEEKS)
-    parser.add_argument("--jobs", type=int, default=usual_workers())
-    parser.add_argument("--dask", metavar="ADDRESS")
-    parser.add_argument("--results", type=Path, metavar="FILE")
-    parser.add_argument("--boot-seconds", type=float, default=Assumptions().boot_median_seconds)
-    parser.add_argument("--set", dest="changes", nargs="+", default=[])
-    return parser.parse_args(arguments)
+    parser = argparse.ArgumentParser("python -m benchmarks.term", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("--seeds", type=_seeds, default=_seeds("1-20"), help="such as 3, 1-20 or 1,4,8-9")
+    add("--arms", nargs="+", choices=ARMS, default=ARMS)
+    add("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
+    cut = f"fewer than {drawn.FEWEST_WEEKS}: the beginning of a term of {USUAL_WEEKS}"
+    add("--weeks", type=_weeks, default=USUAL_WEEKS, help=f"of classes; {cut}")
+    add("--variants", nargs="+", choices=VARIANTS, default=(), help="of the terms")
+    zone = f"classes are at its local time. The clock of {drawn.CLOCK_CHANGES} changes in week 4"
+    add("--time-zone", type=_zone, default="UTC", metavar="ZONE", help=zone)
+    boot = "until a node is ready, median"
+    usual_boot = Assumptions().boot_median_seconds
+    add("--boot-seconds", type=_boot_seconds, default=usual_boot, metavar="S", help=boot)
+    learn = "learn KEY=VALUE …: over what `roost import` writes for a set's `learn`"
+    add("--set", dest="changes", nargs="+", default=(), metavar="WORD", help=learn)
+    add("--jobs", type=_at_least_one, default=sweep.usual_workers(), help="processes at once")
+    add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
+    kept = "keep replays in this file of JSON lines, and play only what it lacks"
+    add("--results", type=Path, metavar="FILE", help=kept)
+    add("--seed-table", type=int, metavar="N", help="also print the weeks of this seed")
+    add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
+    add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
+    options = parser.parse_args(arguments)
+    options.arms = [arm for arm in ARMS if arm in options.arms]
+    options.autoscalers = [each for each in AUTOSCALERS if each in options.autoscalers]
+    options.variants = tuple(name for name in VARIANTS if name in options.variants)
+    try:
+        options.learn = read_learn(options.changes)
+    except ValueError as error:
+        parser.error(str(error))
+    if options.learn and IMPORTED not in options.arms:
+        parser.error(f"--set learn is for the arm {IMPORTED}, which --arms leaves out")
+    if options.seed_table is not None and options.seed_table not in options.seeds:
+        parser.error(f"--seed-table {options.seed_table}: --seeds has no such seed")
+    for path in (options.results, options.output):
+        if path is not None and not path.absolute().parent.is_dir():
+            parser.error(f"{path}: found no folder {path.parent}")
+    if options.picture is not None and options.weeks < PICTURE_WEEK:
+        parser.error(f"--picture shows week {PICTURE_WEEK}: give --weeks {PICTURE_WEEK} or more")
+    return options
 
 
-def read_seeds(text: str) -> Sequence[int]:
-    """Seeds of `3`, `1-20` or `1,4,8-9`."""
-    found: list[int] = []
+def _fault(text: str, expected: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"found {text!r}, expected {expected}")
+
+
+def _seeds(text: str) -> list[int]:
+    """Seeds in rising order, each once."""
+    found: set[int] = set()
     for part in text.split(","):
-        first, _, last = part.partition("-")
-        found += range(int(first), int(last or first) + 1)
-    return found
+        first, dash, last = part.partition("-")
+        ends = [first, last] if dash else [first]
+        if not all(end.isdecimal() for end in ends) or int(ends[0]) > int(ends[-1]):
+            raise _fault(text, "seeds such as 3, 1-20 or 1,4,8-9")
+        found.update(range(int(ends[0]), int(ends[-1]) + 1))
+    return sorted(found)
+
+
+def _weeks(text: str) -> int:
+    if not text.isdecimal() or not 2 <= int(text) <= MOST_WEEKS:
+        raise _fault(text, f"2 to {MOST_WEEKS} weeks: figures are from the second week on")
+    return int(text)
+
+
+def _at_least_one(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise _fault(text, "a whole number of at least 1")
+    return int(text)
+
+
+def _boot_seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    longest = Assumptions().give_up_boot_seconds
+    if not 0 < seconds <= longest:
+        raise _fault(text, f"seconds above 0 and up to {longest:g}, when autoscalers give up")
+    return seconds
+
+
+def _zone(text: str) -> str:
+    try:
+        drawn.zone_of(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def read_learn(words: Sequence[str]) -> tuple[Learn, ...]:
-    """Changes of `learn costPercent=20 quantile=0.9`."""
+    """Changes of `learn costPercent=20 quantile=0.9`. Raises ValueError for other words.
+
+    Keys and values are checked as those of any values file are, when they are rendered.
+    """
     if not words:
         return ()
-    pairs = (word.partition("=") for word in words[1:])
-    return tuple(Learn(key, yaml.safe_load(value)) for key, _, value in pairs)
+    first, *pairs = words
+    if first != "learn" or not pairs:
+        raise ValueError(f"--set {' '.join(words)}: expected `--set learn KEY=VALUE …`")
+    found = {}
+    for pair in pairs:
+        key, equals, value = pair.partition("=")
+        if not (key and equals and value):
+            raise ValueError(f"--set learn: found {pair!r}, expected KEY=VALUE")
+        read = yaml.safe_load(value)
+        is_scalar = isinstance(read, str | int | float)
+        if not is_scalar:
+            raise ValueError(f"--set learn {key}: found {value!r}, expected a number or a text")
+        if key == "timeZone":
+            drawn.zone_of(str(read))
+        found[key] = read
+    return tuple(Learn(key, found[key]) for key in sorted(found))
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Play, print the tables, and judge."""
-    options = _options(arguments)
-    jobs = [
-        Job(
-            seed=seed,
-            arm=arm,
-            autoscaler=autoscaler,
-            weeks=options.weeks,
-            boot_seconds=options.boot_seconds,
-            learn=read_learn(options.changes) if arm == IMPORTED else (),
-            code=fingerprint(),
-        )
+def jobs_of(options: argparse.Namespace) -> list[Job]:
+    """What to play, one seed after the other."""
+    return [
+        _job(options, seed, arm, autoscaler)
         for seed in options.seeds
         for autoscaler in options.autoscalers
         for arm in options.arms
     ]
-    spread = spread_of(options.jobs, options.dask)
-    done = play_all(jobs, spread, options.results, report=Progress(len(jobs)).ended)
-    runs: Runs = {}
-    for job, run in done.items():
-        runs.setdefault((job.arm, job.autoscaler), {})[job.seed] = run
-    print(f"First week:\n\n{show(runs, first_week)}\n")
-    print(f"From the second week on:\n\n{show(runs, from_second_week)}\n")
-    return 0
+
+
+def _job(options: argparse.Namespace, seed: int, arm: str, autoscaler: str) -> Job:
+    return Job(
+        seed=seed,
+        arm=arm,
+        autoscaler=autoscaler,
+        weeks=options.weeks,
+        variants=options.variants,
+        time_zone=options.time_zone,
+        boot_seconds=options.boot_seconds,
+        learn=options.learn if arm == IMPORTED else (),
+        code=fingerprint(),
+    )
 
 
 class Progress:
@@ -619,15 +991,67 @@ class Progress:
         self._total = total
         self._ended = 0
 
-    def ended(self, job: Job, run: Run) -> None:
+    def begin(self, kept: int) -> None:
+        """So many replays are known from earlier runs."""
+        self._ended = kept
+        if kept:
+            say(f"  {kept}/{self._total} were played before")
+
+    def end(self, job: Job, run: Run) -> None:
         """One more replay ended."""
         self._ended += 1
         later = run.later.exam_apart
-        say(
-            f"  {self._ended}/{self._total} {job}: late {later.late_percent:.2f} %, "
-            f"p95 {later.p95:.1f} s from week 2 on, {run.later.node_hours:,.0f} node-hours; "
-            f"{run.seconds:.0f} s"
-        )
+        figures = f"late {later.late_percent:.2f} %, p95 {later.p95:.1f} s from week 2 on"
+        hours = f"{run.later.node_hours:,.0f} node-hours"
+        say(f"  {self._ended}/{self._total} {job}: {figures}, {hours}; {run.seconds:.0f} s")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Play, print the tables, and judge; or draw."""
+    options = _options(arguments)
+    try:
+        if options.picture is not None:
+            return _draw_picture(options)
+        return _compare(options)
+    except ValuesError as error:
+        # Their file is one of ours, that the reader never saw.
+        for fault in error.faults:
+            say(str(fault._replace(file="--set learn" if options.learn else "values", line=0)))
+    except (OSError, SweepError, ValueError) as error:
+        say(str(error))
+    return 2
+
+
+def _compare(options: argparse.Namespace) -> int:
+    jobs = jobs_of(options)
+    progress = Progress(len(jobs))
+    spread = spread_of(options.jobs, options.dask)
+    done = play_all(jobs, spread, options.results, begin=progress.begin, report=progress.end)
+    runs: dict[str, dict[str, dict[int, Run]]] = {}
+    for job in jobs:
+        runs.setdefault(job.autoscaler, {}).setdefault(job.arm, {})[job.seed] = done[job]
+    print(f"First week, exam apart:\n\n{show(runs, first_week)}\n")
+    print(f"From the second week on, exam apart:\n\n{show(runs, from_second_week)}\n")
+    if options.seed_table is not None:
+        seed = options.seed_table
+        print(f"Seed {seed}, week by week, everybody:\n\n{show_seed(runs, seed)}\n")
+        share = f"more than {LATE_CLASS_SHARE:.0%} were late"
+        print(f"Seed {seed}, classes of which {share}:\n\n{show_late_classes(runs, seed)}\n")
+    verdicts = judge(runs)
+    if verdicts:
+        print(f"Goals, from the second week on, as imported:\n\n{show_verdicts(verdicts)}")
+    return 0 if all(each.is_kept for each in verdicts) else 1
+
+
+def _draw_picture(options: argparse.Namespace) -> int:
+    autoscaler = options.autoscalers[0]
+    jobs = {arm: _job(options, options.picture, arm, autoscaler) for arm in PICTURE_ARMS}
+    weeks = {arm: looks_of(job) for arm, job in jobs.items()}
+    options.output.write_text(draw(_term_of_job(jobs[NONE]), weeks), encoding="utf-8")
+    for arm, played in weeks.items():
+        waits = played.waits
+        say(f"{arm}: {waits.starts} starts, late {waits.late_percent:.2f} %, p95 {waits.p95:.1f} s")
+    return 0
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@ people. They begin on the hour, at a quarter past, or at half past. Fewer people
 week. Two classes fall out once, two begin late once, and one day is a holiday. People also come one
 by one. In the last week is an exam at an hour at which nobody came before. All of it is made up.
 
-A term is drawn by `draw_term`. The functions from `first_weeks` on make another term of it. Times are
-local times of the term's zone, which is UTC unless `in_zone` says otherwise.
+A term is drawn by `draw_term`. The functions from `first_weeks` on make another term of it. Times
+are local times of the term's zone, which is UTC unless `in_zone` says otherwise.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ class Term:
         return [launch.attempt for launch in self.launches]
 
     def week_of(self, moment: float) -> int:
-        """The week of a moment (seconds since 1970). The first of classes is 1, the one before is 0."""
+        """The week of a moment (seconds since 1970). The first of classes is 1, before it is 0."""
         return (_local(moment, self._zone) - FIRST_MONDAY).days // DAYS_A_WEEK + 1
 
     def begin_of(self, week: int) -> float:
@@ -139,7 +139,8 @@ def zone_of(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (OSError, KeyError, ValueError):
-        raise ValueError(f"{name!r} is no time zone of the IANA database, such as {CLOCK_CHANGES}") from None
+        known = f"a name of the IANA database, such as {CLOCK_CHANGES}"
+        raise ValueError(f"time zone: found {name!r}, expected {known}") from None
 
 
 def draw_term(seed: int, weeks: int) -> Term:
@@ -155,7 +156,15 @@ def draw_term(seed: int, weeks: int) -> Term:
     exam_day = (weeks - 1) * DAYS_A_WEEK + chance.randrange(1, WORKING_DAYS)
     exam_people = chance.choice([64, 120, 200, 320])
     exam = Exam(exam_day, chance.choice([18, 19]), exam_people)
-    term = Term(seed=seed, weeks=weeks, images=images, classes=classes, holiday=holiday, exam=exam, launches=())
+    term = Term(
+        seed=seed,
+        weeks=weeks,
+        images=images,
+        classes=classes,
+        holiday=holiday,
+        exam=exam,
+        launches=(),  # drawn last, since they need the rest
+    )
     return _with_launches(term, _LaunchDraw(chance, images).launches(term, exam))
 
 
@@ -193,8 +202,8 @@ def _with_exceptions(chance: random.Random, classes: Sequence[Class], weeks: int
     found = []
     for place, each in enumerate(classes):
         weeks_left_out = sorted({week for week, number in left_out if number == place})
-        late_minutes = {week: minutes for (week, number), minutes in late.items() if number == place}
-        found.append(each._replace(weeks_left_out=tuple(weeks_left_out), late_minutes=late_minutes))
+        ours = {week: minutes for (week, number), minutes in late.items() if number == place}
+        found.append(each._replace(weeks_left_out=tuple(weeks_left_out), late_minutes=ours))
     return found
 
 
@@ -260,7 +269,7 @@ class _LaunchDraw:
         return LEAST_MINUTES + self._chance.lognormvariate(SESSION_MU, SESSION_SIGMA)
 
     def _launch(self, at: datetime, image: int, minutes: float, group: int | None) -> None:
-        # As a record of it has it: seconds from the launch on, of which some are until it was ready.
+        # As a record has it: seconds from the launch on, some of them until it was ready.
         seconds = minutes * 60 + READY_SECONDS
         attempt = attempt_of(self._images[image], _moment(at, UTC), seconds - READY_SECONDS)
         self._drawn.append(Launch(attempt, group))
@@ -321,7 +330,10 @@ def without_exam(term: Term) -> Term:
 
 
 def every_second_week(term: Term) -> Term:
-    """A term in which each class comes every second week: one in the odd weeks, the next in the even weeks."""
+    """A term in which each class comes every second week.
+
+    The first class comes in odd weeks, the next one in even weeks, and so on.
+    """
     all_weeks = range(1, term.weeks + 1)
     classes = []
     for number, each in enumerate(term.classes):
@@ -344,7 +356,8 @@ def _comes_in(number: int, week: int) -> bool:
 def after_empty_weeks(term: Term, weeks: int) -> Term:
     """A term whose hub is installed so many weeks before the first class, and is empty until then.
 
-    Only the administrator tries it, on the first Monday at nine, for an hour. A replay begins with the first launch.
+    Only the administrator tries it, on the first Monday at nine, for an hour: a replay begins with
+    the first launch.
     """
     begin = term.begin_of(1 - weeks)
     alone = Launch(attempt_of(term.images[0], begin + 9 * 3600.0, 3600.0), None)
@@ -352,7 +365,10 @@ def after_empty_weeks(term: Term, weeks: int) -> Term:
 
 
 def in_zone(term: Term, name: str) -> Term:
-    """A term in another time zone: everybody comes at the same local time. Raises ValueError for no such zone."""
+    """A term in another time zone: everybody comes at the same local time.
+
+    Raises ValueError for a zone that isn't known.
+    """
     zone, before = zone_of(name), zone_of(term.time_zone)
     moved = []
     for launch in term.launches:
@@ -372,7 +388,10 @@ VARIANTS: Final[Mapping[str, Callable[[Term], Term]]] = {
 
 def _with_launches(term: Term, launches: Iterable[Launch]) -> Term:
     """The term with these launches, numbered in their order."""
-    numbered = [Launch(launch.attempt._replace(number=number), launch.group) for number, launch in enumerate(launches)]
+    numbered = []
+    for number, launch in enumerate(launches):
+        attempt = launch.attempt._replace(number=number)
+        numbered.append(Launch(attempt, launch.group))
     return replace(term, launches=numbered)
 
 
