@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from difflib import get_close_matches
 from pathlib import Path
@@ -17,13 +18,24 @@ import click
 from generator.faults import UsageError
 from roost_core.placement.headroom_windows import DATE_TIME, TIME_ZONE, is_time_zone, local_datetime, start_fault
 from roost_core.release.events import Event, Limits, parse_events
-from roost_core.release.reader import Reader
+from roost_core.release.reader import Document, Reader, SettingsFault
 
 FORMS: Final = "a time like tomorrow 9:00, tuesday 14:30, 2026-12-01 9:00, every monday,thursday 9am or every day 8:00"
-_DAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(am|pm)?", re.ASCII)
 # Keys of an event, and the options that give them.
 _OPTIONS: Final = {"timeZone": "--zone", "set": "--placeholders", "start": "WHEN", "people": "PEOPLE"}
+
+
+class UnknownProfileError(UsageError):
+    """No profile has this name, or none that has it has placeholders on its nodes.
+
+    expected: which profiles there are, in words.
+    """
+
+    def __init__(self, found: str, expected: str) -> None:
+        super().__init__(f"--profile: found {found!r}, expected {expected}")
+        self.expected = expected
 
 
 def event_options(command: click.decorators.FC) -> click.decorators.FC:
@@ -52,8 +64,9 @@ def entry_of(people: int | None, when: Sequence[str], *, zone: str, name: str = 
 
 
 def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """An entry of `events`: image and set are its profile's, where it names none. Raises UsageError.
+    """An entry of `events`: image and set are its profile's, where it names none.
 
+    Raises UnknownProfileError.
     profiles: as `profile_seats` gives them. A profile has two names, in any case and with any signs between words.
     """
     event = dict(entry)
@@ -63,7 +76,7 @@ def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]
         if found is None:
             known = ", ".join(repr(one["names"][0] or one["names"][1]) for one in fit)
             known = known or "singleuser.profileList of Roost's values shows none"
-            raise UsageError(f"--profile: found {wanted!r}, expected one whose nodes have placeholders: {known}")
+            raise UnknownProfileError(wanted, f"one whose nodes have placeholders: {known}")
         event |= {key: found[key] for key in ("image", "set") if found[key] and key not in event}
     return event
 
@@ -89,14 +102,12 @@ def read_when(words: Sequence[str], zone: str, now: float) -> str:
     if start_fault(text) is None:
         return text
     *rest, day, last = ["", "", *text.lower().split()]
-    clock = _CLOCK.fullmatch(last)
-    hour, minute = (int(clock[1]), int(clock[2] or 0)) if clock else (99, 0)
-    if clock and clock[3]:
-        hour = hour % 12 + 12 * (clock[3] == "pm") if hour <= 12 else 99
+    # No clock shows 99:00: the start is then refused below.
+    hour, minute = read_clock(last) or (99, 0)
     local = local_datetime(int(now), zone)
-    numbers = [index for part in day.split(",") for index in _weekdays(part)]
+    numbers = [index for part in day.split(",") for index in read_weekdays(part)]
     if rest == ["", "", "every"] and (numbers or day == "day"):
-        start = f"{minute} {hour} * * {','.join(str((each + 1) % 7) for each in sorted(numbers)) or '*'}"
+        start = weekly_start(numbers, hour, minute)
     else:
         days = {"today": 0, "tomorrow": 1}.get(day)
         if len(numbers) == 1:
@@ -107,20 +118,49 @@ def read_when(words: Sequence[str], zone: str, now: float) -> str:
     return start
 
 
-def _weekdays(text: str) -> list[int]:
-    """The day that a word of three letters or more begins, as a number from Monday on; weekday: all five."""
+def read_clock(text: str) -> tuple[int, int] | None:
+    """Hour and minute of a time of day such as 8:15, 08:15, 8 or 8:15pm; None: it isn't one."""
+    clock = _CLOCK.fullmatch(text)
+    if clock is None:
+        return None
+    hour, minute = int(clock[1]), int(clock[2] or 0)
+    if clock[3] and hour > 12:
+        return None
+    if clock[3]:
+        hour = hour % 12 + (12 if clock[3] == "pm" else 0)
+    return (hour, minute) if hour < 24 and minute < 60 else None
+
+
+def read_weekdays(text: str) -> list[int]:
+    """The day that a word of three letters or more begins, from Monday (0) on; weekday: all five."""
     if text == "weekday":
         return [0, 1, 2, 3, 4]
-    return [index for index, name in enumerate(_DAYS) if len(text) >= 3 and name.startswith(text)]
+    if len(text) < 3:
+        return []
+    return [index for index, name in enumerate(WEEKDAYS) if name.startswith(text)]
+
+
+def weekly_start(weekdays: Iterable[int], hour: int, minute: int, months: str = "*") -> str:
+    """A cron expression of these days of the week, from Monday (0) on; none: of each day.
+
+    months: the expression's field of months.
+    """
+    days = ",".join(str((day + 1) % 7) for day in sorted(weekdays)) or "*"
+    return f"{minute} {hour} * {months} {days}"
 
 
 def checked(entry: Mapping[str, Any], limits: Limits) -> Event:
     """The event of an entry of `events`. Raises UsageError with every fault, by the option that gives it."""
+    event, faults = read_entry(entry, limits)
+    if event is None:
+        options = {fault.key: _OPTIONS.get(fault.key, f"--{fault.key}") for fault in faults}
+        raise UsageError("\n".join(str(replace(fault, key=options[fault.key])) for fault in faults))
+    return event
+
+
+def read_entry(entry: Document, limits: Limits) -> tuple[Event | None, list[SettingsFault]]:
+    """The event of an entry of `events`; None beside its faults, whose keys are the entry's."""
     read = Reader()
     events = parse_events(read, [dict(entry)], "", limits)
-    if read.faults:
-        said = (
-            (fault.key.partition(".")[2], f"found {fault.found}, expected {fault.expected}") for fault in read.faults
-        )
-        raise UsageError("\n".join(f"{_OPTIONS.get(name, f'--{name}')}: {text}." for name, text in said))
-    return events[0]
+    faults = [replace(fault, key=fault.key.partition(".")[2]) for fault in read.faults]
+    return (None if faults else events[0]), faults

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
 import click
 import yaml
 
-from generator.faults import UsageError
+from generator.faults import UsageError, one_line, some
+from generator.values.files import read_file
 from roost.commands.options import cluster_options
 from roost.controllers.contract.bookings import MOST_PEOPLE
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
@@ -23,8 +25,19 @@ from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
 from roost_core.release.events import MOST_EVENTS, Event, Limits, bookable_sets, first_start_after, hub_limits
-from roost_lab.booking import checked, entry_of, event_options, with_profile
+from roost_lab.booking import checked, entry_of, event_options, read_zone, with_profile
 from roost_lab.commands.options import refuse
+from roost_lab.commands.timetable import (
+    MOST_BYTES,
+    TimetableRules,
+    WeeklyClass,
+    busiest,
+    minute_of_week,
+    read_first_day,
+    read_timetable,
+)
+
+_Classes = Sequence[WeeklyClass]
 
 
 class _Bookings:
@@ -116,14 +129,18 @@ class _Bookings:
         return Seats(entry, [node for node in nodes if node])
 
 
+def _not_checked(bookings: _Bookings) -> str:
+    return (
+        "  Not checked: what the release allows (its ConfigMap can't be read from here). The controllers answer "
+        f"with an Event: kubectl describe configmap {bookings.name}\n"
+    )
+
+
 def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
     """What a booking brings, and costs."""
     events, zone = bookings.events, event.starts.time_zone
     if not events:
-        return (
-            "  Not checked: what the release allows (its ConfigMap can't be read from here). The controllers answer "
-            f"with an Event: kubectl describe configmap {bookings.name}\n"
-        )
+        return _not_checked(bookings)
     lead, settle = events["leadMinutes"], events["settleMinutes"]
     seats = min(event.people, events["maxPlaceholders"])
     text = f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats} placeholders more"
@@ -156,6 +173,8 @@ def _line(entry: Mapping[str, Any], event: Event, now: float) -> str:
 @click.option("--until", metavar="DATE", default="", help="The last day of what recurs, such as 2027-02-12.")
 @click.option("--name", metavar="NAME", default="", help="Of the booking; one of that name is changed. Default: WHEN.")
 @click.option("--cancel", metavar="NAME", default="", help="Take this booking back.")
+@click.option("--timetable", metavar="FILE", default="", help="Book weekly classes: CSV, one a line.")
+@click.option("--from", "first", metavar="DATE", default="", help="The timetable's first day.")
 @click.option("--config-map", metavar="NAME", help="That has the bookings. Default: the release's, roost-bookings.")
 @click.option("--release", metavar="NAME", default="roost", show_default=True, help="Helm's release.")
 @click.option("-n", "--namespace", metavar="NAME", help="Default: the kubeconfig's, else default.")
@@ -166,6 +185,8 @@ def command(
     when: tuple[str, ...],
     name: str,
     cancel: str,
+    timetable: str,
+    first: str,
     config_map: str | None,
     release: str,
     namespace: str | None,
@@ -182,11 +203,19 @@ def command(
     roost book 30 every monday,thursday 14:00 --until 2027-02-12 --zone Europe/Berlin
     roost book
     roost book --cancel "intro lecture"
+    roost book --timetable classes.csv --zone Europe/Berlin
     """
     is_listing = people is None and not when
+    other_words = [name, cancel, *(text for key, text in words.items() if key != "zone")]
+    if timetable and (not is_listing or any(other_words)):
+        raise UsageError("found --timetable beside what the file says, expected the file alone")
+    if first and not timetable:
+        raise UsageError("found --from without --timetable, expected both")
     if not is_listing and cancel:
         raise UsageError("found --cancel beside PEOPLE and WHEN, expected one of them")
     new = {} if is_listing else entry_of(people, when, name=name, **words)
+    data = read_file(timetable, MOST_BYTES) if timetable else b""
+    first_day = read_first_day(first)
     now = time.time()
     try:
         client = connect_as_user(kubeconfig, context)
@@ -199,6 +228,18 @@ def command(
         if cancel:
             bookings.write()
             sys.stdout.write(f"Cancelled: {cancel}.\n")
+        elif timetable:
+            # Else the same would be told of each line.
+            bookings.limits({})
+            rules = TimetableRules(
+                file=timetable,
+                zone=read_zone(words["zone"]),
+                now=now,
+                first_day=first_day,
+                limits_of=bookings.limits,
+                profiles=bookings.document.get("profiles", ()) if bookings.document else None,
+            )
+            sys.stdout.write(_book_timetable(bookings, read_timetable(data, rules), rules))
         elif is_listing:
             for entry in bookings.entries.values():
                 try:
@@ -238,3 +279,99 @@ def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: b
     was = f" (before: {before.get('people')} people, {before.get('start')})" if before is not None else ""
     head = f"{'Changed' if before else 'Booked'}: {_line(entry, event, now).rstrip()}{was}"
     return f"{head}.\n{_meaning(bookings, event, start)}"
+
+
+def _book_timetable(bookings: _Bookings, classes: _Classes, rules: TimetableRules) -> str:
+    """Book all classes of a file; what they mean. Raises UsageError, ClusterError."""
+    lines: list[str] = []
+    booked = changed = 0
+    for weekly in classes:
+        before = bookings.entries.get(weekly.event.name)
+        verdict, was = "As before", ""
+        if before is None:
+            verdict = "Booked"
+            booked += 1
+        elif before != weekly.entry:
+            verdict = "Changed"
+            was = f" (before: {before.get('people')} people, {before.get('start')})"
+            changed += 1
+        line = _line(weekly.entry, weekly.event, rules.now).rstrip()
+        lines.append(f"{verdict}: {line}{was}.\n")
+        bookings.entries[weekly.event.name] = dict(weekly.entry)
+    bookings.forget_past(rules.now)
+    if booked or changed:
+        bookings.write()
+    same = len(classes) - booked - changed
+    file = one_line(rules.file)
+    lines.append(f"{file}: {booked} booked, {changed} changed, {same} as before.\n")
+    lines.append(_week(bookings, classes))
+    lines.append(_too_early(classes, rules))
+    lines.append(_others(bookings, classes, file))
+    return "".join(lines)
+
+
+def _week(bookings: _Bookings, classes: _Classes) -> str:
+    """What a week of classes brings, set by set, and costs."""
+    events = bookings.events
+    if not events:
+        return _not_checked(bookings)
+    lead, settle, most = events["leadMinutes"], events["settleMinutes"], events["maxPlaceholders"]
+    lines: list[str] = []
+    misfits: list[tuple[str, str]] = []
+    for set_name in sorted({weekly.event.set_name for weekly in classes}):
+        of_set = [weekly for weekly in classes if weekly.event.set_name == set_name]
+        wanted, minute = busiest(of_set, lead + settle)
+        seats = min(wanted, most)
+        head = f"  Set {set_name} has at most {seats} placeholders more at one time"
+        room = bookings.seats(set_name)
+        cost = ""
+        if room.per_node:
+            nodes = -(-seats // room.per_node)
+            node_turns = 0
+            for weekly in of_set:
+                class_seats = min(weekly.event.people, most)
+                node_turns += -(-class_seats // room.per_node) * len(weekly.weekdays)
+            come, none = (f"{node_turns * kept / 60:.1f}" for kept in (lead, lead + settle))
+            hours = f"{come} node-hours more if all come, {none} if nobody does"
+            cost = f": about {nodes} nodes ({room.per_node} a node). A week takes {hours}"
+        lines.append(f"{head}, {minute_of_week(minute)}{cost}.\n")
+        # Whoever books may lack the right to read quotas and pools.
+        with suppress(ClusterError):
+            misfits += room.misfits(bookings.client, bookings.namespace, seats)
+    wanted, minute = busiest(classes, lead + settle)
+    if wanted > most:
+        asked = f"classes ask for {wanted} placeholders, and events.maxPlaceholders is {most}"
+        later = "those that begin later get what is left"
+        lines.append(f"  {minute_of_week(minute)} {asked}: {later}.\n")
+    at_once, _ = busiest(classes, 1)
+    for reason, fix in (*hub_limits(at_once, events), *misfits):
+        lines.append(f"  {reason} {fix}\n")
+    return "".join(lines)
+
+
+def _too_early(classes: _Classes, rules: TimetableRules) -> str:
+    """Which classes begin before the first day: a booking has months, and no first day."""
+    starts = [first_start_after(weekly.event, int(rules.now)) for weekly in classes]
+    early = [start for start in starts if start is not None and start <= rules.after]
+    if not early:
+        return ""
+    first = local_time(min(early), rules.zone)
+    told = f"Classes that begin before {rules.first_day} (--from): {len(early)}, the first {first}"
+    why = "A booking has months, and no first day"
+    fix = "To keep no room then, cancel them, and book the file in the week before"
+    return f"  {told}. {why}. {fix}.\n"
+
+
+def _others(bookings: _Bookings, classes: _Classes, file: str) -> str:
+    """What stays booked beside the file's classes, and how to take it back."""
+    names = {weekly.event.name for weekly in classes}
+    others = [name for name in bookings.entries if name not in names]
+    if not others:
+        return ""
+    words = ["roost", "book", "--cancel", others[0], "-n", bookings.namespace]
+    if bookings.release != "roost":
+        words += ["--release", bookings.release]
+    if bookings.name != object_name(base_name(bookings.release), "bookings"):
+        words += ["--config-map", bookings.name]
+    listed = some([repr(name) for name in others], 10)
+    return f"  Not in {file}, and still booked: {listed}. To cancel one: {shlex.join(words)}\n"
