@@ -703,8 +703,10 @@ PANEL_LEFT: Final = 45
 PANEL_WIDTH: Final = 690
 PANEL_HEIGHT: Final = 150
 PANEL_STEP: Final = 225
-# A node is drawn as so many users.
-NODE_USERS: Final = 10
+# In light and in dark; the other drawings have no such lines.
+WAITING_STYLE: Final = "stroke:#d1495b"
+SEATS_STYLE: Final = "stroke:#2a9d6f;stroke-width:1.5"
+CLASS_STYLE: Final = "stroke:#7d8791"
 
 
 class Look(NamedTuple):
@@ -714,6 +716,16 @@ class Look(NamedTuple):
     waiting: int
     placeholders: int
     nodes: int
+
+
+class Scale(NamedTuple):
+    """What both panels have alike."""
+
+    # Users at the panels' top.
+    most: int
+    users_a_node: int
+    # When classes begin: days since Monday.
+    class_days: Sequence[float]
 
 
 class Played(NamedTuple):
@@ -729,7 +741,9 @@ def looks_of(job: Job) -> Played:
     term = _term_of_job(job)
     begin = term.begin_of(PICTURE_WEEK)
     end = begin + drawn.WORKING_DAYS * SECONDS_A_DAY
-    attempts = [attempt for attempt in term.attempts if attempt.moment < end]
+    # A replay ends with its last launch: one of the weekend shows Friday to its end.
+    end_of_week = term.begin_of(PICTURE_WEEK + 1)
+    attempts = [attempt for attempt in term.attempts if attempt.moment < end_of_week]
     world = _world_of(job, policy_of_job(job))
     looks: list[Look] = []
     waits: dict[int, float] = {}
@@ -748,21 +762,24 @@ def looks_of(job: Job) -> Played:
     for moment in range(round(begin), round(end), LOOK_SECONDS):
         world.at(moment, look)
     world.play(attempts)
-    ours = (attempt.number for attempt in attempts if attempt.moment >= begin)
+    ours = (attempt.number for attempt in attempts if begin <= attempt.moment < end)
     return Played(looks, waits_of(waits.get(number, NEVER_SECONDS) for number in ours))
 
 
 def draw(term: Term, weeks: Mapping[str, Played]) -> str:
     """The picture: a panel for each arm."""
     steps = {arm: list(_steps(played.looks)) for arm, played in weeks.items()}
-    most = max(_greatest(step) for each in steps.values() for step in each)
+    users_a_node = _users_a_node(term)
+    most = max(_greatest(step, users_a_node) for each in steps.values() for step in each)
+    scale = Scale(most, users_a_node, list(_class_days(term)))
     parts: list[str] = []
     for place, (arm, played) in enumerate(weeks.items()):
         late = f"{played.waits.late_percent:.1f} % wait longer than {LATE_SECONDS:.0f} s"
         hours = sum(look.nodes for look in played.looks) * LOOK_SECONDS / SECONDS_AN_HOUR
         title = f"{PICTURE_ARMS[arm]}: {late}, {hours:,.0f} node-hours from Monday to Friday"
-        parts += _panel(24 + PANEL_STEP * place, title, steps[arm], most, term)
-    parts += _legend(24 + PANEL_STEP * len(weeks))
+        top = 24 + PANEL_STEP * place
+        parts += _panel(top, title, steps[arm], scale)
+    parts += _legend(24 + PANEL_STEP * len(weeks), users_a_node)
     label = "A week of classes without placeholders and with Roost: users, who waits, and nodes"
     return svg(24 + PANEL_STEP * len(weeks) + 18, label, parts)
 
@@ -773,11 +790,19 @@ def _steps(looks: Sequence[Look]) -> Iterator[Look]:
         yield Look(*map(max, zip(*looks[first : first + LOOKS_A_STEP], strict=True)))
 
 
-def _greatest(step: Look) -> int:
-    return max(step.users, step.waiting, step.placeholders, NODE_USERS * step.nodes)
+def _greatest(step: Look, users_a_node: int) -> int:
+    return max(step.users, step.waiting, step.placeholders, users_a_node * step.nodes)
 
 
-def _panel(top: float, title: str, steps: Sequence[Look], most: int, term: Term) -> Iterator[str]:
+def _users_a_node(term: Term) -> int:
+    """How many users of the term's smallest image a node takes: no node has more users."""
+    assumed = Assumptions()
+    memory = min(image.memory_bytes for image in term.images)
+    by_cpu = assumed.node_cpu_millicores // drawn.CPU_MILLICORES
+    return min(assumed.node_memory_bytes // memory, by_cpu, assumed.node_pods)
+
+
+def _panel(top: float, title: str, steps: Sequence[Look], scale: Scale) -> Iterator[str]:
     bottom = top + 20 + PANEL_HEIGHT
     days = range(drawn.WORKING_DAYS)
 
@@ -785,32 +810,30 @@ def _panel(top: float, title: str, steps: Sequence[Look], most: int, term: Term)
         return PANEL_LEFT + PANEL_WIDTH * day / len(days)
 
     def y(count: float) -> float:
-        return bottom - PANEL_HEIGHT * count / most
+        return bottom - PANEL_HEIGHT * count / scale.most
 
-    def line(kind: str, counts: Iterable[float], style: str = "") -> str:
-        step_days = len(days) / len(steps)
-        points = (f"{x(step_days * n):.1f} {y(count):.1f}" for n, count in enumerate(counts))
-        path = "L".join(points)
-        return f'<path class="line {kind}" style="fill:none;{style}" d="M{path}"/>'
+    step_days = LOOKS_A_STEP * LOOK_SECONDS / SECONDS_A_DAY
+
+    def path(counts: Iterable[float]) -> str:
+        return "L".join(f"{x(step_days * n):.1f} {y(count):.1f}" for n, count in enumerate(counts))
 
     yield text(15, top, title, "bold")
-    for count in range(0, most + 1, 100 if most > 250 else 50):
+    for count in range(0, scale.most + 1, 100 if scale.most > 250 else 50):
         yield f'<path class="grid" d="M{PANEL_LEFT} {y(count):.1f}h{PANEL_WIDTH}"/>'
         yield text(15, y(count) + 4, str(count), "small")
     for day in days:
         yield f'<path class="grid" d="M{x(day):.1f} {bottom}v{-PANEL_HEIGHT}"/>'
         yield text(x(day + 0.5) - 12, bottom + 24, DAY_NAMES[day], "small")
-    for begin in _class_days(term):
-        yield f'<path class="{CLASS_LINE}" d="M{x(begin):.1f} {bottom}v6"/>'
-    yield line("node", [NODE_USERS * step.nodes for step in steps], "stroke-width:1.5")
-    yield line("places", [step.placeholders for step in steps], "stroke-dasharray:2 1.5")
-    yield line("users", [step.users for step in steps])
-    yield line("closed", [step.waiting for step in steps], WAITING_STYLE)
-
-
-# Class and style of who waits, which drawings have for nothing else.
-WAITING_STYLE: Final = "stroke-dasharray:none;stroke-width:1.5"
-CLASS_LINE: Final = "line places"
+    room = path(scale.users_a_node * step.nodes for step in steps)
+    yield f'<path class="node" d="M{PANEL_LEFT} {bottom}L{room}V{bottom}Z"/>'
+    for begin in scale.class_days:
+        yield f'<path class="line" style="{CLASS_STYLE}" d="M{x(begin):.1f} {bottom + 2}v6"/>'
+    seats = path(step.placeholders for step in steps)
+    yield f'<path class="line" style="{SEATS_STYLE}" d="M{seats}"/>'
+    yield f'<path class="line users" d="M{path(step.users for step in steps)}"/>'
+    waiting = ((n, step.waiting) for n, step in enumerate(steps) if step.waiting)
+    bars = " ".join(f"M{x(step_days * n):.1f} {bottom}V{y(count):.1f}" for n, count in waiting)
+    yield f'<path class="line" style="{WAITING_STYLE}" d="{bars}"/>'
 
 
 def _class_days(term: Term) -> Iterator[float]:
@@ -827,18 +850,19 @@ def _takes_place(term: Term, number: int) -> bool:
     return day != term.holiday and PICTURE_WEEK not in each.weeks_left_out
 
 
-def _legend(y: float) -> Iterator[str]:
-    kinds = (
+def _legend(y: float, users_a_node: int) -> Iterator[str]:
+    lines = (
         (15, "line users", "", "users"),
-        (110, "line closed", WAITING_STYLE, "waiting users"),
-        (255, "line places", "stroke-dasharray:2 1.5", "placeholders"),
-        (390, "line node", "fill:none;stroke-width:1.5", f"nodes, {NODE_USERS} times their number"),
+        (95, "line", WAITING_STYLE, "waiting users"),
+        (225, "line", SEATS_STYLE, "placeholders"),
     )
-    for x, kind, style, words in kinds:
+    for x, kind, style, words in lines:
         yield f'<path class="{kind}" style="{style}" d="M{x} {y}h24"/>'
         yield text(x + 30, y + 4, words)
-    yield f'<path class="{CLASS_LINE}" style="stroke-dasharray:none" d="M635 {y - 3}v6"/>'
-    yield text(643, y + 4, "a class begins")
+    yield f'<rect class="node" x="350" y="{y - 6}" width="24" height="12"/>'
+    yield text(380, y + 4, f"nodes, {users_a_node} users each")
+    yield f'<path class="line" style="{CLASS_STYLE}" d="M560 {y - 3}v6"/>'
+    yield text(568, y + 4, "a class begins")
 
 
 # The command
@@ -950,7 +974,10 @@ def read_learn(words: Sequence[str]) -> tuple[Learn, ...]:
         key, equals, value = pair.partition("=")
         if not (key and equals and value):
             raise ValueError(f"--set learn: found {pair!r}, expected KEY=VALUE")
-        read = yaml.safe_load(value)
+        try:
+            read = yaml.safe_load(value)
+        except yaml.YAMLError:
+            read = None
         is_scalar = isinstance(read, str | int | float)
         if not is_scalar:
             raise ValueError(f"--set learn {key}: found {value!r}, expected a number or a text")

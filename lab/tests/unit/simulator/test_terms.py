@@ -1,0 +1,163 @@
+"""`benchmarks.terms`: a seed is one university for ever, and other terms are made of it."""
+
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from hashlib import sha256
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from benchmarks.terms import (
+    CLOCK_CHANGES,
+    EXAM,
+    FIRST_MONDAY,
+    VARIANTS,
+    Launch,
+    Term,
+    after_empty_weeks,
+    draw_term,
+    every_second_week,
+    first_weeks,
+    hub_of,
+    in_zone,
+    without_exam,
+)
+
+TERM = draw_term(4, 5)
+
+
+def checksum(launches: Iterable[Launch]) -> str:
+    digest = sha256()
+    for each, _ in launches:
+        amounts = f"{each.image_bytes} {each.cpu_millicores} {each.memory_bytes}"
+        times = f"{each.moment:.4f} {each.session_seconds:.4f}"
+        digest.update(f"{each.number} {times} {each.image} {amounts}\n".encode())
+    return digest.hexdigest()[:16]
+
+
+def weeks_of(term: Term, number: int) -> set[int]:
+    """The weeks in which a class's people come."""
+    ours = (launch.attempt.moment for launch in term.launches if launch.group == number)
+    return {term.week_of(moment) for moment in ours}
+
+
+# Recorded from the script that first drew these terms: seed -> launches and their checksum.
+RECORDED = {
+    1: (8003, "83ae7bc6819252c4"),
+    2: (5482, "675b0a410b008185"),
+    3: (7485, "5dc6532ecd5976f6"),
+    4: (4790, "8fa5e20b1397b4f9"),
+    5: (7689, "927591809b08b4af"),
+}  # as drawn for five weeks
+
+
+@pytest.mark.parametrize("seed", RECORDED)
+def test_a_seed_is_the_same_university_for_ever(seed: int) -> None:
+    term = draw_term(seed, 5)
+    assert (len(term.launches), checksum(term.launches)) == RECORDED[seed]
+
+
+def test_a_launch_is_as_it_was_recorded() -> None:
+    attempt, group = TERM.launches[1000]
+    at = datetime.fromtimestamp(attempt.moment, UTC).isoformat()
+    assert (at, group) == ("2026-10-09T16:15:18.049142+00:00", 11)
+    assert (attempt.number, attempt.repository, attempt.hub) == (1000, "", "hub")
+    assert (attempt.cpu_millicores, attempt.memory_bytes) == (50, 2 * 10**9)
+    assert attempt.session_seconds == pytest.approx(12874.241536)
+    assert (TERM.classes[11].weekday, TERM.classes[11].hour) == (4, 16)
+
+
+def test_launches_are_in_order_and_belong_to_classes_to_the_exam_or_to_nobody() -> None:
+    moments = [launch.attempt.moment for launch in TERM.launches]
+    assert moments == sorted(moments)
+    groups = Counter(launch.group for launch in TERM.launches)
+    assert TERM.exam is not None
+    assert groups[EXAM] == TERM.exam.people
+    assert groups.keys() == {None, EXAM, *range(len(TERM.classes))}
+    for number, each in enumerate(TERM.classes):
+        holidays = {TERM.holiday // 7 + 1} if TERM.holiday % 7 == each.weekday else set()
+        out = holidays | set(each.weeks_left_out)
+        assert weeks_of(TERM, number) == {1, 2, 3, 4, 5} - out
+
+
+def test_a_term_has_at_least_three_weeks() -> None:
+    with pytest.raises(ValueError, match="at least 3 weeks, not 2"):
+        draw_term(1, 2)
+
+
+def test_the_hub_has_a_profile_for_each_image_if_there_are_several() -> None:
+    (image,) = TERM.images
+    assert hub_of(TERM) == {
+        "singleuser": {
+            "image": {"name": "quay.io/uni/image-0", "tag": "2026"},
+            "memory": {"guarantee": image.memory_bytes},
+            "cpu": {"guarantee": 0.05},
+        }
+    }
+    several = draw_term(1, 5)
+    profiles = hub_of(several)["singleuser"]["profileList"]
+    assert [each["kubespawner_override"] for each in profiles] == [
+        {"image": image.ref, "mem_guarantee": image.memory_bytes} for image in several.images
+    ]
+
+
+def test_the_first_weeks_are_those_of_the_whole_term() -> None:
+    beginning = first_weeks(TERM, 2)
+    assert beginning.launches == TERM.launches[: len(beginning.launches)]
+    assert {beginning.week_of(each.attempt.moment) for each in beginning.launches} == {1, 2}
+    assert (beginning.weeks, beginning.exam) == (2, None)
+
+
+def test_without_its_exam_a_term_is_otherwise_the_same() -> None:
+    term = without_exam(TERM)
+    others = [launch for launch in TERM.launches if launch.group != EXAM]
+    assert term.exam is None
+    assert [each.attempt.moment for each in term.launches] == [e.attempt.moment for e in others]
+    assert [each.attempt.number for each in term.launches] == list(range(len(others)))
+
+
+def test_every_second_week_each_class_comes_in_odd_or_in_even_weeks() -> None:
+    term = every_second_week(TERM)
+    for number, each in enumerate(term.classes):
+        weeks = weeks_of(term, number)
+        assert weeks == weeks_of(TERM, number) & ({1, 3, 5} if number % 2 == 0 else {2, 4})
+        assert not weeks & set(each.weeks_left_out)
+    alone = [sum(launch.group is None for launch in one.launches) for one in (term, TERM)]
+    assert alone[0] == alone[1]
+
+
+def test_before_empty_weeks_only_the_administrator_comes() -> None:
+    term = after_empty_weeks(TERM, 2)
+    first, second = term.launches[:2]
+    at = datetime.fromtimestamp(first.attempt.moment, UTC)
+    assert at.isoformat() == "2026-09-21T09:00:00+00:00"
+    assert [term.week_of(each.attempt.moment) for each in (first, second)] == [-1, 1]
+    assert second.attempt == TERM.launches[0].attempt._replace(number=1)
+
+
+def test_in_a_zone_people_come_at_the_same_local_time_when_its_clock_changes() -> None:
+    term = in_zone(TERM, CLOCK_CHANGES)
+    by_week: dict[int, set[float]] = {}
+    for ours, theirs in zip(TERM.launches, term.launches, strict=True):
+        week = term.week_of(theirs.attempt.moment)
+        assert week == TERM.week_of(ours.attempt.moment)
+        earlier = round(ours.attempt.moment - theirs.attempt.moment, 3)
+        by_week.setdefault(week, set()).add(earlier)
+    # The clock goes back on the last Sunday of October, the seventh day of the third week.
+    assert by_week == {1: {7200.0}, 2: {7200.0}, 3: {7200.0, 3600.0}, 4: {3600.0}, 5: {3600.0}}
+    for week in (1, 4):
+        begin = datetime.fromtimestamp(term.begin_of(week), ZoneInfo(CLOCK_CHANGES))
+        assert (begin.weekday(), begin.hour, begin.minute) == (0, 0, 0)
+    assert datetime.fromtimestamp(TERM.begin_of(1), UTC).replace(tzinfo=None) == FIRST_MONDAY
+    with pytest.raises(ValueError, match="found 'Nowhere', expected a name of the IANA database"):
+        in_zone(TERM, "Nowhere")
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_a_variant_is_numbered_and_in_order(name: str) -> None:
+    attempts = VARIANTS[name](TERM).attempts
+    assert [each.number for each in attempts] == list(range(len(attempts)))
+    moments = [each.moment for each in attempts]
+    assert moments == sorted(moments)
+    assert attempts != TERM.attempts
