@@ -306,10 +306,10 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
     sets = imported_sets(scenario)
     for each in sets:
         if arm == ORACLE:
-            del each["learn"]
+            each.pop("learn", None)
             each["replicas"] = 0
         else:
-            each["learn"] |= dict(learn)
+            each["learn"] = {**each.get("learn", {}), **dict(learn)}
     with tempfile.TemporaryDirectory() as folder:
         changes = Path(folder, "changes.yaml")
         changes.write_text(yaml.safe_dump({"placeholders": sets}), encoding="utf-8")
