@@ -17,7 +17,7 @@ SOON_SECONDS = 60.0
 
 
 def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
-    control_plane: ControlPlane, namespace: str
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     entry = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}}
     large = {**entry, "name": "large", "replicas": 0, "nodeSelector": {"pool": "large"}}
@@ -70,3 +70,11 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         assert book("--cancel", "lecture") == "Cancelled: lecture.\n"
         wait_until(lambda: number() == 2, SOON_SECONDS, "the values' number again")
         assert book() == "No bookings in ConfigMap hub-roost-bookings.\n"
+        day, clock = start
+        weekday = time.strftime("%A", time.strptime(day, "%Y-%m-%d"))
+        classes = tmp_path / "classes.csv"
+        classes.write_text(f"weekday,time,people,until,name\n{weekday},{clock},7,{day},logic\n")
+        timetable = ("--timetable", str(classes), "--zone", "UTC")
+        assert book(*timetable).startswith("Booked: logic: 7 people, ")
+        wait_until(lambda: number() == 9, SOON_SECONDS, "placeholders for the class")
+        assert "0 booked, 0 changed, 1 as before." in book(*timetable)
