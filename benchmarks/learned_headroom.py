@@ -8,9 +8,6 @@ all launches: it keeps the seats that will be needed until a node that is asked 
 another is as imported, with the history of the three weeks before, of another seed's launches. Waits and node-hours are
 those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
 the same launches for all.
-
-`--coverage` plays no hub: it asks the controllers each minute how many seats are likely to be needed, and compares that
-with what came. Minutes count in which seats were forecast or needed.
 """
 
 from __future__ import annotations
@@ -23,7 +20,6 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from heapq import heappop, heappush
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
@@ -35,14 +31,7 @@ from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, known_before, one_of
 from benchmarks.never_worse import roost_values
 from generator.importing.profile_pools import LEARN
-from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
-from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.headroom.learning import Learned, observe
-from roost.controllers.headroom.settings import HeadroomSettings
-from roost_core.objects.node import Node
-from roost_core.objects.pod import Pod
-from roost_core.objects.selectors import NodeRules
-from roost_core.placement.headroom_history import MINUTE_SECONDS, SPARE_SECONDS
+from roost_core.placement.headroom_history import SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import SESSIONS, Autoscaler
 from roost_lab.simulator.setup.checks import make_assumptions
@@ -121,13 +110,12 @@ HUBS: Final = (
 )
 
 
-def policies(scenario: Scenario, cost_percent: int | None) -> Iterator[tuple[str, Policy]]:
+def policies(scenario: Scenario) -> Iterator[tuple[str, Policy]]:
     """Yield each arm's policy."""
     for arm in (*ARMS, KNOWN):
         values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
         if arm in (IMPORTED, LEARNED, KNOWN):
-            limit = {} if cost_percent is None else {"costPercent": cost_percent}
-            values["placeholders"][0]["learn"] = {**LEARN, **limit}
+            values["placeholders"][0]["learn"] = dict(LEARN)
         if arm in (LEARNED, ORACLE):
             values["placeholders"][0]["replicas"] = 0
         with tempfile.TemporaryDirectory() as folder:
@@ -160,38 +148,6 @@ def foresee(world: World, launches: Sequence[Attempt]) -> None:
     for step, level in enumerate(levels):
         if before != (before := max(levels[step : step + ahead + 1]) - level):
             world.at(begin + step * STEP_SECONDS, scale, before)
-
-
-def coverage(launches: Sequence[Attempt], world: World) -> Iterator[tuple[int, bool]]:
-    """Yield each minute that counts, by the controllers' own account, and whether the likely seats were enough.
-
-    Minutes are counted from the first.
-    """
-    learn = LearnSettings(quantile=LEARN["quantile"], min=0, max=10**5, cost_percent=5, time_zone=LEARN["timeZone"])
-    ours = PlaceholderSet(name="default", stateful_set="", label="", rules=NodeRules(), replicas=0, learn=learn)
-    settings = HeadroomSettings(is_user=lambda *_: True)
-    nodes, pods = {"node": Node("node")}, dict[str, Pod]()
-    learned, asked = Learned(0.0), dict[int, int]()
-    ends: list[tuple[float, str]] = []
-    first = minute = ceil(launches[0].moment / MINUTE_SECONDS)
-    for one in launches:
-        while minute * MINUTE_SECONDS < one.moment:
-            while ends and ends[0][0] <= minute * MINUTE_SECONDS:
-                del pods[heappop(ends)[1]]
-            moment = Moment(minute * MINUTE_SECONDS, minute * MINUTE_SECONDS)
-            snapshot = Snapshot("roost", "hub", nodes, pods, histories={})
-            learned, _ = observe(ours, learn, learned, snapshot, settings, now=moment)
-            asked |= dict(learned.unjudged[-1:])
-            minute += 1
-        pod = Pod("hub", f"user-{one.number}", node_name="node")
-        pods[pod.key] = pod
-        heappush(ends, (one.moment + session_seconds(one, world), pod.key))
-    history = learned.history
-    for at, seats in asked.items():
-        if at + history.ahead_minutes < history.end:
-            need = history.growth(at, history.ahead_minutes) or 0
-            if need or seats:
-                yield at - first, seats >= need
 
 
 def play(
@@ -242,16 +198,6 @@ def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[lis
     return rows
 
 
-def show_coverage(scenario: Scenario, seeds: Sequence[int], days: float, from_day: int) -> Iterator[list[str]]:
-    """A row for each seed: days, minutes that count, and in how many of them seats were enough, asked and found."""
-    for seed in seeds:
-        launches = scenario.launches(seed, days)
-        found = coverage(launches, World(load_policy("roost"), make_assumptions(dict(scenario.world), ""), seed))
-        enough = [was_enough for minute, was_enough in found if minute >= (from_day - 1) * DAY / MINUTE_SECONDS]
-        share = sum(enough) / len(enough)
-        yield [scenario.name, str(seed), f"{days:.0f}", f"{len(enough):,}", f"{LEARN['quantile']}", f"{share:.3f}"]
-
-
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print each hub's figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -262,11 +208,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--days", type=float, help="of launches; default: 10, or 14 of the timetable")
     parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
     parser.add_argument("--known", action="store_true", help="also with the history of the three weeks before")
-    parser.add_argument("--cost-percent", type=int, help="`learn.costPercent`; default: its own")
     parser.add_argument(
         "--autoscaler", choices=list(Autoscaler), default=Autoscaler.CLUSTER_AUTOSCALER, type=Autoscaler
     )
-    parser.add_argument("--coverage", action="store_true", help="ask how often forecast seats were enough, no more")
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     rows: list[list[str]] = []
@@ -275,21 +219,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         scenario = replace(scenario, world={**scenario.world, "autoscaler": options.autoscaler})  # noqa: PLW2901
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
-        if options.coverage:
-            rows += show_coverage(scenario, seeds, days, options.from_day)
-            continue
         found: dict[str, list[Figures]] = {arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]}
         for seed in seeds:
-            for arm, policy in policies(scenario, options.cost_percent):
+            for arm, policy in policies(scenario):
                 if arm not in found:
                     continue
                 before = known_before(scenario, seed) if arm == KNOWN else {}
                 found[arm].append(play(scenario, policy, seed, days, options.from_day, histories=before))
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
-    if options.coverage:
-        print(table(["launches", "seed", "days", "minutes that count", "asked", "enough"], rows))
-        return 0
     print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))
     return 0
 

@@ -33,7 +33,7 @@ class Moment(NamedTuple):
 
 def played(arm: str, seed: int) -> list[Moment]:
     """The ninth day under an arm, every two minutes."""
-    policy = dict(policies(SCENARIO, None))[arm]
+    policy = dict(policies(SCENARIO))[arm]
     world = World(policy, make_assumptions(dict(SCENARIO.world), SCENARIO.name), seed)
     launches = SCENARIO.launches(seed, BEFORE_DAYS + 1.0)
     day = launches[0].moment // DAY * DAY + BEFORE_DAYS * DAY

@@ -33,7 +33,7 @@ _MAX_NAME: Final = 40
 # A seat that is larger is most of a node.
 _A_MACHINE_BYTES: Final = 64 * 2**30
 # Of an imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
-LEARN: Final[Room] = {"quantile": 0.9, "min": 0, "max": 200, "costPercent": 50, "timeZone": "UTC"}
+LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
 # Learned seats leave the p95 of the wait nearly as it is, for 8 % more node-hours (decision 45 of the simulator).
 COSTLY: Final = "0 replicas, none learned: each would cost a node with {}. For a course's hours there are windows."

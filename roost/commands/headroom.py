@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -15,13 +16,15 @@ from generator.render.functions import complete_placeholder_set
 from generator.values.files import read_values
 from roost.commands.headroom_history import as_config_map, read_histories
 from roost.commands.options import RenderOptions, values_options
+from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
     WAVE_MINUTES,
+    Likeness,
+    Rises,
     earlier_minutes,
     forecast_need,
     learned_replicas,
     look_ahead,
-    threshold_of,
 )
 from roost_core.placement.headroom_history import UNSEEN, History
 from roost_core.placement.headroom_windows import (
@@ -33,6 +36,7 @@ from roost_core.placement.headroom_windows import (
     period_at,
     replica_hours,
 )
+from roost_core.placement.headroom_worth import Worth, left_by_ceiling, worth_of
 from roost_core.placement.labels import base_name, object_name
 from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
@@ -41,6 +45,9 @@ from roost_core.release.windows import parse_windows
 DAY_SECONDS: Final = 86_400
 # Learned numbers may differ each minute: the greatest is told, of each third one.
 STEP_SECONDS: Final = 900
+LOOK_MINUTES: Final = 3
+# The last ones are told.
+MOST_LATE_CLASSES: Final = 20
 # In place of a window's name, which has no space.
 LEARNED: Final = "as learned"
 
@@ -67,25 +74,46 @@ def _begin(at: str | None, zone: str) -> float:
 
 
 def _learned_changes(
-    placeholder_set: Mapping[str, Any], windows: Sequence[Window], history: History, begin: float, end: float
+    placeholder_set: Mapping[str, Any],
+    windows: Sequence[Window],
+    history: History,
+    begin: float,
+    end: float,
+    *,
+    per_node: int,
 ) -> Iterator[ReplicaChange]:
     """Yield each change of the number that the controllers would keep if nothing more were learned."""
     learn = placeholder_set["learn"]
-    threshold = threshold_of(history, learn["quantile"])
+    worth, _ = _worths(placeholder_set, history, per_node)
+    rises = Rises(history)
     moment, before = begin, None
     while moment < end:
         period = period_at(windows, placeholder_set["replicas"], moment)
         until = min((moment // STEP_SECONDS + 1) * STEP_SECONDS, period.until or end)
         replicas, by_windows = 0, True
-        for minute in range(int(moment // 60), int(-(-until // 60)), 3):
-            outlook = look_ahead(history, minute, learn["timeZone"])
-            seats = forecast_need(outlook, None, threshold, learn["quantile"]).worth if outlook else 0
+        for minute in range(int(moment // 60), int(-(-until // 60)), LOOK_MINUTES):
+            outlook = look_ahead(history, minute, learn["timeZone"], rises)
+            seats = forecast_need(outlook, None, worth).worth if outlook else 0
             replicas = max(replicas, learned_replicas(period, outlook, seats, learn["min"], learn["max"]))
             by_windows = outlook is None or (bool(period.windows) and replicas == period.replicas)
-        names = period.windows if by_windows else (LEARNED,)
-        if before != (before := (replicas, names)):
-            yield ReplicaChange(moment, replicas, names)
+        now = (replicas, period.windows if by_windows else (LEARNED,))
+        if now != before:
+            yield ReplicaChange(moment, *now)
+        before = now
         moment = until
+
+
+def _worths(placeholder_set: Mapping[str, Any], history: History, per_node: int) -> tuple[Worth, Worth]:
+    """What waiting is worth on the set's nodes, with the ceiling of cost and without it."""
+    prices = placeholder_set["prices"]
+    uncut = worth_of(prices["waitingHour"] / prices["nodeHour"], per_node, history.ahead_minutes)
+    left = left_by_ceiling(_spent(placeholder_set, history), prices["monthlyCeiling"])
+    return replace(uncut, node_hours=uncut.node_hours * left), uncut
+
+
+def _spent(placeholder_set: Mapping[str, Any], history: History) -> float:
+    """Money that learning cost in thirty days."""
+    return float(history.account.month_node_hours * placeholder_set["prices"]["nodeHour"])
 
 
 def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
@@ -94,20 +122,56 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     if not history.levels:
         return f"{placeholder_set['name']}: nothing is learned yet\n"
     first, last = (local_time(minute * 60.0, zone) for minute in (history.first, history.end))
-    text = f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first} to {last}\n"
-    if not history.node_hours:
-        return text
-    kept = f"{_number(history.kept_hours)} of {_number(history.node_hours)}, {100 * history.cost_share:.1f} %"
-    return f"{text}  node-hours of the last week that placeholders beyond `replicas` kept: {kept}\n"
+    return f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first} to {last}\n"
+
+
+def _account_lines(placeholder_set: Mapping[str, Any], history: History) -> Iterator[str]:
+    """What learning saved and cost, week by week, and which classes were late."""
+    account, zone = history.account, placeholder_set["learn"]["timeZone"]
+    if account.weeks:
+        yield "  week of     starts   late  people's hours saved  node-hours net  hours saved a node-hour\n"
+    for week in account.weeks:
+        day = local_time(week.begin * 60.0, zone).split()[1]
+        late = f"{100 * week.late / week.people:.1f} %" if week.people else "-"
+        ratio = f"{week.saved_hours / week.net_node_hours:.1f}" if week.net_node_hours > 0 else "costs nothing"
+        yield (
+            f"  {day} {week.people:>7} {late:>6} {week.saved_hours:>21.1f} {week.net_node_hours:>15.1f} {ratio:>24}\n"
+        )
+    for late_class in account.late_classes[-MOST_LATE_CLASSES:]:
+        at = local_time(late_class.minute * 60.0, zone)
+        yield f"  late: {at}, {late_class.late} of {late_class.people} people waited: {late_class.why}\n"
+
+
+def _ceiling_lines(
+    placeholder_set: Mapping[str, Any], history: History, begin: float, end: float, per_node: int
+) -> Iterator[str]:
+    """Which classes will wait because of the ceiling of cost, and what room for them costs."""
+    prices, zone = placeholder_set["prices"], placeholder_set["learn"]["timeZone"]
+    worth, uncut = _worths(placeholder_set, history, per_node)
+    if worth == uncut:
+        return
+    spent = f"{_spent(placeholder_set, history):.2f} of {prices['monthlyCeiling']:g}"
+    counts = f"{worth.node_hours / uncut.node_hours:.0%}"
+    yield f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts {counts} of its price\n"
+    for cut in cut_classes(history, int(begin // 60), int((end - begin) // 60), zone, worth=worth, uncut=uncut):
+        cost = f"{cut.node_hours:.1f} node-hours ({cut.node_hours * prices['nodeHour']:.2f})"
+        at = local_time(cut.minute * 60.0, zone)
+        yield f"  will wait: {at}, {cut.people} people, seats for {cut.seats}; room for all costs about {cost}\n"
 
 
 def _explanation(history: History, zone: str, moment: float) -> str:
     """What the last weeks had from a time on; where it is known who has come, from when their wave may have begun."""
     minute, have_come = int(moment // 60), ""
     end = minute + history.ahead_minutes
-    if UNSEEN not in (levels := (history.at(minute - WAVE_MINUTES), history.at(minute))):
-        minute, have_come = minute - WAVE_MINUTES, f"; {max(0, levels[1] - levels[0])} have come"
-    weeks = (history.growth(at, end - minute) for at, _, alike in earlier_minutes(history, minute, zone) if alike == 0)
+    five_ago, now = history.at(minute - WAVE_MINUTES), history.at(minute)
+    if UNSEEN not in (five_ago, now):
+        minute -= WAVE_MINUTES
+        have_come = f"; {max(0, now - five_ago)} have come"
+    weeks = (
+        history.growth(at, end - minute)
+        for at, _, likeness in earlier_minutes(history, minute, zone)
+        if likeness is Likeness.SAME_WEEKDAY
+    )
     seen = [each for each in weeks if each is not None][:4]
     (weekday, _, begin, _), until = (local_time(each * 60.0, zone).split() for each in (minute, end))
     if not seen:
@@ -224,7 +288,9 @@ def command(
             sys.stdout.write(_basis(placeholder_set, history))
             if explains:
                 sys.stdout.write(_explanation(history, placeholder_set["learn"]["timeZone"], begin))
-            changes = list(_learned_changes(placeholder_set, windows, history, begin, end))
+            sys.stdout.writelines(_account_lines(placeholder_set, history))
+            sys.stdout.writelines(_ceiling_lines(placeholder_set, history, begin, end, per_node))
+            changes = list(_learned_changes(placeholder_set, windows, history, begin, end, per_node=per_node))
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, per_node))

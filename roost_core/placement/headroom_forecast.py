@@ -1,128 +1,236 @@
 """Forecast how many more users will come while a node boots, from the same minutes of earlier days.
 
 Each earlier day says how many more came there from that minute on within the time that a node takes. Two questions are
-asked of the days. *Waves*: how many of them needed so many seats at this very minute; days of the same weekday count
-most, and those on which as many had come as today. *Steady need*: how many did so in both the hour before and the hour
-after; where users come one by one, no minute is like another. A seat is likely to be needed if the share of days that
-needed it is above a threshold. The threshold is calibrated: each minute is compared with what came of it, so that the
-wanted share of the minutes had enough (adaptive conformal inference, Gibbs and Candès, 2021). Times are Unix time.
+asked of the days. *Waves*: how many people came at this very minute? Days of the same weekday count most, and those on
+which as many had come as today; a wave may also come some minutes late. *Steady need*: how many came in the hour
+before and in the hour after? Where users come one by one, no minute is like another.
+
+What a seat is worth is decided in headroom_worth.py. Times are Unix time; minutes are whole ones since 1970.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import ceil, sqrt
+from enum import Enum
+from math import sqrt
 from typing import Final, NamedTuple
 
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, UNSEEN, History
 from roost_core.placement.headroom_windows import Period, utc_offset_seconds
+from roost_core.placement.headroom_worth import Needs, Worth, seats_worth
 
-# Seats that were needed, and what that counts; the most seats first.
-Needs = Sequence[tuple[float, float]]
-
-# With fewer days, nothing is forecast; and with fewer than the second, the values' number stands.
-LEAST_DAYS, FLOOR_DAYS = 2, 7
-# What a week counts by the week after it; and a day of the same weekday, a like one, another: for waves, steady need.
+# With fewer days, nothing is forecast.
+LEAST_DAYS: Final = 2
+# With fewer days, the values' number stands.
+FLOOR_DAYS: Final = 7
+# What a week counts by the week after it.
 WEEKLY_WEIGHT: Final = 0.8
-_WAVE_WEIGHTS, _STEADY_WEIGHTS = (1.0, 0.1, 0.02), (1.0, 0.5, 0.1)
-# Who has come since so long tells which days today is like; a wave may come so late.
-WAVE_MINUTES, LATE_MINUTES = 5, 2
+# Who has come within so many minutes tells which days today is like.
+WAVE_MINUTES: Final = 5
+# A wave may come so many minutes late without being unlike its day.
+LATE_MINUTES: Final = 2
+# Whether a class has come already is seen in so many minutes.
+LONG_MINUTES: Final = 20
+# A class may begin so many minutes late, and on how many days of a hundred each happens: lecturers are late.
+DELAYS_MINUTES: Final = (5, 10)
+DELAY_SHARE: Final = 0.03
 # Of who came more than on an earlier day, so many are missing from those still to come: of a wave that comes early
 # all, of a larger one nobody.
 EARLY_SHARE: Final = 0.25
-# How much likelier seats must be that need a node of their own: of waves, of steady need, and of its first seat, which
-# is had if anybody came in both hours.
-PAID_WAVE, PAID_STEADY, PAID_FIRST = 2.0, 4.0, 0.1
-# A wave is so many people at least. If one is too large for days of half of all weight, so many days of other waves
-# count, with this share of the weight that these lose.
-LEAST_WAVE, OTHER_DAYS, OTHER_SHARE = 3, 14, 0.3
-# After each minute that counts, the threshold moves by so much of the difference.
-STEP: Final = 0.005
-_STEADY_MINUTES: Final = range(6, 61, 6)
-_BEGUN: Final = (0, WAVE_MINUTES, LATE_MINUTES, LATE_MINUTES + WAVE_MINUTES)
+# A wave is so many people at least.
+LEAST_WAVE: Final = 3
+# If a wave is too large for days of half of all weight, so many days of other waves count ...
+OTHER_DAYS: Final = 14
+# ... with this share of the weight that those days lose.
+OTHER_SHARE: Final = 0.3
+# Steady need is looked at in steps of so many minutes, in the hour before and in the hour after.
+STEADY_STEP: Final = 6
+_HOUR_MINUTES: Final = 60
+# A rise that hasn't been worked out yet.
+_UNKNOWN: Final = -2
+
+
+class Likeness(Enum):
+    """How a day is like today."""
+
+    SAME_WEEKDAY = 0
+    # Both are working days, or both are days of a weekend.
+    LIKE_DAY = 1
+    OTHER_DAY = 2
+
+
+# What days count for waves: a like day only until the weekday itself was seen.
+_WAVE_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.1, Likeness.OTHER_DAY: 0.02}
+_KNOWN_WAVE_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.003, Likeness.OTHER_DAY: 0.0005}
+# What days count for steady need.
+_STEADY_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.5, Likeness.OTHER_DAY: 0.1}
+
+
+class Rises:
+    """By how many users the level rose at most within the time ahead, from each minute on; worked out once a minute.
+
+    One belongs to one history that grows: levels of the past don't change.
+    """
+
+    def __init__(self, history: History) -> None:
+        self.ahead = history.ahead_minutes
+        self._first = history.first
+        self._known: list[int] = []
+
+    def fits(self, history: History) -> bool:
+        """Whether it is still of this history: not after another one was read, days went or boots changed."""
+        return self.ahead == history.ahead_minutes and self._first == history.first
+
+    def at(self, history: History, minute: int) -> int:
+        """Return the rise from a minute on; UNSEEN: nobody looked."""
+        index = minute - self._first
+        levels = history.levels
+        if not 0 <= index < len(levels):
+            return UNSEEN
+        known = self._known
+        if index < len(known) and known[index] != _UNKNOWN:
+            return known[index]
+        level = levels[index]
+        rise = UNSEEN if level == UNSEEN else max(levels[index : index + self.ahead + 1]) - level
+        # What is still to come may rise further.
+        if index + self.ahead < len(levels):
+            if index >= len(known):
+                known.extend([_UNKNOWN] * (index + 1 - len(known)))
+            known[index] = rise
+        return rise
+
+
+class Day(NamedTuple):
+    """What an earlier day says of this minute."""
+
+    weight: float
+    # The most who came from then on within the time ahead.
+    still: int
+    # The fewest and the most who had come within WAVE_MINUTES, if the wave comes LATE_MINUTES late or not.
+    fewest: int
+    most: int
+    # How many had come within LONG_MINUTES; None: that says nothing, for a wave may come early.
+    lately: int | None
 
 
 class Outlook(NamedTuple):
     """What earlier days say of one minute."""
 
-    # Each day's weight; the most who came from then on within the time ahead; the fewest and most who had come.
-    days: Sequence[tuple[float, int, int, int]]
+    # Empty where nobody came on any of them.
+    days: Sequence[Day]
+    # How many earlier days were seen.
+    days_seen: int
+    # The most seats that any of them needed within an hour of this minute.
+    most: float
     # What was needed in the hours before and after.
     before: Needs
     after: Needs
     # In which the minute is the last.
     history: History
 
-    def steady(self, share: float) -> float:
-        """What this share of days needed in both the hour before and the hour after."""
-        return min(_needed_by(self.before, share), _needed_by(self.after, share))
-
     def floor(self, replicas: int) -> int:
         """What stays of the values' number: one more than any day needed within an hour of this minute."""
-        most = max(*(still for _, still, *_ in self.days), *(need for need, _ in (*self.before[:1], *self.after[:1])))
-        return replicas if len(self.days) < FLOOR_DAYS else min(replicas, 1 + round(most))
+        return replicas if self.days_seen < FLOOR_DAYS else min(replicas, 1 + round(self.most))
 
 
 class Forecast(NamedTuple):
     """The seats that a minute needs."""
 
-    # As many as are likely to be needed, as calibrated.
-    likely: int
-    # As many as are worth a node that only they keep.
+    # Whether anybody may come: then each minute may say something else.
+    is_any: bool
+    # As many as are worth the nodes that only they keep, those that fit beside users included.
     worth: int
     # As many of these as are needed beside a wave.
     steady: int
 
 
-def look_ahead(history: History, minute: int, time_zone: str) -> Outlook | None:
+def look_ahead(
+    history: History, minute: int, time_zone: str, rises: Rises | None = None, steady: tuple[Needs, Needs] | None = None
+) -> Outlook | None:
     """Return what earlier days say of a minute; None with too few of them.
 
-    time_zone: a name of the IANA database; "the same minute" is one of its clocks.
+    time_zone: a name of the IANA database; "the same minute" is one of its clocks. rises: of this history, kept from
+    minute to minute. steady: what `steady_needs` gave for a minute close by.
     """
-    ahead = history.ahead_minutes
-    days: list[tuple[float, int, int, int]] = []
-    near: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
-    for at, recent, alike in earlier_minutes(history, minute, time_zone):
-        still, known = history.growth(at, ahead), [history.at(at - each) for each in _BEGUN]
-        if still is not None and UNSEEN not in known:
-            begun = known[0] - known[1], known[2] - known[3]
-            days.append((recent * _WAVE_WEIGHTS[alike], still, min(begun), max(begun)))
-        for needs, sign in zip(near, (-1, 1), strict=True):
-            grown = (history.growth(at + sign * step, ahead) for step in _STEADY_MINUTES)
-            needs.extend((each, recent * _STEADY_WEIGHTS[alike]) for each in grown if each is not None)
-    before, after = (sorted(needs, reverse=True) for needs in near)
-    return None if len(days) < LEAST_DAYS else Outlook(days, before, after, history)
+    rises = rises or Rises(history)
+    found: list[tuple[int, float, Likeness]] = []
+    for at, recency, likeness in earlier_minutes(history, minute, time_zone):
+        if rises.at(history, at) != UNSEEN:
+            found.append((at, recency, likeness))
+    if len(found) < LEAST_DAYS:
+        return None
+    before, after = steady or steady_needs(history, minute, time_zone, rises)
+    most = max([0.0, *(need for need, _ in (*before[:1], *after[:1])), *(rises.at(history, at) for at, _, _ in found)])
+    shifts = (0, *DELAYS_MINUTES)
+    if not any(rises.at(history, at - shift) > 0 for at, _, _ in found for shift in shifts):
+        return Outlook((), len(found), most, before, after, history)
+    is_known = any(likeness is Likeness.SAME_WEEKDAY for _, _, likeness in found)
+    weights = _KNOWN_WAVE_WEIGHTS if is_known else _WAVE_WEIGHTS
+    days: list[Day] = []
+    for at, recency, likeness in found:
+        weight = recency * weights[likeness]
+        days += _day(history, rises, at, weight)
+        for delay in DELAYS_MINUTES:
+            days += _delayed(history, rises, at - delay, DELAY_SHARE * weight)
+    return Outlook(days, len(found), most, before, after, history)
 
 
-def forecast_need(
-    outlook: Outlook, came: float | None, threshold: float, quantile: float, strictness: float = 1.0
-) -> Forecast:
+def _day(history: History, rises: Rises, at: int, weight: float) -> list[Day]:
+    """What an earlier minute says; nothing where somebody didn't look."""
+    still = rises.at(history, at)
+    now, five_ago = history.at(at), history.at(at - WAVE_MINUTES)
+    two_ago, seven_ago = history.at(at - LATE_MINUTES), history.at(at - LATE_MINUTES - WAVE_MINUTES)
+    if UNSEEN in (still, now, five_ago, two_ago, seven_ago):
+        return []
+    in_time, late = now - five_ago, two_ago - seven_ago
+    return [Day(weight, still, min(in_time, late), max(in_time, late), None)]
+
+
+def _delayed(history: History, rises: Rises, at: int, weight: float) -> list[Day]:
+    """The same of a class that begins late: then nobody had come to it a while ago."""
+    long_ago = history.at(at - LONG_MINUTES)
+    if long_ago == UNSEEN:
+        return []
+    return [day._replace(lately=history.at(at) - long_ago) for day in _day(history, rises, at, weight)]
+
+
+def steady_needs(history: History, minute: int, time_zone: str, rises: Rises) -> tuple[Needs, Needs]:
+    """Return what earlier days needed in the hour before and in the hour after this time, the most seats first."""
+    needs: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
+    for at, recency, likeness in earlier_minutes(history, minute, time_zone):
+        weight = recency * _STEADY_WEIGHTS[likeness]
+        for step in range(STEADY_STEP, _HOUR_MINUTES + 1, STEADY_STEP):
+            for side, there in zip(needs, (at - step, at + step), strict=True):
+                rise = rises.at(history, there)
+                if rise != UNSEEN:
+                    side.append((rise, weight))
+    return _together(needs[0]), _together(needs[1])
+
+
+def _together(needs: Sequence[tuple[float, float]]) -> Needs:
+    """Each need once, with all of its weight, the most seats first."""
+    weights: dict[float, float] = {}
+    for need, weight in needs:
+        weights[need] = weights.get(need, 0.0) + weight
+    return sorted(weights.items(), reverse=True)
+
+
+def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int = 0) -> Forecast:
     """Forecast the seats to have now.
 
-    came: who came in the last WAVE_MINUTES; None: as on each day. threshold: from which share of days on a seat is
-    likely to be needed; what is worth a node is no rarer, nor than quantile says. strictness: how much likelier a
-    seat must be to be worth a node.
+    came: who came in the last WAVE_MINUTES; None: as on each day. room: how many seats users' nodes have left.
     """
-    of_days = sorted((_as_today(day, came) for day in outlook.days), reverse=True)
-    of_all = sorted((*of_days, *_other_waves(outlook, came)), reverse=True)
-    likely = max(_needed_by(of_days, threshold), _needed_by(of_all, threshold), outlook.steady(threshold))
-    # Below 0: all days together had too little, so there's some more.
-    likely *= 1 + max(0.0, -threshold)
-    least, worth = min(max(0.01, threshold), 1 - quantile), 0.0
-    if (rare := least * strictness) < 2:
-        steady = max(outlook.steady(PAID_STEADY * rare), min(1.0, outlook.steady(PAID_FIRST * rare)))
-        worth = max(_needed_by(of_days, PAID_WAVE * rare), _needed_by(of_all, PAID_WAVE * rare), steady)
-    return Forecast(*(ceil(each - 1e-9) for each in (likely, worth, outlook.steady(PAID_STEADY * least))))
-
-
-def threshold_of(history: History, quantile: float) -> float:
-    """From which share of days on a seat is likely to be needed."""
-    return 1 - quantile if history.threshold is None else history.threshold
-
-
-def calibrated(threshold: float, quantile: float, *, was_enough: bool) -> float:
-    """Return the threshold after one more minute in which seats were forecast or needed."""
-    return min(0.9, max(-1.0, threshold + STEP * ((1 - quantile) - (not was_enough))))
+    # Nobody came on any day: then all weight says so.
+    lately = None if came is None else _came_lately(outlook.history, came)
+    today = [_as_today(day, came, lately) for day in outlook.days] or [(0.0, 1.0)]
+    others = _other_waves(outlook, came)
+    of_waves = seats_worth(today, worth, room)
+    if others:
+        of_waves = max(of_waves, seats_worth([*today, *others], worth, room))
+    going_on = worth.going_on()
+    steady = min(seats_worth(outlook.before, going_on, room), seats_worth(outlook.after, going_on, room))
+    is_any = bool(others or steady) or any(day.still for day in outlook.days)
+    return Forecast(is_any, max(of_waves, steady), steady)
 
 
 def learned_replicas(period: Period, outlook: Outlook | None, seats: int, least: int, most: int) -> int:
@@ -131,35 +239,53 @@ def learned_replicas(period: Period, outlook: Outlook | None, seats: int, least:
     return floor if outlook is None else max(least, min(most, seats), floor)
 
 
-def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, int]]:
-    """Yield that minute of earlier days, what recency counts, and 0 for the same weekday, 1 for a like day, else 2."""
-    offset = utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, Likeness]]:
+    """Yield that minute of earlier days, what recency counts, and how the day is like today."""
+    is_utc = time_zone == "UTC"
+    offset = 0 if is_utc else utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
     # 1970 began on a Thursday.
     weekday = ((minute + offset) // DAY_MINUTES + 3) % 7
     for back in range(1, KEPT_DAYS + 1):
         at = minute - back * DAY_MINUTES
         if at + DAY_MINUTES < history.first:
             return
-        at += offset - utc_offset_seconds(at * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
-        is_alike = ((weekday - back) % 7 >= 5) == (weekday >= 5)
-        yield at, WEEKLY_WEIGHT ** (back / 7), 0 if back % 7 == 0 else 1 if is_alike else 2
+        if not is_utc:
+            at += offset - utc_offset_seconds(at * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+        likeness = Likeness.OTHER_DAY
+        if back % 7 == 0:
+            likeness = Likeness.SAME_WEEKDAY
+        elif ((weekday - back) % 7 >= 5) == (weekday >= 5):
+            likeness = Likeness.LIKE_DAY
+        yield at, WEEKLY_WEIGHT ** (back / 7), likeness
 
 
-def _as_today(day: tuple[float, int, int, int], came: float | None) -> tuple[float, float]:
+def _came_lately(history: History, came: float) -> float | None:
+    """How many have come within LONG_MINUTES. came: within WAVE_MINUTES."""
+    now = history.end - 1
+    five_ago, long_ago = history.at(now - WAVE_MINUTES), history.at(now - LONG_MINUTES)
+    return None if UNSEEN in (five_ago, long_ago) else came + five_ago - long_ago
+
+
+def _as_today(day: Day, came: float | None, lately: float | None = None) -> tuple[float, float]:
     """What would come if today were that day, and what the day counts: the less, the fewer or more had come then."""
-    weight, still, fewest, most = day
     if came is None:
-        return still, weight
-    nearest = min(max(came, fewest), most)
-    return still - EARLY_SHARE * max(0.0, came - nearest), weight / (1 + _unlikeness(came, nearest))
+        return day.still, day.weight
+    nearest = min(max(came, day.fewest), day.most)
+    still = day.still - EARLY_SHARE * max(0.0, came - nearest)
+    unlikeness = _unlikeness(came, nearest)
+    if day.lately is not None and lately is not None:
+        unlikeness += _unlikeness(lately, day.lately)
+    return max(0.0, still), day.weight / (1 + unlikeness)
 
 
 def _other_waves(outlook: Outlook, came: float | None) -> Needs:
     """What came after like minutes of other waves, if too many have come for the days' same minutes."""
     if came is None or came < LEAST_WAVE:
         return ()
-    lost = sum(day[0] - _as_today(day, came)[1] for day in outlook.days if came > day[3])
-    if lost < sum(day[0] for day in outlook.days) / 2:
+    lost = sum(day.weight - _as_today(day, came)[1] for day in outlook.days if came > day.most)
+    if not outlook.days:
+        lost = 1.0
+    elif lost < sum(day.weight for day in outlook.days) / 2:
         return ()
     levels, ahead = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :], outlook.history.ahead_minutes
     lately = levels[-1] - levels[-1 - LATE_MINUTES]
@@ -179,13 +305,3 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
 def _unlikeness(count: float, other: float) -> float:
     """By how much more than noise two counts differ, of which each has its root."""
     return (count - other) ** 2 / (1 + abs(count) + abs(other))
-
-
-def _needed_by(needs: Needs, share: float) -> float:
-    """Return the most seats that at least this share needed."""
-    left = min(share, 0.99) * sum(weight for _, weight in needs)
-    for need, weight in needs:
-        left -= weight
-        if left <= 1e-9:
-            return max(0.0, need)
-    return 0.0

@@ -11,9 +11,12 @@ from array import array
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, pairwise
+from itertools import accumulate, chain
 from math import ceil
+from operator import sub
 from typing import Final
+
+from roost_core.placement.headroom_account import Account, read_account
 
 MINUTE_SECONDS: Final = 60
 DAY_MINUTES: Final = 1440
@@ -24,13 +27,23 @@ PAUSE_MINUTES: Final = 5
 MOST_USERS: Final = 100_000
 # Of a stored history: all sets' are in one ConfigMap, which may have a mebibyte.
 MOST_TEXT: Final = 90_000
-# The last nodes whose boots are kept; with fewer than the least, a boot is guessed. All but the longest fifth count,
-# and time to spare for the autoscaler and for images.
-KEPT_BOOTS, LEAST_BOOTS, GUESSED_BOOT_SECONDS, MOST_BOOT_SECONDS = 20, 3, 240, 3600
-BOOT_SHARE, SPARE_SECONDS = 0.8, 120
+# So many of the last nodes' boots are kept.
+KEPT_BOOTS: Final = 20
+# With fewer, a boot is guessed.
+LEAST_BOOTS: Final = 3
+GUESSED_BOOT_SECONDS: Final = 240
+MOST_BOOT_SECONDS: Final = 3600
+# All but the longest fifth of the boots count, and time to spare for the autoscaler and for images.
+BOOT_SHARE: Final = 0.8
+SPARE_SECONDS: Final = 120
 UNSEEN: Final = -1
-# The second is far beyond any clock.
-_VERSION, _MOST_MINUTE = 2, 10**9
+# Of zlib: a higher level takes three times as long for a tenth less.
+_COMPRESSION: Final = 6
+# Far beyond any clock.
+_MOST_MINUTE: Final = 10**9
+# Of the text. The first that counts also has what an earlier rule of cost needed: it is left out.
+_VERSION: Final = 3
+_READABLE_VERSIONS: Final = (2, 3)
 
 
 class HistoryError(ValueError):
@@ -45,13 +58,10 @@ class History:
     first: int = 0
     # UNSEEN where nobody looked. Not changed: a longer history is another one.
     levels: array[int] = field(default_factory=lambda: array("i"))
-    # From which share of days on a seat is likely to be needed, as calibrated; None: not yet.
-    threshold: float | None = None
     # Seconds from the first pod that waited until the node was there, of the last nodes.
     boots: tuple[int, ...] = ()
-    # Node-hours of the last week that placeholders beyond `replicas` kept, and all.
-    kept_hours: float = 0.0
-    node_hours: float = 0.0
+    # What learning saved and cost.
+    account: Account = field(default_factory=Account)
 
     @property
     def end(self) -> int:
@@ -64,16 +74,16 @@ class History:
         return len(self.levels) - self.levels.count(UNSEEN)
 
     @property
-    def ahead_minutes(self) -> int:
-        """How far to look ahead: as long as most nodes took, and some time to spare."""
-        boots = sorted(self.boots)
-        boot = boots[ceil(BOOT_SHARE * len(boots)) - 1] if len(boots) >= LEAST_BOOTS else GUESSED_BOOT_SECONDS
-        return ceil((boot + SPARE_SECONDS) / MINUTE_SECONDS)
+    def boot_seconds(self) -> int:
+        """As long as most nodes took."""
+        if len(self.boots) < LEAST_BOOTS:
+            return GUESSED_BOOT_SECONDS
+        return sorted(self.boots)[ceil(BOOT_SHARE * len(self.boots)) - 1]
 
     @property
-    def cost_share(self) -> float:
-        """Of the node-hours of the last week, those that placeholders beyond `replicas` kept."""
-        return self.kept_hours / self.node_hours if self.node_hours else 0.0
+    def ahead_minutes(self) -> int:
+        """How far to look ahead: as long as most nodes took, and some time to spare."""
+        return ceil((self.boot_seconds + SPARE_SECONDS) / MINUTE_SECONDS)
 
     def at(self, minute: int) -> int:
         """Return the level of a minute; UNSEEN where nobody looked."""
@@ -106,13 +116,13 @@ class History:
         packed, kept = "", len(self.levels)
         while kept and (not packed or len(packed) > MOST_TEXT):
             kept = kept if not packed else kept * 3 // 4
-            changes = array("i", (after - before for before, after in pairwise([0, *self.levels[-kept:]])))
-            packed = b64encode(zlib.compress(changes.tobytes(), 9)).decode("ascii")
+            levels = self.levels[-kept:]
+            changes = array("i", map(sub, levels, chain((0,), levels)))
+            packed = b64encode(zlib.compress(changes.tobytes(), _COMPRESSION)).decode("ascii")
         body = {
             "version": _VERSION,
-            "threshold": self.threshold,
             "bootSeconds": self.boots,
-            "nodeHours": [self.kept_hours, self.node_hours],
+            "account": self.account.as_json(),
             "first": self.end - kept,
             "levels": packed,
         }
@@ -126,18 +136,18 @@ def read_history(text: str, now: int = _MOST_MINUTE) -> History:
         # No text makes more of itself than what is kept.
         packed = zlib.decompressobj().decompress(b64decode(body["levels"]), 4 * (KEPT_MINUTES + DAY_MINUTES))
         levels = array("i", accumulate(array("i", packed))) if packed else array("i")
-        threshold, (kept, total) = body["threshold"], map(float, body["nodeHours"])
-        threshold, boots = None if threshold is None else float(threshold), tuple(map(int, body["bootSeconds"]))
-        history = History(int(body["first"]), levels, threshold, boots[-KEPT_BOOTS:], kept, total)
+        boots = tuple(map(int, body["bootSeconds"]))[-KEPT_BOOTS:]
+        account = read_account(body.get("account"))
+        history = History(int(body["first"]), levels, boots, account)
+        version = body["version"]
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise HistoryError(f"found {text[:30]!r}, expected a history as the controllers write it: {error}") from None
     is_sound = (
         0 <= history.first <= history.end <= now + DAY_MINUTES
         and UNSEEN <= min(levels, default=0) <= max(levels, default=0) <= MOST_USERS
         and 0 <= min(boots, default=0) <= max(boots, default=0) <= MOST_BOOT_SECONDS
-        and 0 <= kept <= total < _MOST_MINUTE
     )
-    if not is_sound or body.get("version") != _VERSION or not -1 <= (threshold or 0) <= 1:
+    if not is_sound or version not in _READABLE_VERSIONS:
         raise HistoryError(f"found {text[:30]!r} of days to come or out of range, expected version {_VERSION}")
     return history
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 DAYS = 10
 NOW = int(time.time()) // 86_400 * 86_400
 BEGINS = [NOW - day * 86_400 + 9 * 3600 + person for day in range(DAYS, 0, -1) for person in range(40)]
-VALUES = "placeholders: [{name: default, replicas: 0, learn: {quantile: 0.9, min: 0, max: 60, timeZone: UTC}}]"
+VALUES = "placeholders: [{name: default, replicas: 0, learn: {min: 0, max: 60, timeZone: UTC}}]"
 
 
 def open_metrics() -> str:

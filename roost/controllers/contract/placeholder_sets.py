@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from typing import Final
 
 from roost_core.objects.selectors import NodeRules, read_node_rules
@@ -13,21 +14,28 @@ from roost_core.release.reader import Reader
 from roost_core.release.settings import ReleaseSettings
 from roost_core.release.windows import parse_windows, read_time_zone
 
-_LEARN_KEYS: Final = ("quantile", "min", "max", "costPercent", "timeZone")
+_LEARN_KEYS: Final = ("min", "max", "timeZone")
+_PRICE_KEYS: Final = ("waitingHour", "nodeHour", "monthlyCeiling")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnSettings:
-    """`placeholders[].learn`."""
+    """`placeholders[].learn`, with the set's prices."""
 
-    # The share of minutes in which the placeholders should be enough, above 0 and below 1.
-    quantile: float
     min: int
     max: int
-    # Of the node-hours of the set's nodes, how many only placeholders may keep; 50 if left out.
-    cost_percent: int
+    # Money of any currency: what an hour of one person's waiting is worth, and what an hour of a node costs.
+    waiting_hour_price: float
+    node_hour_price: float
+    # Money that learned placeholders may cost in thirty days.
+    monthly_ceiling: float
     # A name of the IANA database.
     time_zone: str
+
+    @property
+    def waiting_worth(self) -> float:
+        """Node-hours that one hour of one person's waiting is worth."""
+        return self.waiting_hour_price / self.node_hour_price
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,25 +88,41 @@ def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...
                 **read.mapping(resources.get("limits"), f"{at}.resources.limits"),
                 **read.mapping(resources.get("requests"), f"{at}.resources.requests"),
             },
-            learn=_read_learn(read, body.get("learn"), f"{at}.learn"),
+            learn=_read_learn(read, body, at),
         )
         sets.append(placeholder_set)
     return tuple(sets)
 
 
-def _read_learn(read: Reader, value: object, key: str) -> LearnSettings | None:
-    if value is None:
+def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSettings | None:
+    """Read a set's `learn` and `prices`. at: the set's own key."""
+    if body.get("learn") is None:
         return None
-    body = read.mapping(value, key)
-    read.known(body, key, _LEARN_KEYS)
-    quantile = body.get("quantile")
-    if isinstance(quantile, bool) or not isinstance(quantile, int | float) or not 0 < quantile < 1:
-        read.fault(f"{key}.quantile", quantile, "a number above 0 and below 1, like 0.9")
-        quantile = 0.9
-    zone = read_time_zone(read, body.get("timeZone"), f"{key}.timeZone")
-    low = read.whole(body.get("min"), f"{key}.min", 0, MAX_REPLICAS)
-    high = read.whole(body.get("max"), f"{key}.max", 0, MAX_REPLICAS)
+    key = f"{at}.learn"
+    learn = read.mapping(body.get("learn"), key)
+    read.known(learn, key, _LEARN_KEYS)
+    low = read.whole(learn.get("min"), f"{key}.min", 0, MAX_REPLICAS)
+    high = read.whole(learn.get("max"), f"{key}.max", 0, MAX_REPLICAS)
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
-    cost = read.whole(body.get("costPercent", 50), f"{key}.costPercent", 0, 100)
-    return LearnSettings(quantile=float(quantile), min=low, max=high, cost_percent=cost, time_zone=zone)
+    prices = read.mapping(body.get("prices"), f"{at}.prices")
+    read.known(prices, f"{at}.prices", _PRICE_KEYS)
+    waiting, node, ceiling = (_price(read, prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS)
+    if not node:
+        read.fault(f"{at}.prices.nodeHour", prices.get("nodeHour"), "a price above 0, like 0.4")
+    return LearnSettings(
+        min=low,
+        max=high,
+        waiting_hour_price=waiting,
+        node_hour_price=node or 1.0,
+        monthly_ceiling=ceiling,
+        time_zone=read_time_zone(read, learn.get("timeZone"), f"{key}.timeZone"),
+    )
+
+
+def _price(read: Reader, price: object, key: str) -> float:
+    """An amount of money; 0 for what is none."""
+    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < inf:
+        read.fault(key, price, "an amount of money, like 4 or 0.4")
+        return 0.0
+    return float(price)

@@ -6,34 +6,29 @@ wrong with it, the set has what its values say, and at most `learn.max` where a 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from math import ceil, inf
-from typing import Final, NamedTuple
+from typing import Final
 
 from roost.controllers.contract.actions import Action, KeepHistory, Notice
 from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
 from roost.controllers.contract.snapshot import Moment, Snapshot
-from roost.controllers.headroom.booked import FOLLOW_SECONDS
+from roost.controllers.headroom.accounting import Accounting, after_minute, looked
+from roost.controllers.headroom.pool_view import PoolView, see_pool
 from roost.controllers.headroom.settings import HeadroomSettings
-from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
-from roost_core.objects.node import Node
-from roost_core.objects.pod import PodSpec
-from roost_core.objects.quantities import parse_quantity
-from roost_core.objects.requests import CPU, MEMORY, PODS
-from roost_core.objects.selectors import NodeRules, node_matches, untolerated
+from roost_core.placement.headroom_cut import cut_classes
 from roost_core.placement.headroom_forecast import (
     FLOOR_DAYS,
+    STEADY_STEP,
     WAVE_MINUTES,
     Forecast,
     Outlook,
-    calibrated,
+    Rises,
     forecast_need,
     learned_replicas,
     look_ahead,
-    threshold_of,
+    steady_needs,
 )
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
@@ -44,36 +39,16 @@ from roost_core.placement.headroom_history import (
     History,
     HistoryError,
     read_history,
-    size_in_placeholders,
 )
-from roost_core.placement.headroom_windows import Period
-from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
+from roost_core.placement.headroom_windows import Period, local_time
+from roost_core.placement.headroom_worth import Needs, Worth, left_by_ceiling, worth_of
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
-# A week ago counts little, each minute.
-_FADE: Final = 1 - 1 / (7 * DAY_MINUTES)
 _HOUR_MINUTES: Final = 60
-# How steeply seats become dear over the limit of cost.
-_STEEP: Final = 4
-# Taints that come and go with a node's state; they don't change whose node it is.
-_STATE_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
-
-
-class View(NamedTuple):
-    """What is seen of a set's users and nodes at one time."""
-
-    # How many of the set's placeholders its users would fill, those that wait for a node included.
-    level: float
-    # How many fit on the nodes of users, and on others.
-    room: int
-    spare: int
-    nodes: Mapping[str, Node]
-    # The set's placeholders, and nodes without users that they keep, or kept until they went.
-    placeholders: int
-    kept: frozenset[str]
-    # Since when somebody has waited for a node; None: nobody does.
-    waiting_since: float | None
+WEEK_MINUTES: Final = 7 * DAY_MINUTES
+# An Event names so many classes at most.
+MOST_TOLD: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +61,26 @@ class Learned:
     # The stored text that was last taken in, and that was written since: it may be seen late, or never.
     stored: tuple[str, ...] = ()
     is_loaded: bool = False
+    # How many minutes of the history were seen.
+    seen_minutes: int = 0
     # Of the last plan.
-    view: View | None = None
+    view: PoolView | None = None
     # Of the present minute; None: there are too few days.
     outlook: Outlook | None = None
     forecast: Forecast | None = None
-    # Minutes that can't be judged yet, and the seats that they were forecast to need.
-    unjudged: tuple[tuple[int, int], ...] = ()
+    # Seats that there would be without the ceiling.
+    uncut: int = 0
+    # The day on which classes that the ceiling cuts were told of last.
+    told_on: int = 0
+    # How many placeholders fit a node, as last seen.
+    per_node: int = 1
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
+    accounting: Accounting = field(default_factory=Accounting)
+    # Of the history; worked out once.
+    rises: Rises | None = None
+    # What the hours before and after needed, and the step of time for which that holds.
+    steady: tuple[int, tuple[Needs, Needs]] | None = None
 
 
 def observe(
@@ -108,14 +94,51 @@ def observe(
 ) -> tuple[Learned, list[Action]]:
     """Take in a stored history if there is another one, and what is seen now; each hour is stored."""
     name = placeholder_set.name
-    actions: list[Action] = []
     minute = int(now.wall // MINUTE_SECONDS)
     stored = (snapshot.histories or {}).get(name, "")
+    learned, actions = _with_stored(placeholder_set, learn, learned, snapshot, settings, minute=minute)
+    view = see_pool(placeholder_set, snapshot, settings)
+    learned = _with_boots(learned, view)
+    learned = replace(learned, per_node=view.per_node or learned.per_node)
+    outlook = learned.outlook
+    floor = placeholder_set.replicas if outlook is None else outlook.floor(placeholder_set.replicas)
+    accounting = looked(learned.accounting, view, learned.history, floor, now.wall)
+    learned = replace(learned, accounting=accounting, view=view)
+    is_new = not learned.history.levels or minute != learned.history.end - 1
+    if is_new:
+        learned = _with_minute(learned, learn, minute, view)
+    learned = _with_forecast(learned, learn, minute, view)
+    keeper = snapshot.stateful_sets.get(placeholder_set.stateful_set)
+    if is_new and keeper is not None:
+        tell = partial(Notice.on_set, snapshot.namespace, keeper)
+        learned, notices = _tell_of_ceiling(name, learn, learned, minute, tell)
+        actions += notices
+    # Before the stored history has been read, writing would replace it by less.
+    if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
+        text = learned.history.as_text()
+        actions.append(KeepHistory(name=settings.history_name, data={name: text}, why=f"one more hour of set {name}"))
+        learned = replace(learned, stored=(stored, text))
+    return learned, actions
+
+
+def _with_stored(
+    placeholder_set: PlaceholderSet,
+    learn: LearnSettings,
+    learned: Learned,
+    snapshot: Snapshot,
+    settings: HeadroomSettings,
+    *,
+    minute: int,
+) -> tuple[Learned, list[Action]]:
+    """Take in the stored history, if it is another one; an Event says why one can't be used."""
+    name = placeholder_set.name
+    actions: list[Action] = []
+    stored = (snapshot.histories or {}).get(name, "")
     if stored and stored not in learned.stored:
+        history = learned.history
         try:
             history = read_history(stored, minute)
         except HistoryError as error:
-            history = learned.history
             message = (
                 f"What set {name} learned can't be used, and what was learned since applies, or the values: "
                 f"ConfigMap {settings.history_name}, key {name}: {error}."
@@ -125,32 +148,61 @@ def observe(
                 actions.append(tell("HeadroomHistoryUnusable", message))
         # What is forecast changes with it.
         outlook = look_ahead(history, minute, learn.time_zone)
-        learned = replace(learned, history=history, outlook=outlook, stored=(stored,))
+        learned = replace(learned, history=history, outlook=outlook, stored=(stored,), rises=None, steady=None)
+        learned = replace(learned, seen_minutes=history.seen_minutes)
     kept = (stored,) if stored in learned.stored[-1:] else learned.stored
-    learned = replace(learned, is_loaded=learned.is_loaded or snapshot.histories is not None, stored=kept)
-    view = _look(placeholder_set, snapshot, settings, learned.view)
-    learned = _with_boots(learned, view)
-    is_new = not learned.history.levels or minute != learned.history.end - 1
-    if is_new:
-        learned = _with_minute(learned, placeholder_set.replicas, learn, minute, view)
-    base = learned.history.at(minute - WAVE_MINUTES)
-    forecast = learned.outlook and forecast_need(
-        learned.outlook,
-        None if base == UNSEEN else view.level - base,
-        threshold_of(learned.history, learn.quantile),
-        learn.quantile,
-        # Over the limit of cost, a seat must be likelier than usual to be worth a node.
-        max(1.0, (100 * learned.history.cost_share / limit) ** _STEEP) if (limit := learn.cost_percent) else inf,
+    is_loaded = learned.is_loaded or snapshot.histories is not None
+    return replace(learned, is_loaded=is_loaded, stored=kept), actions
+
+
+def worth_now(learn: LearnSettings, history: History, per_node: int) -> tuple[Worth, Worth]:
+    """What waiting is worth now, and what it would be without the ceiling."""
+    uncut = worth_of(learn.waiting_worth, per_node, history.ahead_minutes)
+    spent = history.account.month_node_hours * learn.node_hour_price
+    return replace(uncut, node_hours=uncut.node_hours * left_by_ceiling(spent, learn.monthly_ceiling)), uncut
+
+
+def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
+    """Forecast what is needed now."""
+    outlook, history = learned.outlook, learned.history
+    if outlook is None:
+        return replace(learned, forecast=None, uncut=0)
+    base = history.at(minute - WAVE_MINUTES)
+    came = None if base == UNSEEN else view.level - base
+    worth, uncut = worth_now(learn, history, learned.per_node)
+    forecast = forecast_need(outlook, came, worth, view.room)
+    without_ceiling = forecast
+    if worth != uncut:
+        without_ceiling = forecast_need(outlook, came, uncut, view.room)
+    return replace(learned, forecast=forecast, uncut=without_ceiling.worth)
+
+
+def _tell_of_ceiling(
+    name: str, learn: LearnSettings, learned: Learned, minute: int, tell: Callable[..., Notice]
+) -> tuple[Learned, list[Action]]:
+    """Once a day: say which classes of the coming week wait because of the ceiling, and what room for all costs."""
+    history = learned.history
+    worth, uncut = worth_now(learn, history, learned.per_node)
+    day = minute // DAY_MINUTES
+    if worth == uncut or day == learned.told_on:
+        return learned, []
+    cut = list(cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut))
+    learned = replace(learned, told_on=day)
+    if not cut:
+        return learned, []
+    spent = history.account.month_node_hours * learn.node_hour_price
+    cost = sum(each.node_hours for each in cut)
+    some = ", ".join(
+        f"{local_time(each.minute * 60.0, learn.time_zone)} ({each.people} people, seats for {each.seats})"
+        for each in cut[:MOST_TOLD]
     )
-    if is_new and forecast is not None:
-        learned = replace(learned, unjudged=(*learned.unjudged, (minute, forecast.likely)))
-    learned = replace(learned, view=view, forecast=forecast)
-    # Before the stored history has been read, writing would replace it by less.
-    if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
-        text = learned.history.as_text()
-        actions.append(KeepHistory(name=settings.history_name, data={name: text}, why=f"one more hour of set {name}"))
-        learned = replace(learned, stored=(stored, text))
-    return learned, actions
+    more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
+    message = (
+        f"prices.monthlyCeiling of set {name}: {spent:.2f} of {learn.monthly_ceiling:g} are spent in thirty days, so "
+        f"people of these classes will wait: {some}{more}. Room for all costs about {cost:.1f} node-hours "
+        f"({cost * learn.node_hour_price:.2f})."
+    )
+    return learned, [tell("HeadroomCeiling", message, warning=True)]
 
 
 def learned_number(
@@ -171,128 +223,56 @@ def learned_number(
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
     # Whoever books a lecture that is learned means the same people.
-    stands = period.windows or len(learned.outlook.days) < FLOOR_DAYS
+    stands = period.windows or learned.outlook.days_seen < FLOOR_DAYS
     booked = extra + (period.replicas if stands else min(replicas, max(learn.min, forecast.steady)))
     if (extra and booked >= replicas) or replicas == period.replicas:
         return max(replicas, booked if extra else 0), ""
-    return replicas, f"on {len(learned.outlook.days)} earlier days, so many more came while a node boots"
+    return replicas, f"on {learned.outlook.days_seen} earlier days, so many more came while a node boots"
 
 
-def seconds_until_change(learned: Learned, now: Moment) -> float:
-    """Seconds until `learned_number` may differ although nothing is told: the next minute, or sooner in a wave."""
-    seconds = MINUTE_SECONDS - now.wall % MINUTE_SECONDS
-    return min(seconds, FOLLOW_SECONDS) if learned.forecast is not None and learned.forecast.likely else seconds
+def seconds_until_change(now: Moment) -> float:
+    """Seconds until `learned_number` may differ although nothing is told: the next minute."""
+    return MINUTE_SECONDS - now.wall % MINUTE_SECONDS
 
 
-def _with_minute(learned: Learned, replicas: int, learn: LearnSettings, minute: int, view: View) -> Learned:
-    """Take in a minute: its level, what it cost, and what came of forecasts. replicas: the values'."""
-    history = learned.history.with_level(minute, view.level)
-    # What the values would keep as well is no cost of learning.
-    floor = replicas if learned.outlook is None else learned.outlook.floor(replicas)
-    kept = len(view.kept) / _HOUR_MINUTES * max(0.0, 1 - floor / max(floor, view.placeholders, 1))
-    threshold, ahead, unjudged = threshold_of(history, learn.quantile), history.ahead_minutes, []
-    for at, seats in learned.unjudged:
-        need = history.growth(at, ahead)
-        if at + ahead >= history.end:
-            unjudged.append((at, seats))
-        elif need is not None and (need or seats):
-            threshold = calibrated(threshold, learn.quantile, was_enough=seats >= need)
-    history = replace(
-        history,
-        threshold=round(threshold, 4),
-        kept_hours=round(history.kept_hours * _FADE + kept, 4),
-        node_hours=round(history.node_hours * _FADE + len(view.nodes) / _HOUR_MINUTES, 4),
+def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
+    """Take in a minute: its level, and what it saved and cost."""
+    seats = 0 if learned.forecast is None else learned.forecast.worth
+    accounting, account = after_minute(
+        learned.accounting, learned.history.account, minute, (seats, learned.uncut), learn.time_zone
     )
-    outlook = look_ahead(history, minute, learn.time_zone)
-    return replace(learned, history=history, unjudged=tuple(unjudged), outlook=outlook)
+    history = replace(learned.history.with_level(minute, view.level), account=account)
+    rises = learned.rises if learned.rises is not None and learned.rises.fits(history) else Rises(history)
+    step = minute // STEADY_STEP
+    steady = learned.steady
+    if steady is None or steady[0] != step or rises is not learned.rises:
+        steady = (step, steady_needs(history, minute, learn.time_zone, rises))
+    outlook = look_ahead(history, minute, learn.time_zone, rises, steady[1])
+    seen_minutes = learned.seen_minutes + 1
+    if not seen_minutes % _HOUR_MINUTES or len(history.levels) <= len(learned.history.levels):
+        seen_minutes = history.seen_minutes
+    return replace(
+        learned,
+        history=history,
+        accounting=accounting,
+        outlook=outlook,
+        rises=rises,
+        steady=steady,
+        seen_minutes=seen_minutes,
+    )
 
 
-def _with_boots(learned: Learned, view: View) -> Learned:
+def _with_boots(learned: Learned, view: PoolView) -> Learned:
     """Note how long nodes took that are new, from when somebody waited for them."""
     booting = {name: since for name, since in learned.booting.items() if name in view.nodes}
     if learned.view is not None and learned.view.waiting_since is not None:
         booting |= dict.fromkeys(view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since)
+    if not booting:
+        return learned if not learned.booting else replace(learned, booting=booting)
     boots = learned.history.boots
     for name in sorted(booting):
-        if (ready := view.nodes[name].ready_since) is not None:
-            boots = (*boots, min(MOST_BOOT_SECONDS, max(0, round(ready - booting.pop(name)))))[-KEPT_BOOTS:]
+        ready_since = view.nodes[name].ready_since
+        if ready_since is not None:
+            seconds = round(ready_since - booting.pop(name))
+            boots = (*boots, min(MOST_BOOT_SECONDS, max(0, seconds)))[-KEPT_BOOTS:]
     return replace(learned, booting=booting, history=replace(learned.history, boots=boots))
-
-
-def _look(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings, last: View | None) -> View:
-    """See what users of the set there are, and what its nodes have left."""
-    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set.rules, node)}
-    sizes, waits_here = dict[PodSpec, float](), dict[PodSpec, bool]()
-    used = {name: Counter[str]() for name in nodes}
-    has_users, has_placeholders = set[str](), set[str]()
-    waiting, level, placeholders = list[float](), 0.0, 0
-    for pod in snapshot.pods.values():
-        node_name = pod.node_name
-        if pod.is_finished or (node_name and node_name not in nodes):
-            continue
-        if PLACEHOLDER_SET_LABEL in pod.labels:
-            placeholders += pod.labels[PLACEHOLDER_SET_LABEL] == placeholder_set.name
-            if node_name:
-                has_placeholders.add(node_name)
-            elif pod.unschedulable_since is not None and pod.labels[PLACEHOLDER_SET_LABEL] == placeholder_set.name:
-                waiting.append(pod.unschedulable_since)
-            continue
-        spec = pod.spec
-        if node_name:
-            used[node_name].update({PODS: 1, **dict(spec.requests)})
-        if pod.leaving or not settings.is_user(pod, snapshot.namespaces):
-            continue
-        if node_name:
-            has_users.add(node_name)
-        else:
-            if spec not in waits_here:
-                waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
-            if not waits_here[spec]:
-                continue
-            if pod.unschedulable_since is not None:
-                waiting.append(pod.unschedulable_since)
-        if spec not in sizes:
-            sizes[spec] = _size(spec, placeholder_set.requests)
-        level += sizes[spec]
-    asked = {PODS: 1} | {name: _whole(name, quantity) for name, quantity in placeholder_set.requests.items()}
-    kept = (has_placeholders | ((last.kept if last else set()) & nodes.keys())) - has_users
-    room = {name: _room(node, used[name], asked) for name, node in nodes.items()}
-    beside = sum(room[name] for name in has_users)
-    return View(
-        level, beside, sum(room.values()) - beside, nodes, placeholders, frozenset(kept), min(waiting, default=None)
-    )
-
-
-def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
-    """How many placeholders fit beside the pods of users."""
-    counts = ((node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount)
-    return max(0, min(counts)) if node.is_usable else 0
-
-
-def _is_of_set(rules: NodeRules, node: Node) -> bool:
-    left = [one for one in node.taints if one.key not in ANY_LEAVING_TAINTS and not one.key.startswith(_STATE_TAINTS)]
-    return node_matches(rules, node.name, node.labels) and untolerated(left, rules.tolerations) is None
-
-
-def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:
-    """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the set selects.
-
-    What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.
-    """
-    if not nodes:
-        return set(placeholder_set.rules.node_selector) <= set(spec.node_selector)
-    return any(all(node.labels.get(key) == value for key, value in spec.node_selector) for node in nodes.values())
-
-
-def _size(spec: PodSpec, placeholder: Mapping[str, object]) -> float:
-    requests = dict(spec.requests)
-    cpu, memory = (_whole(name, placeholder.get(name)) for name in (CPU, MEMORY))
-    return size_in_placeholders(requests.get(CPU, 0), requests.get(MEMORY, 0), cpu, memory)
-
-
-def _whole(name: str, quantity: object) -> int:
-    """An amount as pods have it: CPU in millicores."""
-    try:
-        return ceil(parse_quantity(quantity) * (1000 if name == CPU else 1))
-    except ValueError:
-        return 0

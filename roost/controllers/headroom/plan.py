@@ -9,13 +9,14 @@ from operator import itemgetter
 from typing import Final
 
 from roost.controllers.contract.actions import Action, Done, Notice, Outcome, PlanGauge, Planned, ScaleSet
-from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
 from roost.controllers.headroom.learning import Learned, learned_number, observe, seconds_until_change
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
+from roost_core.placement.headroom_worth import left_by_ceiling
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
@@ -29,9 +30,15 @@ GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge("headroom_bookings_unread", "ConfigMaps of bookings that wait to be read; they count as before."),
     PlanGauge("headroom_learned_hours", "Hours of the last eight weeks that a set with `learn` has seen.", ("set",)),
     PlanGauge(
-        "headroom_kept_node_hours", "Node-hours of the last week kept by placeholders beyond `replicas`.", ("set",)
+        "headroom_saved_hours", "Hours that people didn't wait in this week and the last, because of `learn`.", ("set",)
     ),
-    PlanGauge("headroom_cost_percent", "The same, in percent of the node-hours of the set's nodes.", ("set",)),
+    PlanGauge(
+        "headroom_net_node_hours", "Node-hours that `learn` cost in this week and the last; below 0: saved.", ("set",)
+    ),
+    PlanGauge("headroom_month_cost", "Money that `learn` cost in thirty days, by `nodeHourPrice`.", ("set",)),
+    PlanGauge(
+        "headroom_ceiling_left", "Share of waiting's worth that `monthlyCeiling` leaves; 1: nothing is cut.", ("set",)
+    ),
 )
 
 
@@ -138,15 +145,23 @@ class _Plan:
             self.actions += actions
             present = None if keeper is None else keeper.replicas
             replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)
-            self.waits.append(seconds_until_change(learned, now))
-            self.gauges["headroom_learned_hours"][name,] = learned.history.seen_minutes / 60
-            self.gauges["headroom_kept_node_hours"][name,] = learned.history.kept_hours
-            self.gauges["headroom_cost_percent"][name,] = 100 * learned.history.cost_share
+            self.waits.append(seconds_until_change(now))
+            self._show_learned(name, learn, learned)
         replicas = min(MAX_REPLICAS, replicas)
         self.gauges["headroom_replicas"][name,] = replicas
         if keeper is not None:
             self._scale(name, keeper, replicas, why or _why(placeholder_set, period), is_learned=bool(why))
         return replace(before, period=(computed_at, period), learned=learned)
+
+    def _show_learned(self, name: str, learn: LearnSettings, learned: Learned) -> None:
+        """Show what was learned, and what that saved and cost."""
+        account = learned.history.account
+        spent = account.month_node_hours * learn.node_hour_price
+        self.gauges["headroom_learned_hours"][name,] = learned.seen_minutes / 60
+        self.gauges["headroom_saved_hours"][name,] = sum(week.saved_hours for week in account.weeks[-2:])
+        self.gauges["headroom_net_node_hours"][name,] = sum(week.net_node_hours for week in account.weeks[-2:])
+        self.gauges["headroom_month_cost"][name,] = spent
+        self.gauges["headroom_ceiling_left"][name,] = left_by_ceiling(spent, learn.monthly_ceiling)
 
     def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool) -> None:
         if keeper.replicas == replicas:

@@ -19,7 +19,7 @@ SOON_SECONDS = 60.0
 def test_a_learned_number_scales_the_set_and_what_is_learned_survives_an_upgrade(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    learn = {"quantile": 0.9, "min": 1, "max": 30, "costPercent": 100, "timeZone": "UTC"}
+    learn = {"min": 1, "max": 30, "timeZone": "UTC"}
     placeholders = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m"}}, "learn": learn}
     values: dict[str, Any] = {"placeholders": [placeholders], "singleuser": {"image": {"name": "nb", "tag": "1"}}}
     path = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-headroom-history"

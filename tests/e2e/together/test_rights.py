@@ -51,7 +51,7 @@ def values_of(namespace: str) -> Object:
     name, _, tag = IMAGE.rpartition(":")
     pool = {"pool": namespace}
     common = {"resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}, "nodeSelector": pool}
-    learn = {"quantile": 0.9, "min": 0, "max": 1, "timeZone": "UTC"}
+    learn = {"min": 0, "max": 1, "timeZone": "UTC"}
     return {
         "podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": {"users": namespace}}}}},
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},

@@ -534,7 +534,7 @@ def play_learning(rng: random.Random) -> None:
     days, gap = rng.choice([1, 1, 2, 7, 30, 70]), rng.choice([0, 0, 1, 20, 50, 54, 55, 60])
     levels = array("i", [0] * 60 + ([0, *[50] * 59] + [0] * 1380) * days)
     stored = History(int(noon // 60) - (days + gap) * 1440 - 60, levels).as_text() if days else ""
-    learn = {"quantile": 0.9, "min": 1, "max": 60, "costPercent": 100, "timeZone": "UTC"}
+    learn = {"min": 1, "max": 60, "timeZone": "UTC"}
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
     entry = {**PLACEHOLDERS[0], "replicas": 3, "learn": learn, "resources": resources}
     document = {**DOCUMENT, "placeholders": [entry], "events": None, "headroomHistory": "history"}

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from roost_core.placement.headroom_forecast import forecast_need, look_ahead
 from roost_core.placement.headroom_history import MOST_USERS, UNSEEN, History, history_of, read_history
+from roost_core.placement.headroom_worth import worth_of
 
 FIRST = 29_520_000
 LEVELS = st.one_of(
@@ -24,17 +25,23 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "Pacific/Apia"]
     history=HISTORIES,
     ahead=st.integers(0, 3000),
     came=st.one_of(st.none(), st.integers(-50, 50)),
-    thresholds=st.tuples(st.floats(-1, 0.9), st.floats(-1, 0.9)),
+    prices=st.tuples(st.floats(0, 1000), st.floats(0, 1000)),
+    per_node=st.integers(1, 200),
+    room=st.integers(0, 300),
     zone=ZONES,
 )
-def test_a_higher_threshold_never_needs_more(
-    history: History, ahead: int, came: int | None, thresholds: tuple[float, float], zone: str
+def test_dearer_waiting_never_needs_fewer_seats(
+    *, history: History, ahead: int, came: int | None, prices: tuple[float, float], per_node: int, room: int, zone: str
 ) -> None:
     if (outlook := look_ahead(history, history.end + ahead, zone)) is not None:
-        low, high = (forecast_need(outlook, came, each, 0.9) for each in sorted(thresholds))
-        assert 0 <= high.likely <= low.likely
-        assert 0 <= high.worth <= low.worth <= 2 * MOST_USERS
-        assert forecast_need(outlook, came, min(thresholds), 0.9, 5.0).worth <= low.worth
+        cheap, dear = (
+            forecast_need(outlook, came, worth_of(price, per_node, history.ahead_minutes), room)
+            for price in sorted(prices)
+        )
+        assert 0 <= cheap.worth <= dear.worth <= 2 * MOST_USERS
+        assert 0 <= cheap.steady <= dear.steady
+        # A number above the room beside users, or none.
+        assert cheap.worth == 0 or cheap.worth > room
 
 
 @given(history=HISTORIES)

@@ -68,7 +68,7 @@ def test_faulty_windows_are_exit_code_1_and_name_their_key(tmp_path: Path, capsy
 
 # Learned numbers
 
-LEARN = {"quantile": 0.9, "min": 1, "max": 60, "timeZone": "UTC"}
+LEARN = {"min": 1, "max": 60, "timeZone": "UTC"}
 # Monday, 2026-10-05, 00:00 UTC.
 MONDAY = 1_791_158_400
 

@@ -15,6 +15,7 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.selectors import Taint
+from roost_core.placement.headroom_account import Why
 from roost_core.placement.headroom_history import History, read_history
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
@@ -25,7 +26,8 @@ SET = "hub-roost-placeholder-default"
 HISTORY = "hub-roost-headroom-history"
 # A Monday, 12:00.
 NOW = parse_moment("2026-10-05T12:00", "UTC")
-LEARN = {"quantile": 0.9, "min": 1, "max": 60, "costPercent": 100, "timeZone": "UTC"}
+LEARN = {"min": 1, "max": 60, "timeZone": "UTC"}
+PRICES = {"waitingHour": 4, "nodeHour": 0.4, "monthlyCeiling": 200}
 DAY = {"name": "day", "replicas": 30, "timeZone": "UTC", "start": "0 8 * * *", "end": "0 18 * * *"}
 USER = {"component": "singleuser-server"}
 
@@ -41,7 +43,7 @@ def _document(**changes: object) -> dict[str, Any]:
         "tolerations": [],
         "resources": resources,
     }
-    document = release_document({"placeholders": [{**one, "learn": LEARN}]})
+    document = release_document({"placeholders": [{**one, "learn": LEARN, "prices": PRICES}]})
     document["placeholders"][0] |= changes
     return document
 
@@ -96,9 +98,12 @@ class Hub:
             actions += self.turn()
         return actions
 
-    def add(self, name: str, *, node: str = "n", labels: Mapping[str, str] = USER, **changes: Any) -> None:
+    def add(
+        self, name: str, *, node: str = "n", labels: Mapping[str, str] = USER, created: float = 0.0, **changes: Any
+    ) -> None:
         spec = PodSpec(requests=(("cpu", 100), ("memory", 2**30)), **changes)
-        self.pods[f"{NAMESPACE}/{name}"] = Pod(NAMESPACE, name, labels=labels, node_name=node, spec=spec)
+        pod = Pod(NAMESPACE, name, labels=labels, node_name=node, spec=spec, created=created)
+        self.pods[f"{NAMESPACE}/{name}"] = pod
 
     def level(self) -> int:
         """What is stored of the minute that was stored last."""
@@ -213,21 +218,72 @@ def test_the_values_number_stands_for_a_week_and_then_as_far_as_any_day_needed_i
     assert hub.replicas == 30
 
 
-def test_what_only_placeholders_keep_is_counted_and_over_the_limit_no_node_is_kept() -> None:
-    hub = Hub(_document(learn={**LEARN, "costPercent": 5}, replicas=0), {"default": _history(40)}, now=NOW - 600)
+def test_what_learning_costs_and_saves_is_counted_beside_nodes_without_it() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 600, nodes={})
+    hub.turn()
+    size = {"cpu": 1000, "memory": 2**40, "pods": 110}
+    hub.nodes["n"] = Node("n", {"pool": "user"}, uid="uid-n", allocatable=size, ready=True, ready_since=hub.now)
     hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
-    hub.pass_minutes(4)
-    # The autoscaler takes its time.
+    hub.pass_minutes(6)
+    # Nobody would have had a node, or waited, yet.
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(6 / 60, abs=0.02)
+    assert hub.gauges["headroom_saved_hours"]["default",] == 0
+    assert hub.gauges["headroom_month_cost"]["default",] == pytest.approx(0.4 * 6 / 60, abs=0.01)
+    # Ten come, and find the node: without it, all would have waited for one to boot.
     del hub.pods[f"{NAMESPACE}/seat"]
-    hub.pass_minutes(4)
-    assert hub.gauges["headroom_kept_node_hours"]["default",] == pytest.approx(8 / 60, abs=0.02)
-    assert hub.gauges["headroom_cost_percent"]["default",] > 80
+    for index in range(10):
+        hub.add(f"user-{index}", created=hub.now)
+    hub.pass_minutes(30)
+    assert hub.gauges["headroom_saved_hours"]["default",] == pytest.approx(10 * 240 / 3600, abs=0.05)
+    # The node that they would have had came four minutes later.
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(10 / 60, abs=0.03)
+    # It is stored with what was learned, and goes on from there.
+    hub.pass_minutes(60)
+    assert hub.stored is not None
+    account = read_history(hub.stored["default"]).account
+    assert account.weeks[-1].people == 10
+    assert account.weeks[-1].saved_hours == pytest.approx(10 * 240 / 3600, abs=0.05)
+    assert account.late_classes == ()
+
+
+@pytest.mark.parametrize(
+    ("people", "learns", "why"),
+    [
+        (0, {}, Why.NOT_KNOWN),
+        (16, {}, Why.MORE_CAME),
+        (40, {}, Why.NODE_LATE),
+        (40, {"monthlyCeiling": 0}, Why.CEILING),
+    ],
+)
+def test_a_class_that_waits_is_kept_with_the_reason(people: int, learns: Mapping[str, Any], why: Why) -> None:
+    document = _document(replicas=0, prices={**PRICES, **learns})
+    hub = Hub(document, {"default": _history(people)}, now=NOW - 1200)
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 2000, "memory": 2**40, "pods": 110})
+    hub.pass_minutes(20)
+    for index in range(40):
+        hub.add(f"user-{index}", node="", created=hub.now)
+        key = f"{NAMESPACE}/user-{index}"
+        hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
+    hub.pass_minutes(3)
+    hub.pods = {key: replace(pod, node_name="n", unschedulable_since=None) for key, pod in hub.pods.items()}
+    hub.pass_minutes(100)
+    assert hub.stored is not None
+    account = read_history(hub.stored["default"]).account
+    assert [(each.people, each.late, each.why) for each in account.late_classes] == [(40, 40, why)]
+    assert account.weeks[-1].late == 40
+
+
+def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
+    hub = Hub(_document(replicas=0, prices={**PRICES, "monthlyCeiling": 0}), {"default": _history(40)}, now=NOW - 7200)
+    told = [action for action in hub.pass_minutes(30) if isinstance(action, Notice)]
+    assert [notice.reason for notice in told] == ["HeadroomCeiling"]
+    assert "Tue 2026-10-06 11:56 UTC (40 people, seats for 0)" in told[0].message
+    assert "node-hours" in told[0].message
     assert hub.replicas == 1
-    # What the values keep as well is no cost.
-    fixed = Hub(_document(replicas=1), {"default": _history(40)}, now=NOW - 600)
-    fixed.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
-    fixed.pass_minutes(8)
-    assert fixed.gauges["headroom_kept_node_hours"]["default",] == 0
+    assert hub.gauges["headroom_ceiling_left"]["default",] == 0
+    hub.now += 86_400
+    told = [action for action in hub.pass_minutes(3) if isinstance(action, Notice)]
+    assert [notice.reason for notice in told] == ["HeadroomCeiling"]
 
 
 def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest() -> None:
@@ -336,7 +392,16 @@ def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
     assert hub.replicas == 33
 
 
-def test_faults_of_learn_are_reported() -> None:
-    wrong = {"quantile": 1.0, "min": 9, "max": 5, "costPercent": 101, "timeZone": "Mars", "more": 1}
-    keys = {key.removeprefix("placeholders[0].learn") for key in faults_of(HEADROOM, _document(learn=wrong))}
-    assert keys == {".quantile", ".min", ".costPercent", ".timeZone", ".more"}
+def test_faults_of_learn_and_of_prices_are_reported() -> None:
+    wrong = {"min": 9, "max": 5, "timeZone": "Mars", "more": 1}
+    prices = {"waitingHour": "4 EUR", "nodeHour": 0, "monthlyCeiling": -1}
+    document = _document(learn=wrong, prices=prices)
+    keys = {key.removeprefix("placeholders[0].") for key in faults_of(HEADROOM, document)}
+    assert keys == {
+        "learn.min",
+        "learn.timeZone",
+        "learn.more",
+        "prices.waitingHour",
+        "prices.nodeHour",
+        "prices.monthlyCeiling",
+    }

@@ -16,7 +16,7 @@ from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, RELEASE, Cluster, Object, node
 
 SET = "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory: 1Gi}}LEARN}]\n"
-LEARN = ", learn: {quantile: 0.9, min: 0, max: 9, timeZone: UTC}"
+LEARN = ", learn: {min: 0, max: 9, timeZone: UTC}"
 EVENTS = "events: {enabled: true, activeServerLimit: 200}\n"
 
 

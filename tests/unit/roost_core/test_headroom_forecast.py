@@ -5,7 +5,9 @@ from array import array
 
 import pytest
 
-from roost_core.placement.headroom_forecast import Forecast, calibrated, forecast_need, look_ahead
+from roost_core.placement.headroom_account import Account
+from roost_core.placement.headroom_cut import cut_classes
+from roost_core.placement.headroom_forecast import Forecast, Rises, forecast_need, look_ahead
 from roost_core.placement.headroom_history import (
     DAY_MINUTES,
     KEPT_DAYS,
@@ -17,12 +19,15 @@ from roost_core.placement.headroom_history import (
     read_history,
 )
 from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.headroom_worth import Worth, left_by_ceiling, seats_worth, worth_of
 from tests.recorded_data import rows
 
 # Monday.
 BEGIN = int(parse_moment("2026-03-02T00:00Z", "UTC")) // 60
 TUESDAY, WEEK = DAY_MINUTES, 7 * DAY_MINUTES
 NINE = 9 * 60
+# Ten node-hours for an hour of waiting, on nodes for twenty users that take four minutes to boot.
+WORTH = worth_of(10, 20, 6)
 
 
 def classes(days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[int, ...] = (), zone: int = 0) -> History:
@@ -35,12 +40,10 @@ def classes(days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[in
     return History(BEGIN, levels)
 
 
-def forecast(
-    history: History, minute: int, came: float | None = None, threshold: float = 0.1, **more: float
-) -> Forecast:
+def forecast(history: History, minute: int, came: float | None = None, worth: Worth = WORTH) -> Forecast:
     outlook = look_ahead(history, BEGIN + minute, "UTC")
     assert outlook is not None
-    return forecast_need(outlook, came, threshold, 0.9, **more)
+    return forecast_need(outlook, came, worth)
 
 
 def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() -> None:
@@ -48,22 +51,26 @@ def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() 
     assert forecast(history, tuesday - 10, 0).worth == 0
     assert forecast(history, tuesday - 2, 0).worth == 37
     assert forecast(history, tuesday, 0).worth >= 56
-    # Half have come, as on the days before; all have come.
+    # Half have come, as on the days before; all have come, the last of them late: no class is still to begin.
     assert 30 <= forecast(history, tuesday + 4, 37).worth <= 40
-    assert forecast(history, tuesday + 13, 28).worth == 0
-    # Nobody came: two minutes late they may be, then what stands by goes. All came early, but for a few minutes.
-    assert forecast(history, tuesday + 2, 0).worth >= 56
-    assert [forecast(history, tuesday + minute, 0).worth for minute in (4, 8, 14)] == [0, 0, 0]
+    late = [*(10 + 65 * minute // 8 for minute in range(9)), *(75 + 2 * minute for minute in range(1, 6))]
+    levels = array("i", [*history.levels, *[10] * (TUESDAY + NINE), *late])
+    assert forecast(History(BEGIN, levels), tuesday + 13, 10).worth == 0
+    # Nobody came: up to ten minutes late they may be, then what stands by goes.
+    assert [forecast(history, tuesday + minute, 0).worth >= 40 for minute in (2, 4, 8)] == [True] * 3
+    assert forecast(history, tuesday + 20, 0).worth == 0
+    # All came early, but for a few minutes.
     assert forecast(history, tuesday + 5, 75).worth <= 28
     # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the class.
-    assert forecast(history, monday, 0) == Forecast(0, 0, 0)
+    assert forecast(history, monday, 0) == Forecast(is_any=True, worth=0, steady=0)
     assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
 
 
 def test_a_class_at_a_new_hour_or_larger_than_any_gets_seats_as_soon_as_it_begins() -> None:
     history, tuesday = classes(28), 28 * DAY_MINUTES + TUESDAY + NINE
-    # So many within three minutes; all at once. The end of a wave isn't its beginning.
-    for at, came, seats in ((240, [9, 18, 28], 47), (1, [9, 18, 28], 47), (240, [1, 1, 2], 0), (240, [28, 28, 28], 0)):
+    # So many within three minutes; all at once. The end of a wave isn't its beginning. A third node for the last
+    # seven of 47 is worth less than it costs.
+    for at, came, seats in ((240, [9, 18, 28], 40), (1, [9, 18, 28], 40), (240, [1, 1, 2], 0), (240, [28, 28, 28], 0)):
         levels = array("i", [*history.levels, *[10] * (TUESDAY + NINE + at), *(10 + each for each in came)])
         assert seats <= forecast(History(BEGIN, levels), tuesday + at + 2, came[-1]).worth <= 2 * seats
 
@@ -79,7 +86,7 @@ def test_the_minute_is_that_of_the_clock_on_the_wall() -> None:
     summer = int(parse_moment("2026-03-31T09:00", "Europe/Berlin")) // 60
     outlook = look_ahead(history, summer, "Europe/Berlin")
     assert outlook is not None
-    assert forecast_need(outlook, 0, 0.1, 0.9).worth >= 56
+    assert forecast_need(outlook, 0, WORTH).worth >= 56
 
 
 def test_users_who_come_one_by_one_need_the_same_at_all_minutes() -> None:
@@ -91,37 +98,77 @@ def test_users_who_come_one_by_one_need_the_same_at_all_minutes() -> None:
         if (at * 7919) % 11 < 6
     ]
     history = history_of(sessions)
-    found = [forecast(history, 7 * DAY_MINUTES + minute, 0) for minute in range(600, 640, 5)]
+    dear = worth_of(100, 20, 6)
+    found = [forecast(history, 7 * DAY_MINUTES + minute, 0, dear) for minute in range(600, 640, 5)]
     assert {each.worth for each in found} <= {1, 2}
     # Where few come, at 12:30 or 13:20, one seat is had between the two.
     begins = [60.0 * (BEGIN + day * DAY_MINUTES + 750 + day % 2 * 50) for day in range(14)]
     few = history_of((begin, begin + 1800, 1.0) for begin in begins)
-    assert [forecast(few, 14 * DAY_MINUTES + minute, 0).worth for minute in (600, 780, 900)] == [0, 1, 0]
+    assert [forecast(few, 14 * DAY_MINUTES + minute, 0, worth_of(100, 1, 6)).worth for minute in (600, 780, 900)] == [
+        0,
+        1,
+        0,
+    ]
 
 
-def test_seats_that_cost_a_node_must_be_likelier_and_dearer_ones_go_first() -> None:
+def test_a_class_of_every_second_week_and_one_after_two_empty_weeks_have_their_seats() -> None:
+    fortnightly = classes(35, holidays=(8, 22))
+    assert forecast(fortnightly, 35 * DAY_MINUTES + TUESDAY + NINE, 0).worth >= 56
+    begun = classes(21, holidays=(1, 8))
+    assert forecast(begun, 21 * DAY_MINUTES + TUESDAY + NINE, 0).worth >= 56
+
+
+def test_nodes_are_taken_while_the_waiting_that_they_save_is_worth_them() -> None:
     # One of four weeks had thirty more.
     levels = array("i", classes(28).levels)
     levels[22 * DAY_MINUTES + NINE + 3 : 22 * DAY_MINUTES + NINE + 60] = array("i", [115] * 57)
     history, minute = History(BEGIN, levels), 28 * DAY_MINUTES + TUESDAY + NINE
-    usual, dear, free = (forecast(history, minute, 0, strictness=each) for each in (1.0, 3.0, float("inf")))
-    assert usual.worth > dear.worth > free.worth == 0
-    assert free.likely == usual.likely
-    # Where there was too little, seats needn't be as likely; where there was enough, they needn't be likelier.
-    assert forecast(history, minute, 0, threshold=0.01, strictness=3.0).worth > dear.worth
-    assert forecast(history, minute, 0, threshold=0.5).worth == usual.worth
-
-
-def test_the_threshold_moves_until_the_wanted_share_had_enough() -> None:
-    threshold = 0.1
-    for minute in range(1000):
-        threshold = calibrated(threshold, 0.9, was_enough=minute % 10 != 0)
-    assert abs(threshold - 0.1) < 0.01
-    assert calibrated(0.1, 0.9, was_enough=False) < 0.1 < calibrated(0.1, 0.9, was_enough=True)
-    # When even all days together had too little, there's more than they had.
-    outlook = look_ahead(classes(28), BEGIN + 28 * DAY_MINUTES + TUESDAY + NINE, "UTC")
+    prices = (100.0, 10.0, 1.0, 0.5, 0.0)
+    seats = [forecast(history, minute, 0, worth_of(price, 20, 6)).worth for price in prices]
+    assert seats == sorted(seats, reverse=True)
+    assert seats[0] > 75 >= seats[2] > seats[-1] == 0
+    # Beside users there is room for all: no node is kept for anybody.
+    outlook = look_ahead(history, BEGIN + minute, "UTC")
     assert outlook is not None
-    assert forecast_need(outlook, 0, -0.5, 0.9).likely > forecast_need(outlook, 0, 0.0, 0.9).likely
+    assert forecast_need(outlook, 0, WORTH, room=200).worth == 0
+
+
+def test_a_node_for_one_is_the_first_to_go_and_a_class_that_always_comes_the_last() -> None:
+    always, now_and_then = [(140.0, 4.0)], [(1.0, 1.0), (0.0, 3.0)]
+    for price, has_class, has_one in ((0.2, False, False), (1.0, True, False), (10.0, True, False), (90.0, True, True)):
+        worth = worth_of(price, 18, 6)
+        assert (seats_worth(always, worth) == 140, seats_worth(now_and_then, worth) == 1) == (has_class, has_one)
+
+
+def test_where_a_user_fills_a_node_it_costs_less_than_one_that_others_keep() -> None:
+    needs = [(12.0, 0.7), (0.0, 0.3)]
+    assert seats_worth(needs, worth_of(3, 1, 6)) == 12
+    assert worth_of(3, 1, 6).shared_cost == 1
+    assert worth_of(3, 18, 6).shared_cost > worth_of(3, 2, 6).shared_cost > 1
+
+
+def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
+    assert [left_by_ceiling(spent, 100) for spent in (-5, 0, 50, 75, 100, 300)] == [1, 1, 1, 0.25, 0, 0]
+    assert left_by_ceiling(0, 0) == 0
+    worth = worth_of(10 * left_by_ceiling(97, 100), 20, 6)
+    history, begin = classes(28), BEGIN + 28 * DAY_MINUTES
+    (cut,) = cut_classes(history, begin, WEEK, "UTC", worth=worth, uncut=WORTH)
+    assert abs(cut.minute - (begin + TUESDAY + NINE)) <= 5
+    assert cut.people >= 56 > cut.seats
+    assert 0 < cut.node_hours < 4
+    assert list(cut_classes(history, begin, WEEK, "UTC", worth=WORTH, uncut=WORTH)) == []
+
+
+def test_what_rises_are_known_stays_true_as_the_history_grows() -> None:
+    history = classes(3)
+    rises = Rises(history)
+    for level in (10, 12, 11, 30, 10, 10, 10, 10, 10, 10, 40):
+        history = history.with_level(history.end, level)
+        assert [rises.at(history, minute) for minute in range(history.end - 12, history.end)] == [
+            history.growth(minute, history.ahead_minutes) for minute in range(history.end - 12, history.end)
+        ]
+    assert rises.fits(history)
+    assert not rises.fits(History(history.first, history.levels, boots=(900, 900, 900)))
 
 
 def test_levels_are_kept_over_a_short_pause_and_unknown_after_a_long_one() -> None:
@@ -158,6 +205,14 @@ def test_a_garbled_history_is_refused(changes: dict[str, object]) -> None:
     assert read_history(json.dumps(body)).seen_minutes == 2 * DAY_MINUTES
     with pytest.raises(HistoryError):
         read_history(json.dumps({**body, **changes}))
+
+
+def test_a_history_of_the_version_before_keeps_its_weeks() -> None:
+    body = json.loads(classes(9).as_text())
+    del body["account"]
+    earlier = {**body, "version": 2, "threshold": 0.1, "nodeHours": [1.0, 9.0]}
+    found = read_history(json.dumps(earlier))
+    assert (found.seen_minutes, found.account) == (9 * DAY_MINUTES, Account())
 
 
 @pytest.mark.parametrize("text", ["", "[]", "null", "[" * 100_000])

@@ -67,6 +67,7 @@ class Controls:
 
     def pod_waits(self, pod: SimPod) -> None:
         """No node fits a pod."""
+        self._plan_soon(HEADROOM)
         if GATE in self._planners and waits_at_gate(pod.state):
             self._plan_soon(GATE)
 
@@ -90,6 +91,7 @@ class Controls:
             self._plan_soon(POPULAR, DEMAND_PACE_SECONDS)
         if pod.kind in (USER, PLACEHOLDER):
             self._plan_soon(MOVER)
+            self._plan_soon(HEADROOM)
 
     def user_runs(self, pod: SimPod, image: str) -> None:
         """A user's server is up."""

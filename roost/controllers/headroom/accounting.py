@@ -1,0 +1,182 @@
+"""Work out what learning saves and costs: the real nodes and waits beside those that people would have had without."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Final, NamedTuple
+
+from roost.controllers.headroom.pool_view import PoolView
+from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
+from roost_core.placement.headroom_history import DAY_MINUTES, GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
+from roost_core.placement.headroom_windows import utc_offset_seconds
+from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
+
+# Until some were seen, an empty node is thought to stay so long (Cluster Autoscaler's default).
+GUESSED_IDLE_SECONDS: Final = 600.0
+# Of so many of the last nodes it is kept how long they stood empty.
+KEPT_IDLE: Final = 10
+# Whoever comes so many minutes before or after the first who is late comes together with them.
+BEFORE_MINUTES: Final = 10
+AFTER_MINUTES: Final = 15
+# So many late people at least are a class.
+LEAST_LATE: Final = 5
+# A class was known if so much of it was forecast.
+KNOWN_SHARE: Final = 0.25
+# It had its seats if so much of it was: not all of a class come while a node boots.
+SEATED_SHARE: Final = 0.75
+_HOUR_SECONDS: Final = 3600.0
+# Who looks later than this after the last look doesn't know what happened meanwhile.
+_LONGEST_LOOK_SECONDS: Final = 300.0
+
+
+class Minute(NamedTuple):
+    """What one minute brought."""
+
+    minute: int
+    people: int
+    late: int
+    # Seats that were forecast, and those without the ceiling.
+    seats: int
+    uncut: int
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """What is kept between two looks."""
+
+    # None: nobody has looked yet.
+    without: PoolWithout | None = None
+    # Unix time.
+    looked_at: float = 0.0
+    # Since when each empty node stands empty, and how long the last ones did until they went.
+    empty_since: Mapping[str, float] = field(default_factory=dict)
+    idle_seconds: tuple[float, ...] = ()
+    # The fewest nodes of this week: the pool's least.
+    least_nodes: int = 0
+    # Users who wait and were counted as late.
+    late: frozenset[str] = frozenset()
+    # Since the last whole minute.
+    pending: Week = field(default_factory=lambda: Week(0))
+    # The last ones, and the first in which somebody of the present class was late.
+    minutes: tuple[Minute, ...] = ()
+    late_since: int | None = None
+
+
+def looked(before: Accounting, view: PoolView, history: History, kept_seats: int, now: float) -> Accounting:
+    """Count what happened since the last look. kept_seats: placeholders that there would be without learning."""
+    seconds = now - before.looked_at
+    if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
+        return replace(_begun(view, now), idle_seconds=before.idle_seconds, minutes=before.minutes)
+    without = before.without
+    came = [Came(key, user.created, user.size) for key, user in view.users.items() if key not in without.homes]
+    gone = [key for key in without.homes if key not in view.users]
+    empty_since = {name: before.empty_since.get(name, now) for name in view.empty}
+    stood = [now - since for name, since in before.empty_since.items() if name not in view.nodes]
+    idle_seconds = (*before.idle_seconds, *stood)[-KEPT_IDLE:]
+    least_nodes = min(before.least_nodes, len(view.nodes))
+    facts = PoolFacts(
+        per_node=max(1, view.per_node),
+        boot_seconds=median(history.boots) if history.boots else GUESSED_BOOT_SECONDS,
+        idle_seconds=median(idle_seconds) if idle_seconds else GUESSED_IDLE_SECONDS,
+        least_nodes=least_nodes,
+        kept_seats=kept_seats,
+    )
+    ready_without = without.count(now)
+    without, waits_without = without.after(now, came, gone, facts)
+    ready = sum(node.ready for node in view.nodes.values())
+    waiting = {key: user for key, user in view.users.items() if user.waits_since is not None}
+    late = frozenset(key for key, user in waiting.items() if now - user.created > LATE_SECONDS)
+    brought = Week(
+        before.pending.begin,
+        people=len(came),
+        late=len(late - before.late),
+        waited_hours=sum(min(seconds, now - user.created) for user in waiting.values()) / _HOUR_SECONDS,
+        waited_without=sum(waits_without) / _HOUR_SECONDS,
+        node_hours=ready * seconds / _HOUR_SECONDS,
+        node_hours_without=ready_without * seconds / _HOUR_SECONDS,
+    )
+    return replace(
+        before,
+        without=without,
+        looked_at=now,
+        empty_since=empty_since,
+        idle_seconds=idle_seconds,
+        least_nodes=least_nodes,
+        late=late,
+        pending=before.pending.plus(brought),
+    )
+
+
+def _begun(view: PoolView, now: float) -> Accounting:
+    """Begin with the pool as it is."""
+    seats: dict[str, list[Came]] = {}
+    for key, user in view.users.items():
+        if user.node:
+            seats.setdefault(user.node, []).append(Came(key, user.created, user.size))
+    without = PoolWithout().seated(seats, len(view.nodes) - len(seats), now)
+    # Who waits, waits there as well.
+    homeless = {key for key, user in view.users.items() if not user.node}
+    late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
+    return Accounting(without=without, looked_at=now, least_nodes=len(view.nodes), late=late)
+
+
+def after_minute(
+    before: Accounting, account: Account, minute: int, seats: tuple[int, int], time_zone: str
+) -> tuple[Accounting, Account]:
+    """Book a whole minute, and a class of which people were late once it is over.
+
+    seats: that are forecast now, and that would be without the ceiling.
+    """
+    begin = week_begin(minute, time_zone)
+    pending = before.pending._replace(begin=begin)
+    account = account.with_minute(pending)
+    this = Minute(minute, pending.people, pending.late, *seats)
+    minutes = tuple(each for each in before.minutes if each.minute >= minute - BEFORE_MINUTES - AFTER_MINUTES)
+    minutes = (*minutes, this)
+    late_since = minute if before.late_since is None and this.late else before.late_since
+    if late_since is not None and minute >= late_since + AFTER_MINUTES:
+        late_class = _late_class(minutes, late_since)
+        if late_class.late >= LEAST_LATE:
+            account = account.with_late_class(late_class)
+        late_since = None
+    is_new_week = bool(before.minutes) and week_begin(before.minutes[-1].minute, time_zone) != begin
+    known = before.without.nodes if before.without else ()
+    after = replace(
+        before,
+        pending=Week(begin),
+        minutes=minutes,
+        late_since=late_since,
+        least_nodes=len(known) if is_new_week else before.least_nodes,
+    )
+    return after, account
+
+
+def _late_class(minutes: Sequence[Minute], first: int) -> LateClass:
+    """Sum a class up. first: the minute in which somebody of it was late."""
+    of_class = [minute for minute in minutes if minute.minute >= first - BEFORE_MINUTES]
+    people = sum(minute.people for minute in of_class)
+    late = sum(minute.late for minute in of_class)
+    # What is forecast from then on follows from those who have come.
+    before = [minute for minute in of_class if minute.minute < first]
+    seats = max((minute.seats for minute in before), default=0)
+    uncut = max((minute.uncut for minute in before), default=0)
+    if seats >= SEATED_SHARE * people:
+        why = Why.NODE_LATE
+    elif uncut > seats and uncut >= SEATED_SHARE * people:
+        why = Why.CEILING
+    elif seats >= KNOWN_SHARE * people:
+        why = Why.MORE_CAME
+    else:
+        why = Why.NOT_KNOWN
+    return LateClass(first, people, late, why)
+
+
+def week_begin(minute: int, time_zone: str) -> int:
+    """Return the minute of the week's Monday, 0:00 in the zone."""
+    offset = utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+    local = minute + offset
+    # 1970 began on a Thursday.
+    day = local // DAY_MINUTES
+    return (day - (day + 3) % 7) * DAY_MINUTES - offset

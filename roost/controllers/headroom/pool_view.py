@@ -1,0 +1,199 @@
+"""See what users a set's nodes have, and what room is left there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Final, NamedTuple
+
+from roost.controllers.contract.placeholder_sets import PlaceholderSet
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.headroom.settings import HeadroomSettings
+from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
+from roost_core.objects.node import Node
+from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.quantities import parse_quantity
+from roost_core.objects.requests import CPU, MEMORY, PODS
+from roost_core.objects.selectors import NodeRules, node_matches, untolerated
+from roost_core.placement.headroom_history import size_in_placeholders
+from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
+
+# Taints that come and go with a node's state; they don't change whose node it is.
+_STATE_TAINTS: Final = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/")
+
+
+class PoolUser(NamedTuple):
+    """A user of the set's nodes."""
+
+    # Unix time.
+    created: float
+    # In placeholders.
+    size: float
+    # "": it waits.
+    node: str
+    # Since when no node has room for it; None: it has one, or wasn't tried yet.
+    waits_since: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolView:
+    """What is seen of a set's users and nodes at one time."""
+
+    # By name.
+    nodes: Mapping[str, Node]
+    # By key of the pod; those who wait for a node of the set, too.
+    users: Mapping[str, PoolUser]
+    # How many of the set's placeholders all users would fill.
+    level: float
+    # How many placeholders fit on the nodes of users, and on others.
+    room: int
+    spare: int
+    # How many fit an empty node; 0: there is no node.
+    per_node: int
+    # The set's placeholders.
+    placeholders: int
+    # Since when somebody has waited for a node, a placeholder or a user; None: nobody does.
+    waiting_since: float | None
+    # Nodes without users and without placeholders.
+    empty: frozenset[str]
+
+
+class _Used:
+    """What a node's pods request."""
+
+    def __init__(self) -> None:
+        # By all but placeholders, and by those that aren't users either.
+        self.all: dict[str, int] = {PODS: 0}
+        self.by_others: dict[str, int] = {PODS: 0}
+        self.has_users = False
+        self.has_placeholders = False
+
+    def add(self, spec: PodSpec, *, is_user: bool) -> None:
+        """Count a pod."""
+        for used in (self.all,) if is_user else (self.all, self.by_others):
+            used[PODS] += 1
+            for name, amount in spec.requests:
+                used[name] = used.get(name, 0) + amount
+
+
+def see_pool(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> PoolView:
+    """See what users of the set there are, and what its nodes have left."""
+    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set.rules, node)}
+    asked = asked_by_placeholder(placeholder_set)
+    roomiest = _roomiest(nodes)
+    used = {name: _Used() for name in nodes}
+    waits_here: dict[PodSpec, bool] = {}
+    users: dict[str, PoolUser] = {}
+    level, placeholders = 0.0, 0
+    waiting: list[float] = []
+    for key, pod in snapshot.pods.items():
+        node_name = pod.node_name
+        if pod.is_finished or (node_name and node_name not in nodes):
+            continue
+        spec = pod.spec
+        own_set = pod.labels.get(PLACEHOLDER_SET_LABEL)
+        if own_set is not None:
+            is_own = own_set == placeholder_set.name
+            placeholders += is_own
+            if node_name:
+                used[node_name].has_placeholders = True
+            elif is_own and pod.unschedulable_since is not None:
+                waiting.append(pod.unschedulable_since)
+            continue
+        is_user = not pod.leaving and settings.is_user(pod, snapshot.namespaces)
+        if node_name:
+            used[node_name].add(spec, is_user=is_user)
+            used[node_name].has_users |= is_user
+        elif is_user:
+            if spec not in waits_here:
+                waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
+            is_user = waits_here[spec]
+        if is_user:
+            user = _user(pod, asked, roomiest)
+            users[key] = user
+            level += user.size
+            if user.waits_since is not None:
+                waiting.append(user.waits_since)
+    beside = sum(_room(node, used[name].all, asked) for name, node in nodes.items() if used[name].has_users)
+    in_all = sum(_room(node, used[name].all, asked) for name, node in nodes.items())
+    return PoolView(
+        nodes=nodes,
+        users=users,
+        level=level,
+        room=beside,
+        spare=in_all - beside,
+        per_node=max((_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0),
+        placeholders=placeholders,
+        waiting_since=min(waiting, default=None),
+        empty=frozenset(name for name, pods in used.items() if not pods.has_users and not pods.has_placeholders),
+    )
+
+
+def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
+    """What a placeholder takes of a node; CPU in millicores."""
+    return {PODS: 1} | {name: _whole(name, str(amount)) for name, amount in placeholder_set.requests.items()}
+
+
+def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int]:
+    """CPU and memory of the set's largest node; 0 where there is none."""
+    amounts = [(node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)) for node in nodes.values()]
+    return max((cpu for cpu, _ in amounts), default=0), max((memory for _, memory in amounts), default=0)
+
+
+def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> PoolUser:
+    size = _size(pod.spec.requests, asked.get(CPU, 0), asked.get(MEMORY, 0), roomiest)
+    waits_since = None if pod.node_name else pod.unschedulable_since
+    return PoolUser(pod.created, size, pod.node_name, waits_since)
+
+
+@lru_cache(maxsize=1024)
+def _size(requests: tuple[tuple[str, int], ...], cpu: int, memory: int, roomiest: tuple[int, int]) -> float:
+    """A pod's size in placeholders of so much CPU and memory: by what both take of a node, where there is one."""
+    own = dict(requests)
+    if all(roomiest) and (cpu or memory):
+        shares = [
+            max(asked_cpu / roomiest[0], asked_memory / roomiest[1])
+            for asked_cpu, asked_memory in ((own.get(CPU, 0), own.get(MEMORY, 0)), (cpu, memory))
+        ]
+        return shares[0] / shares[1]
+    return size_in_placeholders(own.get(CPU, 0), own.get(MEMORY, 0), cpu, memory)
+
+
+def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
+    """How many placeholders fit beside what is used."""
+    if not node.is_usable:
+        return 0
+    counts = [(node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount]
+    return max(0, min(counts))
+
+
+def _is_of_set(rules: NodeRules, node: Node) -> bool:
+    if not node.taints:
+        return node_matches(rules, node.name, node.labels)
+    lasting = [taint for taint in node.taints if not _passes_by(taint.key)]
+    return node_matches(rules, node.name, node.labels) and untolerated(lasting, rules.tolerations) is None
+
+
+def _passes_by(taint: str) -> bool:
+    return taint in ANY_LEAVING_TAINTS or taint.startswith(_STATE_TAINTS)
+
+
+def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:
+    """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the set selects.
+
+    What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.
+    """
+    if not nodes:
+        return set(placeholder_set.rules.node_selector) <= set(spec.node_selector)
+    return any(all(node.labels.get(key) == value for key, value in spec.node_selector) for node in nodes.values())
+
+
+@lru_cache(maxsize=256)
+def _whole(name: str, quantity: str) -> int:
+    """An amount as pods have it: CPU in millicores; 0 for what is no amount."""
+    try:
+        return ceil(parse_quantity(quantity) * (1000 if name == CPU else 1))
+    except ValueError:
+        return 0

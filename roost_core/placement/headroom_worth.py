@@ -1,0 +1,123 @@
+"""Decide which seats are worth the nodes that only they keep: what people would wait against what nodes cost.
+
+A node is asked for before its users come. If they come, the node was there some minutes early: so long it costs more
+than without. If they don't, it stands by until the autoscaler removes it. What is gained is the time that its users
+would have waited for the same node. Seats are taken node by node, those first that are likeliest to be used, as long as
+the waiting that a node is expected to save is worth its expected cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+# Seats that were needed, and what that counts.
+Needs = Sequence[tuple[float, float]]
+
+# For so long an autoscaler leaves a node that nobody needs (Cluster Autoscaler: --scale-down-unneeded-time).
+IDLE_HOURS: Final = 10 / 60
+# A node that is used was ready so long before its users came: the time to spare, and people who come early.
+EARLY_HOURS: Final = 4 / 60
+# How many times its standing by a node costs that several users share: newcomers go there, too, and keep it after
+# others have left. Measured by replays of terms (benchmarks/term.py), with 18 users a node.
+SHARED_COST: Final = 10.0
+# Needs that are rarer add no seat to a node that is worth having.
+_RARE: Final = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What waiting and nodes are worth to each other, on the nodes of one set."""
+
+    # Node-hours that one hour of one person's waiting is worth. 0: no node stands by.
+    node_hours: float
+    # How many placeholders fit a node.
+    per_node: int
+    # How long whoever needs a new node waits, in hours.
+    wait_hours: float
+    # What a node costs that nobody uses, and one that is used.
+    unused_hours: float
+    used_hours: float
+    # By how much both are dearer because users share nodes.
+    shared_cost: float = 1.0
+
+    def going_on(self) -> Worth:
+        """Return it for seats that are kept all the time: then no node is removed and asked for again."""
+        return replace(self, unused_hours=self.wait_hours)
+
+    def cost_hours(self, share_used: float) -> float:
+        """Return the expected node-hours of a node. share_used: how likely anybody comes there."""
+        return self.shared_cost * (share_used * self.used_hours + (1 - share_used) * self.unused_hours)
+
+    def is_worth_it(self, users: float, share_used: float) -> bool:
+        """Whether a node is worth its cost. users: how many are expected on it."""
+        return users * self.wait_hours * self.node_hours >= self.cost_hours(share_used)
+
+
+def worth_of(node_hours: float, per_node: int, ahead_minutes: int) -> Worth:
+    """Return what waiting is worth where nodes are asked for so many minutes ahead."""
+    ahead_hours = ahead_minutes / 60
+    per_node = max(1, per_node)
+    return Worth(
+        node_hours=node_hours,
+        per_node=per_node,
+        wait_hours=ahead_hours,
+        unused_hours=ahead_hours + IDLE_HOURS,
+        used_hours=EARLY_HOURS,
+        # A node that one user fills is nobody else's.
+        shared_cost=1 + (SHARED_COST - 1) * (1 - 1 / per_node),
+    )
+
+
+def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
+    """Return how many seats are worth having, those that fit in the room beside users included; 0: none beyond it.
+
+    needs: how many seats may be needed, with weights of any sum.
+    """
+    total = sum(weight for _, weight in needs)
+    if total <= 0 or worth.node_hours <= 0:
+        return 0
+    seats, low = 0, room
+    while True:
+        above = [(need - low, weight) for need, weight in needs if need > low and weight > 0]
+        share_used = sum(weight for _, weight in above) / total
+        if share_used < 1e-9:
+            return seats
+        users = sum(min(beyond, worth.per_node) * weight for beyond, weight in above) / total
+        if not worth.is_worth_it(users, share_used):
+            return seats
+        seats = low + _most_of_node(above, total, worth.per_node)
+        low += worth.per_node
+
+
+def _most_of_node(above: Needs, total: float, per_node: int) -> int:
+    """How many seats of a node that is had may be needed: those that are too rare aren't asked for."""
+    most, share = 1, 0.0
+    for beyond, weight in sorted(above, reverse=True):
+        share += weight / total
+        if share >= _RARE:
+            most = max(most, round(min(beyond, per_node)))
+            break
+    return most
+
+
+def cost_between(needs: Needs, worth: Worth, low: int, high: int) -> float:
+    """Return the expected node-hours of the nodes for the seats beyond `low`, up to `high`."""
+    total = sum(weight for _, weight in needs)
+    cost = 0.0
+    for first in range(low, high, worth.per_node):
+        cost += worth.cost_hours(sum(weight for need, weight in needs if need > first) / total)
+    return cost
+
+
+def left_by_ceiling(spent: float, ceiling: float) -> float:
+    """Return which share of waiting's worth counts when so much of a month's ceiling is spent: from 1 down to 0.
+
+    Nothing changes up to half of the ceiling. Beyond it, what saves least for its node-hours goes first, a little more
+    each day, so that no week collapses.
+    """
+    if ceiling <= 0:
+        return 0.0
+    left = min(1.0, max(0.0, 2 * (1 - spent / ceiling)))
+    return left * left
