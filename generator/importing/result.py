@@ -51,7 +51,7 @@ class ImportResult:
     warnings: list[Fault] = field(default_factory=list)
     # Lines `key: reason` of what Roost would do, and can't here: it stays on in the hub.
     keep: list[str] = field(default_factory=list)
-    summary: HubSummary = field(default_factory=lambda: HubSummary([], [], is_inert=False))
+    summary: HubSummary = field(default_factory=lambda: HubSummary([], [], [], is_inert=False))
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None
     # Whether images are built for its users; and whether BinderHub's chart is around it, which starts no others.
@@ -96,7 +96,7 @@ class ImportResult:
     def report(self, proposals: Sequence[str] = (), *, details: bool = True) -> str:
         """The report for stderr: what Roost will do, what to switch off, what would help, and then all else.
 
-        proposals: lines that name them. Without details at most 12 lines.
+        proposals: lines that name them. Without details at most 12 lines, and two of the first week.
         """
         lines = [*self.summary.will]
         lines += [f"switch off there: {line}" for line in self.switch_off]
@@ -112,6 +112,7 @@ class ImportResult:
             faults = sum(line.startswith((self.filename, "imported values")) for line in lines[-rest:])
             named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
             lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
+        lines += self.summary.first_week
         return "".join(f"{one_line(line)}\n" for line in lines)
 
 

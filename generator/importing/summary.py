@@ -28,11 +28,17 @@ class Seen(NamedTuple):
     unplaced: list[str]
 
 
+# Of a timetable that `roost book` reads.
+_COLUMNS: Final = "one line a class: weekday,time,people,until"
+
+
 class HubSummary(NamedTuple):
     """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for people."""
 
     will: list[str]
     wont: list[str]
+    # How the classes of the first week find room, where placeholders are learned.
+    first_week: list[str]
     is_inert: bool
 
 
@@ -77,7 +83,7 @@ def summary_of(
         wont.append(
             "Other hubs on these nodes? Count their users, too: one release, or sharedPools (docs/many-hubs.md)."
         )
-    return HubSummary([*head, *will], wont, is_inert)
+    return HubSummary([*head, *will], wont, _first_week(values), is_inert)
 
 
 def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
@@ -137,6 +143,16 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     elif not _learns_from_none(values):
         wont.append("keep placeholders: none are set (placeholders)")
+
+
+def _first_week(values: Mapping[str, object]) -> list[str]:
+    if not any(mapping(entry).get("learn") for entry in listing(values.get("placeholders"))):
+        return []
+    needs = "" if at(values, "events", "enabled") is True else ", with events.enabled: true"
+    return [
+        f"Room for the first week's classes: roost book --timetable classes.csv    # {_COLUMNS}{needs}",
+        "Or from the weeks before: roost headroom -f values.yaml --prometheus URL --config-map | kubectl apply -f -",
+    ]
 
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:

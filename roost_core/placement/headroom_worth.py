@@ -15,13 +15,14 @@ from typing import Final
 # Seats that were needed, and what that counts.
 Needs = Sequence[tuple[float, float]]
 
-# For so long an autoscaler leaves a node that nobody needs (Cluster Autoscaler: --scale-down-unneeded-time).
-IDLE_HOURS: Final = 10 / 60
+# For so long an autoscaler leaves a node that nobody needs, until it was seen (Cluster Autoscaler's
+# --scale-down-unneeded-time).
+GUESSED_IDLE_SECONDS: Final = 600.0
 # A node that is used was ready so long before its users came: the time to spare, and people who come early.
 EARLY_HOURS: Final = 4 / 60
 # How many times its standing by a node costs that several users share: newcomers go there, too, and keep it after
 # others have left. Measured by replays of terms (benchmarks/term.py), with 18 users a node.
-SHARED_COST: Final = 10.0
+SHARED_COST: Final = 8.0
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
 
@@ -55,15 +56,18 @@ class Worth:
         return users * self.wait_hours * self.node_hours >= self.cost_hours(share_used)
 
 
-def worth_of(node_hours: float, per_node: int, ahead_minutes: int) -> Worth:
-    """Return what waiting is worth where nodes are asked for so many minutes ahead."""
+def worth_of(node_hours: float, per_node: int, ahead_minutes: int, idle_seconds: float = GUESSED_IDLE_SECONDS) -> Worth:
+    """Return what waiting is worth where nodes are asked for so many minutes ahead.
+
+    idle_seconds: for so long an empty node stays until the autoscaler removes it.
+    """
     ahead_hours = ahead_minutes / 60
     per_node = max(1, per_node)
     return Worth(
         node_hours=node_hours,
         per_node=per_node,
         wait_hours=ahead_hours,
-        unused_hours=ahead_hours + IDLE_HOURS,
+        unused_hours=ahead_hours + idle_seconds / 3600,
         used_hours=EARLY_HOURS,
         # A node that one user fills is nobody else's.
         shared_cost=1 + (SHARED_COST - 1) * (1 - 1 / per_node),

@@ -11,10 +11,9 @@ from roost.controllers.headroom.pool_view import PoolView
 from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
 from roost_core.placement.headroom_history import DAY_MINUTES, GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
 from roost_core.placement.headroom_windows import utc_offset_seconds
+from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
-# Until some were seen, an empty node is thought to stay so long (Cluster Autoscaler's default).
-GUESSED_IDLE_SECONDS: Final = 600.0
 # Of so many of the last nodes it is kept how long they stood empty.
 KEPT_IDLE: Final = 10
 # Whoever comes so many minutes before or after the first who is late comes together with them.
@@ -52,7 +51,7 @@ class Accounting:
     looked_at: float = 0.0
     # Since when each empty node stands empty, and how long the last ones did until they went.
     empty_since: Mapping[str, float] = field(default_factory=dict)
-    idle_seconds: tuple[float, ...] = ()
+    idle: tuple[float, ...] = ()
     # The fewest nodes of this week: the pool's least.
     least_nodes: int = 0
     # Users who wait and were counted as late.
@@ -63,23 +62,28 @@ class Accounting:
     minutes: tuple[Minute, ...] = ()
     late_since: int | None = None
 
+    @property
+    def idle_seconds(self) -> float:
+        """For so long an empty node stays until the autoscaler removes it, as seen."""
+        return median(self.idle) if self.idle else GUESSED_IDLE_SECONDS
+
 
 def looked(before: Accounting, view: PoolView, history: History, kept_seats: int, now: float) -> Accounting:
     """Count what happened since the last look. kept_seats: placeholders that there would be without learning."""
     seconds = now - before.looked_at
     if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
-        return replace(_begun(view, now), idle_seconds=before.idle_seconds, minutes=before.minutes)
+        return replace(_begun(view, now), idle=before.idle, minutes=before.minutes)
     without = before.without
     came = [Came(key, user.created, user.size) for key, user in view.users.items() if key not in without.homes]
     gone = [key for key in without.homes if key not in view.users]
     empty_since = {name: before.empty_since.get(name, now) for name in view.empty}
     stood = [now - since for name, since in before.empty_since.items() if name not in view.nodes]
-    idle_seconds = (*before.idle_seconds, *stood)[-KEPT_IDLE:]
+    idle = (*before.idle, *stood)[-KEPT_IDLE:]
     least_nodes = min(before.least_nodes, len(view.nodes))
     facts = PoolFacts(
         per_node=max(1, view.per_node),
         boot_seconds=median(history.boots) if history.boots else GUESSED_BOOT_SECONDS,
-        idle_seconds=median(idle_seconds) if idle_seconds else GUESSED_IDLE_SECONDS,
+        idle_seconds=before.idle_seconds,
         least_nodes=least_nodes,
         kept_seats=kept_seats,
     )
@@ -102,7 +106,7 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
         without=without,
         looked_at=now,
         empty_since=empty_since,
-        idle_seconds=idle_seconds,
+        idle=idle,
         least_nodes=least_nodes,
         late=late,
         pending=before.pending.plus(brought),

@@ -155,9 +155,10 @@ def _with_stored(
     return replace(learned, is_loaded=is_loaded, stored=kept), actions
 
 
-def worth_now(learn: LearnSettings, history: History, per_node: int) -> tuple[Worth, Worth]:
+def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
     """What waiting is worth now, and what it would be without the ceiling."""
-    uncut = worth_of(learn.waiting_worth, per_node, history.ahead_minutes)
+    history, idle_seconds = learned.history, learned.accounting.idle_seconds
+    uncut = worth_of(learn.waiting_worth, learned.per_node, history.ahead_minutes, idle_seconds)
     spent = history.account.month_node_hours * learn.node_hour_price
     return replace(uncut, node_hours=uncut.node_hours * left_by_ceiling(spent, learn.monthly_ceiling)), uncut
 
@@ -169,7 +170,7 @@ def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: Po
         return replace(learned, forecast=None, uncut=0)
     base = history.at(minute - WAVE_MINUTES)
     came = None if base == UNSEEN else view.level - base
-    worth, uncut = worth_now(learn, history, learned.per_node)
+    worth, uncut = worth_now(learn, learned)
     forecast = forecast_need(outlook, came, worth, view.room)
     without_ceiling = forecast
     if worth != uncut:
@@ -182,7 +183,7 @@ def _tell_of_ceiling(
 ) -> tuple[Learned, list[Action]]:
     """Once a day: say which classes of the coming week wait because of the ceiling, and what room for all costs."""
     history = learned.history
-    worth, uncut = worth_now(learn, history, learned.per_node)
+    worth, uncut = worth_now(learn, learned)
     day = minute // DAY_MINUTES
     if worth == uncut or day == learned.told_on:
         return learned, []
