@@ -12,31 +12,22 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from benchmarks import term as benchmark
-from benchmarks.term import (
-    FIXED,
+from benchmarks import term_playing as playing
+from benchmarks.term import main, read_learn
+from benchmarks.term_figures import (
     IMPORTED,
     NEVER_SECONDS,
     NONE,
-    ORACLE,
-    End,
-    Job,
     LateClass,
-    Learn,
-    Look,
     Period,
-    Played,
     Run,
     Waits,
-    Work,
-    draw,
     figures_of,
     judge,
-    main,
-    play_all,
-    policy_of_job,
-    read_learn,
     waits_of,
 )
+from benchmarks.term_picture import Look, Played, draw
+from benchmarks.term_playing import ARMS, FIXED, ORACLE, Job, Learn, play_all, policy_of_job
 from benchmarks.terms import Class, Exam, Image, Launch, Term, attempt_of, draw_term
 from roost_lab.simulator.sweep.run import SweepError
 
@@ -146,11 +137,13 @@ class Fake:
         # Late in percent, of the arm `imported`.
         self.late = 0.5
 
-    def __call__(self, jobs: Sequence[Job], work: Work) -> Generator[End, None, None]:
+    def __call__(
+        self, jobs: Sequence[Job], work: playing.Work
+    ) -> Generator[playing.End, None, None]:
         for job in jobs:
             self.played.append(str(job))
             found = run_of(late=self.late) if job.arm == IMPORTED else run_of(hours=100.0)
-            yield End(job.key, found)
+            yield playing.End(job.key, found)
 
 
 JOBS = [Job(4, NONE, KARPENTER), Job(4, FIXED, KARPENTER), Job(4, NONE, KARPENTER, weeks=3)]
@@ -194,7 +187,7 @@ def test_an_interrupted_line_is_played_again_and_another_file_is_left_alone(tmp_
 
 def test_a_worker_with_other_code_refuses() -> None:
     with pytest.raises(SweepError, match="use one checkout"):
-        benchmark.play(Job(4, NONE, KARPENTER, code="other"))
+        playing.play(Job(4, NONE, KARPENTER, code="other"))
 
 
 # What runs
@@ -206,7 +199,7 @@ def learns_of(job: Job) -> list[Any]:
 
 
 def test_each_arm_has_its_placeholders() -> None:
-    policies = {arm: policy_of_job(Job(4, arm, KARPENTER)) for arm in benchmark.ARMS}
+    policies = {arm: policy_of_job(Job(4, arm, KARPENTER)) for arm in ARMS}
     assert policies[NONE].placeholders == ()
     assert {arm: [each.replicas for each in policies[arm].placeholders] for arm in policies} == {
         NONE: [],
@@ -228,7 +221,7 @@ def test_a_user_with_twice_the_memory_takes_two_seats() -> None:
     policy = policy_of_job(Job(5, ORACLE, KARPENTER))
     small = attempt_of(IMAGE, 0.0, HOUR)
     large = small._replace(memory_bytes=2 * 10**9)
-    assert benchmark._seats([small, large], policy) == [small, large, large]
+    assert playing._seats([small, large], policy) == [small, large, large]
 
 
 def test_a_term_is_played_and_the_oracle_is_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,8 +232,8 @@ def test_a_term_is_played_and_the_oracle_is_ahead(monkeypatch: pytest.MonkeyPatc
     later = next(each for each in whole.launches if whole.week_of(each.attempt.moment) == 2)
     last = Launch(later.attempt._replace(number=len(first_day)), later.group)
     term = replace(whole, weeks=2, launches=[*first_day, last])
-    monkeypatch.setattr(benchmark, "_term_of_job", lambda _job: term)
-    none, oracle = (benchmark.play(Job(4, arm, KARPENTER)) for arm in (NONE, ORACLE))
+    monkeypatch.setattr(playing, "term_of_job", lambda _job: term)
+    none, oracle = (playing.play(Job(4, arm, KARPENTER)) for arm in (NONE, ORACLE))
     assert none.weeks[0].everybody.starts == len(first_day)
     assert none.later.everybody.starts == 1
     assert none.weeks[0].everybody.p95 > 100 > oracle.weeks[0].everybody.p95

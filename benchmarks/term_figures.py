@@ -1,0 +1,350 @@
+"""Figures of a term's replays by week: waits and node-hours, goals that they must keep, and tables.
+
+A wait ends when containers run. Who never gets a server is counted as 999 s. Who waits longer than
+30 s is late.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Final, NamedTuple
+
+from benchmarks.figures import table
+from benchmarks.terms import EXAM, Launch, Term
+
+# Arms that figures are compared of; `benchmarks.term_playing` has all.
+NONE: Final = "none"
+IMPORTED: Final = "imported"
+# Who waits longer is late.
+LATE_SECONDS: Final = 30.0
+# The wait of who never got a server.
+NEVER_SECONDS: Final = 999.0
+# A class is told of if a greater share of its people is late.
+LATE_CLASS_SHARE: Final = 0.05
+SECONDS_AN_HOUR: Final = 3600.0
+DAY_NAMES: Final = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+
+
+# Figures of a replay
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What people waited. Without anybody all are 0."""
+
+    starts: int
+    late_percent: float
+    # Seconds.
+    p95: float
+    p99: float
+    mean: float
+    # All waits together.
+    people_hours: float
+
+
+@dataclass(frozen=True)
+class Period:
+    """A week, or several."""
+
+    everybody: Waits
+    # The same without the exam's people.
+    exam_apart: Waits
+    node_hours: float
+
+
+@dataclass(frozen=True)
+class LateClass:
+    """A class or exam, in one week, of whose people many were late."""
+
+    # The first of classes is 1.
+    week: int
+    weekday: str
+    # When it should have begun: hour and minute, local time.
+    time: str
+    people: int
+    late: int
+    # Seconds.
+    p95: float
+    is_exam: bool
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one replay came to."""
+
+    # Before the first class; without empty weeks nobody comes, and no node runs.
+    before: Period
+    # One for each week of classes, from the first on.
+    weeks: tuple[Period, ...]
+    # From the second week to the end.
+    later: Period
+    late_classes: tuple[LateClass, ...]
+    # How long the replay took.
+    seconds: float = 0.0
+
+
+def waits_of(seconds: Iterable[float]) -> Waits:
+    """Figures of waits, which are in seconds and in any order."""
+    ordered = sorted(seconds)
+    if not ordered:
+        return Waits(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    late = sum(each > LATE_SECONDS for each in ordered)
+    total = sum(ordered)
+    return Waits(
+        starts=len(ordered),
+        late_percent=100 * late / len(ordered),
+        p95=percentile(ordered, 0.95),
+        p99=percentile(ordered, 0.99),
+        mean=total / len(ordered),
+        people_hours=total / SECONDS_AN_HOUR,
+    )
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The least of these values, in rising order, that a share of them doesn't exceed."""
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
+
+
+def figures_of(term: Term, waits: Mapping[int, float], node_hours: Mapping[int, float]) -> Run:
+    """The figures of a replay.
+
+    waits: seconds by the attempt's number, of those who got a server. node_hours: by week, of which
+    the first of classes is 1.
+    """
+    by_week: dict[int, list[Launch]] = {}
+    for launch in term.launches:
+        by_week.setdefault(term.week_of(launch.attempt.moment), []).append(launch)
+
+    def period(weeks: Iterable[int]) -> Period:
+        numbers = list(weeks)
+        launches = [launch for week in numbers for launch in by_week.get(week, ())]
+        others = [launch for launch in launches if launch.group != EXAM]
+        hours = sum(node_hours.get(week, 0.0) for week in numbers)
+        return Period(waits_of(_waits(launches, waits)), waits_of(_waits(others, waits)), hours)
+
+    all_weeks = range(1, term.weeks + 1)
+    return Run(
+        before=period(range(1 - term.empty_weeks, 1)),
+        weeks=tuple(period([week]) for week in all_weeks),
+        later=period(all_weeks[1:]),
+        late_classes=tuple(_late_classes(term, by_week, waits)),
+    )
+
+
+def _waits(launches: Iterable[Launch], waits: Mapping[int, float]) -> list[float]:
+    return [waits.get(launch.attempt.number, NEVER_SECONDS) for launch in launches]
+
+
+def _late_classes(
+    term: Term, by_week: Mapping[int, Sequence[Launch]], waits: Mapping[int, float]
+) -> Iterator[LateClass]:
+    for week in sorted(by_week):
+        of_group: dict[int, list[Launch]] = {}
+        for launch in by_week[week]:
+            if launch.group is not None:
+                of_group.setdefault(launch.group, []).append(launch)
+        for group, launches in of_group.items():
+            seconds = sorted(_waits(launches, waits))
+            late = sum(each > LATE_SECONDS for each in seconds)
+            if late > LATE_CLASS_SHARE * len(seconds):
+                weekday, begins = _begin_of_group(term, group)
+                p95 = percentile(seconds, 0.95)
+                yield LateClass(week, weekday, begins, len(seconds), late, p95, group == EXAM)
+
+
+def _begin_of_group(term: Term, group: int) -> tuple[str, str]:
+    """Weekday and time at which a class, or the exam, begins."""
+    if group == EXAM and term.exam is not None:
+        return DAY_NAMES[term.exam.day % 7], f"{term.exam.hour:02}:00"
+    found = term.classes[group]
+    return DAY_NAMES[found.weekday], f"{found.hour:02}:{found.minute:02}"
+
+
+# Tables
+
+
+# Autoscaler -> arm -> seed -> what came of it.
+Runs = Mapping[str, Mapping[str, Mapping[int, Run]]]
+# Which weeks a figure is of.
+Weeks = Callable[[Run], Period]
+
+
+class Side(NamedTuple):
+    """A figure of several seeds: the median, and the greatest with its seed."""
+
+    middle: float
+    worst: float
+    worst_seed: int
+
+    def as_cells(self, digits: int, sign: str = "") -> list[str]:
+        """The median, and the worst seed."""
+        worst = f"{self.worst:{sign}.{digits}f} (seed {self.worst_seed})"
+        return [f"{self.middle:{sign}.{digits}f}", worst]
+
+
+def side_of(by_seed: Mapping[int, float]) -> Side:
+    """The figure of these seeds."""
+    seed = max(by_seed, key=lambda each: by_seed[each])
+    return Side(median(by_seed.values()), by_seed[seed], seed)
+
+
+def first_week(run: Run) -> Period:
+    """The week in which nothing was learned before."""
+    return run.weeks[0]
+
+
+def from_second_week(run: Run) -> Period:
+    """All weeks but the first."""
+    return run.later
+
+
+def late_of(runs: Mapping[int, Run], weeks: Weeks = from_second_week) -> dict[int, float]:
+    """Seed -> share of people who were late, in percent, the exam apart."""
+    return {seed: weeks(run).exam_apart.late_percent for seed, run in runs.items()}
+
+
+def p95_of(runs: Mapping[int, Run], weeks: Weeks = from_second_week) -> dict[int, float]:
+    """Seed -> p95 of the wait in seconds, the exam apart."""
+    return {seed: weeks(run).exam_apart.p95 for seed, run in runs.items()}
+
+
+def more_node_hours(
+    runs: Mapping[int, Run], before: Mapping[int, Run], weeks: Weeks = from_second_week
+) -> dict[int, float]:
+    """Seed -> node-hours against those of `before`, in percent, for the seeds that both have."""
+    found = {}
+    for seed, run in runs.items():
+        hours_before = weeks(before[seed]).node_hours if seed in before else 0.0
+        if hours_before:
+            found[seed] = 100 * (weeks(run).node_hours / hours_before - 1)
+    return found
+
+
+def show(runs: Runs, weeks: Weeks) -> str:
+    """A table with a row for each autoscaler and arm."""
+    head = ["autoscaler", "placeholders", "seeds", "late, %", "worst", "p95, s", "worst"]
+    head += ["people-hours", "node-hours", "against none, %", "worst", "late with exam, %", "worst"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            periods = {seed: weeks(run) for seed, run in by_seed.items()}
+            waited = median(each.exam_apart.people_hours for each in periods.values())
+            hours = median(each.node_hours for each in periods.values())
+            more = more_node_hours(by_seed, by_arm.get(NONE, {}), weeks)
+            with_exam = {seed: each.everybody.late_percent for seed, each in periods.items()}
+            row = [autoscaler, arm, str(len(by_seed))]
+            row += side_of(late_of(by_seed, weeks)).as_cells(2)
+            row += side_of(p95_of(by_seed, weeks)).as_cells(1)
+            row += [f"{waited:.1f}", f"{hours:,.0f}"]
+            row += side_of(more).as_cells(1, "+") if more else ["-", "-"]
+            row += side_of(with_exam).as_cells(2)
+            rows.append(row)
+    return table(head, rows)
+
+
+def show_seed(runs: Runs, seed: int) -> str:
+    """A table of one seed: a row for each autoscaler, arm and week."""
+    head = ["autoscaler", "placeholders", "week", "starts", "late, %", "p95, s", "p99, s"]
+    head += ["mean, s", "people-hours", "node-hours", "late without exam, %", "p95, s"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            run = by_seed[seed]
+            named = {str(number): period for number, period in enumerate(run.weeks, 1)}
+            named[f"2 to {len(run.weeks)}"] = run.later
+            if run.before.everybody.starts:
+                named = {"before": run.before, **named}
+            rows += [[autoscaler, arm, name, *_cells_of(named[name])] for name in named]
+    return table(head, rows)
+
+
+def _cells_of(period: Period) -> list[str]:
+    waits, apart = period.everybody, period.exam_apart
+    seconds = (waits.p95, waits.p99, waits.mean)
+    return [
+        f"{waits.starts:,}",
+        f"{waits.late_percent:.2f}",
+        *(f"{each:.1f}" for each in seconds),
+        f"{waits.people_hours:.1f}",
+        f"{period.node_hours:,.0f}",
+        f"{apart.late_percent:.2f}",
+        f"{apart.p95:.1f}",
+    ]
+
+
+def show_late_classes(runs: Runs, seed: int) -> str:
+    """A table of one seed: the classes of which many were late. Without placeholders most are."""
+    head = ["autoscaler", "placeholders", "week", "class", "people", "late", "p95, s"]
+    rows = []
+    for autoscaler, by_arm in runs.items():
+        for arm, by_seed in by_arm.items():
+            for late in by_seed[seed].late_classes if arm != NONE else ():
+                name = f"{late.weekday} {late.time}{', exam' if late.is_exam else ''}"
+                row = [autoscaler, arm, str(late.week), name]
+                rows.append([*row, str(late.people), str(late.late), f"{late.p95:.0f}"])
+    return table(head, rows)
+
+
+# Goals, from the second week on, as imported
+
+
+class Goal(NamedTuple):
+    """What a figure may be at most, over the seeds."""
+
+    about: str
+    unit: str
+    # Seed -> figure, of the arms `imported` and `none`.
+    figure: Callable[[Mapping[int, Run], Mapping[int, Run]], dict[int, float]]
+    # Of the median seed; None: any.
+    most_middle: float | None
+    most_worst: float
+
+
+GOALS: Final = (
+    Goal("late, exam apart", "%", lambda imported, _: late_of(imported), 1.0, 3.0),
+    Goal("p95, exam apart", "s", lambda imported, _: p95_of(imported), None, 3.0),
+    Goal("node-hours against none", "%", more_node_hours, 6.0, 9.0),
+)
+
+
+class Verdict(NamedTuple):
+    """Whether a goal is kept with an autoscaler."""
+
+    autoscaler: str
+    # The goal and what was found, in words.
+    text: str
+    is_kept: bool
+
+
+def judge(runs: Runs) -> list[Verdict]:
+    """Each goal for each autoscaler with which `none` and `imported` were played."""
+    found = []
+    for autoscaler, by_arm in runs.items():
+        if NONE in by_arm and IMPORTED in by_arm:
+            for goal in GOALS:
+                figure = goal.figure(by_arm[IMPORTED], by_arm[NONE])
+                found.append(_judged(autoscaler, goal, figure))
+    return found
+
+
+def _judged(autoscaler: str, goal: Goal, by_seed: Mapping[int, float]) -> Verdict:
+    side = side_of(by_seed)
+    is_kept = side.worst <= goal.most_worst
+    worst = f"{side.worst:.2f} {goal.unit} (seed {side.worst_seed}, at most {goal.most_worst:g})"
+    if goal.most_middle is None:
+        return Verdict(autoscaler, f"{goal.about}: worst seed {worst}", is_kept)
+    is_kept = is_kept and side.middle <= goal.most_middle
+    middle = f"{side.middle:.2f} {goal.unit} (at most {goal.most_middle:g})"
+    return Verdict(autoscaler, f"{goal.about}: median {middle}, worst seed {worst}", is_kept)
+
+
+def show_verdicts(verdicts: Iterable[Verdict]) -> str:
+    """A line for each."""
+    lines = []
+    for each in verdicts:
+        word = "kept  " if each.is_kept else "broken"
+        lines.append(f"{word} {each.autoscaler}: {each.text}")
+    return "\n".join(lines)

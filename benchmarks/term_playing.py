@@ -1,0 +1,368 @@
+"""Play a term: what each arm runs, one replay, and many, which may be kept in a file."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, replace
+from functools import cache, lru_cache
+from hashlib import sha256
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
+
+import yaml
+
+from benchmarks import never_worse
+from benchmarks import term_figures as figures
+from benchmarks import terms as drawn
+from benchmarks.hub_scenarios import Scenario
+from benchmarks.learned_headroom import foresee
+from benchmarks.term_figures import IMPORTED, NONE, LateClass, Period, Run, Waits
+from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
+from benchmarks.terms import VARIANTS, Term
+from generator.importing.importer import import_layers
+from roost_core.objects.quantities import parse_quantity
+from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
+from roost_lab.simulator.engine.world import World
+from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
+from roost_lab.simulator.setup.checks import make_assumptions
+from roost_lab.simulator.setup.policy import Policy
+from roost_lab.simulator.sweep import run as sweep
+from roost_lab.simulator.sweep.dask_cluster import DaskCluster
+from roost_lab.simulator.sweep.run import SweepError
+from roost_lab.traces.attempt import Attempt
+
+FIXED: Final = "fixed"
+ORACLE: Final = "oracle"
+ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
+AUTOSCALERS: Final = (Autoscaler.CLUSTER_AUTOSCALER.value, Autoscaler.KARPENTER.value)
+# As many as in the other comparisons with a fixed number.
+FIXED_PLACEHOLDERS: Final = 25
+# Weeks of a term unless told otherwise.
+USUAL_WEEKS: Final = 5
+_JSON = dict[str, Any]
+
+
+# What runs
+
+
+class Learn(NamedTuple):
+    """A key of `placeholders[].learn` and its value, over what `roost import` writes."""
+
+    key: str
+    # A number or a text, as YAML has it.
+    value: str | float
+
+
+@dataclass(frozen=True)
+class Job:
+    """One replay to run."""
+
+    seed: int
+    arm: str
+    autoscaler: str
+    weeks: int = USUAL_WEEKS
+    # Of VARIANTS.
+    variants: tuple[str, ...] = ()
+    time_zone: str = "UTC"
+    boot_seconds: float = Assumptions().boot_median_seconds
+    # Of the arm `imported` alone.
+    learn: tuple[Learn, ...] = ()
+    # Fingerprint of the code: a worker with other code refuses the job.
+    code: str = ""
+
+    @property
+    def key(self) -> str:
+        """Equal for replays with equal results: options, and digests of values and code."""
+        options = {**asdict(self), "values": policy_of_job(self).digest}
+        return json.dumps(options, sort_keys=True)
+
+    def __str__(self) -> str:
+        return f"seed {self.seed}, {self.arm}, {self.autoscaler}"
+
+
+@cache
+def fingerprint() -> str:
+    """Of the code that decides a replay's figures: Roost's, and these benchmarks'."""
+    digest = sha256(sweep.code_fingerprint().encode())
+    for name in ("term_playing", "term_figures", "terms", "learned_headroom"):
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
+    return digest.hexdigest()[:16]
+
+
+@lru_cache(maxsize=4)
+def term_of(seed: int, weeks: int, variants: tuple[str, ...] = (), time_zone: str = "UTC") -> Term:
+    """The term of a seed. Of fewer weeks than a term has: the beginning of a usual term."""
+    is_cut = weeks < drawn.FEWEST_WEEKS
+    term = drawn.draw_term(seed, USUAL_WEEKS if is_cut else weeks)
+    if is_cut:
+        term = drawn.first_weeks(term, weeks)
+    for name in variants:
+        term = VARIANTS[name](term)
+    if time_zone != term.time_zone:
+        term = drawn.in_zone(term, time_zone)
+    return term
+
+
+def term_of_job(job: Job) -> Term:
+    """The term that a job plays."""
+    return term_of(job.seed, job.weeks, job.variants, job.time_zone)
+
+
+def policy_of_job(job: Job) -> Policy:
+    """What the cluster runs."""
+    learn = job.learn if job.arm == IMPORTED else ()
+    return _policy_of(json.dumps(drawn.hub_of(term_of_job(job))), job.arm, learn)
+
+
+@lru_cache(maxsize=256)
+def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
+    hub = json.loads(hub_text)
+    users = {
+        "user_cpu_millicores": round(1000 * hub["singleuser"]["cpu"]["guarantee"]),
+        "user_memory_bytes": hub["singleuser"]["memory"]["guarantee"],
+    }
+    # Its world gives placeholders the size of a user. The launches are played apart from it.
+    scenario = Scenario(name="term", about="", launches=_no_launches, hub=hub, world=users)
+    if arm == NONE:
+        return never_worse.policy_of(scenario, never_worse.HUB, 0, "")
+    if arm == FIXED:
+        return never_worse.policy_of(scenario, never_worse.HUB, FIXED_PLACEHOLDERS, "")
+    if arm == IMPORTED and not learn:
+        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, "")
+    sets = imported_sets(scenario)
+    for each in sets:
+        if arm == ORACLE:
+            each.pop("learn", None)
+            each["replicas"] = 0
+        else:
+            each["learn"] = {**each.get("learn", {}), **dict(learn)}
+    with tempfile.TemporaryDirectory() as folder:
+        changes = Path(folder, "changes.yaml")
+        changes.write_text(yaml.safe_dump({"placeholders": sets}), encoding="utf-8")
+        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, str(changes))
+
+
+def _no_launches(_seed: int, _days: float) -> Sequence[Attempt]:
+    return ()
+
+
+def imported_sets(scenario: Scenario) -> list[_JSON]:
+    """The placeholder sets that `roost import` writes for a hub without placeholders."""
+    text = yaml.safe_dump(never_worse.hub_values(scenario, 0))
+    values = import_layers([("hub.yaml", text)]).values
+    sets: list[_JSON] = json.loads(json.dumps(values["placeholders"]))
+    return sets
+
+
+def play(job: Job) -> Run:
+    """Play one job. Raises SweepError where its code isn't this process's."""
+    if job.code and job.code != fingerprint():
+        why = "the code here differs from the code that the run began with"
+        raise SweepError(f"{why}: use one checkout, or begin again")
+    begun = time.monotonic()
+    term = term_of_job(job)
+    policy = policy_of_job(job)
+    world = world_of(job, policy)
+    waits: dict[int, float] = {}
+    hours_until: list[float] = []
+
+    def note_wait(number: int, seconds: float, is_up: bool) -> None:
+        if is_up:
+            waits[number] = seconds
+
+    def note_hours(moment: float) -> None:
+        world.measures.nodes(0, moment)
+        hours_until.append(world.measures.result.node_hours)
+
+    world.measures.on_wait = note_wait
+    weeks = range(1 - term.empty_weeks, term.weeks + 1)
+    for week in weeks[:-1]:
+        end = term.begin_of(week + 1)
+        world.at(end, note_hours, end)
+    if job.arm == ORACLE:
+        foresee(world, _seats(term.attempts, policy))
+    result = world.play(term.attempts)
+    hours_until.append(result.node_hours)
+    # Nobody may have come in the last weeks.
+    hours_until += [result.node_hours] * (len(weeks) - len(hours_until))
+    hours = (until - before for before, until in pairwise([0.0, *hours_until]))
+    node_hours = dict(zip(weeks, hours, strict=True))
+    found = figures.figures_of(term, waits, node_hours)
+    return replace(found, seconds=time.monotonic() - begun)
+
+
+def world_of(job: Job, policy: Policy) -> World:
+    """The world of a job, before anybody comes."""
+    options = {"autoscaler": Autoscaler(job.autoscaler), "boot_median_seconds": job.boot_seconds}
+    return World(policy, make_assumptions(options, "options"), job.seed)
+
+
+def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:
+    """Each launch as often as placeholders give way to it: a user may have the memory of two."""
+    (placeholders,) = policy.placeholders
+    requests = placeholders.spec["containers"][0]["resources"]["requests"]
+    seat_bytes = int(parse_quantity(requests["memory"]))
+    seats = []
+    for attempt in attempts:
+        seats += [attempt] * max(1, math.ceil((attempt.memory_bytes or 0) / seat_bytes))
+    return seats
+
+
+def looks_of(job: Job) -> Played:
+    """Monday to Friday of the picture's week."""
+    term = term_of_job(job)
+    begin = term.begin_of(PICTURE_WEEK)
+    end = begin + drawn.WORKING_DAYS * SECONDS_A_DAY
+    # A replay ends with its last launch: one of the weekend shows Friday to its end.
+    end_of_week = term.begin_of(PICTURE_WEEK + 1)
+    attempts = [attempt for attempt in term.attempts if attempt.moment < end_of_week]
+    world = world_of(job, policy_of_job(job))
+    looks: list[Look] = []
+    waits: dict[int, float] = {}
+
+    def look(_: object) -> None:
+        pods = world.sim_pods.values()
+        users = [pod.ready_at is not None for pod in pods if pod.kind == USER]
+        seats = sum(pod.kind == PLACEHOLDER and pod.node is not None for pod in pods)
+        running = sum(users)
+        looks.append(Look(running, len(users) - running, seats, len(world.nodes)))
+
+    def note_wait(number: int, seconds: float, is_up: bool) -> None:
+        waits[number] = seconds if is_up else figures.NEVER_SECONDS
+
+    world.measures.on_wait = note_wait
+    for moment in range(round(begin), round(end), LOOK_SECONDS):
+        world.at(moment, look)
+    world.play(attempts)
+    ours = (attempt.number for attempt in attempts if begin <= attempt.moment < end)
+    seconds = (waits.get(number, figures.NEVER_SECONDS) for number in ours)
+    return Played(looks, figures.waits_of(seconds))
+
+
+# Many replays
+
+
+# What a worker does for a job, and where jobs run, as a sweep has it.
+Work = Callable[[Job], Run]
+
+
+class End(NamedTuple):
+    """A replay ended."""
+
+    key: str
+    result: Run
+
+
+Spread = Callable[[Sequence[Job], Work], Generator[End, None, None]]
+
+
+def spread_of(jobs: int, dask: str | None) -> Spread:
+    """Processes of this machine, or the workers of a Dask cluster by its scheduler's address.
+
+    The workers need the same checkout, with `benchmarks` on their path.
+    """
+    # A sweep's job is asked for its key and its name alone.
+    return cast("Spread", sweep.LocalProcesses(jobs) if dask is None else DaskCluster(dask))
+
+
+def play_all(
+    jobs: Sequence[Job],
+    spread: Spread,
+    results: Path | None,
+    *,
+    work: Work = play,
+    begin: Callable[[int], None] = lambda _kept: None,
+    report: Callable[[Job, Run], None] = lambda _job, _run: None,
+) -> dict[Job, Run]:
+    """Play all jobs that the file of results doesn't have. Each is appended to it as it ends.
+
+    begin: called once with how many it has. report: called with every replay that ended now. Raises
+    SweepError.
+    """
+    kept: dict[str, Run] = {}
+    if results is not None:
+        kept = read_results(results)
+    by_key = {job.key: job for job in jobs}
+    missing = [job for key, job in by_key.items() if key not in kept]
+    begin(len(by_key) - len(missing))
+    if missing:
+        with closing(spread(missing, work)) as ends:
+            for end in ends:
+                kept[end.key] = end.result
+                if results is not None:
+                    _append(results, by_key[end.key], end)
+                report(by_key[end.key], end.result)
+    return {job: kept[key] for key, job in by_key.items()}
+
+
+# What each line of results begins with.
+LINE_START: Final = '{"key": '
+
+
+def read_results(path: Path) -> dict[str, Run]:
+    """Replays by their job's key; none without such a file. Raises ValueError for other content.
+
+    A line that was cut off in writing is left out, so its replay is played again.
+    """
+    if not path.exists():
+        return {}
+    found = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            entry = json.loads(line)
+            found[str(entry["key"])] = _run_of(entry["run"])
+        except json.JSONDecodeError:
+            if not line.startswith(LINE_START):
+                raise _no_result(path, number) from None
+        except (KeyError, TypeError):
+            raise _no_result(path, number) from None
+    return found
+
+
+def _no_result(path: Path, number: int) -> ValueError:
+    found = f"{path}:{number}: found a line that is no result of this benchmark"
+    return ValueError(f"{found}. Name another file, or remove the line.")
+
+
+def _append(path: Path, job: Job, end: End) -> None:
+    entry = {"key": end.key, "job": str(job), "commit": commit(), "run": asdict(end.result)}
+    line = json.dumps(entry) + "\n"
+    with path.open("ab+") as file:
+        size = file.seek(0, os.SEEK_END)
+        if size:
+            file.seek(size - 1)
+            is_cut_off = file.read(1) != b"\n"
+            if is_cut_off:
+                line = "\n" + line
+        file.write(line.encode())
+
+
+@cache
+def commit() -> str:
+    """The commit, with "-dirty" behind it if files differ from it; "" outside a repository."""
+    folder = Path(__file__).parent
+    command = ["git", "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
+
+
+def _run_of(entry: Mapping[str, Any]) -> Run:
+    return Run(
+        before=_period_of(entry["before"]),
+        weeks=tuple(map(_period_of, entry["weeks"])),
+        later=_period_of(entry["later"]),
+        late_classes=tuple(LateClass(**each) for each in entry["late_classes"]),
+        seconds=entry["seconds"],
+    )
+
+
+def _period_of(entry: Mapping[str, Any]) -> Period:
+    return Period(Waits(**entry["everybody"]), Waits(**entry["exam_apart"]), entry["node_hours"])
