@@ -7,14 +7,22 @@ arms:
 - fixed: the hub always has 25 placeholders, as zero-to-jupyterhub keeps them.
 - imported: what `roost import` writes for the hub without placeholders. The numbers are learned in
   the replay itself.
+- booked: as imported, and all classes are booked as by `roost book --timetable`. With the variant
+  two-empty-weeks some bookings also count before the first class, because a booking has no first
+  day. With every-second-week each class is booked for every week.
+- known: as imported, with the history of the same timetable's two weeks before, as from Prometheus.
 - oracle: as imported, but it knows all launches. It keeps the seats that are needed within a node's
   boot.
+
+Without `--arms`, booked and known are left out; `--first-week` plays none, imported, booked and
+known, and compares their first week alone.
 
 A wait ends when containers run. Who never gets a server is counted as 999 s. Who waits longer than
 30 s is late. Most figures leave the exam's people apart, because no earlier evening had an exam.
 
 If `none` and `imported` are both played, the goals are judged for each autoscaler. A broken goal is
-exit status 1.
+exit status 1. Two goals are of the whole term: what the controllers tell that learning saved and
+cost, against the true differences between `imported` and `none`.
 """
 
 from __future__ import annotations
@@ -39,14 +47,21 @@ from benchmarks.term_figures import (
     from_second_week,
     judge,
     show,
+    show_first_week,
     show_late_classes,
     show_seed,
+    show_told,
     show_verdicts,
 )
 from benchmarks.term_picture import PICTURE_ARMS, PICTURE_WEEK, draw
 from benchmarks.term_playing import (
     ARMS,
     AUTOSCALERS,
+    BOOKED,
+    FIXED,
+    KNOWN,
+    LEARNING_ARMS,
+    ORACLE,
     USUAL_WEEKS,
     Job,
     Learn,
@@ -64,6 +79,9 @@ from roost_lab.simulator.sweep.run import SweepError
 from tools.write_drawings import IMAGES
 
 MOST_WEEKS: Final = 26
+# Without `--arms`.
+USUAL_ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
+FIRST_WEEK_ARMS: Final = (NONE, IMPORTED, BOOKED, KNOWN)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -71,7 +89,10 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     add = parser.add_argument
     add("--seeds", type=_seeds, default=_seeds("1-20"), help="such as 3, 1-20 or 1,4,8-9")
-    add("--arms", nargs="+", choices=ARMS, default=ARMS)
+    usual = f"default: {', '.join(USUAL_ARMS)}"
+    add("--arms", nargs="+", choices=ARMS, metavar="ARM", help=f"{', '.join(ARMS)}; {usual}")
+    of_first = f"compare the first week alone; arms: {', '.join(FIRST_WEEK_ARMS)}"
+    add("--first-week", action="store_true", help=of_first)
     add("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
     cut = f"fewer than {drawn.FEWEST_WEEKS}: the beginning of a term of {USUAL_WEEKS}"
     add("--weeks", type=_weeks, default=USUAL_WEEKS, help=f"of classes; {cut}")
@@ -91,15 +112,20 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
     add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
     options = parser.parse_args(arguments)
-    options.arms = [arm for arm in ARMS if arm in options.arms]
+    arms = options.arms or (FIRST_WEEK_ARMS if options.first_week else USUAL_ARMS)
+    options.arms = [arm for arm in ARMS if arm in arms]
     options.autoscalers = [each for each in AUTOSCALERS if each in options.autoscalers]
     options.variants = tuple(name for name in VARIANTS if name in options.variants)
     try:
         options.learn = read_learn(options.changes)
     except ValueError as error:
         parser.error(str(error))
-    if options.learn and IMPORTED not in options.arms:
-        parser.error(f"--set learn is for the arm {IMPORTED}, which --arms leaves out")
+    if options.learn and not set(options.arms) & set(LEARNING_ARMS):
+        parser.error(f"--set learn is for {', '.join(LEARNING_ARMS)}, which --arms leaves out")
+    if options.first_week:
+        if options.seed_table is not None or options.picture is not None:
+            parser.error("--first-week has neither a table by week nor a picture")
+        options.weeks = 1
     if options.seed_table is not None and options.seed_table not in options.seeds:
         parser.error(f"--seed-table {options.seed_table}: --seeds has no such seed")
     for path in (options.results, options.output):
@@ -204,7 +230,7 @@ def _job(options: argparse.Namespace, seed: int, arm: str, autoscaler: str) -> J
         variants=options.variants,
         time_zone=options.time_zone,
         boot_seconds=options.boot_seconds,
-        learn=options.learn if arm == IMPORTED else (),
+        learn=options.learn if arm in LEARNING_ARMS else (),
         code=fingerprint(),
     )
 
@@ -225,9 +251,11 @@ class Progress:
     def end(self, job: Job, run: Run) -> None:
         """One more replay ended."""
         self._ended += 1
-        later = run.later.exam_apart
-        figures = f"late {later.late_percent:.2f} %, p95 {later.p95:.1f} s from week 2 on"
-        hours = f"{run.later.node_hours:,.0f} node-hours"
+        is_whole = len(run.weeks) > 1
+        period, which = (run.later, "from week 2 on") if is_whole else (run.weeks[0], "in week 1")
+        waits = period.exam_apart
+        figures = f"late {waits.late_percent:.2f} %, p95 {waits.p95:.1f} s {which}"
+        hours = f"{period.node_hours:,.0f} node-hours"
         say(f"  {self._ended}/{self._total} {job}: {figures}, {hours}; {run.seconds:.0f} s")
 
 
@@ -255,6 +283,9 @@ def _compare(options: argparse.Namespace) -> int:
     runs: dict[str, dict[str, dict[int, Run]]] = {}
     for job in jobs:
         runs.setdefault(job.autoscaler, {}).setdefault(job.arm, {})[job.seed] = done[job]
+    if options.first_week:
+        print(f"First week:\n\n{show_first_week(runs)}")
+        return 0
     print(f"First week, exam apart:\n\n{show(runs, first_week)}\n")
     print(f"From the second week on, exam apart:\n\n{show(runs, from_second_week)}\n")
     if options.seed_table is not None:
@@ -264,6 +295,8 @@ def _compare(options: argparse.Namespace) -> int:
         print(f"Seed {seed}, classes of which {share}:\n\n{show_late_classes(runs, seed)}\n")
     verdicts = judge(runs)
     if verdicts:
+        if told := show_told(runs):
+            print(f"Learning over the whole term, told by the controllers:\n\n{told}\n")
         print(f"Goals, from the second week on, as imported:\n\n{show_verdicts(verdicts)}")
     return 0 if all(each.is_kept for each in verdicts) else 1
 

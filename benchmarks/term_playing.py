@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import math
 import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from functools import cache, lru_cache
 from hashlib import sha256
 from itertools import pairwise
@@ -26,9 +29,13 @@ from benchmarks.hub_scenarios import Scenario
 from benchmarks.learned_headroom import foresee
 from benchmarks.term_figures import IMPORTED, NONE, LateClass, Period, Run, Waits
 from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
-from benchmarks.terms import VARIANTS, Term
+from benchmarks.terms import VARIANTS, Launch, Term
 from generator.importing.importer import import_layers
 from roost_core.objects.quantities import parse_quantity
+from roost_core.placement.headroom_account import KEPT_WEEKS
+from roost_core.placement.headroom_history import history_of
+from roost_core.release.events import Limits
+from roost_lab.commands.timetable import TimetableRules, read_timetable
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
@@ -40,11 +47,21 @@ from roost_lab.simulator.sweep.run import SweepError
 from roost_lab.traces.attempt import Attempt
 
 FIXED: Final = "fixed"
+BOOKED: Final = "booked"
+KNOWN: Final = "known"
 ORACLE: Final = "oracle"
-ARMS: Final = (NONE, FIXED, IMPORTED, ORACLE)
+ARMS: Final = (NONE, FIXED, IMPORTED, BOOKED, KNOWN, ORACLE)
+# Those that are as `roost import` writes them, and more or less of it.
+LEARNING_ARMS: Final = (IMPORTED, BOOKED, KNOWN)
 AUTOSCALERS: Final = (Autoscaler.CLUSTER_AUTOSCALER.value, Autoscaler.KARPENTER.value)
 # As many as in the other comparisons with a fixed number.
 FIXED_PLACEHOLDERS: Final = 25
+# Of which `known` has the history.
+KNOWN_WEEKS: Final = 2
+# The only set that `roost import` writes for these hubs.
+SET_NAME: Final = "default"
+# The chart's events.maxPeople.
+MOST_PEOPLE: Final = 500
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
 _JSON = dict[str, Any]
@@ -73,7 +90,7 @@ class Job:
     variants: tuple[str, ...] = ()
     time_zone: str = "UTC"
     boot_seconds: float = Assumptions().boot_median_seconds
-    # Of the arm `imported` alone.
+    # Of LEARNING_ARMS alone.
     learn: tuple[Learn, ...] = ()
     # Fingerprint of the code: a worker with other code refuses the job.
     code: str = ""
@@ -118,13 +135,21 @@ def term_of_job(job: Job) -> Term:
 
 def policy_of_job(job: Job) -> Policy:
     """What the cluster runs."""
-    learn = job.learn if job.arm == IMPORTED else ()
-    return _policy_of(json.dumps(drawn.hub_of(term_of_job(job))), job.arm, learn)
+    term = term_of_job(job)
+    learn = job.learn if job.arm in LEARNING_ARMS else ()
+    return policy_of(term, job.arm, learn, timetable_of(term) if job.arm == BOOKED else ())
+
+
+def policy_of(
+    term: Term, arm: str, learn: tuple[Learn, ...] = (), booked: Sequence[Mapping[str, Any]] = ()
+) -> Policy:
+    """What the cluster of a term runs. booked: entries of `events.booked`."""
+    return _policy_of(json.dumps(drawn.hub_of(term)), arm, learn, json.dumps(booked))
 
 
 @lru_cache(maxsize=256)
-def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
-    hub = json.loads(hub_text)
+def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: str) -> Policy:
+    hub, booked = json.loads(hub_text), json.loads(booked_text)
     users = {
         "user_cpu_millicores": round(1000 * hub["singleuser"]["cpu"]["guarantee"]),
         "user_memory_bytes": hub["singleuser"]["memory"]["guarantee"],
@@ -135,19 +160,23 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...]) -> Policy:
         return never_worse.policy_of(scenario, never_worse.HUB, 0, "")
     if arm == FIXED:
         return never_worse.policy_of(scenario, never_worse.HUB, FIXED_PLACEHOLDERS, "")
-    if arm == IMPORTED and not learn:
-        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, "")
-    sets = imported_sets(scenario)
-    for each in sets:
+    changes: _JSON = {}
+    if booked:
+        changes["events"] = {"enabled": True, "booked": booked}
+    if arm == ORACLE or learn:
+        changes["placeholders"] = imported_sets(scenario)
+    for each in changes.get("placeholders", ()):
         if arm == ORACLE:
             each.pop("learn", None)
             each["replicas"] = 0
         else:
             each["learn"] = {**each.get("learn", {}), **dict(learn)}
+    if not changes:
+        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, "")
     with tempfile.TemporaryDirectory() as folder:
-        changes = Path(folder, "changes.yaml")
-        changes.write_text(yaml.safe_dump({"placeholders": sets}), encoding="utf-8")
-        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, str(changes))
+        file = Path(folder, "changes.yaml")
+        file.write_text(yaml.safe_dump(changes), encoding="utf-8")
+        return never_worse.policy_of(scenario, never_worse.IMPORTED, 0, str(file))
 
 
 def _no_launches(_seed: int, _days: float) -> Sequence[Attempt]:
@@ -162,11 +191,53 @@ def imported_sets(scenario: Scenario) -> list[_JSON]:
     return sets
 
 
-def play(job: Job) -> Run:
-    """Play one job. Raises SweepError where its code isn't this process's."""
-    if job.code and job.code != fingerprint():
+def timetable_of(term: Term) -> list[_JSON]:
+    """What `roost book --timetable` books of a term's classes: each with all its people, each week.
+
+    It knows neither the holiday nor a week in which a class is out. A booking has no first day,
+    only months: it also counts on earlier days of the first class's month.
+    """
+    first_day = drawn.FIRST_MONDAY.date()
+    last_day = first_day + timedelta(days=drawn.DAYS_A_WEEK * term.weeks - 1)
+    text = io.StringIO()
+    lines = csv.writer(text)
+    lines.writerow(("weekday", "time", "people", "until", "name", "image"))
+    for number, each in enumerate(term.classes, 1):
+        weekday, clock = figures.DAY_NAMES[each.weekday], f"{each.hour}:{each.minute:02}"
+        image = term.images[each.image].ref if len(term.images) > 1 else ""
+        lines.writerow((weekday, clock, each.people, last_day, f"class {number}", image))
+    rules = TimetableRules(
+        file="the timetable",
+        zone=term.time_zone,
+        now=term.begin_of(1 - term.empty_weeks),
+        first_day=first_day,
+        limits_of=lambda _entry: Limits(sets=(SET_NAME,), max_people=MOST_PEOPLE),
+        profiles=None,
+    )
+    return [dict(each.entry) for each in read_timetable(text.getvalue().encode(), rules)]
+
+
+def history_text(launches: Iterable[Launch], policy: Policy) -> str:
+    """The history of these launches, by their size, as `roost headroom --prometheus` finds it."""
+    seat_bytes = _seat_bytes(policy)
+    sessions = []
+    for attempt, _ in launches:
+        size = (attempt.memory_bytes or seat_bytes) / seat_bytes
+        end = attempt.moment + (attempt.session_seconds or 0.0)
+        sessions.append((attempt.moment, end, size))
+    return history_of(sessions).as_text()
+
+
+def refuse_other_code(code: str) -> None:
+    """Raise SweepError where a job's code isn't this process's. code: a fingerprint; "": any."""
+    if code and code != fingerprint():
         why = "the code here differs from the code that the run began with"
         raise SweepError(f"{why}: use one checkout, or begin again")
+
+
+def play(job: Job) -> Run:
+    """Play one job. Raises SweepError where its code isn't this process's."""
+    refuse_other_code(job.code)
     begun = time.monotonic()
     term = term_of_job(job)
     policy = policy_of_job(job)
@@ -189,6 +260,9 @@ def play(job: Job) -> Run:
         world.at(end, note_hours, end)
     if job.arm == ORACLE:
         foresee(world, _seats(term.attempts, policy))
+    if job.arm == KNOWN:
+        before = drawn.weeks_before(term, KNOWN_WEEKS)
+        world.histories = {SET_NAME: history_text(before, policy)}
     result = world.play(term.attempts)
     hours_until.append(result.node_hours)
     # Nobody may have come in the last weeks.
@@ -196,7 +270,14 @@ def play(job: Job) -> Run:
     hours = (until - before for before, until in pairwise([0.0, *hours_until]))
     node_hours = dict(zip(weeks, hours, strict=True))
     found = figures.figures_of(term, waits, node_hours)
-    return replace(found, seconds=time.monotonic() - begun)
+    told = _told(world) if job.arm == IMPORTED and len(weeks) <= KEPT_WEEKS else None
+    return replace(found, seconds=time.monotonic() - begun, told=told)
+
+
+def _told(world: World) -> figures.Told:
+    account = world.releases[0].controls.learned_account(SET_NAME)
+    saved_hours = sum(week.saved_hours for week in account.weeks)
+    return figures.Told(saved_hours, sum(week.net_node_hours for week in account.weeks))
 
 
 def world_of(job: Job, policy: Policy) -> World:
@@ -207,13 +288,18 @@ def world_of(job: Job, policy: Policy) -> World:
 
 def _seats(attempts: Sequence[Attempt], policy: Policy) -> list[Attempt]:
     """Each launch as often as placeholders give way to it: a user may have the memory of two."""
-    (placeholders,) = policy.placeholders
-    requests = placeholders.spec["containers"][0]["resources"]["requests"]
-    seat_bytes = int(parse_quantity(requests["memory"]))
+    seat_bytes = _seat_bytes(policy)
     seats = []
     for attempt in attempts:
         seats += [attempt] * max(1, math.ceil((attempt.memory_bytes or 0) / seat_bytes))
     return seats
+
+
+def _seat_bytes(policy: Policy) -> int:
+    """Memory that a placeholder of the only set requests."""
+    (placeholders,) = policy.placeholders
+    requests = placeholders.spec["containers"][0]["resources"]["requests"]
+    return int(parse_quantity(requests["memory"]))
 
 
 def looks_of(job: Job) -> Played:
@@ -355,12 +441,15 @@ def commit() -> str:
 
 
 def _run_of(entry: Mapping[str, Any]) -> Run:
+    # Runs of older code have none.
+    told = entry.get("told")
     return Run(
         before=_period_of(entry["before"]),
         weeks=tuple(map(_period_of, entry["weeks"])),
         later=_period_of(entry["later"]),
         late_classes=tuple(LateClass(**each) for each in entry["late_classes"]),
         seconds=entry["seconds"],
+        told=None if told is None else figures.Told(**told),
     )
 
 

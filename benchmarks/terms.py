@@ -47,6 +47,8 @@ READY_SECONDS: Final = 2
 CLOCK_CHANGES: Final = "Europe/Berlin"
 # What `Launch.group` says of people who come for the exam.
 EXAM: Final = -1
+# Weeks that `weeks_before` can draw.
+MOST_WEEKS_BEFORE: Final = 10
 
 
 class Image(NamedTuple):
@@ -86,6 +88,19 @@ class Exam(NamedTuple):
     people: int
 
 
+class Habits(NamedTuple):
+    """How people of a university come."""
+
+    # Of a class's people, the share that is lost from one week to the next.
+    decline: float = 0.0
+    # People who come one by one in an hour of a working day, mean.
+    one_by_one: float = 5.0
+
+
+# Of a term that isn't drawn.
+USUAL_HABITS: Final = Habits()
+
+
 class Launch(NamedTuple):
     """Somebody's launch, and why they come."""
 
@@ -109,6 +124,7 @@ class Term:
     exam: Exam | None
     # In order of time; an attempt's number is its place.
     launches: Sequence[Launch]
+    habits: Habits = USUAL_HABITS
     # A name of the IANA database.
     time_zone: str = "UTC"
     # Weeks before the first, in which the hub is there and has no users.
@@ -125,7 +141,11 @@ class Term:
 
     def begin_of(self, week: int) -> float:
         """When a week begins: its Monday's midnight, in seconds since 1970."""
-        return _moment(FIRST_MONDAY + timedelta(days=(week - 1) * DAYS_A_WEEK), self._zone)
+        return self.begin_of_day((week - 1) * DAYS_A_WEEK)
+
+    def begin_of_day(self, day: int) -> float:
+        """When a day begins, in seconds since 1970. day: counted from the first Monday, 0."""
+        return _moment(FIRST_MONDAY + timedelta(days=day), self._zone)
 
     @property
     def _zone(self) -> tzinfo:
@@ -156,6 +176,7 @@ def draw_term(seed: int, weeks: int) -> Term:
     exam_day = (weeks - 1) * DAYS_A_WEEK + chance.randrange(1, WORKING_DAYS)
     exam_people = chance.choice([64, 120, 200, 320])
     exam = Exam(exam_day, chance.choice([18, 19]), exam_people)
+    habits = Habits(decline=chance.uniform(0.0, 0.09), one_by_one=chance.uniform(2, 10))
     term = Term(
         seed=seed,
         weeks=weeks,
@@ -164,8 +185,9 @@ def draw_term(seed: int, weeks: int) -> Term:
         holiday=holiday,
         exam=exam,
         launches=(),  # drawn last, since they need the rest
+        habits=habits,
     )
-    return _with_launches(term, _LaunchDraw(chance, images).launches(term, exam))
+    return _with_launches(term, _LaunchDraw(chance, images, habits).launches(term, exam))
 
 
 def _draw_image(chance: random.Random, number: int) -> Image:
@@ -210,13 +232,10 @@ def _with_exceptions(chance: random.Random, classes: Sequence[Class], weeks: int
 class _LaunchDraw:
     """Draws launches one day after the other."""
 
-    def __init__(self, chance: random.Random, images: Sequence[Image]) -> None:
+    def __init__(self, chance: random.Random, images: Sequence[Image], habits: Habits) -> None:
         self._chance = chance
         self._images = images
-        # Of a class's people, the share that is lost from one week to the next.
-        self._decline = chance.uniform(0.0, 0.09)
-        # People who come one by one in an hour of a working day, mean.
-        self._one_by_one = chance.uniform(2, 10)
+        self._habits = habits
         self._drawn: list[Launch] = []
 
     def launches(self, term: Term, exam: Exam) -> list[Launch]:
@@ -227,7 +246,22 @@ class _LaunchDraw:
             self._people_one_by_one(day)
             if day == exam.day:
                 self._exam(exam)
-        return sorted(self._drawn, key=lambda launch: launch.attempt.moment)
+        return self._in_order()
+
+    def days_without_exam(self, days: Iterable[int], classes: Sequence[Class]) -> list[Launch]:
+        """All of these days, which have no holiday; else as `launches`."""
+        for day in days:
+            self._classes_of(day, classes)
+            self._people_one_by_one(day)
+        return self._in_order()
+
+    def exam_alone(self, exam: Exam) -> list[Launch]:
+        """Those of the exam's people; else as `launches`."""
+        self._exam(exam)
+        return self._in_order()
+
+    def _in_order(self) -> list[Launch]:
+        return sorted(self._drawn, key=_moment_of)
 
     def _classes_of(self, day: int, classes: Sequence[Class]) -> None:
         chance = self._chance
@@ -235,7 +269,8 @@ class _LaunchDraw:
         for number, each in enumerate(classes):
             if day % DAYS_A_WEEK != each.weekday or week in each.weeks_left_out:
                 continue
-            people = each.people * (1 - self._decline * (week - 1)) * chance.uniform(0.85, 1.0)
+            left = 1 - self._habits.decline * (week - 1)
+            people = each.people * left * chance.uniform(0.85, 1.0)
             for _ in range(int(people)):
                 begin = each.minute + each.late_minutes.get(week, 0)
                 # Most come within five minutes, around the first minute of the class.
@@ -246,7 +281,7 @@ class _LaunchDraw:
     def _people_one_by_one(self, day: int) -> None:
         chance = self._chance
         is_weekend = day % DAYS_A_WEEK >= WORKING_DAYS
-        mean = self._one_by_one / WEEKEND_DIVISOR if is_weekend else self._one_by_one
+        mean = self._habits.one_by_one / (WEEKEND_DIVISOR if is_weekend else 1)
         for hour in ONE_BY_ONE_HOURS:
             for _ in range(int(chance.expovariate(1 / mean))):
                 at = self._time(day, hours=hour, minutes=chance.random() * 60)
@@ -334,7 +369,8 @@ def every_second_week(term: Term) -> Term:
 
     The first class comes in odd weeks, the next one in even weeks, and so on.
     """
-    all_weeks = range(1, term.weeks + 1)
+    # With weeks before the first, which `weeks_before` draws.
+    all_weeks = range(1 - MOST_WEEKS_BEFORE, term.weeks + 1)
     classes = []
     for number, each in enumerate(term.classes):
         others = {week for week in all_weeks if not _comes_in(number, week)}
@@ -369,13 +405,50 @@ def in_zone(term: Term, name: str) -> Term:
 
     Raises ValueError for a zone that isn't known.
     """
-    zone, before = zone_of(name), zone_of(term.time_zone)
+    moved = _moved(term.launches, zone_of(term.time_zone), zone_of(name))
+    return _with_launches(replace(term, time_zone=name), moved)
+
+
+def with_exam(term: Term, people: int, hour: int) -> Term:
+    """A term whose exam, on its day, is of so many people and at that hour.
+
+    Raises ValueError for a term without an exam.
+    """
+    if term.exam is None:
+        raise ValueError("found a term without an exam, expected one whose exam can be changed")
+    exam = term.exam._replace(people=people, hour=hour)
+    chance = random.Random(f"exam {term.seed} {people}")  # noqa: S311 - no secret
+    coming = _LaunchDraw(chance, term.images, term.habits).exam_alone(exam)
+    others = without_exam(term).launches
+    launches = [*others, *_moved(coming, UTC, zone_of(term.time_zone))]
+    return _with_launches(replace(term, exam=exam), sorted(launches, key=_moment_of))
+
+
+def weeks_before(term: Term, weeks: int) -> list[Launch]:
+    """What came in so many weeks before a term: the same timetable, and other people.
+
+    Nobody drops out, and no class falls out or begins late. Before empty weeks they end as these
+    begin. All launches have the number 0.
+    """
+    chance = random.Random(f"before {term.seed}")  # noqa: S311 - no secret
+    habits = term.habits._replace(decline=0.0)
+    end = -DAYS_A_WEEK * term.empty_weeks
+    days = range(end - DAYS_A_WEEK * weeks, end)
+    found = _LaunchDraw(chance, term.images, habits).days_without_exam(days, term.classes)
+    return _moved(found, UTC, zone_of(term.time_zone))
+
+
+def _moved(launches: Iterable[Launch], before: tzinfo, zone: tzinfo) -> list[Launch]:
+    """The same local times in another zone, in order of time."""
     moved = []
-    for launch in term.launches:
+    for launch in launches:
         moment = _moment(_local(launch.attempt.moment, before), zone)
         moved.append(launch._replace(attempt=launch.attempt._replace(moment=moment)))
-    moved.sort(key=lambda launch: launch.attempt.moment)
-    return _with_launches(replace(term, time_zone=name), moved)
+    return sorted(moved, key=_moment_of)
+
+
+def _moment_of(launch: Launch) -> float:
+    return launch.attempt.moment
 
 
 # What a term may be varied by, as options name it.

@@ -16,6 +16,8 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.popular_images.pull_pods import read_pull
 from roost.controllers.runtime.budget import MinuteBudget
 from roost_core.objects.pod import ContainerState, Owner, Pod
+from roost_core.placement.headroom_account import Account
+from roost_core.placement.headroom_history import read_history
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
 
@@ -134,6 +136,16 @@ class Controls:
         node.pullers[pod.key] = self._world.pods[pod.key] = replace(pod, containers=containers, phase="Running")
         self._plan_soon(GATE)
         self._plan_soon(MOVER)
+
+    # What was learned
+
+    def learned_account(self, set_name: str) -> Account:
+        """What a set's learning saved and cost, as kept at the last full hour.
+
+        Empty: it doesn't learn.
+        """
+        text = self._kept.get(set_name)
+        return Account() if text is None else read_history(text).account
 
     # Planning
 

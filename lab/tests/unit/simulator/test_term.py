@@ -205,6 +205,8 @@ def test_each_arm_has_its_placeholders() -> None:
         NONE: [],
         FIXED: [25],
         IMPORTED: [0],
+        playing.BOOKED: [0],
+        playing.KNOWN: [0],
         ORACLE: [0],
     }
     (fixed,) = policies[FIXED].placeholders
