@@ -17,6 +17,8 @@ arms:
 Without `--arms`, booked and known are left out; `--first-week` plays none, imported, booked and
 known, and compares their first week alone.
 
+`--exam` plays another question: see `benchmarks.term_exam`.
+
 A wait ends when containers run. Who never gets a server is counted as 999 s. Who waits longer than
 30 s is late. Most figures leave the exam's people apart, because no earlier evening had an exam.
 
@@ -36,11 +38,13 @@ from typing import Final
 
 import yaml
 
+from benchmarks import term_exam
 from benchmarks import terms as drawn
 from benchmarks.figures import say
 from benchmarks.term_figures import (
     IMPORTED,
     LATE_CLASS_SHARE,
+    LATE_SECONDS,
     NONE,
     Run,
     first_week,
@@ -108,6 +112,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add("--dask", metavar="ADDRESS", help="of a scheduler: play on its workers instead")
     kept = "keep replays in this file of JSON lines, and play only what it lacks"
     add("--results", type=Path, metavar="FILE", help=kept)
+    exam = f"play an exam of {term_exam.PEOPLE} people instead, on its day alone"
+    add("--exam", action="store_true", help=exam)
     add("--seed-table", type=int, metavar="N", help="also print the weeks of this seed")
     add("--picture", type=int, metavar="N", help="draw the third week of this seed, and no more")
     add("--output", type=Path, default=IMAGES / "term-week.svg", help="the picture's file")
@@ -128,6 +134,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         options.weeks = 1
     if options.seed_table is not None and options.seed_table not in options.seeds:
         parser.error(f"--seed-table {options.seed_table}: --seeds has no such seed")
+    if options.exam:
+        if options.first_week or options.picture is not None or options.arms != list(USUAL_ARMS):
+            parser.error("--exam has no arms, and neither a picture nor a first week")
+        if options.weeks < drawn.FEWEST_WEEKS or "no-exam" in options.variants:
+            parser.error(f"--exam: a term of {options.weeks} weeks with these variants has none")
+        if options.results is not None or options.seed_table is not None:
+            parser.error("--exam keeps no results and has no table by week")
     for path in (options.results, options.output):
         if path is not None and not path.absolute().parent.is_dir():
             parser.error(f"{path}: found no folder {path.parent}")
@@ -265,6 +278,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.picture is not None:
             return _draw_picture(options)
+        if options.exam:
+            return _play_exams(options)
         return _compare(options)
     except ValuesError as error:
         # Their file is one of ours, that the reader never saw.
@@ -309,6 +324,33 @@ def _draw_picture(options: argparse.Namespace) -> int:
     for arm, played in weeks.items():
         waits = played.waits
         say(f"{arm}: {waits.starts} starts, late {waits.late_percent:.2f} %, p95 {waits.p95:.1f} s")
+    return 0
+
+
+def _play_exams(options: argparse.Namespace) -> int:
+    jobs = [
+        term_exam.ExamJob(
+            seed=seed,
+            case=case,
+            autoscaler=autoscaler,
+            weeks=options.weeks,
+            variants=options.variants,
+            time_zone=options.time_zone,
+            boot_seconds=options.boot_seconds,
+            learn=options.learn,
+            code=fingerprint(),
+        )
+        for autoscaler in options.autoscalers
+        for case in term_exam.CASES
+        for seed in options.seeds
+    ]
+
+    def report(job: term_exam.ExamJob, outcome: term_exam.Outcome) -> None:
+        late = f"{outcome.later_than_30} later than {LATE_SECONDS:.0f} s"
+        say(f"  {job}: of {outcome.people} {late}, {outcome.without_server} without a server")
+
+    found = term_exam.play_exams(jobs, spread_of(options.jobs, options.dask), report)
+    print(f"Exam, its day alone:\n\n{term_exam.show_exams({job: found[job] for job in jobs})}")
     return 0
 
 
