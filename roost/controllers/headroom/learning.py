@@ -45,6 +45,8 @@ from roost_core.placement.headroom_worth import Needs, Worth, left_by_ceiling, w
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
+# An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside users, too.
+PATIENT_SECONDS: Final = 300.0
 _HOUR_MINUTES: Final = 60
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
 # An Event names so many classes at most.
@@ -219,7 +221,8 @@ def learned_number(
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
     seats, view = forecast.worth, learned.view
-    if seats <= view.room + view.spare:
+    is_patient = learned.accounting.idle_seconds >= PATIENT_SECONDS
+    if seats <= view.room + view.spare and is_patient:
         # Beside users there is room without them, where they would only send users to nodes that stand by.
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
@@ -249,8 +252,11 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
     if steady is None or steady[0] != step or rises is not learned.rises:
         steady = (step, steady_needs(history, minute, learn.time_zone, rises))
     outlook = look_ahead(history, minute, learn.time_zone, rises, steady[1])
-    seen_minutes = learned.seen_minutes + 1
-    if not seen_minutes % _HOUR_MINUTES or len(history.levels) <= len(learned.history.levels):
+    if history.first == learned.history.first and learned.seen_minutes:
+        # All of eight weeks need not be counted each minute.
+        added = history.levels[len(learned.history.levels) :]
+        seen_minutes = learned.seen_minutes + len(added) - added.count(UNSEEN)
+    else:
         seen_minutes = history.seen_minutes
     return replace(
         learned,

@@ -536,7 +536,8 @@ def play_learning(rng: random.Random) -> None:
     stored = History(int(noon // 60) - (days + gap) * 1440 - 60, levels).as_text() if days else ""
     learn = {"min": 1, "max": 60, "timeZone": "UTC"}
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
-    entry = {**PLACEHOLDERS[0], "replicas": 3, "learn": learn, "resources": resources}
+    prices = {"waitingHour": 4, "nodeHour": 0.4, "monthlyCeiling": 200}
+    entry = {**PLACEHOLDERS[0], "replicas": 3, "learn": learn, "prices": prices, "resources": resources}
     document = {**DOCUMENT, "placeholders": [entry], "events": None, "headroomHistory": "history"}
     planner = planner_from(HEADROOM, document)
     sets = {SET: StatefulSetState(SET, "uid", 7)}

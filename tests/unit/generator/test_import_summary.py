@@ -32,7 +32,8 @@ def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(capsys: pytest.Captu
     assert main(["import", str(path), "--hub", "two.jupyterhub"]) == 0
     told = capsys.readouterr()
     assert told.err.startswith("What Roost will do for this hub:")
-    assert len(told.err.splitlines()) == 12
+    # And two of the first week.
+    assert len(told.err.splitlines()) == 14
     assert main(["import", str(path), "--hub", "two.jupyterhub", "--details"]) == 0
     assert "What it won't:" in capsys.readouterr().err
     assert told.out.startswith("# Made by `roost import`")
