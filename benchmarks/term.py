@@ -23,8 +23,8 @@ A wait ends when containers run. Who never gets a server is counted as 999 s. Wh
 30 s is late. Most figures leave the exam's people apart, because no earlier evening had an exam.
 
 If `none` and `imported` are both played, the goals are judged for each autoscaler. A broken goal is
-exit status 1. Two goals are of the whole term: what the controllers tell that learning saved and
-cost, against the true differences between `imported` and `none`.
+exit status 1. One goal is of the whole term: what the controllers tell that learning cost, against
+the true difference between `imported` and `none`. What they tell that it saved stands beside it.
 """
 
 from __future__ import annotations
