@@ -382,6 +382,36 @@ def test_a_large_user_counts_as_many_placeholders() -> None:
     assert hub.level() == 4
 
 
+def test_a_user_counts_by_what_it_takes_of_a_node() -> None:
+    hub = Hub(stored={"default": _history(2)})
+    # Memory is what runs out first here: 32 placeholders of 1 GiB, or 160 of 100 millicores.
+    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 16_000, "memory": 2**35, "pods": 250})
+    hub.pass_minutes(5)
+    for index in range(4):
+        spec = PodSpec(requests=(("cpu", 100), ("memory", 2**29)))
+        hub.pods[f"small-{index}"] = Pod(NAMESPACE, f"small-{index}", labels=USER, node_name="n", spec=spec)
+    hub.pass_minutes(60)
+    assert hub.level() == 2
+
+
+def test_where_empty_nodes_go_at_once_all_seats_stay_until_people_come() -> None:
+    hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 1200)
+    large = replace(hub.nodes["n"], allocatable={"cpu": 3100, "memory": 2**40, "pods": 110})
+    hub.nodes = {"n": large}
+    hub.add("user")
+    hub.pass_minutes(1)
+    # An empty node is gone after a minute.
+    hub.nodes["brief"] = replace(large, name="brief", uid="uid-brief")
+    hub.pass_minutes(1)
+    del hub.nodes["brief"]
+    hub.pass_minutes(15)
+    hub.nodes["m"] = replace(large, name="m", uid="uid-m")
+    hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"}, node="m")
+    hub.pass_minutes(2)
+    # Ten would be enough for those who find no seat beside the user, but then that node would be taken, too.
+    assert hub.replicas == 40
+
+
 def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
     hub = Hub()
     hub.turn()

@@ -1,0 +1,85 @@
+"""The nodes that the same people would have had without learning, and the account of what it saved and cost."""
+
+from roost.controllers.headroom.accounting import week_begin
+from roost_core.placement.headroom_account import KEPT_CLASSES, KEPT_WEEKS, Account, LateClass, Week, Why, read_account
+from roost_core.placement.headroom_windows import parse_moment
+from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
+
+FACTS = PoolFacts(per_node=10, boot_seconds=240, idle_seconds=600, least_nodes=0, kept_seats=0)
+
+
+def people(number: int, at: float, size: float = 1.0) -> list[Came]:
+    return [Came(f"{at}-{index}", at, size) for index in range(number)]
+
+
+def test_who_finds_no_room_waits_for_a_boot_and_others_fill_what_boots() -> None:
+    pool, waits = PoolWithout().after(1000, people(12, 1000), [], FACTS)
+    assert waits == [240] * 12
+    assert (len(pool.nodes), pool.count(1100), pool.count(1240)) == (2, 0, 2)
+    # Half a minute later there is room on a node that boots; once it is ready, nobody waits.
+    pool, waits = pool.after(1030, people(1, 1030), [], FACTS)
+    assert waits == [210]
+    pool, waits = pool.after(1300, people(1, 1300), [], FACTS)
+    assert (waits, len(pool.nodes)) == ([0], 2)
+
+
+def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> None:
+    pool, _ = PoolWithout().after(0, people(12, 0), [], FACTS)
+    pool, _ = pool.after(300, [Came("late", 300, 1)], [f"0-{index}" for index in range(5)], FACTS)
+    # Five left on the first node, two and the newcomer on the second: the first is the fullest.
+    assert sorted(node.used for node in pool.nodes.values()) == [2, 6]
+    everybody = list(pool.homes)
+    pool, _ = pool.after(400, [], everybody, FACTS)
+    pool, _ = pool.after(999, [], [], FACTS)
+    assert pool.count(999) == 2
+    pool, _ = pool.after(1000, [], [], FACTS)
+    assert pool.count(1000) == 0
+
+
+def test_the_pools_least_and_the_values_placeholders_stay_without_learning() -> None:
+    kept = FACTS._replace(least_nodes=1, kept_seats=3)
+    pool, _ = PoolWithout().after(0, [], [], kept)
+    assert len(pool.nodes) == 1
+    # Eight come: two seats are left, so another node is asked for, and nobody waited for it.
+    pool, waits = pool.after(300, people(8, 300), [], kept)
+    assert (waits, len(pool.nodes)) == ([0] * 8, 2)
+    pool, _ = pool.after(400, [], list(pool.homes), kept)
+    pool, _ = pool.after(5000, [], [], kept)
+    assert len(pool.nodes) == 1
+
+
+def test_it_begins_like_the_real_pool_and_larger_users_take_more() -> None:
+    seats = {"a": people(3, 0), "b": [Came("large", 0, 9.0)]}
+    pool = PoolWithout().seated(seats, 1, 100)
+    assert (pool.count(100), len(pool.homes)) == (3, 4)
+    pool, waits = pool.after(110, [Came("next", 110, 1.0), Came("large too", 110, 8.0)], [], FACTS)
+    assert waits == [0, 0]
+    assert sorted(node.used for node in pool.nodes.values()) == [3, 8, 10]
+
+
+def test_an_account_adds_minutes_up_to_weeks_keeps_the_last_ones_and_is_read_back() -> None:
+    account = Account()
+    for week in range(KEPT_WEEKS + 3):
+        for _ in range(2):
+            minute = Week(10_080 * week, 3, 1, 0.1, 0.5, 2.0, 1.5)
+            account = account.with_minute(minute)
+    assert len(account.weeks) == KEPT_WEEKS
+    last = account.weeks[-1]
+    assert (last.people, last.late, round(last.saved_hours, 6), last.net_node_hours) == (6, 2, 0.8, 1.0)
+    assert 11.9 < account.month_node_hours < 12
+    for minute in range(KEPT_CLASSES + 5):
+        account = account.with_late_class(LateClass(minute, 40, 12, Why.MORE_CAME))
+    assert len(account.late_classes) == KEPT_CLASSES
+    found = read_account(account.as_json())
+    assert found.late_classes == account.late_classes
+    assert [week.people for week in found.weeks] == [week.people for week in account.weeks]
+
+
+def test_a_week_begins_on_monday_at_midnight_in_the_sets_zone() -> None:
+    for zone, now, monday in (
+        ("UTC", "2026-10-25T12:00", "2026-10-19T00:00"),
+        ("Europe/Berlin", "2026-10-28T09:00", "2026-10-26T00:00"),
+        ("Asia/Kolkata", "2026-10-26T00:00", "2026-10-26T00:00"),
+    ):
+        minute = int(parse_moment(now, zone)) // 60
+        assert week_begin(minute, zone) == int(parse_moment(monday, zone)) // 60
