@@ -146,13 +146,15 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
 
 
 def _first_week(values: Mapping[str, object]) -> list[str]:
-    if not any(mapping(entry).get("learn") for entry in listing(values.get("placeholders"))):
+    learning = [entry for entry in listing(values.get("placeholders")) if mapping(entry).get("learn")]
+    if not learning:
         return []
     needs = "" if at(values, "events", "enabled") is True else ", with events.enabled: true"
-    return [
-        f"Room for the first week's classes: roost book --timetable classes.csv    # {_COLUMNS}{needs}",
-        "Or from the weeks before: roost headroom -f values.yaml --prometheus URL --config-map | kubectl apply -f -",
-    ]
+    lines = [f"Room for the first week's classes: roost book --timetable classes.csv    # {_COLUMNS}{needs}"]
+    if len(learning) == 1:
+        options = "-f values.yaml --release roost -n NAMESPACE --prometheus URL --config-map"
+        lines.append(f"Or from the weeks before: roost headroom {options} | kubectl apply -f -")
+    return lines
 
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:

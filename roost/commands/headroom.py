@@ -220,7 +220,12 @@ def _number(hours: float) -> str:
     "--at", metavar="TIME", help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now."
 )
 @click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
-@click.option("--per-node", metavar="N", type=click.IntRange(1), default=1, help="How many placeholders fit a node.")
+@click.option(
+    "--per-node",
+    metavar="N",
+    type=click.IntRange(1),
+    help="How many placeholders fit a node. Default: as the history says, else 1.",
+)
 @click.option(
     "--history",
     "config_map",
@@ -243,7 +248,7 @@ def command(
     options: RenderOptions,
     at: str | None,
     days: int,
-    per_node: int,
+    per_node: int | None,
     config_map: str,
     launches: str,
     prometheus: str,
@@ -282,6 +287,7 @@ def command(
     for placeholder_set in sets:
         windows = parse_windows(Reader(), placeholder_set.get("windows"), "windows")
         history = histories.get(placeholder_set["name"])
+        fit = per_node or (history.per_node if history is not None else 0) or 1
         begin = _begin(at, _zone_of(placeholder_set, windows))
         end = begin + days * DAY_SECONDS
         if placeholder_set["learn"] and history is not None:
@@ -289,11 +295,11 @@ def command(
             if explains:
                 sys.stdout.write(_explanation(history, placeholder_set["learn"]["timeZone"], begin))
             sys.stdout.writelines(_account_lines(placeholder_set, history))
-            sys.stdout.writelines(_ceiling_lines(placeholder_set, history, begin, end, per_node))
-            changes = list(_learned_changes(placeholder_set, windows, history, begin, end, per_node=per_node))
+            sys.stdout.writelines(_ceiling_lines(placeholder_set, history, begin, end, fit))
+            changes = list(_learned_changes(placeholder_set, windows, history, begin, end, per_node=fit))
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
-        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, per_node))
+        sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, fit))
         if placeholder_set["learn"] and history is None:
             sys.stdout.write("  learn: say --history, --launches or --prometheus to see what it would keep\n")
         if without and (windows or placeholder_set["learn"]):

@@ -59,7 +59,7 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
 
 def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:
     """Return the ConfigMap from which the controllers go on, as YAML."""
-    data = {set_name: history.as_text() for set_name, history in histories.items()}
+    data = {set_name: history.as_text(set_name) for set_name, history in histories.items()}
     body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
     return yaml.safe_dump(body, sort_keys=False, width=1_000_000)
 
@@ -82,7 +82,7 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
         if name not in data:
             continue
         try:
-            histories[name] = read_history(str(data[name]))
+            histories[name] = read_history(str(data[name]), set_name=name)
         except HistoryError as error:
             raise UsageError(f"--history: {path}: data.{name}: {error}") from None
     if data and not histories:

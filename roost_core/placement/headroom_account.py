@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from math import isfinite
+from math import exp, isfinite
 from typing import Any, Final, NamedTuple
 
 # Weeks and late classes that are kept.
@@ -87,15 +87,18 @@ class Account:
     late_classes: tuple[LateClass, ...] = ()
     # Net node-hours of the last thirty days, older ones fading.
     month_node_hours: float = 0.0
+    # The last minute that was booked.
+    until: int = 0
 
-    def with_minute(self, seen: Week) -> Account:
-        """Return the account with what one minute brought. seen: its begin is that of the week."""
-        month = self.month_node_hours * (1 - 1 / MONTH_MINUTES) + seen.net_node_hours
+    def with_minute(self, seen: Week, minute: int) -> Account:
+        """Return the account with what came until a minute. seen: its begin is that of the week."""
+        passed = max(0, minute - self.until) if self.until else 1
+        month = self.month_node_hours * exp(-passed / MONTH_MINUTES) + seen.net_node_hours
         if self.weeks and self.weeks[-1].begin == seen.begin:
             weeks = (*self.weeks[:-1], self.weeks[-1].plus(seen))
         else:
             weeks = (*self.weeks, seen)[-KEPT_WEEKS:]
-        return replace(self, weeks=weeks, month_node_hours=month)
+        return replace(self, weeks=weeks, month_node_hours=month, until=max(minute, self.until))
 
     def with_late_class(self, late: LateClass) -> Account:
         """Return the account with one more class that waited."""
@@ -107,6 +110,7 @@ class Account:
             "weeks": [[_short(number) for number in week] for week in self.weeks],
             "late": [[*late] for late in self.late_classes],
             "monthNodeHours": _short(self.month_node_hours),
+            "until": self.until,
         }
 
 
@@ -114,8 +118,11 @@ def _short(number: float) -> float:
     return number if isinstance(number, int) else round(number, 4)
 
 
-def read_account(body: object) -> Account:
-    """Read an account; an empty one where there is none. Raises ValueError, TypeError or KeyError for anything else."""
+def read_account(body: object, now: int) -> Account:
+    """Read an account; an empty one where there is none. Raises ValueError, TypeError or KeyError for anything else.
+
+    now: the last minute that it may have.
+    """
     if body is None:
         return Account()
     if not isinstance(body, Mapping):
@@ -130,7 +137,10 @@ def read_account(body: object) -> Account:
         LateClass(int(minute), int(people), int(late), Why(why))
         for minute, people, late, why in body["late"][-KEPT_CLASSES:]
     ]
-    month = float(body["monthNodeHours"])
+    month, until = float(body["monthNodeHours"]), int(body["until"])
     if not isfinite(month):
         raise ValueError("account: expected a number of node-hours")
-    return Account(tuple(weeks), tuple(late_classes), month)
+    moments = [until, *(week.begin for week in weeks), *(late.minute for late in late_classes)]
+    if not 0 <= min(moments) <= max(moments) <= now:
+        raise ValueError("account: expected minutes up to the present")
+    return Account(tuple(weeks), tuple(late_classes), month, until)

@@ -11,8 +11,10 @@ from roost_core.placement.headroom_worth import Worth, cost_between
 
 # Of the coming time, every so many minutes are looked at; a boot takes longer.
 STEP_MINUTES: Final = 5
-# What is cut within so many minutes is one class.
+# After so many minutes without a cut another class begins ...
 _APART_MINUTES: Final = 20
+# ... and so it does where fewer than this share of the most were cut since, and more are again.
+_NEXT_SHARE: Final = 0.5
 
 
 class CutClass(NamedTuple):
@@ -26,30 +28,52 @@ class CutClass(NamedTuple):
     # What the other seats are expected to cost.
     node_hours: float
 
+    @property
+    def missing(self) -> int:
+        """Seats that are cut."""
+        return self.people - self.seats
+
 
 def cut_classes(
     history: History, begin: int, minutes: int, time_zone: str, *, worth: Worth, uncut: Worth
 ) -> Iterator[CutClass]:
-    """Yield what is cut in so many minutes from `begin` on. worth: with the ceiling; uncut: without it."""
+    """Yield what is cut in so many minutes from `begin` on. worth: with the ceiling; uncut: without it.
+
+    People who come one by one are no class, and are left out.
+    """
     if worth == uncut:
         return
     rises = Rises(history)
-    found: CutClass | None = None
-    last = begin
+    most: CutClass | None = None
+    before: CutClass | None = None
     for minute in range(begin, begin + minutes, STEP_MINUTES):
-        outlook = look_ahead(history, minute, time_zone, rises)
-        if outlook is None or not outlook.days:
+        now = _cut_at(history, minute, time_zone, rises, worth, uncut)
+        if now is None:
             continue
-        seats, people = (forecast_need(outlook, None, each).worth for each in (worth, uncut))
-        if people <= seats:
-            continue
-        needs = [(float(day.still), day.weight) for day in outlook.days]
-        this = CutClass(minute, people, seats, cost_between(needs, uncut, seats, people))
-        if found is not None and minute - last > _APART_MINUTES:
-            yield found
-            found = None
-        if found is None or this.people > found.people:
-            found = this
-        last = minute
-    if found is not None:
-        yield found
+        if most is not None and before is not None and _is_next(now, most, before):
+            yield most
+            most = None
+        if most is None or now.missing > most.missing:
+            most = now
+        before = now
+    if most is not None:
+        yield most
+
+
+def _cut_at(history: History, minute: int, time_zone: str, rises: Rises, *worths: Worth) -> CutClass | None:
+    """What is cut at a minute. worths: with the ceiling, without it."""
+    outlook = look_ahead(history, minute, time_zone, rises, steady=((), ()))
+    if outlook is None or not outlook.days:
+        return None
+    seats, people = (forecast_need(outlook, None, worth).worth for worth in worths)
+    if people <= seats:
+        return None
+    needs = [(float(day.still), day.weight) for day in outlook.days]
+    return CutClass(minute, people, seats, cost_between(needs, worths[-1], seats, people))
+
+
+def _is_next(now: CutClass, most: CutClass, before: CutClass) -> bool:
+    """Whether another class begins. most: of the class so far; before: what was cut last."""
+    if now.minute - before.minute > _APART_MINUTES:
+        return True
+    return before.missing < _NEXT_SHARE * most.missing and now.missing > before.missing

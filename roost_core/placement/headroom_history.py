@@ -9,7 +9,7 @@ import json
 import zlib
 from array import array
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, chain
 from math import ceil
@@ -60,6 +60,8 @@ class History:
     levels: array[int] = field(default_factory=lambda: array("i"))
     # Seconds from the first pod that waited until the node was there, of the last nodes.
     boots: tuple[int, ...] = ()
+    # How many placeholders fit a node, as last seen; 0: no node was seen yet.
+    per_node: int = 0
     # What learning saved and cost.
     account: Account = field(default_factory=Account)
 
@@ -111,45 +113,66 @@ class History:
         drop = max(0, (len(levels) - KEPT_MINUTES) // DAY_MINUTES * DAY_MINUTES)
         return replace(self, first=self.first + drop, levels=levels[drop:])
 
-    def as_text(self) -> str:
-        """As `read_history` reads it; the oldest days are left out of a text that is too long."""
+    def as_text(self, set_name: str = "") -> str:
+        """As `read_history` reads it; the oldest days are left out of a text that is too long.
+
+        set_name: of the placeholder set; "": of any.
+        """
+        account = self.account.as_json()
+        most = MOST_TEXT - len(json.dumps(account))
         packed, kept = "", len(self.levels)
-        while kept and (not packed or len(packed) > MOST_TEXT):
+        while kept and (not packed or len(packed) > most):
             kept = kept if not packed else kept * 3 // 4
             levels = self.levels[-kept:]
             changes = array("i", map(sub, levels, chain((0,), levels)))
             packed = b64encode(zlib.compress(changes.tobytes(), _COMPRESSION)).decode("ascii")
         body = {
             "version": _VERSION,
+            **({"set": set_name} if set_name else {}),
+            "perNode": self.per_node,
             "bootSeconds": self.boots,
-            "account": self.account.as_json(),
+            "account": account,
             "first": self.end - kept,
             "levels": packed,
         }
         return json.dumps(body, separators=(",", ":"))
 
 
-def read_history(text: str, now: int = _MOST_MINUTE) -> History:
-    """Read a history up to the present. Raises HistoryError for anything else, saying what was found and expected."""
+def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> History:
+    """Read a history up to the present. Raises HistoryError for anything else, saying what was found and expected.
+
+    set_name: of the set that it must be of, if it says so; "": any. A faulty account is left out.
+    """
     try:
         body = json.loads(text)
         # No text makes more of itself than what is kept.
         packed = zlib.decompressobj().decompress(b64decode(body["levels"]), 4 * (KEPT_MINUTES + DAY_MINUTES))
         levels = array("i", accumulate(array("i", packed))) if packed else array("i")
         boots = tuple(map(int, body["bootSeconds"]))[-KEPT_BOOTS:]
-        account = read_account(body.get("account"))
-        history = History(int(body["first"]), levels, boots, account)
-        version = body["version"]
+        per_node = int(body.get("perNode", 0))
+        history = History(int(body["first"]), levels, boots, per_node, _account_of(body, now + DAY_MINUTES))
+        version, of_set = body["version"], body.get("set", set_name)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
         raise HistoryError(f"found {text[:30]!r}, expected a history as the controllers write it: {error}") from None
     is_sound = (
         0 <= history.first <= history.end <= now + DAY_MINUTES
         and UNSEEN <= min(levels, default=0) <= max(levels, default=0) <= MOST_USERS
         and 0 <= min(boots, default=0) <= max(boots, default=0) <= MOST_BOOT_SECONDS
+        and 0 <= history.per_node <= MOST_USERS
     )
+    if set_name and of_set != set_name:
+        raise HistoryError(f"found what set {str(of_set)[:60]} learned, expected what set {set_name} did")
     if not is_sound or version not in _READABLE_VERSIONS:
         raise HistoryError(f"found {text[:30]!r} of days to come or out of range, expected version {_VERSION}")
     return history
+
+
+def _account_of(body: Mapping[str, object], now: int) -> Account:
+    """The account; an empty one in place of a faulty one, for the weeks of people matter more."""
+    try:
+        return read_account(body.get("account"), now)
+    except (ValueError, KeyError, TypeError, OverflowError):
+        return Account()
 
 
 def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, placeholder_memory: float) -> float:

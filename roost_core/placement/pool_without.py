@@ -43,7 +43,9 @@ class Came(NamedTuple):
 
 class _Node(NamedTuple):
     ready_at: float
+    # In placeholders, and how many people that are.
     used: float
+    users: int
     # Since when nobody is there; None: somebody is.
     empty_since: float | None
 
@@ -67,10 +69,10 @@ class PoolWithout:
         nodes: dict[int, _Node] = {}
         homes: dict[str, tuple[int, float]] = {}
         for number, users in enumerate(seats.values()):
-            nodes[number] = _Node(now, sum(user.size for user in users), None)
+            nodes[number] = _Node(now, sum(user.size for user in users), len(users), None)
             homes |= {user.key: (number, user.size) for user in users}
         for number in range(len(nodes), len(nodes) + empty):
-            nodes[number] = _Node(now, 0.0, now)
+            nodes[number] = _Node(now, 0.0, 0, now)
         return PoolWithout(nodes, homes, len(nodes))
 
     def after(
@@ -81,22 +83,23 @@ class PoolWithout:
         for key in gone:
             place, size = homes.pop(key)
             node = nodes[place]
-            left = node.used - size
-            is_empty = left <= _ROUNDING
-            nodes[place] = node._replace(used=0.0 if is_empty else left, empty_since=now if is_empty else None)
+            if node.users > 1:
+                nodes[place] = node._replace(used=max(0.0, node.used - size), users=node.users - 1)
+            else:
+                nodes[place] = node._replace(used=0.0, users=0, empty_since=now)
         waits = []
         for user in sorted(came, key=lambda user: user.at):
             found = _place_for(nodes, user, facts.per_node)
             if found is None:
                 found, number = number, number + 1
-                nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, None)
+                nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, 0, None)
             node = nodes[found]
             waits.append(max(0.0, node.ready_at - user.at))
-            nodes[found] = node._replace(used=node.used + user.size, empty_since=None)
+            nodes[found] = node._replace(used=node.used + user.size, users=node.users + 1, empty_since=None)
             homes[user.key] = (found, user.size)
         missing = ceil((facts.kept_seats - _free(nodes, facts.per_node)) / max(1.0, facts.per_node) - _ROUNDING)
         for _ in range(max(missing, facts.least_nodes - len(nodes))):
-            nodes[number] = _Node(now + facts.boot_seconds, 0.0, now)
+            nodes[number] = _Node(now + facts.boot_seconds, 0.0, 0, now)
             number += 1
         _remove_idle(nodes, now, facts)
         return replace(self, nodes=nodes, homes=homes, next_number=number), waits
@@ -106,7 +109,7 @@ def _place_for(nodes: Mapping[int, _Node], user: Came, per_node: float) -> int |
     """The fullest ready node with room, else the fullest that boots."""
     best: tuple[bool, float, int] | None = None
     for number, node in nodes.items():
-        if node.used and node.used + user.size > per_node + _ROUNDING:
+        if node.users and node.used + user.size > per_node + _ROUNDING:
             continue
         rank = (node.ready_at <= user.at, node.used, -number)
         if best is None or rank > best:
@@ -125,8 +128,9 @@ def _remove_idle(nodes: dict[int, _Node], now: float, facts: PoolFacts) -> None:
         for number, node in nodes.items()
         if node.empty_since is not None and max(node.empty_since, node.ready_at) + facts.idle_seconds <= now
     ]
+    free = _free(nodes, facts.per_node) if idle else 0.0
     for number in idle:
-        is_least = len(nodes) <= facts.least_nodes
-        if is_least or _free(nodes, facts.per_node) - facts.per_node < facts.kept_seats - _ROUNDING:
+        free -= facts.per_node
+        if len(nodes) <= facts.least_nodes or free < facts.kept_seats - _ROUNDING:
             return
         del nodes[number]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final, NamedTuple
@@ -14,8 +14,13 @@ from roost_core.placement.headroom_windows import utc_offset_seconds
 from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
-# Of so many of the last nodes it is kept how long they stood empty.
+# Of so many of the last nodes it is kept how long they stood empty; with fewer than the least, it is guessed.
 KEPT_IDLE: Final = 10
+LEAST_IDLE: Final = 3
+# A node of the pool's least stands empty for days: that says nothing of others.
+MOST_IDLE_SECONDS: Final = 3600.0
+# Whoever waits for longer waits for something else than a node.
+MOST_WAIT_SECONDS: Final = 3600.0
 # Whoever comes so many minutes before or after the first who is late comes together with them.
 BEFORE_MINUTES: Final = 10
 AFTER_MINUTES: Final = 15
@@ -65,23 +70,33 @@ class Accounting:
     @property
     def idle_seconds(self) -> float:
         """For so long an empty node stays until the autoscaler removes it, as seen."""
-        return median(self.idle) if self.idle else GUESSED_IDLE_SECONDS
+        return median(self.idle) if len(self.idle) >= LEAST_IDLE else GUESSED_IDLE_SECONDS
 
 
 def looked(before: Accounting, view: PoolView, history: History, kept_seats: int, now: float) -> Accounting:
     """Count what happened since the last look. kept_seats: placeholders that there would be without learning."""
     seconds = now - before.looked_at
+    if not history.per_node:
+        # No node was seen yet: what others would have been like isn't known.
+        return replace(before, without=None, looked_at=now)
     if before.without is None or not 0 <= seconds <= _LONGEST_LOOK_SECONDS:
         return replace(_begun(view, now), idle=before.idle, minutes=before.minutes)
     without = before.without
-    came = [Came(key, user.created, user.size) for key, user in view.users.items() if key not in without.homes]
+    came = [
+        # Whoever is seen for the first time came since the last look, whatever the pod's age.
+        Came(key, max(user.created, before.looked_at), user.size)
+        for key, user in view.users.items()
+        if key not in without.homes
+    ]
     gone = [key for key in without.homes if key not in view.users]
     empty_since = {name: before.empty_since.get(name, now) for name in view.empty}
-    stood = [now - since for name, since in before.empty_since.items() if name not in view.nodes]
+    stood = [
+        min(MOST_IDLE_SECONDS, now - since) for name, since in before.empty_since.items() if name not in view.nodes
+    ]
     idle = (*before.idle, *stood)[-KEPT_IDLE:]
-    least_nodes = min(before.least_nodes, len(view.nodes))
+    least_nodes = min(before.least_nodes, _without_learning(view))
     facts = PoolFacts(
-        per_node=max(1, view.per_node),
+        per_node=history.per_node,
         boot_seconds=median(history.boots) if history.boots else GUESSED_BOOT_SECONDS,
         idle_seconds=before.idle_seconds,
         least_nodes=least_nodes,
@@ -89,8 +104,12 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
     )
     ready_without = without.count(now)
     without, waits_without = without.after(now, came, gone, facts)
-    ready = sum(node.ready for node in view.nodes.values())
-    waiting = {key: user for key, user in view.users.items() if user.waits_since is not None}
+    ready = sum(node.ready for name, node in view.nodes.items() if name not in view.of_others)
+    waiting = {
+        key: user
+        for key, user in view.users.items()
+        if user.waits_since is not None and now - user.created <= MOST_WAIT_SECONDS
+    }
     late = frozenset(key for key, user in waiting.items() if now - user.created > LATE_SECONDS)
     brought = Week(
         before.pending.begin,
@@ -119,11 +138,16 @@ def _begun(view: PoolView, now: float) -> Accounting:
     for key, user in view.users.items():
         if user.node:
             seats.setdefault(user.node, []).append(Came(key, user.created, user.size))
-    without = PoolWithout().seated(seats, len(view.nodes) - len(seats), now)
+    without = PoolWithout().seated(seats, len(view.empty), now)
     # Who waits, waits there as well.
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
-    return Accounting(without=without, looked_at=now, least_nodes=len(view.nodes), late=late)
+    return Accounting(without=without, looked_at=now, least_nodes=_without_learning(view), late=late)
+
+
+def _without_learning(view: PoolView) -> int:
+    """How many nodes there would be now at least if the set had no placeholders."""
+    return len(view.nodes) - len(view.kept) - len(view.of_others)
 
 
 def after_minute(
@@ -135,7 +159,7 @@ def after_minute(
     """
     begin = week_begin(minute, time_zone)
     pending = before.pending._replace(begin=begin)
-    account = account.with_minute(pending)
+    account = account.with_minute(pending, minute)
     this = Minute(minute, pending.people, pending.late, *seats)
     minutes = tuple(each for each in before.minutes if each.minute >= minute - BEFORE_MINUTES - AFTER_MINUTES)
     minutes = (*minutes, this)
@@ -146,7 +170,7 @@ def after_minute(
             account = account.with_late_class(late_class)
         late_since = None
     is_new_week = bool(before.minutes) and week_begin(before.minutes[-1].minute, time_zone) != begin
-    known = before.without.nodes if before.without else ()
+    known: Collection[int] = before.without.nodes if before.without else ()
     after = replace(
         before,
         pending=Week(begin),
@@ -179,8 +203,13 @@ def _late_class(minutes: Sequence[Minute], first: int) -> LateClass:
 
 def week_begin(minute: int, time_zone: str) -> int:
     """Return the minute of the week's Monday, 0:00 in the zone."""
-    offset = utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
-    local = minute + offset
+    day = (minute + _offset(minute, time_zone)) // DAY_MINUTES
     # 1970 began on a Thursday.
-    day = local // DAY_MINUTES
-    return (day - (day + 3) % 7) * DAY_MINUTES - offset
+    monday = (day - (day + 3) % 7) * DAY_MINUTES
+    # The clock may have changed since.
+    return monday - _offset(monday - _offset(minute, time_zone), time_zone)
+
+
+def _offset(minute: int, time_zone: str) -> int:
+    """Minutes by which the zone's clock is ahead of UTC."""
+    return utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS

@@ -35,6 +35,7 @@ from roost_core.placement.headroom_history import (
     KEPT_BOOTS,
     MINUTE_SECONDS,
     MOST_BOOT_SECONDS,
+    MOST_TEXT,
     UNSEEN,
     History,
     HistoryError,
@@ -63,6 +64,10 @@ class Learned:
     # The stored text that was last taken in, and that was written since: it may be seen late, or never.
     stored: tuple[str, ...] = ()
     is_loaded: bool = False
+    # What was stored and couldn't be read; "": nothing.
+    unusable: str = ""
+    # The minute of the last plan.
+    minute: int = -1
     # How many minutes of the history were seen.
     seen_minutes: int = 0
     # Of the last plan.
@@ -74,8 +79,6 @@ class Learned:
     uncut: int = 0
     # The day on which classes that the ceiling cuts were told of last.
     told_on: int = 0
-    # How many placeholders fit a node, as last seen.
-    per_node: int = 1
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)
@@ -92,21 +95,25 @@ def observe(
     snapshot: Snapshot,
     settings: HeadroomSettings,
     *,
+    kept_seats: int,
     now: Moment,
 ) -> tuple[Learned, list[Action]]:
-    """Take in a stored history if there is another one, and what is seen now; each hour is stored."""
+    """Take in a stored history if there is another one, and what is seen now; each hour is stored.
+
+    kept_seats: placeholders that windows, bookings and the values would keep without learning.
+    """
     name = placeholder_set.name
     minute = int(now.wall // MINUTE_SECONDS)
     stored = (snapshot.histories or {}).get(name, "")
     learned, actions = _with_stored(placeholder_set, learn, learned, snapshot, settings, minute=minute)
-    view = see_pool(placeholder_set, snapshot, settings)
+    view = see_pool(placeholder_set, snapshot, settings, learned.view)
     learned = _with_boots(learned, view)
-    learned = replace(learned, per_node=view.per_node or learned.per_node)
-    outlook = learned.outlook
-    floor = placeholder_set.replicas if outlook is None else outlook.floor(placeholder_set.replicas)
-    accounting = looked(learned.accounting, view, learned.history, floor, now.wall)
+    if view.per_node and view.per_node != learned.history.per_node:
+        learned = replace(learned, history=replace(learned.history, per_node=view.per_node))
+    accounting = looked(learned.accounting, view, learned.history, kept_seats, now.wall)
     learned = replace(learned, accounting=accounting, view=view)
-    is_new = not learned.history.levels or minute != learned.history.end - 1
+    # Not whether the history lacks it: after a clock was set back, it has the minutes to come.
+    is_new = minute != learned.minute
     if is_new:
         learned = _with_minute(learned, learn, minute, view)
     learned = _with_forecast(learned, learn, minute, view)
@@ -117,8 +124,12 @@ def observe(
         actions += notices
     # Before the stored history has been read, writing would replace it by less.
     if is_new and minute % _HOUR_MINUTES == 0 and learned.is_loaded and settings.history_name:
-        text = learned.history.as_text()
-        actions.append(KeepHistory(name=settings.history_name, data={name: text}, why=f"one more hour of set {name}"))
+        text = learned.history.as_text(name)
+        data = {name: text}
+        if learned.unusable:
+            # Somebody may mend it.
+            data[f"{name}.unusable"] = learned.unusable
+        actions.append(KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}"))
         learned = replace(learned, stored=(stored, text))
     return learned, actions
 
@@ -139,8 +150,10 @@ def _with_stored(
     if stored and stored not in learned.stored:
         history = learned.history
         try:
-            history = read_history(stored, minute)
+            history = read_history(stored, minute, name)
+            learned = replace(learned, unusable="")
         except HistoryError as error:
+            learned = replace(learned, unusable=stored[:MOST_TEXT])
             message = (
                 f"What set {name} learned can't be used, and what was learned since applies, or the values: "
                 f"ConfigMap {settings.history_name}, key {name}: {error}."
@@ -160,7 +173,7 @@ def _with_stored(
 def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
     """What waiting is worth now, and what it would be without the ceiling."""
     history, idle_seconds = learned.history, learned.accounting.idle_seconds
-    uncut = worth_of(learn.waiting_worth, learned.per_node, history.ahead_minutes, idle_seconds)
+    uncut = worth_of(learn.waiting_worth, history.per_node, history.ahead_minutes, idle_seconds)
     spent = history.account.month_node_hours * learn.node_hour_price
     return replace(uncut, node_hours=uncut.node_hours * left_by_ceiling(spent, learn.monthly_ceiling)), uncut
 
@@ -260,6 +273,7 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         seen_minutes = history.seen_minutes
     return replace(
         learned,
+        minute=minute,
         history=history,
         accounting=accounting,
         outlook=outlook,

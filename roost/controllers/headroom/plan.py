@@ -141,7 +141,15 @@ class _Plan:
         replicas, why, learned = period.replicas + extra, "", None
         if (learn := placeholder_set.learn) is not None:
             learned = before.learned or Learned(now.steady)
-            learned, actions = observe(placeholder_set, learn, learned, self._snapshot, self._settings, now=now)
+            learned, actions = observe(
+                placeholder_set,
+                learn,
+                learned,
+                self._snapshot,
+                self._settings,
+                kept_seats=period.replicas + extra,
+                now=now,
+            )
             self.actions += actions
             present = None if keeper is None else keeper.replicas
             replicas, why = learned_number(learn, learned, period, extra, present=present, now=now)

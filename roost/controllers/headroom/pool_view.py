@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import ceil
@@ -52,12 +52,16 @@ class PoolView:
     spare: int
     # How many fit an empty node; 0: there is no node.
     per_node: int
-    # The set's placeholders.
-    placeholders: int
     # Since when somebody has waited for a node, a placeholder or a user; None: nobody does.
     waiting_since: float | None
-    # Nodes without users and without placeholders.
+    # Nodes with none but DaemonSets' pods.
     empty: frozenset[str]
+    # Nodes that only the set's own placeholders keep.
+    kept: frozenset[str]
+    # Nodes that others keep, such as builds or another set's placeholders: no business of this set.
+    of_others: frozenset[str]
+    # CPU and memory of the largest node that was seen; 0: none was.
+    roomiest: tuple[int, int]
 
 
 class _Used:
@@ -68,7 +72,9 @@ class _Used:
         self.all: dict[str, int] = {PODS: 0}
         self.by_others: dict[str, int] = {PODS: 0}
         self.has_users = False
-        self.has_placeholders = False
+        self.has_own_placeholders = False
+        # Others' pods, but for those that each node has: another set's placeholders, builds.
+        self.has_others = False
 
     def add(self, spec: PodSpec, *, is_user: bool) -> None:
         """Count a pod."""
@@ -78,15 +84,17 @@ class _Used:
                 used[name] = used.get(name, 0) + amount
 
 
-def see_pool(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings) -> PoolView:
-    """See what users of the set there are, and what its nodes have left."""
+def see_pool(
+    placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings, last: PoolView | None
+) -> PoolView:
+    """See what users of the set there are, and what its nodes have left. last: what was seen before."""
     nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set.rules, node)}
     asked = asked_by_placeholder(placeholder_set)
-    roomiest = _roomiest(nodes)
+    roomiest = _roomiest(nodes) or (last.roomiest if last is not None else (0, 0))
     used = {name: _Used() for name in nodes}
     waits_here: dict[PodSpec, bool] = {}
     users: dict[str, PoolUser] = {}
-    level, placeholders = 0.0, 0
+    level = 0.0
     waiting: list[float] = []
     for key, pod in snapshot.pods.items():
         node_name = pod.node_name
@@ -96,9 +104,9 @@ def see_pool(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Head
         own_set = pod.labels.get(PLACEHOLDER_SET_LABEL)
         if own_set is not None:
             is_own = own_set == placeholder_set.name
-            placeholders += is_own
             if node_name:
-                used[node_name].has_placeholders = True
+                used[node_name].has_own_placeholders |= is_own
+                used[node_name].has_others |= not is_own
             elif is_own and pod.unschedulable_since is not None:
                 waiting.append(pod.unschedulable_since)
             continue
@@ -106,6 +114,7 @@ def see_pool(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Head
         if node_name:
             used[node_name].add(spec, is_user=is_user)
             used[node_name].has_users |= is_user
+            used[node_name].has_others |= not is_user and not _is_of_node(pod)
         elif is_user:
             if spec not in waits_here:
                 waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
@@ -125,10 +134,21 @@ def see_pool(placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: Head
         room=beside,
         spare=in_all - beside,
         per_node=max((_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0),
-        placeholders=placeholders,
         waiting_since=min(waiting, default=None),
-        empty=frozenset(name for name, pods in used.items() if not pods.has_users and not pods.has_placeholders),
+        empty=_named(used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)),
+        kept=_named(used, lambda pods: pods.has_own_placeholders and not (pods.has_users or pods.has_others)),
+        of_others=_named(used, lambda pods: pods.has_others and not (pods.has_users or pods.has_own_placeholders)),
+        roomiest=roomiest,
     )
+
+
+def _named(used: Mapping[str, _Used], is_wanted: Callable[[_Used], bool]) -> frozenset[str]:
+    return frozenset(name for name, pods in used.items() if is_wanted(pods))
+
+
+def _is_of_node(pod: Pod) -> bool:
+    """Whether a pod is one that each node has, or the node's own."""
+    return pod.owner is not None and pod.owner.kind in ("DaemonSet", "Node")
 
 
 def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
@@ -136,10 +156,11 @@ def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
     return {PODS: 1} | {name: _whole(name, str(amount)) for name, amount in placeholder_set.requests.items()}
 
 
-def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int]:
-    """CPU and memory of the set's largest node; 0 where there is none."""
+def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
+    """CPU and memory of the set's largest node; None where no node says them."""
     amounts = [(node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)) for node in nodes.values()]
-    return max((cpu for cpu, _ in amounts), default=0), max((memory for _, memory in amounts), default=0)
+    found = max((cpu for cpu, _ in amounts), default=0), max((memory for _, memory in amounts), default=0)
+    return found if all(found) else None
 
 
 def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> PoolUser:
@@ -152,6 +173,8 @@ def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> Pool
 def _size(requests: tuple[tuple[str, int], ...], cpu: int, memory: int, roomiest: tuple[int, int]) -> float:
     """A pod's size in placeholders of so much CPU and memory: by what both take of a node, where there is one."""
     own = dict(requests)
+    if not own.get(CPU) and not own.get(MEMORY):
+        return 1.0
     if all(roomiest) and (cpu or memory):
         shares = [
             max(asked_cpu / roomiest[0], asked_memory / roomiest[1])

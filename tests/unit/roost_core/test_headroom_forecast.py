@@ -153,6 +153,17 @@ def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
     worth = worth_of(10 * left_by_ceiling(97, 100), 20, 6)
     history, begin = classes(28), BEGIN + 28 * DAY_MINUTES
     (cut,) = cut_classes(history, begin, WEEK, "UTC", worth=worth, uncut=WORTH)
+    twice = History(
+        BEGIN,
+        array(
+            "i",
+            [
+                max(each, later)
+                for each, later in zip(history.levels, [*history.levels[120:], *[10] * 120], strict=True)
+            ],
+        ),
+    )
+    assert len(list(cut_classes(twice, begin, WEEK, "UTC", worth=worth, uncut=WORTH))) == 2
     assert abs(cut.minute - (begin + TUESDAY + NINE)) <= 5
     assert cut.people >= 56 > cut.seats
     assert 0 < cut.node_hours < 4
@@ -204,7 +215,27 @@ def test_a_garbled_history_is_refused(changes: dict[str, object]) -> None:
     body = json.loads(classes(2).as_text())
     assert read_history(json.dumps(body)).seen_minutes == 2 * DAY_MINUTES
     with pytest.raises(HistoryError):
-        read_history(json.dumps({**body, **changes}))
+        read_history(json.dumps({**body, **changes}), set_name="default")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        [],
+        {"weeks": 5},
+        {"weeks": [[1, 2, 3]]},
+        {"weeks": [[1, 2, 3, 0, 0, 0, float("nan")]]},
+        {"late": [[1, 2, 3, "tired"]]},
+        {"late": [[10**15, 2, 1, "not known"]]},
+        {"monthNodeHours": float("inf")},
+        {"until": -1},
+    ],
+)
+def test_a_garbled_account_is_left_out_and_the_weeks_of_people_stay(changes: object) -> None:
+    body = json.loads(classes(2).as_text())
+    account = {**body["account"], **changes} if isinstance(changes, dict) else changes
+    found = read_history(json.dumps({**body, "account": account}))
+    assert (found.account, found.seen_minutes) == (Account(), 2 * DAY_MINUTES)
 
 
 def test_a_history_of_the_version_before_keeps_its_weeks() -> None:

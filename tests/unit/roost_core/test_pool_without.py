@@ -36,6 +36,14 @@ def test_users_go_to_the_fullest_node_and_a_node_goes_once_it_stood_empty() -> N
     assert pool.count(1000) == 0
 
 
+def test_who_asks_for_nothing_still_keeps_a_node() -> None:
+    pool, _ = PoolWithout().after(0, [Came("a", 0, 0.0), Came("b", 0, 0.0)], [], FACTS)
+    pool, _ = pool.after(300, [], ["a"], FACTS)
+    pool, _ = pool.after(5000, [], [], FACTS)
+    pool, _ = pool.after(5010, [], ["b"], FACTS)
+    assert [node.users for node in pool.nodes.values()] == [0]
+
+
 def test_the_pools_least_and_the_values_placeholders_stay_without_learning() -> None:
     kept = FACTS._replace(least_nodes=1, kept_seats=3)
     pool, _ = PoolWithout().after(0, [], [], kept)
@@ -62,15 +70,18 @@ def test_an_account_adds_minutes_up_to_weeks_keeps_the_last_ones_and_is_read_bac
     for week in range(KEPT_WEEKS + 3):
         for _ in range(2):
             minute = Week(10_080 * week, 3, 1, 0.1, 0.5, 2.0, 1.5)
-            account = account.with_minute(minute)
+            account = account.with_minute(minute, 10_080 * week + 1)
     assert len(account.weeks) == KEPT_WEEKS
     last = account.weeks[-1]
     assert (last.people, last.late, round(last.saved_hours, 6), last.net_node_hours) == (6, 2, 0.8, 1.0)
-    assert 11.9 < account.month_node_hours < 12
+    # Four weeks ago counts two fifths.
+    assert 3.5 < account.month_node_hours < 5
+    after_the_break = account.with_minute(Week(10_080 * 30), 10_080 * 30)
+    assert after_the_break.month_node_hours < 0.1
     for minute in range(KEPT_CLASSES + 5):
         account = account.with_late_class(LateClass(minute, 40, 12, Why.MORE_CAME))
     assert len(account.late_classes) == KEPT_CLASSES
-    found = read_account(account.as_json())
+    found = read_account(account.as_json(), 10**6)
     assert found.late_classes == account.late_classes
     assert [week.people for week in found.weeks] == [week.people for week in account.weeks]
 
@@ -79,6 +90,8 @@ def test_a_week_begins_on_monday_at_midnight_in_the_sets_zone() -> None:
     for zone, now, monday in (
         ("UTC", "2026-10-25T12:00", "2026-10-19T00:00"),
         ("Europe/Berlin", "2026-10-28T09:00", "2026-10-26T00:00"),
+        ("Europe/Berlin", "2026-10-25T12:00", "2026-10-19T00:00"),
+        ("Europe/Berlin", "2026-03-29T12:00", "2026-03-23T00:00"),
         ("Asia/Kolkata", "2026-10-26T00:00", "2026-10-26T00:00"),
     ):
         minute = int(parse_moment(now, zone)) // 60
