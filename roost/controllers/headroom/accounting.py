@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Final, NamedTuple
@@ -57,8 +57,8 @@ class Accounting:
     # Since when each empty node stands empty, and how long the last ones did until they went.
     empty_since: Mapping[str, float] = field(default_factory=dict)
     idle: tuple[float, ...] = ()
-    # The fewest nodes of this week: the pool's least.
-    least_nodes: int = 0
+    # The fewest nodes of this week while none had only the set's placeholders: the pool's least. None: not known.
+    least_nodes: int | None = None
     # Users who wait and were counted as late.
     late: frozenset[str] = frozenset()
     # Since the last whole minute.
@@ -94,12 +94,12 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
         min(MOST_IDLE_SECONDS, now - since) for name, since in before.empty_since.items() if name not in view.nodes
     ]
     idle = (*before.idle, *stood)[-KEPT_IDLE:]
-    least_nodes = min(before.least_nodes, _without_learning(view))
+    least_nodes = _least_nodes(before.least_nodes, view)
     facts = PoolFacts(
         per_node=history.per_node,
         boot_seconds=median(history.boots) if history.boots else GUESSED_BOOT_SECONDS,
         idle_seconds=before.idle_seconds,
-        least_nodes=least_nodes,
+        least_nodes=least_nodes or 0,
         kept_seats=kept_seats,
     )
     ready_without = without.count(now)
@@ -142,12 +142,15 @@ def _begun(view: PoolView, now: float) -> Accounting:
     # Who waits, waits there as well.
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
-    return Accounting(without=without, looked_at=now, least_nodes=_without_learning(view), late=late)
+    return Accounting(without=without, looked_at=now, least_nodes=_least_nodes(None, view), late=late)
 
 
-def _without_learning(view: PoolView) -> int:
-    """How many nodes there would be now at least if the set had no placeholders."""
-    return len(view.nodes) - len(view.kept) - len(view.of_others)
+def _least_nodes(before: int | None, view: PoolView) -> int | None:
+    """The pool's least as far as it shows: a node with nothing but the set's placeholders may be theirs alone."""
+    if view.kept:
+        return before
+    now = len(view.nodes) - len(view.of_others)
+    return now if before is None else min(before, now)
 
 
 def after_minute(
@@ -170,13 +173,12 @@ def after_minute(
             account = account.with_late_class(late_class)
         late_since = None
     is_new_week = bool(before.minutes) and week_begin(before.minutes[-1].minute, time_zone) != begin
-    known: Collection[int] = before.without.nodes if before.without else ()
     after = replace(
         before,
         pending=Week(begin),
         minutes=minutes,
         late_since=late_since,
-        least_nodes=len(known) if is_new_week else before.least_nodes,
+        least_nodes=None if is_new_week else before.least_nodes,
     )
     return after, account
 

@@ -78,8 +78,8 @@ def test_an_account_adds_minutes_up_to_weeks_keeps_the_last_ones_and_is_read_bac
     assert 3.5 < account.month_node_hours < 5
     after_the_break = account.with_minute(Week(10_080 * 30), 10_080 * 30)
     assert after_the_break.month_node_hours < 0.1
-    for minute in range(KEPT_CLASSES + 5):
-        account = account.with_late_class(LateClass(minute, 40, 12, Why.MORE_CAME))
+    for number in range(KEPT_CLASSES + 5):
+        account = account.with_late_class(LateClass(number, 40, 12, Why.MORE_CAME))
     assert len(account.late_classes) == KEPT_CLASSES
     found = read_account(account.as_json(), 10**6)
     assert found.late_classes == account.late_classes
