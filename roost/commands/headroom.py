@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import click
@@ -36,7 +35,7 @@ from roost_core.placement.headroom_windows import (
     period_at,
     replica_hours,
 )
-from roost_core.placement.headroom_worth import Worth, left_by_ceiling, worth_of
+from roost_core.placement.headroom_worth import Ceiling, Worth, worth_of
 from roost_core.placement.labels import base_name, object_name
 from roost_core.release.events import FIRST_YEAR, LAST_YEAR, in_range
 from roost_core.release.reader import Reader
@@ -107,13 +106,13 @@ def _worths(placeholder_set: Mapping[str, Any], history: History, per_node: int)
     """What waiting is worth on the set's nodes, with the ceiling of cost and without it."""
     prices = placeholder_set["prices"]
     uncut = worth_of(prices["waitingHour"] / prices["nodeHour"], per_node, history.ahead_minutes)
-    left = left_by_ceiling(_spent(placeholder_set, history), prices["monthlyCeiling"])
-    return replace(uncut, node_hours=uncut.node_hours * left), uncut
+    return _ceiling(placeholder_set, history).cut(uncut), uncut
 
 
-def _spent(placeholder_set: Mapping[str, Any], history: History) -> float:
-    """Money that learning cost in thirty days."""
-    return float(history.account.month_node_hours * placeholder_set["prices"]["nodeHour"])
+def _ceiling(placeholder_set: Mapping[str, Any], history: History) -> Ceiling:
+    """What learning has cost in thirty days, and may."""
+    prices = placeholder_set["prices"]
+    return Ceiling(history.account.month_node_hours * prices["nodeHour"], prices["monthlyCeiling"])
 
 
 def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
@@ -150,9 +149,9 @@ def _ceiling_lines(
     worth, uncut = _worths(placeholder_set, history, per_node)
     if worth == uncut:
         return
-    spent = f"{_spent(placeholder_set, history):.2f} of {prices['monthlyCeiling']:g}"
-    counts = f"{worth.node_hours / uncut.node_hours:.0%}"
-    yield f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts {counts} of its price\n"
+    ceiling = _ceiling(placeholder_set, history)
+    spent = f"{ceiling.spent:.2f} of {ceiling.most:g}"
+    yield f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts {ceiling.left:.0%} of its price\n"
     for cut in cut_classes(history, int(begin // 60), int((end - begin) // 60), zone, worth=worth, uncut=uncut):
         cost = f"{cut.node_hours:.1f} node-hours ({cut.node_hours * prices['nodeHour']:.2f})"
         at = local_time(cut.minute * 60.0, zone)

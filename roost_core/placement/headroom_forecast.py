@@ -136,8 +136,6 @@ class Outlook(NamedTuple):
 class Forecast(NamedTuple):
     """The seats that a minute needs."""
 
-    # Whether anybody may come: then each minute may say something else.
-    is_any: bool
     # As many as are worth the nodes that only they keep, those that fit beside users included.
     worth: int
     # As many of these as are needed beside a wave.
@@ -229,8 +227,7 @@ def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int 
         of_waves = max(of_waves, seats_worth([*today, *others], worth, room))
     going_on = worth.going_on()
     steady = min(seats_worth(outlook.before, going_on, room), seats_worth(outlook.after, going_on, room))
-    is_any = bool(others or steady) or any(day.still for day in outlook.days)
-    return Forecast(is_any, max(of_waves, steady), steady)
+    return Forecast(max(of_waves, steady), steady)
 
 
 def learned_replicas(period: Period, outlook: Outlook | None, seats: int, least: int, most: int) -> int:

@@ -41,7 +41,7 @@ UNSEEN: Final = -1
 _COMPRESSION: Final = 6
 # Far beyond any clock.
 _MOST_MINUTE: Final = 10**9
-# Of the text. The first that counts also has what an earlier rule of cost needed: it is left out.
+# Of the text. Version 2 also has keys of an older rule of cost; they are ignored.
 _VERSION: Final = 3
 _READABLE_VERSIONS: Final = (2, 3)
 

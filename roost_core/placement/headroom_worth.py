@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 # Seats that were needed, and what that counts.
 Needs = Sequence[tuple[float, float]]
@@ -115,13 +115,24 @@ def cost_between(needs: Needs, worth: Worth, low: int, high: int) -> float:
     return cost
 
 
-def left_by_ceiling(spent: float, ceiling: float) -> float:
-    """Return which share of waiting's worth counts when so much of a month's ceiling is spent: from 1 down to 0.
+class Ceiling(NamedTuple):
+    """What learning has cost in thirty days, and the most that it may; money."""
 
-    Nothing changes up to half of the ceiling. Beyond it, what saves least for its node-hours goes first, a little more
-    each day, so that no week collapses.
-    """
-    if ceiling <= 0:
-        return 0.0
-    left = min(1.0, max(0.0, 2 * (1 - spent / ceiling)))
-    return left * left
+    spent: float
+    most: float
+
+    @property
+    def left(self) -> float:
+        """Which share of waiting's worth counts: from 1 down to 0.
+
+        Nothing changes up to half of the ceiling. Beyond it, what saves least for its node-hours goes first, a little
+        more each day, so that no week collapses.
+        """
+        if self.most <= 0:
+            return 0.0
+        left = min(1.0, max(0.0, 2 * (1 - self.spent / self.most)))
+        return left * left
+
+    def cut(self, worth: Worth) -> Worth:
+        """Return what waiting is worth under the ceiling."""
+        return replace(worth, node_hours=worth.node_hours * self.left)

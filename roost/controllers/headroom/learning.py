@@ -42,7 +42,7 @@ from roost_core.placement.headroom_history import (
     read_history,
 )
 from roost_core.placement.headroom_windows import Period, local_time
-from roost_core.placement.headroom_worth import Needs, Worth, left_by_ceiling, worth_of
+from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
@@ -79,6 +79,8 @@ class Learned:
     uncut: int = 0
     # The day on which classes that the ceiling cuts were told of last.
     told_on: int = 0
+    # People of the coming week for whom the ceiling leaves no seat, as told.
+    cut_people: int = 0
     # Since when somebody waited for each node that boots.
     booting: Mapping[str, float] = field(default_factory=dict)
     accounting: Accounting = field(default_factory=Accounting)
@@ -174,8 +176,12 @@ def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
     """What waiting is worth now, and what it would be without the ceiling."""
     history, idle_seconds = learned.history, learned.accounting.idle_seconds
     uncut = worth_of(learn.waiting_worth, history.per_node, history.ahead_minutes, idle_seconds)
-    spent = history.account.month_node_hours * learn.node_hour_price
-    return replace(uncut, node_hours=uncut.node_hours * left_by_ceiling(spent, learn.monthly_ceiling)), uncut
+    return ceiling_of(learn, learned).cut(uncut), uncut
+
+
+def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
+    """What learning has cost, and may."""
+    return Ceiling(learned.history.account.month_node_hours * learn.node_hour_price, learn.monthly_ceiling)
 
 
 def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
@@ -200,13 +206,15 @@ def _tell_of_ceiling(
     history = learned.history
     worth, uncut = worth_now(learn, learned)
     day = minute // DAY_MINUTES
-    if worth == uncut or day == learned.told_on:
+    if worth == uncut:
+        return replace(learned, cut_people=0), []
+    if day == learned.told_on:
         return learned, []
     cut = list(cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut))
-    learned = replace(learned, told_on=day)
+    learned = replace(learned, told_on=day, cut_people=sum(each.missing for each in cut))
     if not cut:
         return learned, []
-    spent = history.account.month_node_hours * learn.node_hour_price
+    spent = ceiling_of(learn, learned).spent
     cost = sum(each.node_hours for each in cut)
     some = ", ".join(
         f"{local_time(each.minute * 60.0, learn.time_zone)} ({each.people} people, seats for {each.seats})"

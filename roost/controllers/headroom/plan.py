@@ -13,10 +13,9 @@ from roost.controllers.contract.placeholder_sets import LearnSettings, Placehold
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
-from roost.controllers.headroom.learning import Learned, learned_number, observe, seconds_until_change
+from roost.controllers.headroom.learning import Learned, ceiling_of, learned_number, observe, seconds_until_change
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
-from roost_core.placement.headroom_worth import left_by_ceiling
 
 # Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
 # wait for the next minute.
@@ -39,6 +38,7 @@ GAUGES: Final[Sequence[PlanGauge]] = (
     PlanGauge(
         "headroom_ceiling_left", "Share of waiting's worth that `monthlyCeiling` leaves; 1: nothing is cut.", ("set",)
     ),
+    PlanGauge("headroom_cut_people", "People of the coming week who wait because of `monthlyCeiling`.", ("set",)),
 )
 
 
@@ -164,12 +164,13 @@ class _Plan:
     def _show_learned(self, name: str, learn: LearnSettings, learned: Learned) -> None:
         """Show what was learned, and what that saved and cost."""
         account = learned.history.account
-        spent = account.month_node_hours * learn.node_hour_price
+        ceiling = ceiling_of(learn, learned)
         self.gauges["headroom_learned_hours"][name,] = learned.seen_minutes / 60
         self.gauges["headroom_saved_hours"][name,] = sum(week.saved_hours for week in account.weeks[-2:])
         self.gauges["headroom_net_node_hours"][name,] = sum(week.net_node_hours for week in account.weeks[-2:])
-        self.gauges["headroom_month_cost"][name,] = spent
-        self.gauges["headroom_ceiling_left"][name,] = left_by_ceiling(spent, learn.monthly_ceiling)
+        self.gauges["headroom_month_cost"][name,] = ceiling.spent
+        self.gauges["headroom_ceiling_left"][name,] = ceiling.left
+        self.gauges["headroom_cut_people"][name,] = learned.cut_people
 
     def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool) -> None:
         if keeper.replicas == replicas:

@@ -281,6 +281,7 @@ def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
     assert "node-hours" in told[0].message
     assert hub.replicas == 1
     assert hub.gauges["headroom_ceiling_left"]["default",] == 0
+    assert hub.gauges["headroom_cut_people"]["default",] == 7 * 40
     hub.now += 86_400
     told = [action for action in hub.pass_minutes(3) if isinstance(action, Notice)]
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]

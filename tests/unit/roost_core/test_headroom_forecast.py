@@ -19,7 +19,7 @@ from roost_core.placement.headroom_history import (
     read_history,
 )
 from roost_core.placement.headroom_windows import parse_moment
-from roost_core.placement.headroom_worth import Worth, left_by_ceiling, seats_worth, worth_of
+from roost_core.placement.headroom_worth import Ceiling, Worth, seats_worth, worth_of
 from tests.recorded_data import rows
 
 # Monday.
@@ -62,7 +62,7 @@ def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() 
     # All came early, but for a few minutes.
     assert forecast(history, tuesday + 5, 75).worth <= 28
     # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the class.
-    assert forecast(history, monday, 0) == Forecast(is_any=True, worth=0, steady=0)
+    assert forecast(history, monday, 0) == Forecast(worth=0, steady=0)
     assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
 
 
@@ -148,9 +148,9 @@ def test_where_a_user_fills_a_node_it_costs_less_than_one_that_others_keep() -> 
 
 
 def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
-    assert [left_by_ceiling(spent, 100) for spent in (-5, 0, 50, 75, 100, 300)] == [1, 1, 1, 0.25, 0, 0]
-    assert left_by_ceiling(0, 0) == 0
-    worth = worth_of(10 * left_by_ceiling(97, 100), 20, 6)
+    assert [Ceiling(spent, 100).left for spent in (-5, 0, 50, 75, 100, 300)] == [1, 1, 1, 0.25, 0, 0]
+    assert Ceiling(0, 0).left == 0
+    worth = Ceiling(97, 100).cut(WORTH)
     history, begin = classes(28), BEGIN + 28 * DAY_MINUTES
     (cut,) = cut_classes(history, begin, WEEK, "UTC", worth=worth, uncut=WORTH)
     twice = History(
