@@ -115,7 +115,8 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
         before.pending.begin,
         people=len(came),
         late=len(late - before.late),
-        waited_hours=sum(min(seconds, now - user.created) for user in waiting.values()) / _HOUR_SECONDS,
+        # The API server's clock may be ahead.
+        waited_hours=sum(min(seconds, max(0.0, now - user.created)) for user in waiting.values()) / _HOUR_SECONDS,
         waited_without=sum(waits_without) / _HOUR_SECONDS,
         node_hours=ready * seconds / _HOUR_SECONDS,
         node_hours_without=ready_without * seconds / _HOUR_SECONDS,
@@ -164,8 +165,9 @@ def after_minute(
     pending = before.pending._replace(begin=begin)
     account = account.with_minute(pending, minute)
     this = Minute(minute, pending.people, pending.late, *seats)
-    minutes = tuple(each for each in before.minutes if each.minute >= minute - BEFORE_MINUTES - AFTER_MINUTES)
-    minutes = (*minutes, this)
+    since = minute - BEFORE_MINUTES - AFTER_MINUTES
+    # After a clock was set back, none of the minutes to come.
+    minutes = (*(each for each in before.minutes if since <= each.minute < minute), this)
     late_since = minute if before.late_since is None and this.late else before.late_since
     if late_since is not None and minute >= late_since + AFTER_MINUTES:
         late_class = _late_class(minutes, late_since)

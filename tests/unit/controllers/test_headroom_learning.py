@@ -437,3 +437,34 @@ def test_faults_of_learn_and_of_prices_are_reported() -> None:
         "prices.nodeHour",
         "prices.monthlyCeiling",
     }
+
+
+def test_builds_and_windows_are_no_cost_of_learning_and_a_clock_set_back_counts_no_minute_twice() -> None:
+    window = {"name": "all day", "replicas": 3, "timeZone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *"}
+    hub = Hub(_document(replicas=0, learn={**LEARN, "max": 0, "min": 0}, windows=[window]), {"default": _history(2)})
+    size = {"cpu": 300, "memory": 2**40, "pods": 110}
+    hub.nodes = {
+        name: Node(name, {"pool": "user"}, uid=name, allocatable=size, ready=True, ready_since=hub.now)
+        for name in ("builds", "window")
+    }
+    hub.add("build", node="builds", labels={"component": "binderhub-build"})
+    hub.add("seat", node="window", labels={PLACEHOLDER_SET_LABEL: "default"})
+    hub.pass_minutes(120)
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
+    hub.now -= 3600.0
+    written = [action for action in (*hub.turn(), *hub.turn(), *hub.turn()) if isinstance(action, KeepHistory)]
+    assert len(written) <= 1
+    assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
+
+
+def test_what_cannot_be_read_is_kept_beside_what_is_learned_since() -> None:
+    hub = Hub(stored={"default": _history(50)[:-40]})
+    hub.pass_minutes(61)
+    assert hub.stored is not None
+    assert hub.stored["default.unusable"] == _history(50)[:-40]
+    assert read_history(hub.stored["default"], set_name="default").seen_minutes >= 1
+    # What another set learned is no history of this one.
+    other = History(int(NOW // 60) - 1440, array("i", [5] * 1440)).as_text("other")
+    hub = Hub(stored={"default": other})
+    (told,) = [action for action in hub.turn() if isinstance(action, Notice) and action.warning]
+    assert "what set other learned" in told.message
