@@ -161,6 +161,11 @@ class Pod:
         return f"{self.namespace}/{self.name}"
 
     @property
+    def is_of_node(self) -> bool:
+        """Whether the pod is one that each node has, or the node's own: it comes and goes with its node."""
+        return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
+
+    @property
     def is_finished(self) -> bool:
         """Succeeded or Failed: it takes no room."""
         return self.phase in FINISHED_PHASES

@@ -114,7 +114,7 @@ def see_pool(
         if node_name:
             used[node_name].add(spec, is_user=is_user)
             used[node_name].has_users |= is_user
-            used[node_name].has_others |= not is_user and not _is_of_node(pod)
+            used[node_name].has_others |= not is_user and not pod.is_of_node
         elif is_user:
             if spec not in waits_here:
                 waits_here[spec] = _waits_here(spec, placeholder_set, nodes)
@@ -144,11 +144,6 @@ def see_pool(
 
 def _named(used: Mapping[str, _Used], is_wanted: Callable[[_Used], bool]) -> frozenset[str]:
     return frozenset(name for name, pods in used.items() if is_wanted(pods))
-
-
-def _is_of_node(pod: Pod) -> bool:
-    """Whether a pod is one that each node has, or the node's own."""
-    return pod.owner is not None and pod.owner.kind in ("DaemonSet", "Node")
 
 
 def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
