@@ -1,10 +1,12 @@
-"""Take one part of Roost away, hub by hub, and see what the hub loses: each part must earn its place.
+"""Take one part of Roost away, hub by hub, and see what the hub loses: each part must earn its
+place.
 
-`python -m benchmarks.ablation`: all scenarios of `benchmarks.hub_scenarios` under Roost's default values, and again
-without each of `PARTS`. A figure is the change when the part goes, in the median of the seeds' differences, with the
-least and the greatest: "+40 %" of cold starts means that the part saves them. A part whose absence costs less than
-`EARNS` of cold starts, of the wait's p95 or of node-hours in every scenario is marked, and is no default; `TIES` are,
-since they cost nothing. `--builds` has the Binders' builds simulated, which the anti-affinities are about.
+`python -m benchmarks.ablation`: all scenarios of `benchmarks.hub_scenarios` under Roost's default
+values, and again without each of `PARTS`. A figure is the change when the part goes, in the median
+of the seeds' differences, with the least and the greatest: "+40 %" of cold starts means that the
+part saves them. A part whose absence costs less than `EARNS` of cold starts, of the wait's p95 or
+of node-hours in every scenario is marked, and is no default; `TIES` are, since they cost nothing.
+`--builds` has the Binders' builds simulated, which the anti-affinities are about.
 """
 
 from __future__ import annotations
@@ -22,7 +24,16 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import SCENARIOS
-from benchmarks.never_worse import AUTOSCALERS, HUB, Case, Job, Run, play_all, policy_of, roost_values
+from benchmarks.never_worse import (
+    AUTOSCALERS,
+    HUB,
+    Case,
+    Job,
+    Run,
+    play_all,
+    policy_of,
+    roost_values,
+)
 from generator.importing.profile_pools import LEARN
 
 if TYPE_CHECKING:
@@ -61,7 +72,9 @@ FIGURES: Final = ("cold", "p95", "p99", "node_hours")
 
 
 class Change(NamedTuple):
-    """What a figure becomes without a part, relative to what it is with it: in the median, at least and at most."""
+    """What a figure becomes without a part, relative to what it is with it: in the median, at least
+    and at most.
+    """
 
     middle: float
     least: float
@@ -80,7 +93,11 @@ def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
     if overlay is None:
         return policy_of(scenario, arm, placeholders, "")
     if arm == LEARNING:
-        overlay = {"placeholders": [one | overlay for one in roost_values(scenario, placeholders)["placeholders"]]}
+        overlay = {
+            "placeholders": [
+                one | overlay for one in roost_values(scenario, placeholders)["placeholders"]
+            ]
+        }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "overlay.yaml")
         file.write_text(json.dumps(overlay), encoding="utf-8")
@@ -88,7 +105,9 @@ def _policy(scenario: Scenario, arm: str, placeholders: int) -> Policy:
 
 
 def change(before: Mapping[int, Run], after: Mapping[int, Run], name: str) -> Change | None:
-    """Over the seeds of both; None where there is nothing to compare with, as with no cold start at all."""
+    """Over the seeds of both; None where there is nothing to compare with, as with no cold start at
+    all.
+    """
     pairs = [(getattr(before[seed], name), getattr(after[seed], name)) for seed in after]
     if not all(was for was, _ in pairs):
         return None
@@ -97,7 +116,9 @@ def change(before: Mapping[int, Run], after: Mapping[int, Run], name: str) -> Ch
 
 
 def earns(changes: Mapping[str, Change | None]) -> bool:
-    """Whether the figures without a part say that its absence costs EARNS or more of one of them."""
+    """Whether the figures without a part say that its absence costs EARNS or more of one of
+    them.
+    """
     found = (changes[name] for name in ("cold", "p95", "node_hours"))
     return any(figure is not None and figure.middle >= EARNS for figure in found)
 
@@ -107,12 +128,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [scenario.name for scenario in SCENARIOS]
     all_parts = [*PARTS, *TIES, *OPT_IN]
-    parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
     parser.add_argument(
-        "--parts", nargs="*", choices=all_parts, default=all_parts, metavar="PART", help=", ".join(all_parts)
+        "--scenarios",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="NAME",
+        help=", ".join(names),
     )
-    parser.add_argument("--values", nargs="+", default=[], metavar="FILE.yaml", help="more to try, over the defaults")
-    parser.add_argument("--placeholders", type=int, default=25, help="of those that a scenario has, else its most")
+    parser.add_argument(
+        "--parts",
+        nargs="*",
+        choices=all_parts,
+        default=all_parts,
+        metavar="PART",
+        help=", ".join(all_parts),
+    )
+    parser.add_argument(
+        "--values",
+        nargs="+",
+        default=[],
+        metavar="FILE.yaml",
+        help="more to try, over the defaults",
+    )
+    parser.add_argument(
+        "--placeholders", type=int, default=25, help="of those that a scenario has, else its most"
+    )
     parser.add_argument("--autoscaler", choices=AUTOSCALERS, default=AUTOSCALERS[0])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--builds", action="store_true", help="simulate builds: the Binders alone")
@@ -120,39 +161,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     options = parser.parse_args(arguments)
     options.parts = [*options.parts, *options.values]
-    scenarios = {scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios}
+    scenarios = {
+        scenario.name: scenario for scenario in SCENARIOS if scenario.name in options.scenarios
+    }
     if options.builds:
         binders = {name: one for name, one in scenarios.items() if "jupyterhub" in one.hub}
-        scenarios = {name: replace(one, world={**one.world, "with_builds": True}) for name, one in binders.items()}
+        scenarios = {
+            name: replace(one, world={**one.world, "with_builds": True})
+            for name, one in binders.items()
+        }
     todo: list[Job] = []
     for name, scenario in scenarios.items():
-        number = options.placeholders if options.placeholders in scenario.placeholders else max(scenario.placeholders)
+        number = (
+            options.placeholders
+            if options.placeholders in scenario.placeholders
+            else max(scenario.placeholders)
+        )
         case = Case(name, options.autoscaler, number)
         for seed in range(1, options.seeds + 1):
             arms = (HUB, DEFAULTS, *options.parts)
-            todo += [Job(case, arm, seed, options.days or scenario.days, knows=arm == LEARNING) for arm in arms]
+            todo += [
+                Job(case, arm, seed, options.days or scenario.days, knows=arm == LEARNING)
+                for arm in arms
+            ]
     runs: dict[Case, dict[str, dict[int, Run]]] = {}
-    for number, (job, done) in enumerate(play_all(scenarios, todo, options.jobs, _policy_of_job), 1):
+    for number, (job, done) in enumerate(
+        play_all(scenarios, todo, options.jobs, _policy_of_job), 1
+    ):
         runs.setdefault(job.case, {}).setdefault(job.arm, {})[job.seed] = done
         say(f"  {number}/{len(todo)} {job.case.scenario}: {job.arm}, seed {job.seed}")
     print(_show(runs, options.parts, options.seeds))
     return 0
 
 
-def _show(runs: Mapping[Case, Mapping[str, Mapping[int, Run]]], arms: Sequence[str], seeds: int) -> str:
+def _show(
+    runs: Mapping[Case, Mapping[str, Mapping[int, Run]]], arms: Sequence[str], seeds: int
+) -> str:
     head = ["hub", "placeholders", "", "cold starts", "wait p95", "wait p99", "node-hours"]
     rows = []
     earned = dict.fromkeys(arms, False)
     for case, runs_by_arm in sorted(runs.items()):
         defaults = runs_by_arm[DEFAULTS]
         against_hub = {name: change(runs_by_arm[HUB], defaults, name) for name in FIGURES}
-        rows.append([case.scenario, str(case.placeholders), "defaults, against the hub alone", *_texts(against_hub)])
+        rows.append(
+            [
+                case.scenario,
+                str(case.placeholders),
+                "defaults, against the hub alone",
+                *_texts(against_hub),
+            ]
+        )
         for arm in arms:
             changes = {name: change(defaults, runs_by_arm[arm], name) for name in FIGURES}
             rows.append(["", "", arm, *_texts(changes)])
             earned[arm] |= earns(changes)
     lines = [f"{seeds} seeds: change in the median (least to greatest)", "", table(head, rows), ""]
-    lines += [f"{arm}: costs less than {EARNS:.0%} everywhere" for arm in arms if arm in PARTS and not earned[arm]]
+    lines += [
+        f"{arm}: costs less than {EARNS:.0%} everywhere"
+        for arm in arms
+        if arm in PARTS and not earned[arm]
+    ]
     return "\n".join(lines)
 
 

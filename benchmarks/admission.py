@@ -1,9 +1,10 @@
-"""Pods created per second through a real API server: with the rules in Go, with Roost, and with the rules in CEL.
+"""Pods created per second through a real API server: with the rules in Go, with Roost, and with the
+rules in CEL.
 
-`python -m benchmarks.admission`. Each way has its own namespace, all stand side by side, and every round goes through
-all of them: so a slow moment of the machine hits all alike. 16 clients; the pods are deleted between the rounds. The
-webhook entries are those that `roost render` makes, but for the URL and `failurePolicy: Fail`, so that nothing slips by
-unseen.
+`python -m benchmarks.admission`. Each way has its own namespace, all stand side by side, and every
+round goes through all of them: so a slow moment of the machine hits all alike. 16 clients; the pods
+are deleted between the rounds. The webhook entries are those that `roost render` makes, but for the
+URL and `failurePolicy: Fail`, so that nothing slips by unseen.
 """
 
 from __future__ import annotations
@@ -78,15 +79,30 @@ def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[Object]]:
     for number in range(-1, rounds):
         turn = number % len(WAYS)
         for way in (*WAYS[turn:], *WAYS[:turn]):
-            command = [str(program("createpods")), f"-kubeconfig={stage.cluster.kubeconfig}", "-clients=16"]
-            command += [f"-namespace={NAMESPACES[way]}", f"-count={pods}", "-seconds=60", f"-prefix=round{number + 1}"]
+            command = [
+                str(program("createpods")),
+                f"-kubeconfig={stage.cluster.kubeconfig}",
+                "-clients=16",
+            ]
+            command += [
+                f"-namespace={NAMESPACES[way]}",
+                f"-count={pods}",
+                "-seconds=60",
+                f"-prefix=round{number + 1}",
+            ]
             result = run_json([*command, f"-mark={MARK}", *files])
             time.sleep(0.2)  # deletions reach the watches
             if number < 0:
                 continue  # warm-up: caches, connections, compiled expressions
             found[way].append(result)
-            said = f"{result['pods_per_second']:6.0f} pods/s p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} ms"
-            say(f"  round {number + 1}, {TITLES[way]:24} {said}, placed {result['marked']}/{result['pods']}")
+            said = (
+                f"{result['pods_per_second']:6.0f} pods/s p50 {result['p50_ms']:6.2f} p99"
+                f" {result['p99_ms']:6.2f} ms"
+            )
+            say(
+                f"  round {number + 1}, {TITLES[way]:24} {said}, placed"
+                f" {result['marked']}/{result['pods']}"
+            )
     return found
 
 
@@ -106,7 +122,10 @@ def report(found: dict[str, list[Object]]) -> str:
     head = ["way", "pods/s", "p50 ms", "p99 ms", "placed", "failed"]
     lines = [table(head, rows), ""]
     for peer in ("rules", "policy"):
-        throughput = ratios([r["pods_per_second"] for r in found["roost"]], [r["pods_per_second"] for r in found[peer]])
+        throughput = ratios(
+            [r["pods_per_second"] for r in found["roost"]],
+            [r["pods_per_second"] for r in found[peer]],
+        )
         tail = ratios([r["p99_ms"] for r in found["roost"]], [r["p99_ms"] for r in found[peer]])
         goals = ("", "")
         if peer == "rules":
@@ -114,7 +133,10 @@ def report(found: dict[str, list[Object]]) -> str:
                 f" ({verdict(median(throughput), at_least=GOAL_THROUGHPUT)})",
                 f" ({verdict(median(tail), at_most=GOAL_P99)})",
             )
-        lines.append(f"Roost / {TITLES[peer]}: pods/s {spread(throughput)}x{goals[0]}, p99 {spread(tail)}x{goals[1]}")
+        lines.append(
+            f"Roost / {TITLES[peer]}: pods/s {spread(throughput)}x{goals[0]}, p99"
+            f" {spread(tail)}x{goals[1]}"
+        )
     return "\n".join(lines)
 
 
@@ -127,7 +149,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     if equality.main():
         return 1
-    print(f"admission: {machine()}; {given.rounds} rounds of {given.pods} pods a way, 16 clients; {given.nodes} nodes")
+    print(
+        f"admission: {machine()}; {given.rounds} rounds of {given.pods} pods a way, 16 clients;"
+        f" {given.nodes} nodes"
+    )
     with ControlPlane(controllers=()) as cluster:
         stage = Stage(cluster, nodes=given.nodes)
         servers = (stage.servers.start_go("rules"), stage.servers.start_roost())
@@ -136,7 +161,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         register_policy(stage)
         wait_until_called(stage)
         print(report(measure(stage, given.rounds, given.pods)))
-        print("MutatingAdmissionPolicy: the chart's admission.mode policy; no ring, no bound on load, gate prefers")
+        print(
+            "MutatingAdmissionPolicy: the chart's admission.mode policy; no ring, no bound on load,"
+            " gate prefers"
+        )
     return 0
 
 

@@ -1,10 +1,12 @@
-"""Compare where builds go: no home, BinderHub's own ring, Roost's home. `python -m benchmarks.builds`.
+"""Compare where builds go: no home, BinderHub's own ring, Roost's home. `python -m
+benchmarks.builds`.
 
-mybinder.org's recorded launches, users under Roost's defaults with 25 placeholders, every user node with a builder. The
-recorded traces show no pushes, so they are added: a repository is pushed to on a day with a probability, from its first
-launch on, and its next launch builds the new commit. A build is warm if its node holds layers of an earlier build of
-its repository. Two bounds stand beside: builds less distinct repositories, and those of whose repository any node that
-lived held layers, which is all that a choice of node can reach.
+mybinder.org's recorded launches, users under Roost's defaults with 25 placeholders, every user node
+with a builder. The recorded traces show no pushes, so they are added: a repository is pushed to on
+a day with a probability, from its first launch on, and its next launch builds the new commit. A
+build is warm if its node holds layers of an earlier build of its repository. Two bounds stand
+beside: builds less distinct repositories, and those of whose repository any node that lived held
+layers, which is all that a choice of node can reach.
 """
 
 from __future__ import annotations
@@ -127,7 +129,9 @@ def show(found: dict[str, list[Run]]) -> str:
     def cells(runs: Sequence[Run]) -> list[str]:
         rows = []
         for values in zip(*runs, strict=True):
-            middle, least, most = (f"{one:,.4g}" for one in (median(values), min(values), max(values)))
+            middle, least, most = (
+                f"{one:,.4g}" for one in (median(values), min(values), max(values))
+            )
             rows.append(middle if least == most else f"{middle} ({least} to {most})")
         return rows
 
@@ -148,14 +152,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--days", type=float, default=10.0)
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--pushes-per-day", type=float, default=0.1, help="probability, for each repository")
+    parser.add_argument(
+        "--pushes-per-day", type=float, default=0.1, help="probability, for each repository"
+    )
     options = parser.parse_args(arguments)
     found: dict[str, list[Run]] = {}
     for seed in range(1, options.seeds + 1):
         for arm in ARMS:
-            found.setdefault(arm, []).append(run(policy_of(arm), options.days, options.pushes_per_day, seed))
+            found.setdefault(arm, []).append(
+                run(policy_of(arm), options.days, options.pushes_per_day, seed)
+            )
             say(f"seed {seed}, {arm}: {found[arm][-1]}")
-    print(f"{options.days:g} days, {options.pushes_per_day:g} pushes a day, {options.seeds} seeds\n\n{show(found)}")
+    print(
+        f"{options.days:g} days, {options.pushes_per_day:g} pushes a day, {options.seeds}"
+        f" seeds\n\n{show(found)}"
+    )
     return 0
 
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 class Certificates(NamedTuple):
-    """Where the files are; all servers of a benchmark share them, so that TLS costs each the same."""
+    """Where the files are; all servers of a benchmark share them, so that TLS costs each the
+    same.
+    """
 
     folder: Path
     ca: Path
@@ -31,7 +33,9 @@ def make_certificates(folder: Path) -> Certificates:
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark CA")])
 
-    def builder(subject: x509.Name, public_key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    def builder(
+        subject: x509.Name, public_key: ec.EllipticCurvePublicKey
+    ) -> x509.CertificateBuilder:
         return (
             x509.CertificateBuilder()
             .subject_name(subject)
@@ -49,7 +53,10 @@ def make_certificates(folder: Path) -> Certificates:
     )
     leaf = (
         builder(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark")]), key.public_key())
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]),
+            critical=False,
+        )
         .sign(ca_key, hashes.SHA256())
     )
     made = Certificates(folder, folder / "ca.crt", folder / "tls.crt", folder / "tls.key")
@@ -57,6 +64,10 @@ def make_certificates(folder: Path) -> Certificates:
     made.certificate.write_bytes(leaf.public_bytes(serialization.Encoding.PEM))
     made.key.touch(mode=0o600)
     made.key.write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
     )
     return made

@@ -1,9 +1,11 @@
-"""The controllers at 1,000 nodes and 20,000 pods on a real API server; single plans at 5,000 nodes and 100,000 pods.
+"""The controllers at 1,000 nodes and 20,000 pods on a real API server; single plans at 5,000 nodes
+and 100,000 pods.
 
-`python -m benchmarks.controllers`. One `roost controllers` replica as rendered, every controller on; etcd and the API
-server are real, kubelets and hubs are played by this process: each node's status is written anew every five minutes,
-and users come and go. What is counted: memory, time to ready, processor time at rest and under that churn, requests to
-the API server (by its own audit log), and the time from "the image is there" to the node's label. `--plans-only` and
+`python -m benchmarks.controllers`. One `roost controllers` replica as rendered, every controller
+on; etcd and the API server are real, kubelets and hubs are played by this process: each node's
+status is written anew every five minutes, and users come and go. What is counted: memory, time to
+ready, processor time at rest and under that churn, requests to the API server (by its own audit
+log), and the time from "the image is there" to the node's label. `--plans-only` and
 `--cluster-only` run one half.
 """
 
@@ -87,7 +89,9 @@ def make_planners(hub: Sequence[Object]) -> tuple[Planner[Any], ...]:
 
 
 def _documents(hub: Sequence[Object]) -> tuple[Object, Object]:
-    data = {key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
+    data = {
+        key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()
+    }
     settings: Object = json.loads(data["release.json"])
     scheduler: Object = yaml.load(data["config.yaml"], Loader=yaml.CSafeLoader)
     return settings, scheduler
@@ -104,7 +108,8 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         if pod is not None:
             pods[pod.key] = pod
     nodes = {body["metadata"]["name"]: read_node(body) for body in all_nodes(shapes, size)}
-    # The newest node, marked and empty: the mover has to judge whether placeholders would now go there.
+    # The newest node, marked and empty: the mover has to judge whether placeholders would now go
+    # there.
     newest = one_node(shapes["node"], size.nodes)
     newest["metadata"]["labels"][attract_label(RELEASE, NAMESPACE, "default")] = "true"
     newest["metadata"]["creationTimestamp"] = LATER
@@ -112,12 +117,16 @@ def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
         condition["lastTransitionTime"] = LATER
     nodes[newest["metadata"]["name"]] = read_node(newest)
     sets = [one["metadata"] for one in hub if one["kind"] == "StatefulSet"]
-    stateful_sets = {one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders) for one in sets}
+    stateful_sets = {
+        one["name"]: StatefulSetState(one["name"], OWNER_UID, size.placeholders) for one in sets
+    }
     return Snapshot(RELEASE, NAMESPACE, nodes, pods, stateful_sets)
 
 
 def time_plans(size: Size, rounds: int) -> str:
-    """The first plan of each controller, which has no memory yet, and later ones; processor time."""
+    """The first plan of each controller, which has no memory yet, and later ones; processor
+    time.
+    """
     hub = manifests(size)
     snapshot = make_snapshot(hub, size)
     # As the program does once the cluster is listed.
@@ -134,9 +143,17 @@ def time_plans(size: Size, rounds: int) -> str:
             found.append(time.thread_time() - began_at)
         later = found[1:]
         goal = "reached" if max(found[0], median(later)) < GOAL_PLAN_SECONDS else "MISSED"
-        rows.append([planner.name, figure(found[0]), spread(later), str(len(planned.actions)), goal])
+        rows.append(
+            [planner.name, figure(found[0]), spread(later), str(len(planned.actions)), goal]
+        )
         say(f"  {planner.name}: {found[0]:.3f} s, then {median(later):.3f} s")
-    head = ["controller", "first plan, s", "later plans, s", "actions of the last", f"goal < {GOAL_PLAN_SECONDS:g} s"]
+    head = [
+        "controller",
+        "first plan, s",
+        "later plans, s",
+        "actions of the last",
+        f"goal < {GOAL_PLAN_SECONDS:g} s",
+    ]
     return table(head, rows)
 
 
@@ -149,28 +166,50 @@ class Replica:
     def __init__(self, cluster: ControlPlane, hub: Sequence[Object]) -> None:
         folder = cluster.folder / "controllers"
         folder.mkdir()
-        data = {key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
+        data = {
+            key: text
+            for one in hub
+            if one["kind"] == "ConfigMap"
+            for key, text in one["data"].items()
+        }
         for name, text in data.items():
             (folder / name).write_text(text)
         deployment = next(
             one
             for one in hub
-            if one["kind"] == "Deployment" and one["metadata"]["labels"]["app.kubernetes.io/component"] == "controllers"
+            if one["kind"] == "Deployment"
+            and one["metadata"]["labels"]["app.kubernetes.io/component"] == "controllers"
         )
         pod = deployment["spec"]["template"]["spec"]
         command = [
-            word.replace("/etc/roost/controllers", str(folder)).replace("/etc/roost/scheduler", str(folder))
+            word.replace("/etc/roost/controllers", str(folder)).replace(
+                "/etc/roost/scheduler", str(folder)
+            )
             for word in pod["containers"][0]["command"]
         ]
         self._port = ReservedPort()
         account = cluster.service_account_kubeconfig(NAMESPACE, pod["serviceAccountName"])
-        arguments = ["-m", *command[:2], *(word for word in command[2:] if not word.startswith("--port="))]
-        arguments += [f"--kubeconfig={account}", f"--bind-address={LOOPBACK}", f"--port={self._port.release()}"]
+        arguments = [
+            "-m",
+            *command[:2],
+            *(word for word in command[2:] if not word.startswith("--port=")),
+        ]
+        arguments += [
+            f"--kubeconfig={account}",
+            f"--bind-address={LOOPBACK}",
+            f"--port={self._port.release()}",
+        ]
         began_at = time.monotonic()
         self.process: Process = cluster.run.start(
             "controllers", Path(sys.executable), arguments, environment=python_environment()
         )
-        wait_until(self._is_ready, 180, "the controllers to be ready", interval_seconds=0.02, explain=self.process.tail)
+        wait_until(
+            self._is_ready,
+            180,
+            "the controllers to be ready",
+            interval_seconds=0.02,
+            explain=self.process.tail,
+        )
         self.ready_seconds = time.monotonic() - began_at
         self.ready_cpu_seconds = cpu_seconds(self.process)
 
@@ -186,7 +225,11 @@ class Replica:
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and at its highest."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS", "VmHWM"))}
+        found = {
+            line.partition(":")[0]: line.split()[1]
+            for line in lines
+            if line.startswith(("VmRSS", "VmHWM"))
+        }
         return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
 
     def plans(self) -> tuple[float, float]:
@@ -200,9 +243,13 @@ class Replica:
 
 
 class Life:
-    """What happens on a cluster by itself, from threads: kubelets report, users come and go, probes ask."""
+    """What happens on a cluster by itself, from threads: kubelets report, users come and go, probes
+    ask.
+    """
 
-    def __init__(self, cluster: ControlPlane, shapes: Mapping[str, Object], size: Size, replica: Replica) -> None:
+    def __init__(
+        self, cluster: ControlPlane, shapes: Mapping[str, Object], size: Size, replica: Replica
+    ) -> None:
         self._cluster = cluster
         self._shapes = shapes
         self._size = size
@@ -262,18 +309,30 @@ class Life:
         status, metadata = pod.pop("status"), pod["metadata"]
         node = pod["spec"].pop("nodeName")
         pod["metadata"] = {
-            key: metadata[key] for key in ("name", "namespace", "labels", "annotations") if key in metadata
+            key: metadata[key]
+            for key in ("name", "namespace", "labels", "annotations")
+            if key in metadata
         }
         path = api.path_of(pod)
         api.create(pod)
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": metadata["name"]}, "target": target}
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": metadata["name"]},
+            "target": target,
+        }
         api.request("POST", f"{path}/binding", binding)
         waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
-        starting = [{**one, **waiting, "ready": False, "started": False} for one in status["containerStatuses"]]
+        starting = [
+            {**one, **waiting, "ready": False, "started": False}
+            for one in status["containerStatuses"]
+        ]
         created = {"phase": "Pending", "containerStatuses": starting}
         for one in (created, status):
-            api.patch(f"{path}/status", {"status": one}, content_type=STRATEGIC, fieldManager="kubelet")
+            api.patch(
+                f"{path}/status", {"status": one}, content_type=STRATEGIC, fieldManager="kubelet"
+            )
         self.counts["launches"] += 1
 
     def _end(self) -> None:
@@ -320,9 +379,15 @@ class AuditLog:
         )
 
 
-def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions_per_second: float) -> list[str]:
+def rest(
+    replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions_per_second: float
+) -> list[str]:
     """One row: what the replica uses while the cluster lives for so long."""
-    before, plans_before, counts_before = cpu_seconds(replica.process), replica.plans(), Counter(life.counts)
+    before, plans_before, counts_before = (
+        cpu_seconds(replica.process),
+        replica.plans(),
+        Counter(life.counts),
+    )
     audit.skip()
     began_at = time.monotonic()
     with life.going_on(sessions_per_second):
@@ -332,9 +397,14 @@ def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions
     percent = (cpu_seconds(replica.process) - before) / elapsed * 100
     asked = audit.count()
     happened = life.counts - counts_before
-    plans, plan_seconds = (now - then for now, then in zip(replica.plans(), plans_before, strict=True))
+    plans, plan_seconds = (
+        now - then for now, then in zip(replica.plans(), plans_before, strict=True)
+    )
     hourly = {what: number / elapsed * 3600 for what, number in asked.items()}
-    say(f"  {dict(happened)}; an hour: { ({what: round(number) for what, number in sorted(hourly.items())}) }")
+    say(
+        f"  {dict(happened)}; an hour:"
+        f" { ({what: round(number) for what, number in sorted(hourly.items())}) }"
+    )
     leases = sum(number for what, number in hourly.items() if what.endswith(" leases"))
     return [
         f"{happened['heartbeats'] / elapsed:.1f}",
@@ -348,8 +418,12 @@ def rest(replica: Replica, life: Life, audit: AuditLog, seconds: float, sessions
     ]
 
 
-def time_labels(cluster: ControlPlane, shapes: Mapping[str, Object], first: int, nodes: int) -> list[float]:
-    """Seconds from a puller's word that an image is there to the node's label, one node after the other."""
+def time_labels(
+    cluster: ControlPlane, shapes: Mapping[str, Object], first: int, nodes: int
+) -> list[float]:
+    """Seconds from a puller's word that an image is there to the node's label, one node after the
+    other.
+    """
     wanted, api = pulled_labels(NAMESPACE)[0], cluster.api
     found = []
     for number in range(first, first + nodes):
@@ -360,7 +434,9 @@ def time_labels(cluster: ControlPlane, shapes: Mapping[str, Object], first: int,
         began_at = time.monotonic()
         api.patch(path, change, content_type=STRATEGIC, fieldManager="kubelet")
         images = one_node(shapes["node"], number)["status"]["images"]
-        api.patch(f"/api/v1/nodes/{name}/status", {"status": {"images": images}}, fieldManager="kubelet")
+        api.patch(
+            f"/api/v1/nodes/{name}/status", {"status": {"images": images}}, fieldManager="kubelet"
+        )
 
         def has_label(path: str = f"/api/v1/nodes/{name}") -> bool:
             return wanted in api.get(path)["metadata"]["labels"]
@@ -380,7 +456,9 @@ def empty_nodes(shapes: Mapping[str, Object], first: int, nodes: int) -> Iterato
         }
         node["status"] = {
             **node["status"],
-            "images": [one for one in node["status"]["images"] if not set(one["names"]) & set(IMAGES)],
+            "images": [
+                one for one in node["status"]["images"] if not set(one["names"]) & set(IMAGES)
+            ],
         }
         yield node
         puller = one_puller(shapes["puller"], number)
@@ -419,15 +497,21 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         written = write_to_etcd(cluster.etcd_url, all_nodes(shapes, size))
         written += write_to_etcd(cluster.etcd_url, all_pods(shapes, size))
         say(f"  {written} objects in etcd after {time.monotonic() - began_at:.0f} s")
-        wait_until(lambda: count_objects(cluster.api) == written, 120, f"the API server to know of {written} objects")
-        sizes = ", ".join(f"{name} {len(json.dumps(shape)) / 1000:.1f} kB" for name, shape in shapes.items())
+        wait_until(
+            lambda: count_objects(cluster.api) == written,
+            120,
+            f"the API server to know of {written} objects",
+        )
+        sizes = ", ".join(
+            f"{name} {len(json.dumps(shape)) / 1000:.1f} kB" for name, shape in shapes.items()
+        )
         lines = [f"objects as stored: {sizes}"]
 
         replica = Replica(cluster, hub)
         memory = replica.memory_mib()
         lines.append(
-            f"ready after {replica.ready_seconds:.1f} s ({replica.ready_cpu_seconds:.1f} s of them on a processor) "
-            f"with {memory[0]:.0f} MiB"
+            f"ready after {replica.ready_seconds:.1f} s ({replica.ready_cpu_seconds:.1f} s of them"
+            f" on a processor) with {memory[0]:.0f} MiB"
         )
         wait_until(lambda: "leader 1" in replica.page("/metrics"), 60, "the replica to lead")
         # What it does at first, such as marks, isn't rest.
@@ -435,7 +519,14 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
         life, audit = Life(cluster, shapes, size, replica), AuditLog(cluster)
         rows = [rest(replica, life, audit, given.seconds, 0.0)]
         rows.append(rest(replica, life, audit, given.seconds, given.sessions))
-        head = ["heartbeats/s", "launches/s and ends/s", "seconds", "CPU of a core", "of it plans", "plans"]
+        head = [
+            "heartbeats/s",
+            "launches/s and ends/s",
+            "seconds",
+            "CPU of a core",
+            "of it plans",
+            "plans",
+        ]
         head += ["requests/h (audit log)", "of them Lease"]
         lines += ["", table(head, rows), "", f"goal: CPU < {GOAL_CPU_PERCENT:g} % of a core"]
         if given.labels:
@@ -444,8 +535,9 @@ def measure_cluster(size: Size, given: argparse.Namespace) -> str:
             with life.going_on(given.sessions):
                 samples = time_labels(cluster, shapes, size.nodes, given.labels)
             lines.append(
-                f"from the puller's word to the label: p50 {figure(median(samples))} s, "
-                f"p99 {figure(quantile(samples, 0.99))} s, {len(samples)} nodes in turns, under the same churn"
+                f"from the puller's word to the label: p50 {figure(median(samples))} s, p99"
+                f" {figure(quantile(samples, 0.99))} s, {len(samples)} nodes in turns, under the"
+                " same churn"
             )
         now, peak = replica.memory_mib()
         lines.append(f"memory at the end: {now:.0f} MiB, at most {peak:.0f} MiB")
@@ -458,8 +550,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--pods", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=180.0, help="of rest, and of churn")
-    parser.add_argument("--settle", type=float, default=60.0, help="seconds before it is called rest")
-    parser.add_argument("--sessions", type=float, default=1.0, help="launches a second, and as many ends")
+    parser.add_argument(
+        "--settle", type=float, default=60.0, help="seconds before it is called rest"
+    )
+    parser.add_argument(
+        "--sessions", type=float, default=1.0, help="launches a second, and as many ends"
+    )
     parser.add_argument("--labels", type=int, default=100, help="nodes whose image arrives")
     parser.add_argument("--plan-nodes", type=int, default=5000)
     parser.add_argument("--plan-pods", type=int, default=100_000)
@@ -470,7 +566,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"controllers: {machine()}")
     if not given.cluster_only:
         size = Size(nodes=given.plan_nodes, pods=given.plan_pods)
-        print(f"\nplans, {size.nodes} nodes, {size.pods} pods, processor time, {given.rounds} rounds\n")
+        print(
+            f"\nplans, {size.nodes} nodes, {size.pods} pods, processor time, {given.rounds}"
+            " rounds\n"
+        )
         print(time_plans(size, given.rounds), flush=True)
     if not given.plans_only:
         size = Size(nodes=given.nodes, pods=given.pods)

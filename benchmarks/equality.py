@@ -1,9 +1,10 @@
-"""Check that the Go webhook and Roost patch every pod alike, and degrade gates for the same reasons.
+"""Check that the Go webhook and Roost patch every pod alike, and degrade gates for the same
+reasons.
 
-Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the differences
-otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the rules of benchmarks/values.yaml,
-and the two are compared under these values alone. Pods: those of the benchmarks, variants of them that reach every
-rule, and the recorded ones.
+Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the
+differences otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the
+rules of benchmarks/values.yaml, and the two are compared under these values alone. Pods: those of
+the benchmarks, variants of them that reach every rule, and the recorded ones.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ TOOLS: Final = "quay.io/benchmark/network-tools:2026.11"
 
 
 def differences() -> list[str]:
-    """One text for each pod that the two make differently, or of whose gate they say something else."""
+    """One text for each pod that the two make differently, or of whose gate they say something
+    else.
+    """
     found: list[str] = []
     with tempfile.TemporaryDirectory(prefix="roost-equality-") as scratch:
         folder = Path(scratch)
@@ -62,13 +65,18 @@ def differences() -> list[str]:
             for mine, review in zip(ours, reviews.values(), strict=True)
         )
         degraded = sum("gate" in mine for mine in ours)
-        say(f"equality: {len(cases)} pods, {changed} of them changed; the gate of {degraded} degraded")
+        say(
+            f"equality: {len(cases)} pods, {changed} of them changed; the gate of {degraded}"
+            " degraded"
+        )
         for mode in ("rules", "lean"):
             theirs = _placed_by_go(mode, folder, policy, known, reviews)
             for name, mine, other in zip(cases, ours, theirs, strict=True):
                 if mine != other:
                     patch = jsonpatch.make_patch(other, mine).to_string()
-                    found.append(f"{name}: from what Go's `{mode}` made to what Roost made: {patch}")
+                    found.append(
+                        f"{name}: from what Go's `{mode}` made to what Roost made: {patch}"
+                    )
     return found
 
 
@@ -76,7 +84,12 @@ def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) ->
     settings = read_settings(policy.read_bytes())
     facts = facts_of(known, "build", settings.classes["build"].labels)
     decisions: list[Decision] = []
-    reviewer = Reviewer(lambda: settings, lambda: facts, lambda: 1.0, lambda decision, *_: decisions.append(decision))
+    reviewer = Reviewer(
+        lambda: settings,
+        lambda: facts,
+        lambda: 1.0,
+        lambda decision, *_: decisions.append(decision),
+    )
     placed = []
     for review in reviews.values():
         pod = copy.deepcopy(review["request"]["object"])
@@ -92,7 +105,8 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
     builders = {
         node
         for pod in known["pods"]
-        if pod["metadata"]["labels"].get("component") == "image-builder" and (node := read_builder(pod)) is not None
+        if pod["metadata"]["labels"].get("component") == "image-builder"
+        and (node := read_builder(pod)) is not None
     }
     homes = {
         pod_key(pod["metadata"]["namespace"], pod["metadata"]["name"]): home
@@ -107,7 +121,9 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
     )
 
 
-def _placed_by_go(mode: str, folder: Path, policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
+def _placed_by_go(
+    mode: str, folder: Path, policy: Path, known: Object, reviews: dict[str, Object]
+) -> list[Object]:
     facts_file = folder / "facts.json"
     facts_file.write_text(json.dumps(known))
     files = []
@@ -115,7 +131,14 @@ def _placed_by_go(mode: str, folder: Path, policy: Path, known: Object, reviews:
         path = folder / f"{number:03d}.json"
         path.write_text(json.dumps(review))
         files.append(str(path))
-    command = [str(program("webhook")), "-apply", f"-mode={mode}", f"-policy={policy}", f"-facts={facts_file}", *files]
+    command = [
+        str(program("webhook")),
+        "-apply",
+        f"-mode={mode}",
+        f"-policy={policy}",
+        f"-facts={facts_file}",
+        *files,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"the Go webhook failed: {done.stderr.strip()}")
@@ -123,9 +146,14 @@ def _placed_by_go(mode: str, folder: Path, policy: Path, known: Object, reviews:
 
 
 def _tidy(value: Any) -> Any:  # noqa: ANN401 (any JSON)
-    """One form for what a typed decoder writes otherwise: nulls and empty members as absent, 1073741824 as "1Gi"."""
+    """One form for what a typed decoder writes otherwise: nulls and empty members as absent,
+    1073741824 as "1Gi".
+    """
     if isinstance(value, dict):
-        tidied = {key: _amounts(one) if key in ("requests", "limits") else _tidy(one) for key, one in value.items()}
+        tidied = {
+            key: _amounts(one) if key in ("requests", "limits") else _tidy(one)
+            for key, one in value.items()
+        }
         return {key: one for key, one in tidied.items() if one not in (None, {}, [], "")}
     return [_tidy(one) for one in value] if isinstance(value, list) else value
 
@@ -143,7 +171,9 @@ _BUILD_LABELS: Final = {"component": "binderhub-build"}
 
 
 def _facts_objects() -> Object:
-    """Six nodes, five of them with builders; some hold images, one pulls, some are small, full of builds or shut."""
+    """Six nodes, five of them with builders; some hold images, one pulls, some are small, full of
+    builds or shut.
+    """
     tools, science = (pulled_label(RELEASE, NAMESPACE, image) for image in (TOOLS, SCIENCE))
     labels: dict[str, dict[str, str]] = {
         "node-a": {tools: "true", "hub.jupyter.org/node-purpose": "user"},
@@ -158,19 +188,30 @@ def _facts_objects() -> Object:
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **own}},
             "spec": {
                 "unschedulable": name == "node-e",
-                "taints": [{"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}]
-                if name == "node-c"
-                else [],
+                "taints": (
+                    [{"key": "hub.jupyter.org/dedicated", "value": "user", "effect": "NoSchedule"}]
+                    if name == "node-c"
+                    else []
+                ),
             },
             "status": {
-                "conditions": [{"type": "Ready", "status": "False" if name == "node-f" else "True"}],
+                "conditions": [
+                    {"type": "Ready", "status": "False" if name == "node-f" else "True"}
+                ],
                 # Of one nothing is known, one is too small for nearly all pods, one has a GPU.
-                "allocatable": {
-                    "node-a": {"cpu": "4", "memory": "8Gi", "pods": "110"},
-                    "node-b": {},
-                    "node-c": {"cpu": "8", "memory": "16Gi", "pods": "110", "nvidia.com/gpu": "1"},
-                    "node-d": {"cpu": "100m", "memory": "128Mi", "pods": "110"},
-                }.get(name, {"cpu": "16", "memory": "64Gi", "pods": "110"}),
+                "allocatable": (
+                    {
+                        "node-a": {"cpu": "4", "memory": "8Gi", "pods": "110"},
+                        "node-b": {},
+                        "node-c": {
+                            "cpu": "8",
+                            "memory": "16Gi",
+                            "pods": "110",
+                            "nvidia.com/gpu": "1",
+                        },
+                        "node-d": {"cpu": "100m", "memory": "128Mi", "pods": "110"},
+                    }.get(name, {"cpu": "16", "memory": "64Gi", "pods": "110"})
+                ),
             },
         }
         for name, own in labels.items()
@@ -244,10 +285,14 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
         to={"nodeSelectorTerms": [_ZONE, {}, _ANY_LINUX]},
     ),
     "a selector that no node meets": _set("spec", "nodeSelector", to={"zone": "moon"}),
-    "a selector for one node": _set("spec", "nodeSelector", to={"kubernetes.io/hostname": "node-b"}),
+    "a selector for one node": _set(
+        "spec", "nodeSelector", to={"kubernetes.io/hostname": "node-b"}
+    ),
     "no tolerations": _set("spec", "tolerations", to=[]),
     "another image": _set("spec", "containers", 0, "image", to=TOOLS),
-    "unknown image": _set("spec", "containers", 0, "image", to="registry.example:5000/other@sha256:abc"),
+    "unknown image": _set(
+        "spec", "containers", 0, "image", to="registry.example:5000/other@sha256:abc"
+    ),
     "limits only": _set("spec", "containers", 0, "resources", to={"limits": {"cpu": "2"}}),
     "own preferred pod terms": _set(
         "spec",
@@ -279,30 +324,56 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
         to={
             "requiredDuringSchedulingIgnoredDuringExecution": {
                 "nodeSelectorTerms": [
-                    {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
+                    {
+                        "matchFields": [
+                            {"key": "metadata.name", "operator": "In", "values": ["node-a"]}
+                        ]
+                    }
                 ]
             }
         },
     ),
-    "one of Roost's own programs": _set("metadata", "labels", "app.kubernetes.io/part-of", to="roost"),
-    "a second container that asks for something": lambda pod: pod["spec"]["containers"].append(
-        {"name": "side", "image": TOOLS, "resources": {"requests": {"cpu": "1m"}}}
+    "one of Roost's own programs": _set(
+        "metadata", "labels", "app.kubernetes.io/part-of", to="roost"
+    ),
+    "a second container that asks for something": (
+        lambda pod: pod["spec"]["containers"].append(
+            {"name": "side", "image": TOOLS, "resources": {"requests": {"cpu": "1m"}}}
+        )
     ),
     "as large as one holder": _set(
-        "spec", "containers", 0, to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "12Gi"}}}
+        "spec",
+        "containers",
+        0,
+        to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "12Gi"}}},
     ),
     "larger than any holder": _set(
-        "spec", "containers", 0, to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "60Gi"}}}
+        "spec",
+        "containers",
+        0,
+        to={"name": "notebook", "image": TOOLS, "resources": {"requests": {"memory": "60Gi"}}},
     ),
     "a GPU": _set(
-        "spec", "containers", 0, "resources", to={"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}}
+        "spec",
+        "containers",
+        0,
+        "resources",
+        to={"requests": {"nvidia.com/gpu": 1}, "limits": {"nvidia.com/gpu": 1}},
     ),
     "an init container that asks for much": _set(
         "spec",
         "initContainers",
-        to=[{"name": "load", "image": TOOLS, "resources": {"requests": {"cpu": "6", "memory": "1Gi"}}}],
+        to=[
+            {
+                "name": "load",
+                "image": TOOLS,
+                "resources": {"requests": {"cpu": "6", "memory": "1Gi"}},
+            }
+        ],
     ),
-    "another repository": _set("metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"),
+    "another repository": _set(
+        "metadata", "annotations", "binder-repo", to="https://github.com/benchmark-org/other"
+    ),
     "in a strange namespace": _set("metadata", "namespace", to="elsewhere"),
 }
 
@@ -333,7 +404,8 @@ def main(_argv: Sequence[str] = ()) -> int:
     """Print the differences."""
     found = differences()
     print(
-        "\n".join(found) or "equal: the Go webhook and Roost make the same pods, and degrade gates for the same reasons"
+        "\n".join(found)
+        or "equal: the Go webhook and Roost make the same pods, and degrade gates for the same reasons"
     )
     return 1 if found else 0
 

@@ -1,7 +1,7 @@
 """Turn samples of several runs into medians with their spread, ratios within each run, and tables.
 
-Owns what a figure looks like. A ratio is taken within a round and then summarised over the rounds: what slows a whole
-round down, on a machine that others share, leaves it alone.
+Owns what a figure looks like. A ratio is taken within a round and then summarised over the rounds:
+what slows a whole round down, on a machine that others share, leaves it alone.
 """
 
 from __future__ import annotations
@@ -30,10 +30,11 @@ class Interval(NamedTuple):
 
 
 def interval(samples: Sequence[float]) -> Interval:
-    """The narrowest pair of samples, equally far from both ends, that holds the median with CONFIDENCE.
+    """The narrowest pair of samples, equally far from both ends, that holds the median with
+    CONFIDENCE.
 
-    Needs no assumption of how samples are distributed. Of ten samples these are the second and the ninth (98 %); of
-    fewer than six no pair does, and these are the least and the greatest.
+    Needs no assumption of how samples are distributed. Of ten samples these are the second and the
+    ninth (98 %); of fewer than six no pair does, and these are the least and the greatest.
     """
     ordered, number = sorted(samples), len(samples)
     cut, outside = 0, 2 / 2**number
@@ -50,7 +51,10 @@ def spread(samples: Iterable[float], digits: int = 3) -> str:
     found = list(samples)
     if not found:
         return "-"
-    return f"{figure(median(found), digits)} ({figure(min(found), digits)} to {figure(max(found), digits)})"
+    return (
+        f"{figure(median(found), digits)} ({figure(min(found), digits)} to"
+        f" {figure(max(found), digits)})"
+    )
 
 
 def figure(number: float, digits: int = 3) -> str:
@@ -86,7 +90,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     lines = [list(head), *(list(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     printed = [
-        "| " + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)) + " |" for line in lines
+        "| "
+        + " | ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))
+        + " |"
+        for line in lines
     ]
     printed.insert(1, "|" + "|".join("-" * (width + 2) for width in widths) + "|")
     return "\n".join(printed)
@@ -95,12 +102,17 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def machine() -> str:
     """What this runs on, in one line."""
     described = _lines("/proc/cpuinfo")
-    model = next((line.partition(":")[2].strip() for line in described if line.startswith("model name")), "")
+    model = next(
+        (line.partition(":")[2].strip() for line in described if line.startswith("model name")), ""
+    )
     cores = sum(line.startswith("processor") for line in described)
     load = next(iter(_lines("/proc/loadavg")), "?").split()[0]
     moment = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
     processor = model or platform.machine()
-    return f"{moment} UTC, {cores} cores ({processor}), load before {load}, Python {platform.python_version()}"
+    return (
+        f"{moment} UTC, {cores} cores ({processor}), load before {load}, Python"
+        f" {platform.python_version()}"
+    )
 
 
 def say(text: str) -> None:

@@ -1,8 +1,9 @@
-"""Hubs on which Roost is compared with zero-to-jupyterhub: their launches, their operators' values, their nodes.
+"""Hubs on which Roost is compared with zero-to-jupyterhub: their launches, their operators' values,
+their nodes.
 
-Launches are made up from the seed, or a recorded trace's. Sizes are round figures of hubs of that kind; what a figure
-stands for is said beside it. A pool of nodes of its own (GPUs, large memory) is a scenario of its own, for pods of one
-pool never go to another's nodes.
+Launches are made up from the seed, or a recorded trace's. Sizes are round figures of hubs of that
+kind; what a figure stands for is said beside it. A pool of nodes of its own (GPUs, large memory) is
+a scenario of its own, for pods of one pool never go to another's nodes.
 """
 
 from __future__ import annotations
@@ -59,7 +60,9 @@ def one_of(image: str, size: int, stays: float, **more: Any) -> Callable[[int, f
     """A launch of an image; `stays`: seconds that the server runs."""
 
     def make(number: int, moment: float) -> Attempt:
-        return Attempt(number, moment, image, image, image_bytes=size, session_seconds=stays, **more)
+        return Attempt(
+            number, moment, image, image, image_bytes=size, session_seconds=stays, **more
+        )
 
     return make
 
@@ -94,11 +97,17 @@ _COURSE: Final = "quay.io/example/course:2026"
 
 
 def lecture(seed: int, days: float) -> list[Attempt]:
-    """150 users within three minutes at 10 and at 14 o'clock, for 90 minutes; and 72 others a day."""
+    """150 users within three minutes at 10 and at 14 o'clock, for 90 minutes; and 72 others a
+    day.
+    """
     chance = random.Random(f"lecture {seed}")  # noqa: S311 - no secret
     size = 4 * GB
-    moments = [(moment, one_of(_COURSE, size, _stays(chance, 40))) for moment in _all_day(chance, days, 72)]
-    for begin in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (10, 14)):
+    moments = [
+        (moment, one_of(_COURSE, size, _stays(chance, 40))) for moment in _all_day(chance, days, 72)
+    ]
+    for begin in (
+        BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (10, 14)
+    ):
         for _ in range(150):
             stays = chance.uniform(70, 100) * 60
             moments.append((begin + chance.uniform(0, 180), one_of(_COURSE, size, stays)))
@@ -119,7 +128,9 @@ def _profile(image: str) -> _JSON:
 
 
 def university(seed: int, days: float) -> list[Attempt]:
-    """Classes on the hour from 8 to 17, 30 to 90 users in ten minutes, each of one image; and 300 others a day."""
+    """Classes on the hour from 8 to 17, 30 to 90 users in ten minutes, each of one image; and 300
+    others a day.
+    """
     chance = random.Random(f"university {seed}")  # noqa: S311
     images, shares = list(_UNIVERSITY), [share for share, _ in _UNIVERSITY.values()]
 
@@ -130,24 +141,37 @@ def university(seed: int, days: float) -> list[Attempt]:
     for moment in _all_day(chance, days, 300):
         image = some()
         moments.append((moment, one_of(image, _UNIVERSITY[image][1], _stays(chance, 60))))
-    for hour in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in range(8, 18)):
+    for hour in (
+        BEGIN + day * DAY + hour * HOUR
+        for day in range(max(1, round(days)))
+        for hour in range(8, 18)
+    ):
         if chance.random() < 0.3:
             continue
         image = some()
         for _ in range(chance.randint(30, 90)):
             stays = chance.uniform(40, 110) * 60
-            moments.append((hour + chance.uniform(-120, 480), one_of(image, _UNIVERSITY[image][1], stays)))
+            moments.append(
+                (hour + chance.uniform(-120, 480), one_of(image, _UNIVERSITY[image][1], stays))
+            )
     return in_order((moment, make) for moment, make in moments if moment >= BEGIN)
 
 
 def gpu_pool(seed: int, days: float) -> list[Attempt]:
-    """A course of 12 users with a GPU each, once a day; and 15 others a day. One pod fills a node."""
+    """A course of 12 users with a GPU each, once a day; and 15 others a day.
+
+    One pod fills a node.
+    """
     chance = random.Random(f"gpu {seed}")  # noqa: S311
-    moments = [(moment, one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 120))) for moment in _all_day(chance, days, 15)]
+    moments = [
+        (moment, one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 120)))
+        for moment in _all_day(chance, days, 15)
+    ]
     for day in range(max(1, round(days))):
         begin = BEGIN + day * DAY + 13 * HOUR
         moments += [
-            (begin + chance.uniform(0, 600), one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2))) for _ in range(12)
+            (begin + chance.uniform(0, 600), one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2)))
+            for _ in range(12)
         ]
     return in_order(moments)
 
@@ -156,7 +180,10 @@ def memory_pool(seed: int, days: float) -> list[Attempt]:
     """30 users a day with 60 GiB each, of the university's first image. Two fill a node."""
     chance = random.Random(f"memory {seed}")  # noqa: S311
     size = _UNIVERSITY[_DEFAULT][1]
-    return in_order((moment, one_of(_DEFAULT, size, _stays(chance, 180))) for moment in _all_day(chance, days, 30))
+    return in_order(
+        (moment, one_of(_DEFAULT, size, _stays(chance, 180)))
+        for moment in _all_day(chance, days, 30)
+    )
 
 
 _RESEARCH: Final = "quay.io/example/pangeo:2026"
@@ -165,7 +192,10 @@ _RESEARCH: Final = "quay.io/example/pangeo:2026"
 def research(seed: int, days: float) -> list[Attempt]:
     """Twenty researchers with 16 GiB, each once or twice a day for hours."""
     chance = random.Random(f"research {seed}")  # noqa: S311
-    return in_order((moment, one_of(_RESEARCH, 6 * GB, _stays(chance, 200))) for moment in _all_day(chance, days, 32))
+    return in_order(
+        (moment, one_of(_RESEARCH, 6 * GB, _stays(chance, 200)))
+        for moment in _all_day(chance, days, 32)
+    )
 
 
 def small_binder(seed: int, days: float) -> list[Attempt]:
@@ -174,11 +204,18 @@ def small_binder(seed: int, days: float) -> list[Attempt]:
 
 
 def shared_cluster(seed: int, days: float) -> list[Attempt]:
-    """A hub with a class of 40 at 9 and at 15 o'clock and 120 others a day; four other hubs with 120 a day each."""
+    """A hub with a class of 40 at 9 and at 15 o'clock and 120 others a day; four other hubs with
+    120 a day each.
+    """
     chance = random.Random(f"shared {seed}")  # noqa: S311
     size = 3 * GB
-    moments = [(moment, one_of(_COURSE, size, _stays(chance, 60))) for moment in _all_day(chance, days, 120)]
-    for begin in (BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (9, 15)):
+    moments = [
+        (moment, one_of(_COURSE, size, _stays(chance, 60)))
+        for moment in _all_day(chance, days, 120)
+    ]
+    for begin in (
+        BEGIN + day * DAY + hour * HOUR for day in range(max(1, round(days))) for hour in (9, 15)
+    ):
         course = [(begin + chance.uniform(0, 300), _stays(chance, 80, 0.2)) for _ in range(40)]
         moments += [(moment, one_of(_COURSE, size, stays)) for moment, stays in course]
     for number in range(1, 5):
@@ -209,16 +246,25 @@ def mybinder(seed: int, days: float) -> list[Attempt]:
 
 
 def known_before(scenario: Scenario, seed: int) -> dict[str, str]:
-    """The history of the weeks before, of other launches of the same hub: each server is one placeholder.
+    """The history of the weeks before, of other launches of the same hub: each server is one
+    placeholder.
 
     It is what `roost headroom --prometheus` finds before an install.
     """
     back = KNOWN_DAYS * DAY
-    launches = ((one.moment - back, one.session_seconds or HOUR) for one in scenario.launches(seed + 1000, KNOWN_DAYS))
-    return {"default": history_of((begin, begin + stays, 1.0) for begin, stays in launches if begin < BEGIN).as_text()}
+    launches = (
+        (one.moment - back, one.session_seconds or HOUR)
+        for one in scenario.launches(seed + 1000, KNOWN_DAYS)
+    )
+    return {
+        "default": history_of(
+            (begin, begin + stays, 1.0) for begin, stays in launches if begin < BEGIN
+        ).as_text()
+    }
 
 
-# All nodes take equally long to come: else a policy that asks for one more would meet other boots from there on.
+# All nodes take equally long to come: else a policy that asks for one more would meet other boots
+# from there on.
 _EVEN: Final = {"boot_sigma": 0.0, "quota_per_repository": 0}
 # 26 users of 1 GiB a node, as on a machine of 32 GB: what its daemons leave.
 _MIDDLE_NODE: Final = {"node_cpu_millicores": 7910, "node_memory_bytes": 27 * GIB}
@@ -244,7 +290,10 @@ SCENARIOS: Final = (
         about="one pod a node, a pool that is empty at night",
         launches=gpu_pool,
         hub=_hub(
-            _GPU_IMAGE, "24G", 4, extraResource={key: {"nvidia.com/gpu": "1"} for key in ("guarantees", "limits")}
+            _GPU_IMAGE,
+            "24G",
+            4,
+            extraResource={key: {"nvidia.com/gpu": "1"} for key in ("guarantees", "limits")},
         ),
         world={
             **_EVEN,
@@ -253,7 +302,8 @@ SCENARIOS: Final = (
             "node_memory_bytes": 28 * GIB,
             "node_cpu_millicores": 7910,
             "min_nodes": 0,
-            # 12 GB behind a boot take longer than the spawner's usual patience, so operators give it more.
+            # 12 GB behind a boot take longer than the spawner's usual patience, so operators give
+            # it more.
             "start_timeout_seconds": 900.0,
         },
         placeholders=(0, 1),
@@ -296,7 +346,12 @@ SCENARIOS: Final = (
         launches=small_binder,
         hub=_binder("512M"),
         has_pullers=False,
-        world={**_EVEN, "user_memory_bytes": 512 * 2**20, "node_memory_bytes": 13 * GIB, "node_cpu_millicores": 3920},
+        world={
+            **_EVEN,
+            "user_memory_bytes": 512 * 2**20,
+            "node_memory_bytes": 13 * GIB,
+            "node_cpu_millicores": 3920,
+        },
     ),
     Scenario(
         name="shared cluster",

@@ -1,9 +1,11 @@
-"""What a JupyterLab start costs, from its process to its first answer: `python -m benchmarks.lab_start`.
+"""What a JupyterLab start costs, from its process to its first answer: `python -m
+benchmarks.lab_start`.
 
-A "node" is a control group on so many cores; each server, and each neighbour, is a group of its own in it with the
-shares that a kubelet gives a pod. A thread plays the hub. The node is given precedence over the rest of the machine;
-each row says how much of its cores was used: less than all, while servers had work, means that seconds are too many.
-Needs root, cgroup v1, and the internet once. From disk: files' contents are dropped from memory, folders' aren't.
+A "node" is a control group on so many cores; each server, and each neighbour, is a group of its own
+in it with the shares that a kubelet gives a pod. A thread plays the hub. The node is given
+precedence over the rest of the machine; each row says how much of its cores was used: less than
+all, while servers had work, means that seconds are too many. Needs root, cgroup v1, and the
+internet once. From disk: files' contents are dropped from memory, folders' aren't.
 """
 
 from __future__ import annotations
@@ -41,10 +43,20 @@ LIMIT_SECONDS: Final = 120.0
 # What a kubelet gives a pod that requests no processor time, and one that requests 0.05.
 NONE, GUARANTEE, MOST = 2, 51, 262144
 BUSY: Final = [sys.executable, "-c", "while True: pass"]
-# Reads and MB a second of disks in clouds: the baseline of AWS's gp3, and Google's pd-standard of 100 GB.
+# Reads and MB a second of disks in clouds: the baseline of AWS's gp3, and Google's pd-standard of
+# 100 GB.
 GP3, STANDARD = (3000, 125), (75, 12)
-SETTINGS: Final = ("--LabApp.extension_manager=readonly", "--LanguageServerManager.autodetect=False")
-SWITCHED_OFF: Final = ("nbclassic", "notebook", "notebook_shim", "jupyter_lsp", "jupyter_server_terminals")
+SETTINGS: Final = (
+    "--LabApp.extension_manager=readonly",
+    "--LanguageServerManager.autodetect=False",
+)
+SWITCHED_OFF: Final = (
+    "nbclassic",
+    "notebook",
+    "notebook_shim",
+    "jupyter_lsp",
+    "jupyter_server_terminals",
+)
 SETTLE_SECONDS: Final = 15.0
 
 
@@ -71,7 +83,9 @@ class Case(NamedTuple):
 
 
 class Start(NamedTuple):
-    """Seconds to the API's answer and to the page of /lab; until the first, processor seconds and MB read."""
+    """Seconds to the API's answer and to the page of /lab; until the first, processor seconds and
+    MB read.
+    """
 
     api: float
     page: float
@@ -80,7 +94,9 @@ class Start(NamedTuple):
 
 
 class Run(NamedTuple):
-    """The starts of one run, the share of the node's cores that was used, cores of an idle server, servers' output."""
+    """The starts of one run, the share of the node's cores that was used, cores of an idle server,
+    servers' output.
+    """
 
     starts: list[Start]
     used: float
@@ -105,10 +121,17 @@ class Group:
             if (folder / name).exists():
                 (folder / name).write_text(str(value))
                 return
-        raise LookupError(f"no {name} of control groups: this benchmark needs cgroup v1 and its cpu, cpuset and blkio")
+        raise LookupError(
+            f"no {name} of control groups: this benchmark needs cgroup v1 and its cpu, cpuset and"
+            " blkio"
+        )
 
     def start(
-        self, command: Sequence[str], *, environment: Mapping[str, str] | None = None, log: Path = Path(os.devnull)
+        self,
+        command: Sequence[str],
+        *,
+        environment: Mapping[str, str] | None = None,
+        log: Path = Path(os.devnull),
     ) -> subprocess.Popen[bytes]:
         """Start a program in it."""
         join = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in self._folders)
@@ -118,13 +141,18 @@ class Group:
 
     def cpu(self) -> float:
         """Processor seconds until now, with those of the groups in it."""
-        usage = next(folder / "cpuacct.usage" for folder in self._folders if (folder / "cpuacct.usage").exists())
+        usage = next(
+            folder / "cpuacct.usage"
+            for folder in self._folders
+            if (folder / "cpuacct.usage").exists()
+        )
         return int(usage.read_text()) / 1e9
 
 
 def ensure_lab() -> Path:
-    """The folder of an environment with JupyterLab, in the per-user cache; beside it `lab-plain`, its twin without
-    compiled modules, and `lab-parser`, for PYTHONPATH: the parser of addresses that jsonschema prefers."""
+    """The folder of an environment with JupyterLab, in the per-user cache; beside it `lab-plain`,
+    its twin without compiled modules, and `lab-parser`, for PYTHONPATH: the parser of addresses
+    that jsonschema prefers."""
     lab = cache_root() / "lab"
     if not (lab / "whole").exists():
         shutil.rmtree(lab, ignore_errors=True)
@@ -133,7 +161,14 @@ def ensure_lab() -> Path:
         subprocess.run([*pip, *PACKAGES], check=True)
         subprocess.run([*pip, "--upgrade", f"--target={lab}-parser", "rfc3987==1.3.8"], check=True)
         without = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(lab, f"{lab}-plain", symlinks=True, copy_function=os.link, ignore=without, dirs_exist_ok=True)
+        shutil.copytree(
+            lab,
+            f"{lab}-plain",
+            symlinks=True,
+            copy_function=os.link,
+            ignore=without,
+            dirs_exist_ok=True,
+        )
         (lab / "whole").touch()
     return lab
 
@@ -169,7 +204,9 @@ class Hub(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The hub's version, or the user whose token it is."""
         answer = {"version": "5.5.0", "kind": "user", "name": "u", "admin": False, "groups": []}
-        body = json.dumps({**answer, "scopes": ["access:servers!user=u", "read:users!user=u"]}).encode()
+        body = json.dumps(
+            {**answer, "scopes": ["access:servers!user=u", "read:users!user=u"]}
+        ).encode()
         self.send_response(200)
         self.send_header("X-JupyterHub-Version", "5.5.0")
         self.send_header("Content-Length", str(len(body)))
@@ -185,7 +222,10 @@ class Hub(BaseHTTPRequestHandler):
 
 
 def play(case: Case, hub: str) -> Run:
-    """Start a case's servers once. Raises RuntimeError, with what they wrote, if one ends or refuses."""
+    """Start a case's servers once.
+
+    Raises RuntimeError, with what they wrote, if one ends or refuses.
+    """
     lab = ensure_lab()
     node_name = make_group()
     node, processes = Group(node_name), list[subprocess.Popen[bytes]]()
@@ -215,10 +255,15 @@ def play(case: Case, hub: str) -> Run:
             if case.disk:
                 device = cache_root().stat().st_dev
                 for kind, most in (("iops", case.disk[0]), ("bps", case.disk[1] * 1_000_000)):
-                    pod.set(f"blkio.throttle.read_{kind}_device", f"{os.major(device)}:{os.minor(device)} {most}")
+                    pod.set(
+                        f"blkio.throttle.read_{kind}_device",
+                        f"{os.major(device)}:{os.minor(device)} {most}",
+                    )
             home = Path(scratch, str(number))
             (home / ".jupyter").mkdir(parents=True)
-            settings = {"ServerApp": {"jpserver_extensions": dict.fromkeys(case.extensions_off, False)}}
+            settings = {
+                "ServerApp": {"jpserver_extensions": dict.fromkeys(case.extensions_off, False)}
+            }
             (home / ".jupyter/jupyter_server_config.json").write_text(json.dumps(settings))
             url = f"http://{LOOPBACK}:{ReservedPort().release()}/user/u/"
             environment = {
@@ -237,13 +282,21 @@ def play(case: Case, hub: str) -> Run:
                 "JUPYTERHUB_SERVICE_URL": url,
                 **case.environment,
             }
-            command = [f"{lab}/bin/python", "-m", "jupyterhub.singleuser", "--allow-root", *case.arguments]
+            command = [
+                f"{lab}/bin/python",
+                "-m",
+                "jupyterhub.singleuser",
+                "--allow-root",
+                *case.arguments,
+            ]
             began = time.monotonic()
             server = pod.start(command, environment=environment, log=Path(scratch, f"{number}.log"))
             processes.append(server)
             api = _wait(f"{url}api", began)
             cpu = pod.cpu()
-            read = int(Path(f"/proc/{server.pid}/io").read_text().partition("\nread_bytes: ")[2].split()[0])
+            read = int(
+                Path(f"/proc/{server.pid}/io").read_text().partition("\nread_bytes: ")[2].split()[0]
+            )
             starts.append(Start(api, _wait(f"{url}lab", began), cpu, read / 1e6))
 
         began, before = time.monotonic(), node.cpu()
@@ -255,10 +308,13 @@ def play(case: Case, hub: str) -> Run:
         used = (node.cpu() - before) / (time.monotonic() - began) / case.cores
         written = "".join(path.read_text(errors="replace") for path in Path(scratch).glob("*.log"))
         if len(starts) < case.at_once:
-            raise RuntimeError(f"{case.name}: a server ended or refused; it wrote:\n{written[-3000:]}")
+            raise RuntimeError(
+                f"{case.name}: a server ended or refused; it wrote:\n{written[-3000:]}"
+            )
         idle = None
         if case.settle:
-            time.sleep(SETTLE_SECONDS)  # what follows a start, such as the look for language servers, isn't idle
+            # what follows a start, such as the look for language servers, isn't idle
+            time.sleep(SETTLE_SECONDS)
             before = node.cpu()
             time.sleep(SETTLE_SECONDS)
             idle = (node.cpu() - before) / SETTLE_SECONDS / case.at_once
@@ -266,7 +322,10 @@ def play(case: Case, hub: str) -> Run:
 
 
 def _wait(url: str, began: float) -> float:
-    """Seconds since `began` at the first 200, LIMIT_SECONDS if it never comes. Raises HTTPError when refused."""
+    """Seconds since `began` at the first 200, LIMIT_SECONDS if it never comes.
+
+    Raises HTTPError when refused.
+    """
     request = urllib.request.Request(url, headers={"Authorization": "token t"})
     while (now := time.monotonic() - began) < LIMIT_SECONDS:
         try:
@@ -292,14 +351,18 @@ CASES: Final = (
     Case("rfc3987 installed", other_parser=True),
     Case("five extensions off", extensions_off=SWITCHED_OFF),
     Case("settings: read-only extension manager, no language servers", arguments=SETTINGS),
-    Case("these three together", other_parser=True, extensions_off=SWITCHED_OFF, arguments=SETTINGS),
+    Case(
+        "these three together", other_parser=True, extensions_off=SWITCHED_OFF, arguments=SETTINGS
+    ),
     *(Case(f"{n} at once on one core", at_once=n) for n in (2, 5)),
     Case("10 at once on one core", at_once=10, settle=True),
     *(Case(f"{n} at once on two cores", at_once=n, cores=2) for n in (1, 2, 5, 10)),
     Case("1 busy neighbour, equal shares", busy=1),
     Case("4 busy neighbours, equal shares", busy=4),
     Case("4 busy neighbours, cpu_guarantee 0.05 for the start only", busy=4, shares=GUARANTEE),
-    Case("1 busy neighbour, cpu_guarantee 0.05 for the neighbour only", busy=1, busy_shares=GUARANTEE),
+    Case(
+        "1 busy neighbour, cpu_guarantee 0.05 for the neighbour only", busy=1, busy_shares=GUARANTEE
+    ),
     Case("cpu_limit 0.5", limit=0.5),
 )
 
@@ -310,8 +373,14 @@ def imports(hub: str) -> str:
     own: dict[str, float] = defaultdict(float)
     for micros, name in re.findall(r"import time: +(\d+) \| +\d+ \| +([\w.]+)", run.written):
         own[name.partition(".")[0]] += int(micros) / 1e6
-    first = ", ".join(f"{name} {seconds:.2f}" for name, seconds in sorted(own.items(), key=lambda item: -item[1])[:6])
-    return f"imports {sum(own.values()):.2f} s of {run.starts[0].api:.2f} s ({run.used:.0%} of the core used): {first}"
+    first = ", ".join(
+        f"{name} {seconds:.2f}"
+        for name, seconds in sorted(own.items(), key=lambda item: -item[1])[:6]
+    )
+    return (
+        f"imports {sum(own.values()):.2f} s of {run.starts[0].api:.2f} s ({run.used:.0%} of the"
+        f" core used): {first}"
+    )
 
 
 def main() -> None:
@@ -333,7 +402,10 @@ def main() -> None:
             run = play(case, hub)
             runs[case.name].append(run)
             last = max(start.api for start in run.starts)
-            say(f"{round_ + 1} {case.name}: {last:.2f} s, {run.used:.0%} used, load {os.getloadavg()[0]:.0f}")
+            say(
+                f"{round_ + 1} {case.name}: {last:.2f} s, {run.used:.0%} used, load"
+                f" {os.getloadavg()[0]:.0f}"
+            )
     columns: dict[str, Callable[[Run], float]] = {
         "s to 200, median": lambda run: median(start.api for start in run.starts),
         "last": lambda run: max(start.api for start in run.starts),
@@ -341,10 +413,15 @@ def main() -> None:
         "MB read": lambda run: mean(start.read for start in run.starts),
         "of the cores used": lambda run: run.used,
     }
-    rows = [[name, *(spread(map(of, played)) for of in columns.values())] for name, played in runs.items()]
+    rows = [
+        [name, *(spread(map(of, played)) for of in columns.values())]
+        for name, played in runs.items()
+    ]
     print(table(["case", *columns], rows))
     every = [start for played in runs.values() for run in played for start in run.starts]
-    print(f"from there to the page of /lab: {spread([start.page - start.api for start in every])} s")
+    print(
+        f"from there to the page of /lab: {spread([start.page - start.api for start in every])} s"
+    )
     idle = [run.idle for played in runs.values() for run in played if run.idle is not None]
     print(f"cores of an idle server: {spread(idle)}")
     for _ in range(options.rounds):

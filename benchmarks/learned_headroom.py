@@ -1,13 +1,15 @@
-"""Compare learned placeholders with a fixed number and with none: `python -m benchmarks.learned_headroom`.
+"""Compare learned placeholders with a fixed number and with none: `python -m
+benchmarks.learned_headroom`.
 
-Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays with Roost's defaults
-without placeholders, with the scenario's greatest number at all times, with that number as `roost import` writes it
-(until a week shows that fewer do, and more as learned), and with numbers learned alone. What is learned is learned in
-the replay itself, which begins without a history, so each forecast sees only what happened before it. An oracle knows
-all launches: it keeps the seats that will be needed until a node that is asked for now can be used. With `--known`,
-another is as imported, with the history of the three weeks before, of another seed's launches. Waits and node-hours are
-those from the third day on, when there is a forecast, or `--from-day`; medians over the seeds, which are
-the same launches for all.
+Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays
+with Roost's defaults without placeholders, with the scenario's greatest number at all times, with
+that number as `roost import` writes it (until a week shows that fewer do, and more as learned), and
+with numbers learned alone. What is learned is learned in the replay itself, which begins without a
+history, so each forecast sees only what happened before it. An oracle knows all launches: it keeps
+the seats that will be needed until a node that is asked for now can be used. With `--known`,
+another is as imported, with the history of the three weeks before, of another seed's launches.
+Waits and node-hours are those from the third day on, when there is a forecast, or `--from-day`;
+medians over the seeds, which are the same launches for all.
 """
 
 from __future__ import annotations
@@ -28,7 +30,16 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from benchmarks.figures import say, table
-from benchmarks.hub_scenarios import DAY, GB, HOUR, SCENARIOS, Scenario, in_order, known_before, one_of
+from benchmarks.hub_scenarios import (
+    DAY,
+    GB,
+    HOUR,
+    SCENARIOS,
+    Scenario,
+    in_order,
+    known_before,
+    one_of,
+)
 from benchmarks.never_worse import roost_values
 from generator.importing.profile_pools import LEARN
 from roost_core.placement.headroom_history import SPARE_SECONDS
@@ -39,7 +50,14 @@ from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.traces.attempt import Attempt
 from roost_lab.traces.synthetic import BEGIN
 
-NONE, FIXED, IMPORTED, LEARNED, ORACLE, KNOWN = "none", "fixed", "imported", "learned", "oracle", "known"
+NONE, FIXED, IMPORTED, LEARNED, ORACLE, KNOWN = (
+    "none",
+    "fixed",
+    "imported",
+    "learned",
+    "oracle",
+    "known",
+)
 ARMS: Final = (NONE, FIXED, IMPORTED, LEARNED, ORACLE)
 # How often the oracle looks; the controllers do as often.
 STEP_SECONDS: Final = 10.0
@@ -52,7 +70,9 @@ WEEKEND_SHARE: Final = 0.3
 
 
 class Lecture(NamedTuple):
-    """One lecture a week: its weekday, 0 for Monday, when it begins (hours, UTC), and how many people come."""
+    """One lecture a week: its weekday, 0 for Monday, when it begins (hours, UTC), and how many
+    people come.
+    """
 
     weekday: int
     hour: float
@@ -80,7 +100,9 @@ class Figures(NamedTuple):
 
 
 def timetable(seed: int, days: float) -> list[Attempt]:
-    """A hub whose users come all day, and in crowds as lectures begin; the first day is a Monday."""
+    """A hub whose users come all day, and in crowds as lectures begin; the first day is a
+    Monday.
+    """
     chance = random.Random(f"timetable {seed}")  # noqa: S311 - not for secrets
     moments = []
     for day in range(round(days)):
@@ -93,7 +115,11 @@ def timetable(seed: int, days: float) -> list[Attempt]:
                 moment += chance.expovariate(1 / mean_gap)
         for lecture in TIMETABLE:
             begin = BEGIN + day * DAY + lecture.hour * HOUR
-            people = round(lecture.people * chance.uniform(0.8, 1.2)) if day % 7 == lecture.weekday else 0
+            people = (
+                round(lecture.people * chance.uniform(0.8, 1.2))
+                if day % 7 == lecture.weekday
+                else 0
+            )
             moments += [(begin + chance.gauss(60, 150), _session(chance)) for _ in range(people)]
     return in_order(moments)
 
@@ -133,7 +159,9 @@ def session_seconds(one: Attempt, world: World) -> float:
 
 
 def foresee(world: World, launches: Sequence[Attempt]) -> None:
-    """Let the first set have as many seats as will be needed within a boot and the controllers' time to spare."""
+    """Let the first set have as many seats as will be needed within a boot and the controllers'
+    time to spare.
+    """
     begin = launches[0].moment
     steps = [0] * (ceil((launches[-1].moment - begin) / STEP_SECONDS) + 1)
     for one in launches:
@@ -159,7 +187,9 @@ def play(
     *,
     histories: Mapping[str, str] = MappingProxyType({}),
 ) -> Figures:
-    """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and node-hours count."""
+    """Replay one arm with one seed. from_day: the first, counted from 1, whose launches and
+    node-hours count.
+    """
     launches = scenario.launches(seed, days)
     begin = launches[0].moment // DAY * DAY + (from_day - 1) * DAY
     moments = {one.number: one.moment for one in launches}
@@ -191,10 +221,23 @@ def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[lis
     """The rows of a hub."""
     rows = []
     for arm, runs in found.items():
-        more = median(100 * (run.node_hours / none.node_hours - 1) for run, none in zip(runs, found[NONE], strict=True))
+        more = median(
+            100 * (run.node_hours / none.node_hours - 1)
+            for run, none in zip(runs, found[NONE], strict=True)
+        )
         p95, p99, late, hours = (median(values) for values in zip(*runs, strict=True))
         first = scenario.name if arm == NONE else ""
-        rows.append([first, arm, f"{p95:,.1f}", f"{p99:,.1f}", f"{late:.2f}", f"{hours:,.0f}", f"{more:+.1f} %"])
+        rows.append(
+            [
+                first,
+                arm,
+                f"{p95:,.1f}",
+                f"{p99:,.1f}",
+                f"{late:.2f}",
+                f"{hours:,.0f}",
+                f"{more:+.1f} %",
+            ]
+        )
     return rows
 
 
@@ -202,14 +245,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print each hub's figures."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [one.name for one in HUBS]
-    parser.add_argument("--hubs", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument(
+        "--hubs", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names)
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--days", type=float, help="of launches; default: 10, or 14 of the timetable")
-    parser.add_argument("--from-day", type=int, default=LEARNING_DAYS + 1, help="the first day that counts; default: 3")
-    parser.add_argument("--known", action="store_true", help="also with the history of the three weeks before")
     parser.add_argument(
-        "--autoscaler", choices=list(Autoscaler), default=Autoscaler.CLUSTER_AUTOSCALER, type=Autoscaler
+        "--days", type=float, help="of launches; default: 10, or 14 of the timetable"
+    )
+    parser.add_argument(
+        "--from-day",
+        type=int,
+        default=LEARNING_DAYS + 1,
+        help="the first day that counts; default: 3",
+    )
+    parser.add_argument(
+        "--known", action="store_true", help="also with the history of the three weeks before"
+    )
+    parser.add_argument(
+        "--autoscaler",
+        choices=list(Autoscaler),
+        default=Autoscaler.CLUSTER_AUTOSCALER,
+        type=Autoscaler,
     )
     options = parser.parse_args(arguments)
     seeds = range(options.first_seed, options.first_seed + options.seeds)
@@ -219,16 +276,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
             continue
         scenario = replace(scenario, world={**scenario.world, "autoscaler": options.autoscaler})  # noqa: PLW2901
         days = options.days or max(scenario.days, 9.0 if scenario.name == "mybinder.org" else 10.0)
-        found: dict[str, list[Figures]] = {arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]}
+        found: dict[str, list[Figures]] = {
+            arm: [] for arm in (*ARMS, KNOWN)[: len(ARMS) + options.known]
+        }
         for seed in seeds:
             for arm, policy in policies(scenario):
                 if arm not in found:
                     continue
                 before = known_before(scenario, seed) if arm == KNOWN else {}
-                found[arm].append(play(scenario, policy, seed, days, options.from_day, histories=before))
+                found[arm].append(
+                    play(scenario, policy, seed, days, options.from_day, histories=before)
+                )
                 say(f"  {scenario.name}, seed {seed}, {arm}: {found[arm][-1]}")
         rows += show(scenario, found)
-    print(table(["hub", "placeholders", "p95, s", "p99, s", "over 30 s, %", "node-hours", "against none"], rows))
+    print(
+        table(
+            [
+                "hub",
+                "placeholders",
+                "p95, s",
+                "p99, s",
+                "over 30 s, %",
+                "node-hours",
+                "against none",
+            ],
+            rows,
+        )
+    )
     return 0
 
 

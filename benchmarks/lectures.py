@@ -1,8 +1,10 @@
-"""Lectures: what people wait, and node-hours, under zero-to-jupyterhub, and under Roost without and with a booking.
+"""Lectures: what people wait, and node-hours, under zero-to-jupyterhub, and under Roost without and
+with a booking.
 
-`python -m benchmarks.lectures [--seeds 10] [--set NAME=VALUE]`: made-up lectures, 100 people and more within five
-minutes, on made-up weekdays of smaller and larger hubs. Paired: in each seed all meet the same launches, image sizes
-and boot times. The goal: a p95 of 30 s at zero-to-jupyterhub's node-hours + 10 %.
+`python -m benchmarks.lectures [--seeds 10] [--set NAME=VALUE]`: made-up lectures, 100 people and
+more within five minutes, on made-up weekdays of smaller and larger hubs. Paired: in each seed all
+meet the same launches, image sizes and boot times. The goal: a p95 of 30 s at zero-to-jupyterhub's
+node-hours + 10 %.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ IMAGE: Final = "quay.io/me/course:1"
 LECTURES: Final = ((100, 500, 9), (120, 2000, 9), (120, 2000, 15), (200, 2000, 9), (300, 6000, 12))
 FIRST: Final = "z2jh"
 POLICIES: Final = (FIRST, "roost")
-# Bookings: name -> the shipped policy, and how many placeholders there are at other times; None: as it says.
+# Bookings: name -> the shipped policy, and how many placeholders there are at other times; None: as
+# it says.
 BOOKED: Final[Mapping[str, tuple[str, int | None]]] = {
     "roost, booked": ("roost", None),
     "roost, booked, none else": ("roost", 0),
@@ -45,32 +48,53 @@ def _booked(name: str, event: Event, start: str) -> Policy:
     policy, replicas = BOOKED[name]
     files = values_files(policy)
     values: Any = read_values(files).values
-    entry = {"name": event.name, "people": event.people, "start": start, "timeZone": "UTC", "image": IMAGE}
+    entry = {
+        "name": event.name,
+        "people": event.people,
+        "start": start,
+        "timeZone": "UTC",
+        "image": IMAGE,
+    }
     events = {**values["events"], "enabled": True, "booked": [entry]}
     settings = [f"events={json.dumps(events)}"]
     if replicas is not None:
-        settings.append(f"placeholders={json.dumps([{'name': 'default', 'replicas': replicas, 'resources': SIZE}])}")
+        settings.append(
+            f"placeholders={json.dumps([{'name': 'default', 'replicas': replicas, 'resources': SIZE}])}"
+        )
     return load_policy(name, files, Settings(json_values=settings))
 
 
 def _span(amounts: Sequence[float], digits: int, unit: str = "") -> str:
-    return f"{median(amounts):.{digits}f} ({min(amounts):.{digits}f} to {max(amounts):.{digits}f}){unit}"
+    return (
+        f"{median(amounts):.{digits}f} ({min(amounts):.{digits}f} to"
+        f" {max(amounts):.{digits}f}){unit}"
+    )
 
 
 def _row(what: str, name: str, days: Days, first: Days) -> list[str]:
     pairs = zip(days.node_hours_by_seed, first.node_hours_by_seed, strict=True)
     more = [100 * (ours / theirs - 1) for ours, theirs in pairs]
     p95, hours = days.p95_by_seed, days.node_hours_by_seed
-    return [what, name, _span(p95, 1), _span(hours, 1), "" if days is first else _span(more, 0, " %")]
+    return [
+        what,
+        name,
+        _span(p95, 1),
+        _span(hours, 1),
+        "" if days is first else _span(more, 0, " %"),
+    ]
 
 
 def main() -> None:
     """Play all lectures and print one row for each policy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
     options = parser.parse_args()
-    assumptions = make_assumptions(dict(read_assumption(text, "--set") for text in options.settings), "--set")
+    assumptions = make_assumptions(
+        dict(read_assumption(text, "--set") for text in options.settings), "--set"
+    )
     rows = []
     for people, launches, hour in LECTURES:
         text = f"2026-11-24T{hour:02}:00"
@@ -78,7 +102,9 @@ def main() -> None:
         start = first_start_after(event, 0) or 0
         days = make_days(event, start, seeds=options.seeds, launches=launches)
         played = {name: play_days(load_policy(name), assumptions, days) for name in POLICIES}
-        played |= {name: play_days(_booked(name, event, text), assumptions, days) for name in BOOKED}
+        played |= {
+            name: play_days(_booked(name, event, text), assumptions, days) for name in BOOKED
+        }
         what = f"{people} at {hour}:00, {launches:,} others a day"
         rows += [_row(what, name, found, played[FIRST]) for name, found in played.items()]
     say(table(["lecture", "policy", "p95, s", "node-hours", f"than {FIRST}"], rows))

@@ -2,11 +2,12 @@
 
     python -m benchmarks.many_hubs --hubs 50 --users 40 --nodes 200
 
-Each hub has an image of its own, and users and placeholders that are bound to nodes; each node reports all images.
-Three releases run on the same control plane, one after the other: one hub's while the hub is alone, the same beside the
-pods of all the others, and one for all. Lines say how much memory each program takes, how much of a core and how many
-requests a second while nothing happens, how long it took until every node had every image's label, and how long until a
-hub's new namespace is in force.
+Each hub has an image of its own, and users and placeholders that are bound to nodes; each node
+reports all images. Three releases run on the same control plane, one after the other: one hub's
+while the hub is alone, the same beside the pods of all the others, and one for all. Lines say how
+much memory each program takes, how much of a core and how many requests a second while nothing
+happens, how long it took until every node had every image's label, and how long until a hub's new
+namespace is in force.
 """
 
 from __future__ import annotations
@@ -45,13 +46,19 @@ def memory_mib(process: Process) -> float:
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of a process so far."""
-    user_ticks, system_ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    user_ticks, system_ticks = (
+        Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+    )
     return (int(user_ticks) + int(system_ticks)) / os.sysconf("SC_CLK_TCK")
 
 
 def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
     """A pod that is bound already, unless `node` is ""; component: its class's."""
-    container = {"name": "main", "image": image, "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}}}
+    container = {
+        "name": "main",
+        "image": image,
+        "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}},
+    }
     spec = {"containers": [container], **({"nodeName": node} if node else {})}
     metadata = {"name": name, "labels": {"component": component, "app": "jupyterhub"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
@@ -60,10 +67,18 @@ def user(name: str, component: str, node: str, image: str) -> dict[str, Any]:
 def values_for(hubs: int) -> dict[str, Any]:
     """Values of one hub's own release, or of one release for so many."""
     name, _, tag = next(iter(IMAGES)).rpartition(":")
-    values: dict[str, Any] = {"placeholders": [], "singleuser": {"image": {"name": name, "tag": tag}}}
+    values: dict[str, Any] = {
+        "placeholders": [],
+        "singleuser": {"image": {"name": name, "tag": tag}},
+    }
     if hubs > 1:
-        values["podClasses"] = {"user": {"match": {"namespaceSelector": {"matchLabels": {LABEL: "true"}}}}}
-        profiles = [{"display_name": image, "kubespawner_override": {"image": image}} for image in list(IMAGES)[:hubs]]
+        values["podClasses"] = {
+            "user": {"match": {"namespaceSelector": {"matchLabels": {LABEL: "true"}}}}
+        }
+        profiles = [
+            {"display_name": image, "kubespawner_override": {"image": image}}
+            for image in list(IMAGES)[:hubs]
+        ]
         values["singleuser"]["profileList"] = profiles
     return values
 
@@ -75,12 +90,16 @@ class Site:
         self.cluster = cluster
         self.nodes = [f"node-{number:04d}" for number in range(nodes)]
         self.users = users
-        FakeNodes(cluster.api).create_many(self.nodes, cpu="64", memory="256Gi", pods=1000, images=IMAGES)
+        FakeNodes(cluster.api).create_many(
+            self.nodes, cpu="64", memory="256Gi", pods=1000, images=IMAGES
+        )
 
     def add_hub(self, number: int) -> str:
         """A namespace with a hub's pods; returns its name."""
         namespace = self.cluster.create_namespace(f"hub-{number:03d}")
-        self.cluster.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}})
+        self.cluster.api.patch(
+            f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}}
+        )
         names = [(f"jupyter-{index}", "singleuser-server") for index in range(self.users)]
         names += [(f"placeholder-{index}", "user-placeholder") for index in range(PLACEHOLDERS)]
         images = list(IMAGES)
@@ -100,7 +119,11 @@ class Site:
     def requests(self) -> float:
         """Requests that the API server has answered so far; watches count when they end."""
         lines = str(self.cluster.api.get("/metrics")["text"]).splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("apiserver_request_total{"))
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in lines
+            if line.startswith("apiserver_request_total{")
+        )
 
     def requests_a_second(self) -> float:
         """Requests a second while nothing happens."""
@@ -110,7 +133,9 @@ class Site:
 
     def scheduler_of(self, namespace: str) -> str:
         """The scheduler that a user's pod gets, as a dry run."""
-        body = self.cluster.api.create(user("asks", "singleuser-server", "", "i"), namespace, dryRun="All")
+        body = self.cluster.api.create(
+            user("asks", "singleuser-server", "", "i"), namespace, dryRun="All"
+        )
         return str(body["spec"]["schedulerName"])
 
     def asked_ms(self, namespace: str) -> float:
@@ -126,15 +151,21 @@ class Site:
         """Seconds from the label on a new namespace until its pods are placed."""
         namespace = self.cluster.create_namespace("newcomer")
         began = time.monotonic()
-        self.cluster.api.patch(f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}})
+        self.cluster.api.patch(
+            f"/api/v1/namespaces/{namespace}", {"metadata": {"labels": {LABEL: "true"}}}
+        )
         wait_until(
-            lambda: self.scheduler_of(namespace) == stack.scheduler_name("user"), AT_ONCE_SECONDS, "the hub's rules"
+            lambda: self.scheduler_of(namespace) == stack.scheduler_name("user"),
+            AT_ONCE_SECONDS,
+            "the hub's rules",
         )
         return time.monotonic() - began
 
 
 def show(what: str, site: Site, stack: Stack, before: float) -> dict[str, float]:
-    """Print and return the memory of each program, MiB, once it no longer grows. before: requests a second without."""
+    """Print and return the memory of each program, MiB, once it no longer grows. before: requests a
+    second without.
+    """
     programs = {
         "webhook": stack.webhooks[0].process,
         "controllers": stack.controllers[0].process,
@@ -160,13 +191,22 @@ def run(what: str, site: Site, namespace: str, hubs: int, before: float) -> dict
         began = time.monotonic()
         wanted = len(site.nodes) * min(hubs, len(IMAGES))
         wait_until(
-            lambda: site.labels() >= wanted, AT_ONCE_SECONDS, "all labels", explain=stack.controllers[0].process.tail
+            lambda: site.labels() >= wanted,
+            AT_ONCE_SECONDS,
+            "all labels",
+            explain=stack.controllers[0].process.tail,
         )
-        print(f"{what}: {wanted} labels of images on nodes after {time.monotonic() - began:.0f} s", flush=True)
+        print(
+            f"{what}: {wanted} labels of images on nodes after {time.monotonic() - began:.0f} s",
+            flush=True,
+        )
         found = show(what, site, stack, before)
         print(f"{what}: a user's pod is created in {site.asked_ms('hub-000'):.1f} ms")
         if hubs > 1:
-            print(f"{what}: a new hub is in force {site.in_force_seconds(stack):.1f} s after its namespace's label")
+            print(
+                f"{what}: a new hub is in force {site.in_force_seconds(stack):.1f} s after its"
+                " namespace's label"
+            )
     # What the release wrote on nodes.
     for node in site.nodes:
         names = site.cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]
@@ -177,8 +217,12 @@ def run(what: str, site: Site, namespace: str, hubs: int, before: float) -> dict
 
 def main() -> None:
     """Run the comparison."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hubs", type=int, default=50, help=f"{len(IMAGES)} at most have an image of their own")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--hubs", type=int, default=50, help=f"{len(IMAGES)} at most have an image of their own"
+    )
     parser.add_argument("--users", type=int, default=40, help="of each hub")
     parser.add_argument("--nodes", type=int, default=200)
     options = parser.parse_args()
@@ -193,7 +237,10 @@ def main() -> None:
         cluster.create_namespace("roost-system")
         many = run(f"one release, {options.hubs} hubs", site, "roost-system", options.hubs, before)
         for what, one in (("one hub alone", alone), ("one hub beside the others", beside)):
-            print(f"against {what}:", ", ".join(f"{name} {many[name] / one[name]:.2f}" for name in one))
+            print(
+                f"against {what}:",
+                ", ".join(f"{name} {many[name] / one[name]:.2f}" for name in one),
+            )
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
-"""Compare Roost with zero-to-jupyterhub's defaults, with equal placeholders, hub by hub: it must never be worse.
+"""Compare Roost with zero-to-jupyterhub's defaults, with equal placeholders, hub by hub: it must
+never be worse.
 
-`python -m benchmarks.never_worse`: all scenarios of `benchmarks.hub_scenarios`; exit status 1 where a promise is
-broken. A hub of your own: `--launches FILE` (what `roost simulate --trace` takes), `--hub-values FILE` (the hub's
-zero-to-jupyterhub values) and `--set NAME=VALUE` (its nodes and users, as `roost simulate --set` has them).
+`python -m benchmarks.never_worse`: all scenarios of `benchmarks.hub_scenarios`; exit status 1 where
+a promise is broken. A hub of your own: `--launches FILE` (what `roost simulate --trace` takes),
+`--hub-values FILE` (the hub's zero-to-jupyterhub values) and `--set NAME=VALUE` (its nodes and
+users, as `roost simulate --set` has them).
 
-Compared, for each number of placeholders and each autoscaler: zero-to-jupyterhub as its chart's defaults have it;
-Roost's default values with the hub's images and users named; and what `roost import` writes for the hub's values.
-Promised, over all seeds: no more launches given up, and no more tries beyond the spawner's patience; p95 and p99 of the
-wait at most 5 % and one second longer, and at most 5 % and one node-hour more, in the median of the seeds' differences.
-Each seed is the same launches, image sizes and boot times for all. What a run would have found nine times in ten stands
-beside what it found: the least worsening, by how much the seeds differ and by how many there are.
+Compared, for each number of placeholders and each autoscaler: zero-to-jupyterhub as its chart's
+defaults have it; Roost's default values with the hub's images and users named; and what `roost
+import` writes for the hub's values. Promised, over all seeds: no more launches given up, and no
+more tries beyond the spawner's patience; p95 and p99 of the wait at most 5 % and one second longer,
+and at most 5 % and one node-hour more, in the median of the seeds' differences. Each seed is the
+same launches, image sizes and boot times for all. What a run would have found nine times in ten
+stands beside what it found: the least worsening, by how much the seeds differ and by how many there
+are.
 """
 
 from __future__ import annotations
@@ -56,7 +60,8 @@ NOISE_SHARE: Final = 0.05
 NOISE: Final = {"p95": 1.0, "p99": 1.0, "node_hours": 1.0}
 # One user who stays late keeps a node for hours: fewer seeds say nothing of node-hours.
 FEWEST_SEEDS: Final = 3
-# A normal variable is below this nine times in ten; and how much wider a median's error is than a mean's.
+# A normal variable is below this nine times in ten; and how much wider a median's error is than a
+# mean's.
 NINE_IN_TEN, MEDIAN_ERROR = 1.2816, 1.2533
 # Events of a Poisson process, expected, of which one is seen nine times in ten.
 ONE_SEEN: Final = 2.303
@@ -68,7 +73,10 @@ _JSON = dict[str, Any]
 
 def hub_values(scenario: Scenario, placeholders: int) -> _JSON:
     """The hub's own values, with so many placeholders."""
-    scheduling = {"podPriority": {"enabled": bool(placeholders)}, "userPlaceholder": {"replicas": placeholders}}
+    scheduling = {
+        "podPriority": {"enabled": bool(placeholders)},
+        "userPlaceholder": {"replicas": placeholders},
+    }
     found = dict(scenario.hub)
     if "jupyterhub" in found:
         found["jupyterhub"] = {**found["jupyterhub"], "scheduling": scheduling}
@@ -78,15 +86,20 @@ def hub_values(scenario: Scenario, placeholders: int) -> _JSON:
 
 
 def roost_values(scenario: Scenario, placeholders: int) -> _JSON:
-    """What an operator tells Roost of the hub: images, sizes, number of placeholders. The rest is as it comes."""
+    """What an operator tells Roost of the hub: images, sizes, number of placeholders.
+
+    The rest is as it comes.
+    """
     assumed = make_assumptions(scenario.world, scenario.name)
     hub = scenario.hub.get("jupyterhub", scenario.hub)
     size = {"cpu": f"{assumed.user_cpu_millicores}m", "memory": str(assumed.user_memory_bytes)}
     found: _JSON = {
         "singleuser": dict(hub.get("singleuser", {})),
-        "placeholders": [{"name": "default", "replicas": placeholders, "resources": {"requests": size}}]
-        if placeholders
-        else [],
+        "placeholders": (
+            [{"name": "default", "replicas": placeholders, "resources": {"requests": size}}]
+            if placeholders
+            else []
+        ),
     }
     if not scenario.has_pullers:
         found["prePuller"] = {"enabled": False}
@@ -160,7 +173,9 @@ class Job(NamedTuple):
 def run(scenario: Scenario, job: Job, policy: Policy) -> Run:
     """Replay one arm with one seed."""
     case, seed = job.case, job.seed
-    world = make_assumptions({**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name)
+    world = make_assumptions(
+        {**scenario.world, "autoscaler": _autoscaler(case.autoscaler)}, scenario.name
+    )
     if job.knows:
         played = World(policy, world, seed)
         played.histories = known_before(scenario, seed)
@@ -203,7 +218,9 @@ def replays(
     jobs: int = 1,
     extra: str = "",
 ) -> Runs:
-    """Case -> arm -> seed -> what came of it. days: of all scenarios alike; None: each one's own."""
+    """Case -> arm -> seed -> what came of it. days: of all scenarios alike; None: each one's
+    own.
+    """
     known = {one.name: one for one in scenarios}
     todo = [
         Job(Case(scenario.name, autoscaler, number), arm, seed, days or scenario.days, extra)
@@ -219,7 +236,9 @@ def replays(
     # Where the values come to the same, so do the replays.
     alike: dict[tuple[object, ...], list[Job]] = {}
     for job in todo:
-        digest = policy_of(known[job.case.scenario], job.arm, job.case.placeholders, job.extra).digest
+        digest = policy_of(
+            known[job.case.scenario], job.arm, job.case.placeholders, job.extra
+        ).digest
         alike.setdefault((job.case, job.seed, digest), []).append(job)
     firsts = {same[0]: same for same in alike.values()}
     found: Runs = {}
@@ -229,13 +248,21 @@ def replays(
             found.setdefault(case, {}).setdefault(same.arm, {})[job.seed] = done
         place = f"{case.scenario}, {case.autoscaler}, {case.placeholders}"
         say(f"  {number}/{len(firsts)} {place}: {job.arm}, seed {job.seed}")
-    return {case: {arm: found[case][arm] for arm in ARMS} for case in dict.fromkeys(job.case for job in todo)}
+    return {
+        case: {arm: found[case][arm] for arm in ARMS}
+        for case in dict.fromkeys(job.case for job in todo)
+    }
 
 
 def play_all(
-    known: Mapping[str, Scenario], todo: Sequence[Job], jobs: int, find_policy: Callable[[Scenario, Job], Policy]
+    known: Mapping[str, Scenario],
+    todo: Sequence[Job],
+    jobs: int,
+    find_policy: Callable[[Scenario, Job], Policy],
 ) -> Iterable[tuple[Job, Run]]:
-    """Replay in this many processes. known: the scenarios by name. find_policy: the policy of a scenario's job."""
+    """Replay in this many processes. known: the scenarios by name. find_policy: the policy of a
+    scenario's job.
+    """
     _known.update(known)
     _find_policy.append(find_policy)
     if jobs == 1:
@@ -248,7 +275,8 @@ def play_all(
             yield coming[done], done.result()
 
 
-# What forked processes find there: a scenario's launches may be a function that can't be sent to them.
+# What forked processes find there: a scenario's launches may be a function that can't be sent to
+# them.
 _known: dict[str, Scenario] = {}
 _find_policy: list[Callable[[Scenario, Job], Policy]] = []
 
@@ -275,7 +303,10 @@ class Broken:
 
     def __str__(self) -> str:
         case = self.case
-        return f"{case.scenario}, {case.autoscaler}, {case.placeholders} placeholders, {self.arm}: {self.what}"
+        return (
+            f"{case.scenario}, {case.autoscaler}, {case.placeholders} placeholders, {self.arm}:"
+            f" {self.what}"
+        )
 
 
 def broken_promises(found: Runs) -> list[Broken]:
@@ -290,7 +321,10 @@ def broken_promises(found: Runs) -> list[Broken]:
 
 
 def _worse(before: Mapping[int, Run], after: Mapping[int, Run]) -> Iterable[str]:
-    for name, about in (("given_up", "launches given up"), ("timeouts", "tries beyond the spawner's patience")):
+    for name, about in (
+        ("given_up", "launches given up"),
+        ("timeouts", "tries beyond the spawner's patience"),
+    ):
         was, now = (sum(getattr(one, name) for one in runs.values()) for runs in (before, after))
         if now > was:
             yield f"{now} {about}, {was} without Roost"
@@ -305,7 +339,9 @@ def _worse(before: Mapping[int, Run], after: Mapping[int, Run]) -> Iterable[str]
                 yield f"{name} of the wait {more:.0f} s longer than {was:.0f} s"
 
 
-def _paired(before: Mapping[int, Run], after: Mapping[int, Run], name: str) -> tuple[float, list[float]]:
+def _paired(
+    before: Mapping[int, Run], after: Mapping[int, Run], name: str
+) -> tuple[float, list[float]]:
     """The median before, and each seed's difference."""
     differences = [getattr(after[seed], name) - getattr(before[seed], name) for seed in after]
     return median(getattr(one, name) for one in before.values()), differences
@@ -316,7 +352,9 @@ def _noise(name: str, was: float) -> float:
 
 
 def found_from(before: Mapping[int, Run], after: Mapping[int, Run]) -> str:
-    """The least worsening of each figure that so many seeds would have shown nine times in ten; "" of one seed."""
+    """The least worsening of each figure that so many seeds would have shown nine times in ten; ""
+    of one seed.
+    """
     if len(after) < 2:
         return ""
     said = []
@@ -331,8 +369,19 @@ def found_from(before: Mapping[int, Run], after: Mapping[int, Run]) -> str:
 
 
 def show(found: Runs) -> str:
-    """A table of all cases and arms: sums over seeds, or medians with the least and the greatest."""
-    head = ["hub", "autoscaler", "placeholders", "", "launches", "given up", "beyond patience", "wait p50, s"]
+    """A table of all cases and arms: sums over seeds, or medians with the least and the
+    greatest.
+    """
+    head = [
+        "hub",
+        "autoscaler",
+        "placeholders",
+        "",
+        "launches",
+        "given up",
+        "beyond patience",
+        "wait p50, s",
+    ]
     head += [
         "p95, s",
         "p99, s",
@@ -346,10 +395,20 @@ def show(found: Runs) -> str:
     broken = {(one.case, one.arm) for one in broken_promises(found)}
     for case, arms in found.items():
         for arm, runs in arms.items():
-            first = [case.scenario, case.autoscaler, str(case.placeholders)] if arm == HUB else ["", "", ""]
+            first = (
+                [case.scenario, case.autoscaler, str(case.placeholders)]
+                if arm == HUB
+                else ["", "", ""]
+            )
             told = list(runs.values())
-            sums = [str(sum(getattr(one, name) for one in told)) for name in ("launches", "given_up", "timeouts")]
-            medians = [_range(told, name) for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")]
+            sums = [
+                str(sum(getattr(one, name) for one in told))
+                for name in ("launches", "given_up", "timeouts")
+            ]
+            medians = [
+                _range(told, name)
+                for name in ("p50", "p95", "p99", "waited_for_node", "cold", "node_hours")
+            ]
             kept = "" if arm == HUB else "BROKEN" if (case, arm) in broken else "kept"
             power = "" if arm == HUB else found_from(arms[HUB], runs)
             rows.append([*first, arm, *sums, *medians, kept, power])
@@ -372,7 +431,10 @@ def _own(options: argparse.Namespace) -> list[Scenario]:
     hub = yaml.safe_load(Path(options.hub_values).read_text(encoding="utf-8"))
     inner = hub.get("jupyterhub", hub)
     pullers = inner.get("prePuller", {})
-    is_on = any(pullers.get(kind, {}).get("enabled", "jupyterhub" not in hub) for kind in ("hook", "continuous"))
+    is_on = any(
+        pullers.get(kind, {}).get("enabled", "jupyterhub" not in hub)
+        for kind in ("hook", "continuous")
+    )
     own = Scenario(
         name=Path(options.launches).name,
         about="",
@@ -389,18 +451,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Replay, print the table and what is broken."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     names = [one.name for one in SCENARIOS]
-    parser.add_argument("--scenarios", nargs="+", choices=names, default=names, metavar="NAME", help=", ".join(names))
+    parser.add_argument(
+        "--scenarios",
+        nargs="+",
+        choices=names,
+        default=names,
+        metavar="NAME",
+        help=", ".join(names),
+    )
     parser.add_argument("--autoscalers", nargs="+", choices=AUTOSCALERS, default=AUTOSCALERS)
-    parser.add_argument("--placeholders", nargs="+", type=int, help="placeholders, of those that a scenario has")
+    parser.add_argument(
+        "--placeholders", nargs="+", type=int, help="placeholders, of those that a scenario has"
+    )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--days", type=float, help="of launches; default: each scenario's own")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--values", default="", help="a values file over Roost's in both of its arms, to try something")
+    parser.add_argument(
+        "--values",
+        default="",
+        help="a values file over Roost's in both of its arms, to try something",
+    )
     parser.add_argument("--launches", help="a hub of your own: its launches")
     parser.add_argument("--hub-values", help="its zero-to-jupyterhub values")
     parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=VALUE", help="an assumption about its world"
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="an assumption about its world",
     )
     options = parser.parse_args(arguments)
     scenarios = [one for one in SCENARIOS if one.name in options.scenarios]
@@ -418,7 +497,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
     except AssumptionsError as error:
         raise SystemExit(str(error)) from error
-    print(f"{options.seeds} seeds; sums, or medians with the least and the greatest\n\n{show(found)}\n")
+    print(
+        f"{options.seeds} seeds; sums, or medians with the least and the"
+        f" greatest\n\n{show(found)}\n"
+    )
     broken = broken_promises(found)
     print("\n".join(map(str, broken)) or "Every promise is kept.")
     return 1 if broken else 0

@@ -1,9 +1,11 @@
-"""Compare Roost's placement with other rules on mybinder.org's launches: table, intervals and Pareto plots.
+"""Compare Roost's placement with other rules on mybinder.org's launches: table, intervals and
+Pareto plots.
 
-`python -m benchmarks.paper [--days N] [--seeds N] [--plots FOLDER]`: each arm of `ARMS` replays the same window of the
-trace with the same seeds, session lengths, image sizes and boot times. A figure is the median over the seeds with an
-interval (`interval`), a change that of the seeds' own differences to the first arm. Results: paper.md.
-`--results FILE` keeps each replay as a line of JSON, so that an interrupted run continues where it stopped.
+`python -m benchmarks.paper [--days N] [--seeds N] [--plots FOLDER]`: each arm of `ARMS` replays the
+same window of the trace with the same seeds, session lengths, image sizes and boot times. A figure
+is the median over the seeds with an interval (`interval`), a change that of the seeds' own
+differences to the first arm. Results: paper.md. `--results FILE` keeps each replay as a line of
+JSON, so that an interrupted run continues where it stopped.
 """
 
 from __future__ import annotations
@@ -40,8 +42,11 @@ if TYPE_CHECKING:
     from roost_lab.traces.attempt import Attempt
 
 # As large as a user, see `Assumptions`.
-PLACEHOLDERS: Final = [{"name": "default", "replicas": 25, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}]
-# One rule at a time: Roost's webhook and scheduler, and placeholders packed as zero-to-jupyterhub's are.
+PLACEHOLDERS: Final = [
+    {"name": "default", "replicas": 25, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+]
+# One rule at a time: Roost's webhook and scheduler, and placeholders packed as zero-to-jupyterhub's
+# are.
 RULE_ALONE: Final[Mapping[str, Any]] = {
     "podClasses": {
         "user": {"imageGate": False, "join": {"user": None}},
@@ -106,7 +111,9 @@ PLOTS: Final = (
 
 
 class Job(NamedTuple):
-    """One replay. days: of launches, from the beginning of this day of the trace on, the first is 1."""
+    """One replay. days: of launches, from the beginning of this day of the trace on, the first is
+    1.
+    """
 
     arm: str
     seed: int
@@ -118,7 +125,15 @@ class Job(NamedTuple):
     def key(self) -> str:
         """Equal for replays with equal results."""
         arm = ARMS[self.arm]
-        return json.dumps([*self, policy_of_arm(self.arm).digest, arm.rule, code_fingerprint(), _rules_fingerprint()])
+        return json.dumps(
+            [
+                *self,
+                policy_of_arm(self.arm).digest,
+                arm.rule,
+                code_fingerprint(),
+                _rules_fingerprint(),
+            ]
+        )
 
 
 @cache
@@ -181,11 +196,15 @@ def play(job: Job) -> Run:
 def change(before: Mapping[int, Run], after: Mapping[int, Run], name: str) -> Interval:
     """Of a figure, in percent, over the seeds that both have."""
     seeds = [seed for seed in after if seed in before]
-    return interval([100 * (getattr(after[seed], name) / getattr(before[seed], name) - 1) for seed in seeds])
+    return interval(
+        [100 * (getattr(after[seed], name) / getattr(before[seed], name) - 1) for seed in seeds]
+    )
 
 
 def on_front(points: Mapping[str, tuple[float, float]]) -> frozenset[str]:
-    """Those that no other is better than in one figure and at least as good in the other; less is better."""
+    """Those that no other is better than in one figure and at least as good in the other; less is
+    better.
+    """
     return frozenset(
         name
         for name, (x, y) in points.items()
@@ -197,7 +216,9 @@ Runs = dict[str, dict[int, Run]]
 
 
 def show(runs: Runs) -> str:
-    """A Markdown table: the first arm's medians with their intervals, the others' with their changes against it."""
+    """A Markdown table: the first arm's medians with their intervals, the others' with their
+    changes against it.
+    """
     rows = []
     first = runs[FIRST]
     for name, by_seed in runs.items():
@@ -221,11 +242,16 @@ def write_plots(runs: Runs, folder: Path) -> None:
     """One SVG for each of PLOTS."""
     for stem, across, up in PLOTS:
         amounts = {
-            name: [interval([getattr(run, figure) for run in by_seed.values()]) for figure in (across, up)]
+            name: [
+                interval([getattr(run, figure) for run in by_seed.values()])
+                for figure in (across, up)
+            ]
             for name, by_seed in runs.items()
         }
         front = on_front({name: (x.middle, y.middle) for name, (x, y) in amounts.items()})
-        points = [Point(name, x, y, name in front, ARMS[name].is_ours) for name, (x, y) in amounts.items()]
+        points = [
+            Point(name, x, y, name in front, ARMS[name].is_ours) for name, (x, y) in amounts.items()
+        ]
         drawing = plot(points, TITLES[across][0], TITLES[up][0])
         (folder / f"{stem}.svg").write_text(drawing, encoding="utf-8")
 
@@ -235,19 +261,31 @@ def write_plots(runs: Runs, folder: Path) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Replay, print the table, and draw."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--arms", nargs="+", choices=ARMS, default=list(ARMS), metavar="ARM", help=", ".join(ARMS))
-    parser.add_argument("--begin", type=int, default=1, help="day of the trace from which launches are played")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--arms", nargs="+", choices=ARMS, default=list(ARMS), metavar="ARM", help=", ".join(ARMS)
+    )
+    parser.add_argument(
+        "--begin", type=int, default=1, help="day of the trace from which launches are played"
+    )
     parser.add_argument("--days", type=float, default=10, help="of launches")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--jobs", type=int, default=1, help="replays at once")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--results", type=Path, help="keep replays in this file, and use those that it has")
+    parser.add_argument(
+        "--results", type=Path, help="keep replays in this file, and use those that it has"
+    )
     parser.add_argument("--plots", type=Path, help="write SVG files into this folder")
     options = parser.parse_args(arguments)
     arms = list(dict.fromkeys((FIRST, *options.arms)))
     seeds = range(1, options.seeds + 1)
-    todo = [Job(arm, seed, options.begin, options.days, tuple(options.settings)) for seed in seeds for arm in arms]
+    todo = [
+        Job(arm, seed, options.begin, options.days, tuple(options.settings))
+        for seed in seeds
+        for arm in arms
+    ]
     done = _kept(options.results)
     runs: Runs = {arm: {} for arm in arms}
     say(machine())
@@ -256,7 +294,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             with options.results.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"key": job.key, "run": run._asdict()}) + "\n")
         runs[job.arm][job.seed] = run
-        say(f"  {number}/{len(todo)} {job.arm}, seed {job.seed}: {run.cold:.0f} cold, {run.node_hours:.0f} node-hours")
+        say(
+            f"  {number}/{len(todo)} {job.arm}, seed {job.seed}: {run.cold:.0f} cold,"
+            f" {run.node_hours:.0f} node-hours"
+        )
     print(show(runs))
     if options.plots is not None:
         write_plots(runs, options.plots)
@@ -281,7 +322,9 @@ def _play_all(todo: Sequence[Job], done: Mapping[str, Run], jobs: int) -> Iterat
     yield from _in_processes(play, missing, jobs)
 
 
-def _in_processes(work: Callable[[Job], Run], todo: Sequence[Job], jobs: int) -> Iterator[tuple[Job, Run]]:
+def _in_processes(
+    work: Callable[[Job], Run], todo: Sequence[Job], jobs: int
+) -> Iterator[tuple[Job, Run]]:
     if jobs == 1:
         for job in todo:
             yield job, work(job)

@@ -1,4 +1,5 @@
-"""Draw two figures against each other as SVG: points with intervals, their names beside, and the Pareto front.
+"""Draw two figures against each other as SVG: points with intervals, their names beside, and the
+Pareto front.
 
 Pure, and needs nothing but text. The drawing follows the reader's light or dark scheme.
 """
@@ -14,7 +15,8 @@ if TYPE_CHECKING:
 
     from benchmarks.figures import Interval
 
-# In px: the drawing; the plot's left, top, right and bottom edges; where names begin; the height of a name.
+# In px: the drawing; the plot's left, top, right and bottom edges; where names begin; the height of
+# a name.
 WIDTH, HEIGHT = 780, 420
 LEFT, TOP, RIGHT, BOTTOM = 70, 16, 520, 366
 NAMES, LINE = 548, 18
@@ -36,7 +38,9 @@ text { font: 13px system-ui, sans-serif; fill: #222 }
 
 
 class Point(NamedTuple):
-    """One arm: its name, both figures with their intervals, and whether it is on the Pareto front, and ours."""
+    """One arm: its name, both figures with their intervals, and whether it is on the Pareto front,
+    and ours.
+    """
 
     name: str
     across: Interval
@@ -64,7 +68,9 @@ class _Axis:
         """Round amounts, MOST_TICKS at most."""
         span = self._greatest - self._least
         power = 10 ** floor(log10(span / MOST_TICKS))
-        step = next(step for times in (1, 2, 5, 10, 20) if span / (step := times * power) <= MOST_TICKS)
+        step = next(
+            step for times in (1, 2, 5, 10, 20) if span / (step := times * power) <= MOST_TICKS
+        )
         first = floor(self._least / step) + 1
         return [number * step for number in range(first, floor(self._greatest / step) + 1)]
 
@@ -78,28 +84,44 @@ def plot(points: Sequence[Point], across: str, up: str) -> str:
     parts = [f'{head} role="img" aria-label="{about}">', f"<style>{STYLE}</style>"]
     for tick in x.ticks:
         parts.append(_line("grid", x.at(tick), TOP, x.at(tick), BOTTOM))
-        parts.append(f'<text x="{x.at(tick)}" y="{BOTTOM + 18}" text-anchor="middle">{_text(tick)}</text>')
+        parts.append(
+            f'<text x="{x.at(tick)}" y="{BOTTOM + 18}" text-anchor="middle">{_text(tick)}</text>'
+        )
     for tick in y.ticks:
         parts.append(_line("grid", LEFT, y.at(tick), RIGHT, y.at(tick)))
-        parts.append(f'<text x="{LEFT - 8}" y="{y.at(tick) + 4}" text-anchor="end">{_text(tick)}</text>')
+        parts.append(
+            f'<text x="{LEFT - 8}" y="{y.at(tick) + 4}" text-anchor="end">{_text(tick)}</text>'
+        )
     parts += [_line("axis", LEFT, BOTTOM, RIGHT, BOTTOM), _line("axis", LEFT, TOP, LEFT, BOTTOM)]
-    parts.append(f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 10}" text-anchor="middle">{escape(across)}</text>')
+    parts.append(
+        f'<text x="{(LEFT + RIGHT) / 2}" y="{HEIGHT - 10}"'
+        f' text-anchor="middle">{escape(across)}</text>'
+    )
     middle = (TOP + BOTTOM) / 2
-    parts.append(f'<text transform="translate(14 {middle}) rotate(-90)" text-anchor="middle">{escape(up)}</text>')
-    front = sorted((point for point in points if point.is_on_front), key=lambda point: point.across.middle)
+    parts.append(
+        f'<text transform="translate(14 {middle}) rotate(-90)"'
+        f' text-anchor="middle">{escape(up)}</text>'
+    )
+    front = sorted(
+        (point for point in points if point.is_on_front), key=lambda point: point.across.middle
+    )
     if front:
         path = f"M{x.at(front[0].across.middle)} {TOP}"
         for point, end in zip(front, (*front[1:], None), strict=True):
             path += f"V{y.at(point.up.middle)}H{RIGHT if end is None else x.at(end.across.middle)}"
         parts.append(f'<path class="pareto" d="{path}"/>')
-    for place, point in zip(_places_of_names([y.at(point.up.middle) for point in points]), points, strict=True):
+    for place, point in zip(
+        _places_of_names([y.at(point.up.middle) for point in points]), points, strict=True
+    ):
         parts.append(_drawn(point, x, y, place))
     return "\n".join([*parts, "</svg>", ""])
 
 
 def _drawn(point: Point, x: _Axis, y: _Axis, place: float) -> str:
     at_x, at_y = x.at(point.across.middle), y.at(point.up.middle)
-    kind = " ".join(name for name, is_so in (("front", point.is_on_front), ("ours", point.is_ours)) if is_so)
+    kind = " ".join(
+        name for name, is_so in (("front", point.is_on_front), ("ours", point.is_ours)) if is_so
+    )
     bend = RIGHT + 6
     return (
         f'<g class="{kind}"><path class="leader" d="M{at_x} {at_y}L{bend} {place}H{NAMES - 4}"/>'

@@ -1,8 +1,9 @@
-"""The placement rules that `benchmarks.paper` compares with Roost's, each as an order of nodes for one user's pod.
+"""The placement rules that `benchmarks.paper` compares with Roost's, each as an order of nodes for
+one user's pod.
 
-Roost's own rule prefers nodes by name (`webhook.rules.warm`). A rule here takes its place in a replay,
-so all rules have the same knowledge, the same webhook, kube-scheduler, placeholders and autoscaler, and differ in the
-order alone: the first of the order that has room gets the pod.
+Roost's own rule prefers nodes by name (`webhook.rules.warm`). A rule here takes its place in a
+replay, so all rules have the same knowledge, the same webhook, kube-scheduler, placeholders and
+autoscaler, and differ in the order alone: the first of the order that has room gets the pod.
 """
 
 from __future__ import annotations
@@ -80,19 +81,28 @@ class RuleChooser:
         if nodes is not self._nodes:
             # All users request the same, and there is one pool.
             usable = sorted((node.created, node.name) for node in nodes.values() if node.is_usable)
-            self._slots = {name: slots_of(nodes[name].allocatable, needs.requests) for _, name in usable}
+            self._slots = {
+                name: slots_of(nodes[name].allocatable, needs.requests) for _, name in usable
+            }
             self._nodes = nodes
         loads = {name: facts.pods_on(name) for name in self._slots}
-        labelled = (nodes.holders.get(gate_label(case.settings, image), frozenset()) for image, _ in needs.images)
+        labelled = (
+            nodes.holders.get(gate_label(case.settings, image), frozenset())
+            for image, _ in needs.images
+        )
         held = frozenset().union(*labelled, *(facts.holders(image) for _, image in needs.images))
-        scene = Scene(needs.images[0][1], dict(needs.requests), self._slots, loads, held, facts, self._spare)
+        scene = Scene(
+            needs.images[0][1], dict(needs.requests), self._slots, loads, held, facts, self._spare
+        )
         order = dict.fromkeys((*self._rule(scene), *self._slots))
         names = [name for name in order if loads[name] < self._slots[name]][:MAX_NODES]
         return WarmChoice(with_weights(names), sum(name in held for name in names), len(names))
 
 
 def use_rule(world: World, rule: Rule) -> None:
-    """Let a replay that hasn't begun place users by a rule; its policy must have a warm set for users."""
+    """Let a replay that hasn't begun place users by a rule; its policy must have a warm set for
+    users.
+    """
     # Only comparisons replace a rule, so nothing offers it.
     maker = world.releases[0].maker
     assert maker._rulebook is not None
@@ -110,7 +120,9 @@ def image_first(scene: Scene) -> Sequence[str]:
 
 
 def pod_affinity(scene: Scene) -> Sequence[str]:
-    """The node with most running users of the image, then packing: preferred pod affinity by a label of the image."""
+    """The node with most running users of the image, then packing: preferred pod affinity by a
+    label of the image.
+    """
     same = Counter(pod.node for pod in scene.facts.pods.values() if scene.image in pod.images)
     return sorted(scene.slots, key=lambda name: (-same[name], -scene.loads[name]))
 
@@ -121,7 +133,9 @@ def first_fit(scene: Scene) -> Sequence[str]:
 
 
 class RendezvousInSet:
-    """In Roost's set of the oldest nodes, the image's order by rendezvous hashing; then the oldest."""
+    """In Roost's set of the oldest nodes, the image's order by rendezvous hashing; then the
+    oldest.
+    """
 
     def __call__(self, scene: Scene) -> Sequence[str]:
         """Names, the best first."""
@@ -132,14 +146,17 @@ class RendezvousInSet:
 
 
 class ChRlu:
-    """CH-RLU: consistent hashing, and popular images leave an overloaded node for the next of the ring.
+    """CH-RLU: consistent hashing, and popular images leave an overloaded node for the next of the
+    ring.
 
-    A. Fuerst and P. Sharma, "Locality-aware load-balancing for serverless clusters", HPDC 2022; their code is
-    `ch_rlu.rs` of COS-IN/iluvatar-faas. Here a function is an image, its load that of users, and the ring rendezvous
-    hashing. Loads are known at once, so the random update stands for the pod itself alone.
+    A. Fuerst and P. Sharma, "Locality-aware load-balancing for serverless clusters", HPDC 2022;
+    their code is `ch_rlu.rs` of COS-IN/iluvatar-faas. Here a function is an image, its load that of
+    users, and the ring rendezvous hashing. Loads are known at once, so the random update stands for
+    the pod itself alone.
     """
 
-    # Share of the images, those launched most often, that may leave their node; nodes of the ring that they try.
+    # Share of the images, those launched most often, that may leave their node; nodes of the ring
+    # that they try.
     POPULAR: Final = 0.2
     CHAIN: Final = 4
     # Share of a node's slots above which it is overloaded, and the deviation of the random update.
@@ -164,22 +181,26 @@ class ChRlu:
             return order
         for name in order[: self.CHAIN]:
             slots = scene.slots[name]
-            if scene.loads[name] / slots + self._chance.gauss(1 / slots, self.DEVIATION) <= self.BOUND:
+            if (
+                scene.loads[name] / slots + self._chance.gauss(1 / slots, self.DEVIATION)
+                <= self.BOUND
+            ):
                 return [name, *order]
         return order
 
 
 class LayerAware:
-    """LRScheduler: kube-scheduler's scores for free and balanced resources, and the layers that a node has.
+    """LRScheduler: kube-scheduler's scores for free and balanced resources, and the layers that a
+    node has.
 
-    Z. Tang et al., "LRScheduler: A layer-aware and resource-adaptive container scheduler in edge computing",
-    arXiv 2506.03694; thresholds and weights are those of its code, `layer/score.go` of pwtttttt/Layer-Scheduler.
-    Of kube-scheduler's other scores only ImageLocality would tell nodes apart here, and is left out. As there, layers
-    that are on their way don't count.
+    Z. Tang et al., "LRScheduler: A layer-aware and resource-adaptive container scheduler in edge
+    computing", arXiv 2506.03694; thresholds and weights are those of its code, `layer/score.go` of
+    pwtttttt/Layer-Scheduler. Of kube-scheduler's other scores only ImageLocality would tell nodes
+    apart here, and is left out. As there, layers that are on their way don't count.
     """
 
-    # The layers' weight: while a node has more than so many bytes of the image, its CPU is less requested than this,
-    # and requests of CPU and memory deviate less than this; and else.
+    # The layers' weight: while a node has more than so many bytes of the image, its CPU is less
+    # requested than this, and requests of CPU and memory deviate less than this; and else.
     LEAST_BYTES: Final = 10 * 2**20
     MOST_CPU: Final = 0.6
     MOST_DEVIATION: Final = 0.16
@@ -198,7 +219,8 @@ class LayerAware:
     def _score(self, scene: Scene, image: Image, name: str) -> float:
         row = self._world.state.rows[name]
         cpu, memory = (
-            (row.requested.get(resource, 0) + scene.requests.get(resource, 0)) / row.allocatable[resource]
+            (row.requested.get(resource, 0) + scene.requests.get(resource, 0))
+            / row.allocatable[resource]
             for resource in (CPU, MEMORY)
         )
         deviation = abs(cpu - memory) / 2
@@ -214,7 +236,9 @@ class LayerAware:
         state = node.images.count, self._world.figures.collected
         known = self._layers.get(node.name)
         if known is None or known[0] != state:
-            layers = frozenset(layer.key for name in names for layer in self._world.images.get(name).layers)
+            layers = frozenset(
+                layer.key for name in names for layer in self._world.images.get(name).layers
+            )
             known = self._layers[node.name] = state, layers
         return known[1]
 

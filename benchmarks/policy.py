@@ -1,6 +1,7 @@
 """Write the policy document that both webhooks read, as the chart renders it.
 
-Owns which values the benchmarks' hub has; the document itself is cut out of what `roost render` gives.
+Owns which values the benchmarks' hub has; the document itself is cut out of what `roost render`
+gives.
 """
 
 from __future__ import annotations
@@ -21,8 +22,12 @@ VALUES: Final = REPO / "benchmarks" / "values.yaml"
 IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network-tools:2026.11")
 
 
-def rendered(namespace: str, *settings: str, kube_version: str | None = None) -> list[dict[str, Any]]:
-    """The objects that `roost render` gives for the benchmarks' values; `settings` are `--set` pairs."""
+def rendered(
+    namespace: str, *settings: str, kube_version: str | None = None
+) -> list[dict[str, Any]]:
+    """The objects that `roost render` gives for the benchmarks' values; `settings` are `--set`
+    pairs.
+    """
     values = read_values((str(VALUES),), Settings(values=settings)).values
     release = Release(RELEASE, namespace, *([kube_version] if kube_version else ()))
     return [manifest.body for manifest in render(values, release)]
@@ -36,7 +41,10 @@ def write_policy(path: Path, namespace: str, *settings: str) -> Path:
         if found["kind"] == "ConfigMap" and "release.json" in found.get("data", {})
     ]
     if len(documents) != 1:
-        raise RuntimeError(f"found {len(documents)} ConfigMaps with release.json in the rendered objects, expected 1")
+        raise RuntimeError(
+            f"found {len(documents)} ConfigMaps with release.json in the rendered objects,"
+            " expected 1"
+        )
     read_settings(documents[0].encode())  # report faults here, not by a server that doesn't start
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(documents[0])

@@ -1,12 +1,14 @@
-"""Users who wait although their victim is gone: thousands of preemptions under a real kube-scheduler.
+"""Users who wait although their victim is gone: thousands of preemptions under a real
+kube-scheduler.
 
-`python -m benchmarks.preemptions`. Fake nodes full of placeholders; classes of 5 to 50 users begin within 2 s, each
-user pushes a placeholder out, and a placeholder that went is made anew and waits for room. A stand-in for kubelets ends
-victims after 0 to 2 s. Once the class sits, or nothing has moved for longer than 10 s, its users leave and the next one
-comes: while users come and go all the time, each pod that leaves wakes whoever is stuck, and hides them. Plain:
-zero-to-jupyterhub's profile and kube-scheduler's own gates. Roost: the configuration and the flags that `roost render`
-gives. Counted: users who are not bound 10 s after their last victim's object has gone, which is what "parked until the
-next flush" looks like.
+`python -m benchmarks.preemptions`. Fake nodes full of placeholders; classes of 5 to 50 users begin
+within 2 s, each user pushes a placeholder out, and a placeholder that went is made anew and waits
+for room. A stand-in for kubelets ends victims after 0 to 2 s. Once the class sits, or nothing has
+moved for longer than 10 s, its users leave and the next one comes: while users come and go all the
+time, each pod that leaves wakes whoever is stuck, and hides them. Plain: zero-to-jupyterhub's
+profile and kube-scheduler's own gates. Roost: the configuration and the flags that `roost render`
+gives. Counted: users who are not bound 10 s after their last victim's object has gone, which is
+what "parked until the next flush" looks like.
 """
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ if TYPE_CHECKING:
 NAMESPACE: Final = "bench-preemptions"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
 STUCK_SECONDS: Final = 10.0
-# Two watches tell of a placeholder that went and of the user who was bound: on a busy machine the later one may be
-# heard first.
+# Two watches tell of a placeholder that went and of the user who was bound: on a busy machine the
+# later one may be heard first.
 WATCHES_APART_SECONDS: Final = 0.5
 WORKERS: Final = 8
 # Hubs have no more placeholders than that, so no more users pre-empt at once.
@@ -57,7 +59,8 @@ TERMINATION_SECONDS: Final = 2.0
 # Flags of the rendered Deployment that the harness sets for a process outside the cluster.
 _HARNESS_FLAGS: Final = ("--config=", "--secure-port=", "--authentication-skip-lookup=")
 _PREEMPTED: Final = re.compile(
-    r'^\S(\d\d)(\d\d) (\S+) .*"(?:Preemptor Pod preempted victim Pod|Preemptor preempted a waiting pod|'
+    r'^\S(\d\d)(\d\d) (\S+) .*"(?:Preemptor Pod preempted victim Pod|Preemptor preempted a waiting'
+    r" pod|"
     r"Preemptor rejected a pod in preBind|Victim Pod is already deleted|"
     r'Victim Pod is already being deleted, skipping the API call for it)".* preemptor="([^"]+)"'
     r'.* (?:victim|waitingPod|podInPreBind)="([^"]+)"',
@@ -98,7 +101,9 @@ Z2JH_PROFILE: Final[Mapping[str, Any]] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """A kube-scheduler to try: its configuration, its flags, and the profiles that the two kinds of pods name."""
+    """A kube-scheduler to try: its configuration, its flags, and the profiles that the two kinds of
+    pods name.
+    """
 
     name: str
     configuration: Mapping[str, Any]
@@ -108,16 +113,26 @@ class Setting:
 
 
 def plain(flags: Sequence[str] = (), qps: int | None = None) -> Setting:
-    """zero-to-jupyterhub's user scheduler; `flags` and `qps` are all that differs from kube-scheduler's defaults."""
+    """zero-to-jupyterhub's user scheduler; `flags` and `qps` are all that differs from
+    kube-scheduler's defaults.
+    """
     name = " ".join(["plain", *flags, *([f"qps {qps}"] if qps else [])])
     limits = {"clientConnection": {"qps": qps, "burst": 2 * qps}} if qps else {}
-    return Setting(name, scheduler_config(Z2JH_PROFILE) | limits, tuple(flags), "user-scheduler", "user-scheduler")
+    return Setting(
+        name,
+        scheduler_config(Z2JH_PROFILE) | limits,
+        tuple(flags),
+        "user-scheduler",
+        "user-scheduler",
+    )
 
 
 def as_rendered(kube_version: str | None = None) -> Setting:
     """Roost's configuration and flags with the default values."""
     manifests = rendered(NAMESPACE, kube_version=kube_version)
-    configuration = next(m for m in manifests if "config.yaml" in m.get("data", {}))["data"]["config.yaml"]
+    configuration = next(m for m in manifests if "config.yaml" in m.get("data", {}))["data"][
+        "config.yaml"
+    ]
     containers = [
         container
         for manifest in manifests
@@ -139,19 +154,24 @@ class Outcome:
     users: int = 0
     preempted: int = 0
     seconds: float = 0.0
-    # Of users that pre-empted: from their last victim's end to their binding, or to the end of the round.
+    # Of users that pre-empted: from their last victim's end to their binding, or to the end of the
+    # round.
     waits: list[float] = field(default_factory=list)
     # Of all users: from creation to binding.
     starts: list[float] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
-    # Users without a place when nothing had moved for longer than 10 s: for these only the flush would come.
+    # Users without a place when nothing had moved for longer than 10 s: for these only the flush
+    # would come.
     parked: list[str] = field(default_factory=list)
     # Pre-emptions that kube-scheduler carried out beside its scheduling cycle.
     asynchronous: int = 0
 
 
 class Agenda:
-    """Calls that are due at a moment, made by a few threads. What they raise is kept for `close`."""
+    """Calls that are due at a moment, made by a few threads.
+
+    What they raise is kept for `close`.
+    """
 
     def __init__(self, workers: int = WORKERS) -> None:
         self._due: list[tuple[float, int, Callable[[], object]]] = []
@@ -237,14 +257,24 @@ class Crowd:
             raise self._agenda.faults[0]
 
     def send(self, preemptions: int, most_seconds: float) -> float:
-        """Let classes come until so many placeholders have been pushed out; returns the seconds it took."""
+        """Let classes come until so many placeholders have been pushed out; returns the seconds it
+        took.
+        """
         started = time.monotonic()
         while self.placeholders_gone < preemptions and time.monotonic() < started + most_seconds:
-            users = [f"user-{next(self._numbers)}" for _ in range(self._random.randint(*CLASS_SIZES))]
+            users = [
+                f"user-{next(self._numbers)}" for _ in range(self._random.randint(*CLASS_SIZES))
+            ]
             for name in users:
-                self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._create_user, name))
-            for name in self._random.sample(sorted(self._bound_placeholders), round(ENDED_BY_OTHERS * len(users))):
-                self._agenda.after(self._random.uniform(0, BEGIN_SECONDS), partial(self._remove, name))
+                self._agenda.after(
+                    self._random.uniform(0, BEGIN_SECONDS), partial(self._create_user, name)
+                )
+            for name in self._random.sample(
+                sorted(self._bound_placeholders), round(ENDED_BY_OTHERS * len(users))
+            ):
+                self._agenda.after(
+                    self._random.uniform(0, BEGIN_SECONDS), partial(self._remove, name)
+                )
             self._wait_quiet(partial(self._have_places, users))
             self.ended_at |= dict.fromkeys(users, time.time())
             for name in users:
@@ -257,24 +287,36 @@ class Crowd:
 
     def wait_for_placeholders(self) -> None:
         """Wait until every placeholder is bound."""
-        wait_until(lambda: len(self._bound_placeholders) >= self._placeholders, 180, "the placeholders to be bound")
+        wait_until(
+            lambda: len(self._bound_placeholders) >= self._placeholders,
+            180,
+            "the placeholders to be bound",
+        )
 
     def _wait_quiet(self, rule: Callable[[], bool]) -> None:
         """Wait for the rule, or until nothing has moved for longer than anybody needs."""
         self._moved_at = time.monotonic()
-        while not rule() and time.monotonic() < self._moved_at + TERMINATION_SECONDS + STUCK_SECONDS:
+        while (
+            not rule() and time.monotonic() < self._moved_at + TERMINATION_SECONDS + STUCK_SECONDS
+        ):
             time.sleep(0.02)
 
     def _create_user(self, name: str) -> None:
         self.created_at[name] = time.time()
-        self._api.create(pod(name, self._setting.user_profile, "users", "singleuser-server", 0), NAMESPACE)
+        self._api.create(
+            pod(name, self._setting.user_profile, "users", "singleuser-server", 0), NAMESPACE
+        )
 
     def _create_placeholder(self) -> None:
         number = next(self._numbers)
         # As rendered, and as of an operator who lets theirs end in peace.
         grace = 0 if number % 2 else int(TERMINATION_SECONDS)
         body = pod(
-            f"placeholder-{number}", self._setting.placeholder_profile, "placeholders", "user-placeholder", grace
+            f"placeholder-{number}",
+            self._setting.placeholder_profile,
+            "placeholders",
+            "user-placeholder",
+            grace,
         )
         self._api.create(body, NAMESPACE)
 
@@ -306,7 +348,9 @@ class Crowd:
         elif body["metadata"].get("deletionTimestamp"):
             if name not in self._terminating:
                 self._terminating.add(name)
-                self._agenda.after(self._random.uniform(0, TERMINATION_SECONDS), partial(self._remove, name))
+                self._agenda.after(
+                    self._random.uniform(0, TERMINATION_SECONDS), partial(self._remove, name)
+                )
         elif body["spec"].get("nodeName") and name not in self.bound_at:
             self._moved_at = time.monotonic()
             self.bound_at[name] = moment
@@ -326,21 +370,38 @@ def pod(name: str, profile: str, priority: str, component: str, grace_seconds: i
             "terminationGracePeriodSeconds": grace_seconds,
             "automountServiceAccountToken": False,
             "containers": [
-                {"name": "c", "image": "absent:1", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
+                {
+                    "name": "c",
+                    "image": "absent:1",
+                    "resources": {"requests": {"cpu": "1", "memory": "1Gi"}},
+                }
             ],
         },
     }
 
 
 def run_round(
-    cluster: ControlPlane, setting: Setting, *, preemptions: int, placeholders: int, seed: int, most_seconds: float
+    cluster: ControlPlane,
+    setting: Setting,
+    *,
+    preemptions: int,
+    placeholders: int,
+    seed: int,
+    most_seconds: float,
 ) -> Outcome:
-    """One setting once: fill the nodes with placeholders, send the users, and judge by watch and log."""
+    """One setting once: fill the nodes with placeholders, send the users, and judge by watch and
+    log.
+    """
     outcome = Outcome(setting.name)
     crowd = Crowd(cluster.api, setting, placeholders=placeholders, seed=seed)
     # `--v=2` names each victim; a rendered `--v` comes later and wins.
     flags = ("--v=2", *setting.flags)
-    with start_scheduler(cluster, setting.configuration, leader_elect=False, flags=flags) as scheduler, crowd:
+    with (
+        start_scheduler(
+            cluster, setting.configuration, leader_elect=False, flags=flags
+        ) as scheduler,
+        crowd,
+    ):
         crowd.wait_for_placeholders()
         outcome.seconds = crowd.send(preemptions, most_seconds)
         log = scheduler.log()
@@ -393,7 +454,9 @@ def set_up(cluster: ControlPlane, *, nodes: int, placeholders_per_node: int) -> 
         )
     names = [f"preempting-{number:03d}" for number in range(nodes)]
     labels = {"hub.jupyter.org/node-purpose": "user"}
-    FakeNodes(cluster.api).create_many(names, cpu=str(placeholders_per_node), memory="64Gi", labels=labels)
+    FakeNodes(cluster.api).create_many(
+        names, cpu=str(placeholders_per_node), memory="64Gi", labels=labels
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -405,11 +468,20 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=900.0, help="a round, at most")
     parser.add_argument("--minor", help="of Kubernetes, such as 1.37")
-    parser.add_argument("--flags", action="append", default=[], help="one more setting: plain with these flags")
-    parser.add_argument("--qps", type=int, help="of kube-scheduler's client, twice as much at once; for `plain` only")
+    parser.add_argument(
+        "--flags", action="append", default=[], help="one more setting: plain with these flags"
+    )
+    parser.add_argument(
+        "--qps",
+        type=int,
+        help="of kube-scheduler's client, twice as much at once; for `plain` only",
+    )
     parser.add_argument("--only", choices=["plain", "roost", "flags"], action="append")
     given = parser.parse_args(argv)
-    print(f"preemptions: {machine()}; {given.rounds} rounds of {given.preemptions} pre-emptions", flush=True)
+    print(
+        f"preemptions: {machine()}; {given.rounds} rounds of {given.preemptions} pre-emptions",
+        flush=True,
+    )
     outcomes: list[Outcome] = []
     with ControlPlane(**({"minor": given.minor} if given.minor else {}), controllers=()) as cluster:
         settings = {

@@ -1,8 +1,10 @@
-"""What a probe of users' servers changes: zero-to-jupyterhub's chart, hub and KubeSpawner on a real kubelet.
+"""What a probe of users' servers changes: zero-to-jupyterhub's chart, hub and KubeSpawner on a real
+kubelet.
 
-`python -m benchmarks.probes`: servers begin to listen so many seconds after their container; from the click to HTTP 200
-beyond that, starts that failed, and warnings on the spawn page, with and without a probe. Then what probes of running
-servers cost the kubelet. A stand-in answers for JupyterLab, which as well listens only once it can answer.
+`python -m benchmarks.probes`: servers begin to listen so many seconds after their container; from
+the click to HTTP 200 beyond that, starts that failed, and warnings on the spawn page, with and
+without a probe. Then what probes of running servers cost the kubelet. A stand-in answers for
+JupyterLab, which as well listens only once it can answer.
 """
 
 from __future__ import annotations
@@ -36,11 +38,14 @@ if TYPE_CHECKING:
 _JSON = dict[str, Any]
 SLOW: Final = (2, 5, 12, 40)
 PROBE: Final = {"tcpSocket": {"port": "notebook-port"}, "periodSeconds": 1}
-# The hub's start_timeout is 300 s: a startup probe that fails more often than its threshold has the container killed.
+# The hub's start_timeout is 300 s: a startup probe that fails more often than its threshold has the
+# container killed.
 ARMS: Final[Mapping[str, _JSON]] = {
     "no probe": {},
     "readinessProbe": {"extra_container_config": {"readinessProbe": PROBE}},
-    "startupProbe": {"extra_container_config": {"startupProbe": {**PROBE, "failureThreshold": 330}}},
+    "startupProbe": {
+        "extra_container_config": {"startupProbe": {**PROBE, "failureThreshold": 330}}
+    },
     "http_timeout 120": {"http_timeout": 120},
 }
 IDLE_SERVERS: Final = 30
@@ -55,13 +60,23 @@ def profiles() -> Iterator[tuple[str, int, str]]:
 
 
 def values() -> _JSON:
-    """The tests' values of the hub, without what isn't measured, and with a profile for each pair."""
+    """The tests' values of the hub, without what isn't measured, and with a profile for each
+    pair.
+    """
     found: _JSON = yaml.safe_load((DATA / "hub-days/z2jh.yaml").read_text())
     serve = " ".join(found["singleuser"]["cmd"])
-    found["singleuser"] |= {"cpu": {"guarantee": 0.001}, "memory": {"guarantee": "16M"}, "profileList": []}
+    found["singleuser"] |= {
+        "cpu": {"guarantee": 0.001},
+        "memory": {"guarantee": "16M"},
+        "profileList": [],
+    }
     for slug, seconds, arm in profiles():
         override = {"cmd": ["sh", "-c", f"sleep {seconds}; exec {serve}"], **ARMS[arm]}
-        profile = {"display_name": f"{seconds} s, {arm}", "slug": slug, "kubespawner_override": override}
+        profile = {
+            "display_name": f"{seconds} s, {arm}",
+            "slug": slug,
+            "kubespawner_override": override,
+        }
         found["singleuser"]["profileList"].append(profile)
     found["hub"]["consecutiveFailureLimit"] = 0
     off = {"enabled": False}
@@ -87,7 +102,11 @@ def remove_servers(day: Day) -> None:
 
 def kubelet_seconds(day: Day) -> float:
     """Processor time that the kubelet has used."""
-    (pid,) = [pid for pid in day.node.pids() if Path(f"/proc/{pid}/comm").read_text().startswith("kubelet")]
+    (pid,) = [
+        pid
+        for pid in day.node.pids()
+        if Path(f"/proc/{pid}/comm").read_text().startswith("kubelet")
+    ]
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -112,10 +131,14 @@ def starts(day: Day, rounds: int, number: int, gap: float) -> None:
         took = [visit.seconds - seconds for visit in visits[slug] if visit.answered_at]
         warned = [sum("probe failed" in line for _, line in visit.shown) for visit in visits[slug]]
         failed = f"{len(visits[slug]) - len(took)} of {len(visits[slug])}"
-        rows.append([f"{seconds} s", arm, spread(took), *by_round[slug], failed, f"{mean(warned):.1f}"])
+        rows.append(
+            [f"{seconds} s", arm, spread(took), *by_round[slug], failed, f"{mean(warned):.1f}"]
+        )
     means = [f"mean of round {one + 1}" for one in range(rounds)]
     for arms in (("no probe", "http_timeout 120"), ("readinessProbe",), ("startupProbe",)):
-        every = [(seconds, visit) for slug, seconds, arm in told if arm in arms for visit in visits[slug]]
+        every = [
+            (seconds, visit) for slug, seconds, arm in told if arm in arms for visit in visits[slug]
+        ]
         took = [visit.seconds - seconds for seconds, visit in every if visit.answered_at]
         say(f"{' or '.join(arms)}: mean of {len(took)} starts {mean(took):.2f} s")
     say("Seconds from click to HTTP 200 beyond those until the server listens:")
@@ -135,22 +158,33 @@ def idle(day: Day, rounds: int, gap: float) -> None:
             time.sleep(IDLE_SECONDS)
             found.append((kubelet_seconds(day) - before) / IDLE_SECONDS / running * 1000)
             remove_servers(day)
-    say(f"The kubelet's thousandths of a core for each of {IDLE_SERVERS} running servers, by round:")
-    say(table(["", "m"], [[arm, ", ".join(f"{one:.2f}" for one in found)] for arm, found in used.items()]))
+    say(
+        f"The kubelet's thousandths of a core for each of {IDLE_SERVERS} running servers, by round:"
+    )
+    say(
+        table(
+            ["", "m"],
+            [[arm, ", ".join(f"{one:.2f}" for one in found)] for arm, found in used.items()],
+        )
+    )
 
 
 def main() -> None:
     """Install the chart and play."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--starts", type=int, default=5, help="of each profile in a round; 0: only the cost")
+    parser.add_argument(
+        "--starts", type=int, default=5, help="of each profile in a round; 0: only the cost"
+    )
     parser.add_argument("--gap", type=float, default=1.5, help="seconds between two clicks")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         z2jh, binderhub = (fetch(variable, folder / variable) for variable in (Z2JH, BINDERHUB))
         archives = build_images(z2jh, binderhub, HERE, ensure_proxy().parents[3], folder)
-        images: Mapping[str, Image] = {name: read_archive(archives[name]) for name in ("light", "hub", "proxy")}
+        images: Mapping[str, Image] = {
+            name: read_archive(archives[name]) for name in ("light", "hub", "proxy")
+        }
         (folder / "probes.yaml").write_text(yaml.safe_dump(values()))
 
         def fill(registry: RealRegistry) -> None:
@@ -159,7 +193,9 @@ def main() -> None:
 
         with networked_nodes(fill, {"user-a": {}}) as nodes:
             # A path of our own stands for the name of the tests' values.
-            day = Day(nodes[0], folder, z2jh / "jupyterhub", str(folder / "probes"), images["light"])
+            day = Day(
+                nodes[0], folder, z2jh / "jupyterhub", str(folder / "probes"), images["light"]
+            )
             day.helm("install", HUB)
             say(machine())
             start(day, ["first"], ["s0x0"], 0)  # what is slow only once

@@ -1,4 +1,5 @@
-"""Build the Go programs that Roost is measured with and against, and keep them in the per-user cache.
+"""Build the Go programs that Roost is measured with and against, and keep them in the per-user
+cache.
 
 Owns `benchmarks/go/`. A program is built again when any source of the module changes.
 """
@@ -25,7 +26,8 @@ class BuildError(RuntimeError):
 
 
 def program(name: str) -> Path:
-    """Path of `webhook` (the peer), `load`, `createpods` or `watchsource`, built when missing (half a minute, once).
+    """Path of `webhook` (the peer), `load`, `createpods` or `watchsource`, built when missing (half
+    a minute, once).
 
     Raises HarnessUnavailableError where Go is missing, BuildError when the build fails.
     """
@@ -46,7 +48,14 @@ def _build(go: Path, name: str, target: Path) -> None:
     started = time.monotonic()
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".building-") as scratch:
         output = Path(scratch) / name
-        command = [str(go), "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags=-s -w"]
+        command = [
+            str(go),
+            "build",
+            "-trimpath",
+            "-buildvcs=false",
+            "-mod=readonly",
+            "-ldflags=-s -w",
+        ]
         # GOFLAGS and GOWORK of a developer's own projects would change what is built.
         environment = {**os.environ, "CGO_ENABLED": "0", "GOFLAGS": "", "GOWORK": "off"}
         done = subprocess.run(
@@ -65,6 +74,10 @@ def _build(go: Path, name: str, target: Path) -> None:
 
 def _hash_of_sources() -> str:
     digest = hashlib.sha256()
-    for source in sorted(path for path in MODULE.rglob("*") if path.suffix in (".go", ".mod", ".sum")):
-        digest.update(source.relative_to(MODULE).as_posix().encode() + b"\0" + source.read_bytes() + b"\0")
+    for source in sorted(
+        path for path in MODULE.rglob("*") if path.suffix in (".go", ".mod", ".sum")
+    ):
+        digest.update(
+            source.relative_to(MODULE).as_posix().encode() + b"\0" + source.read_bytes() + b"\0"
+        )
     return digest.hexdigest()[:12]

@@ -1,9 +1,11 @@
-"""How many bytes of disk the record takes for each scheduling decision, by table, in PostgreSQL and SQLite.
+"""How many bytes of disk the record takes for each scheduling decision, by table, in PostgreSQL and
+SQLite.
 
 .venv/bin/python -m benchmarks.record_size [--days 1]
 
-A made-up hub of 20,000 users a day (tools/recorded_story.py), written as the recorder writes. Indexes count with their
-tables. Without the candidates of bindings: their size depends on the number of nodes.
+A made-up hub of 20,000 users a day (tools/recorded_story.py), written as the recorder writes.
+Indexes count with their tables. Without the candidates of bindings: their size depends on the
+number of nodes.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def in_postgresql(story: Story) -> dict[str, float]:
             connection.execute(sa.text("VACUUM ANALYZE"))
             decisions = count(connection)
             sizes = {
-                name: connection.execute(sa.select(sa.func.pg_total_relation_size(name))).scalar_one()
+                name: (
+                    connection.execute(sa.select(sa.func.pg_total_relation_size(name))).scalar_one()
+                )
                 for name in schema.metadata.tables
             }
         store.close()
@@ -58,21 +62,28 @@ def in_sqlite(story: Story) -> dict[str, float]:
         store.close()
         with sqlite3.connect(path) as connection:
             pages = connection.execute(
-                "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP BY 1"
+                "SELECT tbl_name, sum(pgsize) FROM dbstat JOIN sqlite_schema USING (name) GROUP"
+                " BY 1"
             ).fetchall()
     return {name: size / decisions for name, size in pages}
 
 
 def count(connection: sa.Connection) -> int:
     """Decisions in all."""
-    return int(connection.execute(sa.select(sa.func.count()).select_from(schema.decision)).scalar_one())
+    return int(
+        connection.execute(sa.select(sa.func.count()).select_from(schema.decision)).scalar_one()
+    )
 
 
 def rows(columns: Sequence[Mapping[str, float]]) -> list[list[str]]:
     """Lines of the table: the largest first, and the sum."""
     names = sorted(columns[0], key=lambda name: -columns[0][name])
-    shown = [name for name in names if max(column.get(name, 0) for column in columns) >= LEAST_BYTES]
-    lines = [[f"`{name}`", *(f"{column.get(name, 0):,.0f}" for column in columns)] for name in shown]
+    shown = [
+        name for name in names if max(column.get(name, 0) for column in columns) >= LEAST_BYTES
+    ]
+    lines = [
+        [f"`{name}`", *(f"{column.get(name, 0):,.0f}" for column in columns)] for name in shown
+    ]
     return [*lines, ["all tables", *(f"{sum(column.values()):,.0f}" for column in columns)]]
 
 
@@ -82,7 +93,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--days", type=float, default=1.0)
     arguments = parser.parse_args(argv)
     story = Story(days=arguments.days, users_a_day=20_000, placeholders=100, images=60)
-    print(table(["bytes a decision", "PostgreSQL", "SQLite"], rows([in_postgresql(story), in_sqlite(story)])))
+    print(
+        table(
+            ["bytes a decision", "PostgreSQL", "SQLite"],
+            rows([in_postgresql(story), in_sqlite(story)]),
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
-"""How many changes per second the recorder stores without loss, and its memory; beside it, writing JSON lines.
+"""How many changes per second the recorder stores without loss, and its memory; beside it, writing
+JSON lines.
 
-python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000 --long-nodes 8]   (--long 0: no such run)
+python -m benchmarks.recorder [--changes 70000] [--nodes 50] [--long 1000000 --long-nodes 8]
+(--long 0: no such run)
 
-Streams of a made-up hub (user pods of 10 kB, each created, bound, pulled, started, asked to go, gone, with its Events)
-are read as fast as they are taken, through the recorder as it runs: watch, reading, model, database. A process a run.
+Streams of a made-up hub (user pods of 10 kB, each created, bound, pulled, started, asked to go,
+gone, with its Events) are read as fast as they are taken, through the recorder as it runs: watch,
+reading, model, database. A process a run.
 """
 
 from __future__ import annotations
@@ -76,7 +79,9 @@ class Hub:
         items = [_node(number) for number in range(self.nodes)] if path == PATHS[NODES] else []
         return {"metadata": {"resourceVersion": str(self._versions.get(path, 1))}, "items": items}
 
-    def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, path: str, _query: Mapping[str, object], _silence_seconds: float
+    ) -> Iterator[bytes]:
         """A watch: all changes at once, then silence until `stop`."""
         if path == PATHS[PODS]:
             yield from self.pods()
@@ -110,11 +115,16 @@ class Hub:
 
     def last_versions(self) -> dict[str, str]:
         """The positions at which all is stored."""
-        return {PODS: str(2 + self.lives * POD_CHANGES), EVENTS: str(2 + self.lives * EVENT_CHANGES)}
+        return {
+            PODS: str(2 + self.lives * POD_CHANGES),
+            EVENTS: str(2 + self.lives * EVENT_CHANGES),
+        }
 
     def _fill(self, line: bytes, number: int, version: int) -> bytes:
         line = line.replace(b"\0UID\0", b"%032x" % number).replace(b"\0VERSION\0", b"%d" % version)
-        return line.replace(b"\0NUMBER\0", b"%d" % number).replace(b"\0NODE\0", b"node-%d" % (number % self.nodes))
+        return line.replace(b"\0NUMBER\0", b"%d" % number).replace(
+            b"\0NODE\0", b"node-%d" % (number % self.nodes)
+        )
 
 
 def _pod_lines() -> list[bytes]:
@@ -142,27 +152,53 @@ def _pod_lines() -> list[bytes]:
         return {"type": kind, "status": "True", "lastTransitionTime": MOMENT}
 
     # Not the last of its object, as the API server has it.
-    bound = {**pod, "spec": {"nodeName": "@NODE@", **pod["spec"]}, "status": {"conditions": [true("PodScheduled")]}}
+    bound = {
+        **pod,
+        "spec": {"nodeName": "@NODE@", **pod["spec"]},
+        "status": {"conditions": [true("PodScheduled")]},
+    }
     running = {
         **bound,
         "status": {
             "phase": "Running",
             "startTime": MOMENT,
-            "conditions": [true(kind) for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")],
+            "conditions": [
+                true(kind) for kind in ("PodScheduled", "Initialized", "ContainersReady", "Ready")
+            ],
             "containerStatuses": [
-                {"name": name, "image": IMAGE, "imageID": f"q@sha256:{'0' * 64}".replace("@", "/x"), "ready": True}
+                {
+                    "name": name,
+                    "image": IMAGE,
+                    "imageID": f"q@sha256:{'0' * 64}".replace("@", "/x"),
+                    "ready": True,
+                }
                 | {"state": {"running": {"startedAt": MOMENT}}}
                 for name in names
             ],
         },
     }
-    leaving = {**running, "metadata": {**metadata, "deletionTimestamp": MOMENT, "deletionGracePeriodSeconds": 1}}
-    # As long as those of a pod that hub, scheduler and kubelet wrote, and last, where the API server has them.
-    fields = [{"manager": "kubelet", "fieldsV1": {f"f:field-{number}": {} for number in range(220)}}]
-    steps = [("ADDED", {**pod, "status": {"phase": "Pending"}}), ("MODIFIED", bound), ("MODIFIED", running)]
+    leaving = {
+        **running,
+        "metadata": {**metadata, "deletionTimestamp": MOMENT, "deletionGracePeriodSeconds": 1},
+    }
+    # As long as those of a pod that hub, scheduler and kubelet wrote, and last, where the API
+    # server has them.
+    fields = [
+        {"manager": "kubelet", "fieldsV1": {f"f:field-{number}": {} for number in range(220)}}
+    ]
+    steps = [
+        ("ADDED", {**pod, "status": {"phase": "Pending"}}),
+        ("MODIFIED", bound),
+        ("MODIFIED", running),
+    ]
     steps += [("MODIFIED", leaving), ("DELETED", leaving)]
     return [
-        orjson.dumps({"type": kind, "object": {**item, "metadata": {**item["metadata"], "managedFields": fields}}})
+        orjson.dumps(
+            {
+                "type": kind,
+                "object": {**item, "metadata": {**item["metadata"], "managedFields": fields}},
+            }
+        )
         for kind, item in steps
     ]
 
@@ -170,20 +206,35 @@ def _pod_lines() -> list[bytes]:
 def _event_lines() -> list[bytes]:
     def event(reason: str, note: str, controller: str) -> bytes:
         item = {
-            "metadata": {"name": "e-@NUMBER@", "namespace": "hub", "uid": "e@UID@", "resourceVersion": "@VERSION@"},
+            "metadata": {
+                "name": "e-@NUMBER@",
+                "namespace": "hub",
+                "uid": "e@UID@",
+                "resourceVersion": "@VERSION@",
+            },
             "eventTime": "2026-11-21T10:00:01.123456Z",
             "reason": reason,
             "note": note,
             "type": "Normal",
-            "regarding": {"kind": "Pod", "namespace": "hub", "name": "jupyter-@NUMBER@", "uid": "@UID@"},
+            "regarding": {
+                "kind": "Pod",
+                "namespace": "hub",
+                "name": "jupyter-@NUMBER@",
+                "uid": "@UID@",
+            },
             "reportingController": controller,
             "reportingInstance": "@NODE@",
         }
         return orjson.dumps({"type": "ADDED", "object": item})
 
-    pulled = f'Successfully pulled image "{IMAGE}" in 2.5s (3.1s including waiting). Image size: 1500000000 bytes.'
+    pulled = (
+        f'Successfully pulled image "{IMAGE}" in 2.5s (3.1s including waiting). Image size:'
+        " 1500000000 bytes."
+    )
     return [
-        event("Scheduled", "Successfully assigned hub/jupyter-@NUMBER@ to @NODE@", "default-scheduler"),
+        event(
+            "Scheduled", "Successfully assigned hub/jupyter-@NUMBER@ to @NODE@", "default-scheduler"
+        ),
         event("Pulled", pulled, "kubelet"),
     ]
 
@@ -207,7 +258,9 @@ def record(hub: Hub, url: str) -> Object:
             "version": 1,
             "release": "hub",
             "namespace": "hub",
-            "podClasses": yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"],
+            "podClasses": yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())[
+                "podClasses"
+            ],
             "retentionDays": 0,
             "imageGate": {"mode": "off"},
         }
@@ -215,7 +268,9 @@ def record(hub: Hub, url: str) -> Object:
     store = Store.open(url)
     store.migrate()
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
-    recording = Recording(cast("Client", hub), settings, store, RecorderMetrics("benchmark"), model=model)
+    recording = Recording(
+        cast("Client", hub), settings, store, RecorderMetrics("benchmark"), model=model
+    )
     thread = threading.Thread(target=recording.run, args=(hub.stop,))
     memory: list[tuple[int, float]] = []
     said = 0
@@ -235,10 +290,17 @@ def record(hub: Hub, url: str) -> Object:
     rows = {}
     with store.reading() as connection:
         for name in ("pod", "phase", "decision", "candidates", "pull"):
-            found = connection.execute(sa.select(sa.func.count()).select_from(schema.metadata.tables[name]))
+            found = connection.execute(
+                sa.select(sa.func.count()).select_from(schema.metadata.tables[name])
+            )
             rows[name] = int(found.scalar_one())
         ended = sa.select(sa.func.count()).where(schema.pod.c.deleted_us.is_not(None))
-        is_whole = rows["pod"] == rows["decision"] == rows["pull"] == connection.execute(ended).scalar_one()
+        is_whole = (
+            rows["pod"]
+            == rows["decision"]
+            == rows["pull"]
+            == connection.execute(ended).scalar_one()
+        )
     store.close()
     if not is_whole or rows["pod"] != hub.lives:
         raise SystemExit(f"something was lost: {hub.lives} pods, but {rows}")
@@ -264,13 +326,26 @@ def run(kind: str, target: str, lives: int, nodes: int) -> None:
     hub = Hub(lives, nodes)
     began_at, began_cpu = time.perf_counter(), time.process_time()
     figures = record(hub, target) if kind == "record" else write_lines(hub, Path(target))
-    figures |= {"seconds": time.perf_counter() - began_at, "cpu": time.process_time() - began_cpu, "told": hub.told}
+    figures |= {
+        "seconds": time.perf_counter() - began_at,
+        "cpu": time.process_time() - began_cpu,
+        "told": hub.told,
+    }
     json.dump(figures, sys.stdout)
 
 
 def measure(kind: str, target: str, lives: int, nodes: int) -> Object:
     """One run, in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.recorder", "--run", kind, target, str(lives), str(nodes)]
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.recorder",
+        "--run",
+        kind,
+        target,
+        str(lives),
+        str(nodes),
+    ]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     return cast("Object", json.loads(done.stdout))
 
@@ -295,9 +370,13 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--changes", type=int, default=70_000)
     parser.add_argument("--nodes", type=int, default=50)
-    parser.add_argument("--long", type=int, default=1_000_000, help="Changes of the run whose memory is watched.")
+    parser.add_argument(
+        "--long", type=int, default=1_000_000, help="Changes of the run whose memory is watched."
+    )
     parser.add_argument("--long-nodes", type=int, default=8)
-    parser.add_argument("--run", nargs=4, metavar=("KIND", "TARGET", "LIVES", "NODES"), help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--run", nargs=4, metavar=("KIND", "TARGET", "LIVES", "NODES"), help=argparse.SUPPRESS
+    )
     arguments = parser.parse_args(argv)
     if arguments.run:
         kind, target, lives, nodes = arguments.run
@@ -310,23 +389,32 @@ def main(argv: Sequence[str] | None = None) -> None:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         rows.append(row(PLAIN, measure(PLAIN, str(folder / "lines"), lives, nodes)))
         say("  ".join(rows[-1]))
-        rows.append(row("recorder, SQLite", measure("record", str(folder / "roost.db"), lives, nodes)))
+        rows.append(
+            row("recorder, SQLite", measure("record", str(folder / "roost.db"), lives, nodes))
+        )
         say("  ".join(rows[-1]))
         server = stack.enter_context(Postgres(durable=True))
-        rows.append(row("recorder, PostgreSQL", measure("record", server.create("roost"), lives, nodes)))
+        rows.append(
+            row("recorder, PostgreSQL", measure("record", server.create("roost"), lives, nodes))
+        )
         say("  ".join(rows[-1]))
         long: Object | None = None
         if arguments.long:
-            long = measure("record", str(folder / "long.db"), arguments.long // LIFE, arguments.long_nodes)
+            long = measure(
+                "record", str(folder / "long.db"), arguments.long // LIFE, arguments.long_nodes
+            )
             rows.append(row(f"recorder, SQLite, {arguments.long_nodes} nodes", long))
     head = ["", "changes", "seconds", "changes/s", "CPU µs a change", "rows", "peak MiB"]
     print(table(head, rows))
     if long is not None:
         told = long["told"]
         marks = [
-            min(long["memory"], key=lambda one: abs(one[0] - share * told)) for share in (0.05, 0.25, 0.5, 0.75, 1)
+            min(long["memory"], key=lambda one: abs(one[0] - share * told))
+            for share in (0.05, 0.25, 0.5, 0.75, 1)
         ]
-        print("\nmemory: " + ", ".join(f"{mib:.0f} MiB after {changes:,}" for changes, mib in marks))
+        print(
+            "\nmemory: " + ", ".join(f"{mib:.0f} MiB after {changes:,}" for changes, mib in marks)
+        )
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
-"""How long `roost report` takes, and how much memory, over a million decisions; beside it, reading the file once.
+"""How long `roost report` takes, and how much memory, over a million decisions; beside it, reading
+the file once.
 
-.venv/bin/python -m benchmarks.recorder_report [--decisions 1000000] [--database FILE]   (FILE is kept and used again)
+.venv/bin/python -m benchmarks.recorder_report [--decisions 1000000] [--database FILE]   (FILE is
+kept and used again)
 
-The record is a made-up hub's day (tools/recorded_story.py), told again for as many days as it takes, each with uids of
-its own. Without candidates' rows: the report doesn't read them.
+The record is a made-up hub's day (tools/recorded_story.py), told again for as many days as it
+takes, each with uids of its own. Without candidates' rows: the report doesn't read them.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def fill(path: Path, decisions: int, story: Story) -> int:
                 for column in columns
             ]
             connection.execute(
-                # By key or time, as far as a day goes: of random ones each is another page of the file.
+                # By key or time, as far as a day goes: of random ones each is another page of the
+                # file.
                 f"INSERT INTO {name} SELECT {', '.join(chosen)} FROM first_{name} ORDER BY 1"  # noqa: S608 - as above
             )
         connection.commit()
@@ -107,7 +110,8 @@ def last_day(path: Path) -> str:
 def report(path: Path, form: str, since: str, output: Path) -> tuple[float, float, float]:
     """One `roost report`: seconds, seconds of a processor, and MiB of its own memory at the peak.
 
-    Its own: the file's pages that are mapped are the kernel's cache, and given back when others need memory.
+    Its own: the file's pages that are mapped are the kernel's cache, and given back when others
+    need memory.
     """
     command = [sys.executable, "-m", "roost", "report", "--database", str(path), "--since", since]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)

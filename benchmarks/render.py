@@ -1,6 +1,8 @@
-"""`roost render` against `helm template` of the same chart: wall time of whole processes, paired in one run.
+"""`roost render` against `helm template` of the same chart: wall time of whole processes, paired in
+one run.
 
-`python -m benchmarks.render`. Default values, and 200 placeholder sets. Both write to a file, as in CI.
+`python -m benchmarks.render`. Default values, and 200 placeholder sets. Both write to a file, as in
+CI.
 """
 
 from __future__ import annotations
@@ -30,15 +32,25 @@ KUBE_VERSION: Final = "v1.37.2"
 
 
 def values_of_many_sets() -> str:
-    """A values file with 200 placeholder sets, as a hub with many node pools and profiles would have."""
+    """A values file with 200 placeholder sets, as a hub with many node pools and profiles would
+    have.
+    """
     sets = [
         {
             "name": f"pool-{number}",
             "replicas": number % 7,
-            "resources": {"requests": {"cpu": f"{50 + number}m", "memory": f"{1 + number % 16}Gi"}, "limits": {}},
+            "resources": {
+                "requests": {"cpu": f"{50 + number}m", "memory": f"{1 + number % 16}Gi"},
+                "limits": {},
+            },
             "nodeSelector": {"node.kubernetes.io/instance-type": f"m-{number % 9}"},
             "tolerations": [
-                {"key": "hub.jupyter.org/dedicated", "operator": "Equal", "value": "user", "effect": "NoSchedule"}
+                {
+                    "key": "hub.jupyter.org/dedicated",
+                    "operator": "Equal",
+                    "value": "user",
+                    "effect": "NoSchedule",
+                }
             ],
             "requiredNodeTerms": [],
             "labels": {"pool": f"pool-{number}"},
@@ -55,10 +67,29 @@ def commands(values: Path | None) -> dict[str, list[str]]:
     roost = Path(sys.executable).with_name("roost")
     ours = [str(roost)] if roost.exists() else [sys.executable, "-m", "roost"]
     return {
-        "roost render": [*ours, "render", "--release", "hub", "-n", "hub", "--kube-version", KUBE_VERSION, *chart],
+        "roost render": [
+            *ours,
+            "render",
+            "--release",
+            "hub",
+            "-n",
+            "hub",
+            "--kube-version",
+            KUBE_VERSION,
+            *chart,
+        ],
         "helm template": [
             str(ensure_binary("helm")),
-            *("template", "hub", str(REPO / "chart"), "--namespace", "hub", "--kube-version", KUBE_VERSION, *chart),
+            *(
+                "template",
+                "hub",
+                str(REPO / "chart"),
+                "--namespace",
+                "hub",
+                "--kube-version",
+                KUBE_VERSION,
+                *chart,
+            ),
         ],
     }
 
@@ -80,7 +111,9 @@ def count_objects(output: Path) -> int:
     return sum(bool(one) for one in yaml.load_all(output.read_text(), yaml.CSafeLoader))
 
 
-def measure(title: str, values: Path | None, folder: Path, rounds: int, goal: float) -> tuple[list[list[str]], str]:
+def measure(
+    title: str, values: Path | None, folder: Path, rounds: int, goal: float
+) -> tuple[list[list[str]], str]:
     """Rows of the table, and the line of the ratio."""
     found: dict[str, list[tuple[float, float]]] = {}
     outputs = {name: folder / f"{name.split()[0]}.yaml" for name in commands(values)}
@@ -102,7 +135,10 @@ def measure(title: str, values: Path | None, folder: Path, rounds: int, goal: fl
         for name, samples in sorted(found.items())
     ]
     clock, processor = (
-        ratios([one[part] for one in found["roost render"]], [one[part] for one in found["helm template"]])
+        ratios(
+            [one[part] for one in found["roost render"]],
+            [one[part] for one in found["helm template"]],
+        )
         for part in (0, 1)
     )
     told = verdict(median(clock), at_most=goal)
@@ -122,7 +158,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             measure("default values", None, Path(scratch), given.rounds, 1.5),
             measure(f"{SETS} placeholder sets", many, Path(scratch), given.rounds, 1.0),
         ]
-    print(table(["values", "program", "wall ms", "CPU ms", "objects"], [row for rows, _ in parts for row in rows]))
+    print(
+        table(
+            ["values", "program", "wall ms", "CPU ms", "objects"],
+            [row for rows, _ in parts for row in rows],
+        )
+    )
     print("\n".join(["", *(line for _, line in parts)]))
     return 0
 

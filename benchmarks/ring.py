@@ -1,9 +1,11 @@
-"""Reviews with 1,000 nodes: builds, whose ring has all of them, and 50 pods a second while nodes change.
+"""Reviews with 1,000 nodes: builds, whose ring has all of them, and 50 pods a second while nodes
+change.
 
-`python -m benchmarks.ring`. First in one process, without HTTP: whole reviews, beside the Go webhook in the same run,
-in processor time. Then over TLS at a steady pace (open loop: a slow answer doesn't delay the next review), with 0 and
-with 100 node changes a second, in turns. The nodes come from `watchsource`, which plays the API server: a real one and
-etcd would take the cores whose stalls are measured.
+`python -m benchmarks.ring`. First in one process, without HTTP: whole reviews, beside the Go
+webhook in the same run, in processor time. Then over TLS at a steady pace (open loop: a slow answer
+doesn't delay the next review), with 0 and with 100 node changes a second, in turns. The nodes come
+from `watchsource`, which plays the API server: a real one and etcd would take the cores whose
+stalls are measured.
 """
 
 from __future__ import annotations
@@ -50,21 +52,33 @@ GOAL_MS, GOAL_CHURN = 5.0, 1.2
 # In one process
 
 
-def time_reviews(policy: Path, nodes: int, reviews: Sequence[bytes]) -> tuple[list[float], list[float]]:
-    """Whole reviews, in µs of processor time: the first of each repository, and the median of those after it."""
+def time_reviews(
+    policy: Path, nodes: int, reviews: Sequence[bytes]
+) -> tuple[list[float], list[float]]:
+    """Whole reviews, in µs of processor time: the first of each repository, and the median of those
+    after it.
+    """
     settings = read_settings(policy.read_bytes())
     facts = _facts(nodes)
     reviewer = Reviewer(lambda: settings, lambda: facts, time.monotonic, lambda *_: None)
     first, repeated = [], []
     for body in reviews:
         first.append(_microseconds(partial(reviewer.review, body)))
-        repeated.append(median(_microseconds(partial(reviewer.review, body)) for _ in range(REPEATS)))
+        repeated.append(
+            median(_microseconds(partial(reviewer.review, body)) for _ in range(REPEATS))
+        )
     return first, repeated
 
 
 def time_go(policy: Path, facts: Path, files: Sequence[Path]) -> tuple[list[float], list[float]]:
     """The same whole reviews by the Go webhook, in µs of all its threads."""
-    command = [str(program("webhook")), "-mode=rules", f"-policy={policy}", f"-facts={facts}", f"-time={REPEATS}"]
+    command = [
+        str(program("webhook")),
+        "-mode=rules",
+        f"-policy={policy}",
+        f"-facts={facts}",
+        f"-time={REPEATS}",
+    ]
     done = subprocess.run([*command, *map(str, files)], capture_output=True, text=True, check=True)
     told = [json.loads(line) for line in done.stdout.splitlines()]
     return [one["first_us"] for one in told], [one["repeated_us"] for one in told]
@@ -75,7 +89,9 @@ def _microseconds(call: Callable[[], object]) -> float:
 
 
 def _timed(call: Callable[[], T]) -> tuple[T, float]:
-    """What `call` returns, and the µs of processor time it took this thread: others' work meanwhile isn't ours."""
+    """What `call` returns, and the µs of processor time it took this thread: others' work meanwhile
+    isn't ours.
+    """
     started = time.thread_time_ns()
     result = call()
     return result, (time.thread_time_ns() - started) / 1e3
@@ -124,8 +140,12 @@ def _write_facts(path: Path, nodes: int) -> Path:
 
 
 def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> str:
-    """Rounds of ours and Go's in turns; every round has new processes or caches, so every first is a first."""
-    builds = [pod for pod in make_pods() if pod["metadata"]["labels"]["component"] == "binderhub-build"]
+    """Rounds of ours and Go's in turns; every round has new processes or caches, so every first is
+    a first.
+    """
+    builds = [
+        pod for pod in make_pods() if pod["metadata"]["labels"]["component"] == "binderhub-build"
+    ]
     files = write_reviews(folder / "builds", builds)
     bodies = [path.read_bytes() for path in files]
     facts = _write_facts(folder / "facts.json", nodes)
@@ -182,8 +202,14 @@ class WatchSource:
 
     def __init__(self, run: RunFolder, nodes: int) -> None:
         port = ReservedPort()
-        arguments = [f"-nodes={nodes}", f"-namespace={NAMESPACE}", f"-images={','.join(pulled_labels(NAMESPACE))}"]
-        command = pinned([str(program("watchsource")), *arguments, f"-port={port.release()}"], load_cores())
+        arguments = [
+            f"-nodes={nodes}",
+            f"-namespace={NAMESPACE}",
+            f"-images={','.join(pulled_labels(NAMESPACE))}",
+        ]
+        command = pinned(
+            [str(program("watchsource")), *arguments, f"-port={port.release()}"], load_cores()
+        )
         self.url = f"http://127.0.0.1:{port.number}"
         self._process = run.start("watchsource", Path(command[0]), command[1:])
         wait_until(self._answers, 30, "watchsource to listen", explain=self._process.tail)
@@ -194,13 +220,17 @@ class WatchSource:
             "current-context": "watchsource",
             "clusters": [{"name": "watchsource", "cluster": {"server": self.url}}],
             "users": [{"name": "nobody", "user": {}}],
-            "contexts": [{"name": "watchsource", "context": {"cluster": "watchsource", "user": "nobody"}}],
+            "contexts": [
+                {"name": "watchsource", "context": {"cluster": "watchsource", "user": "nobody"}}
+            ],
         }
         self.kubeconfig.write_text(yaml.safe_dump(config))
 
     def set_rate(self, changes_per_second: int) -> None:
         """0: rest, with all nodes as they were at first."""
-        request = urllib.request.Request(f"{self.url}/rate?per_second={changes_per_second}", method="POST")
+        request = urllib.request.Request(
+            f"{self.url}/rate?per_second={changes_per_second}", method="POST"
+        )
         with urllib.request.urlopen(request, timeout=10):
             pass
         time.sleep(1.0)  # the change of pace has reached the watches
@@ -214,7 +244,11 @@ class WatchSource:
 
 
 def measure_churn(
-    servers: Servers, source: WatchSource, peers: Sequence[Server], files: Sequence[Path], given: argparse.Namespace
+    servers: Servers,
+    source: WatchSource,
+    peers: Sequence[Server],
+    files: Sequence[Path],
+    given: argparse.Namespace,
 ) -> dict[tuple[str, int], list[Object]]:
     """Load each server at rest and under churn, in turns."""
     found: dict[tuple[str, int], list[Object]] = {}
@@ -228,7 +262,10 @@ def measure_churn(
             for server in (*peers[turn:], *peers[:turn]):
                 result = servers.load(server, files, *flags)
                 found.setdefault((server.name, pace), []).append(result)
-                said = f"p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} max {result['max_ms']:6.1f} ms"
+                said = (
+                    f"p50 {result['p50_ms']:6.2f} p99 {result['p99_ms']:6.2f} max"
+                    f" {result['max_ms']:6.1f} ms"
+                )
                 say(f"  round {number + 1}, {pace:3} changes/s, {server.name:6} {said}")
     source.set_rate(0)
     return found
@@ -251,10 +288,14 @@ def report_churn(found: dict[tuple[str, int], list[Object]], churn: int) -> str:
     head = ["server", "node changes/s", "p50 ms", "p99 ms", "max ms", "CPU µs a review", "failed"]
     lines = [table(head, rows), ""]
     for name in ("roost", "rules", "empty"):
-        shares = ratios([one["p99_ms"] for one in found[name, churn]], [one["p99_ms"] for one in found[name, 0]])
+        shares = ratios(
+            [one["p99_ms"] for one in found[name, churn]], [one["p99_ms"] for one in found[name, 0]]
+        )
         goal = f"  {verdict(median(shares), at_most=GOAL_CHURN)}" if name == "roost" else ""
         lines.append(f"{name}: p99 at {churn} changes/s / at rest: {spread(shares)}x{goal}")
-    lines.append("`empty` watches nothing: what it shows is the machine's own noise, and the load's")
+    lines.append(
+        "`empty` watches nothing: what it shows is the machine's own noise, and the load's"
+    )
     return "\n".join(lines)
 
 
@@ -274,16 +315,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(report_in_process(run.path, policy, given.nodes, given.rounds))
         print(f"\n{given.rate} reviews a second over TLS, {given.reviews} a run")
         source = WatchSource(run, given.nodes)
-        servers = Servers(run, source.kubeconfig, dict.fromkeys(("rules", "roost"), policy), {"roost": NAMESPACE})
+        servers = Servers(
+            run, source.kubeconfig, dict.fromkeys(("rules", "roost"), policy), {"roost": NAMESPACE}
+        )
         cores = server_cores()
-        peers = [servers.start_roost(cores=cores), *(servers.start_go(one, cores=cores) for one in ("rules", "empty"))]
+        peers = [
+            servers.start_roost(cores=cores),
+            *(servers.start_go(one, cores=cores) for one in ("rules", "empty")),
+        ]
         said = ", ".join(
-            f"{one.name} ready in {one.ready_seconds:.2f} s, {one.memory_mib()[0]:.0f} MiB" for one in peers
+            f"{one.name} ready in {one.ready_seconds:.2f} s, {one.memory_mib()[0]:.0f} MiB"
+            for one in peers
         )
         print(f"with {given.nodes} nodes: {said}")
         files = write_reviews(run.path / "mixed", make_pods())
         print(report_churn(measure_churn(servers, source, peers, files, given), given.churn))
-        print(f"memory after it: {', '.join(f'{one.name} {one.memory_mib()[1]:.0f} MiB at most' for one in peers)}")
+        print(
+            "memory after it:"
+            f" {', '.join(f'{one.name} {one.memory_mib()[1]:.0f} MiB at most' for one in peers)}"
+        )
     finally:
         run.close()
     return 0

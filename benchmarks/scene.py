@@ -1,7 +1,9 @@
-"""Fill a real API server with a large cluster in seconds: nodes as kubelets report them, pods as hubs make them.
+"""Fill a real API server with a large cluster in seconds: nodes as kubelets report them, pods as
+hubs make them.
 
-Owns the large scene of the controllers' benchmarks. One object of each kind goes through the API server, so it has all
-defaults and managed fields; its copies are written straight into etcd, with names, uids and places of their own.
+Owns the large scene of the controllers' benchmarks. One object of each kind goes through the API
+server, so it has all defaults and managed fields; its copies are written straight into etcd, with
+names, uids and places of their own.
 """
 
 from __future__ import annotations
@@ -64,7 +66,10 @@ class Size:
 
 def settings_of(size: Size) -> tuple[str, ...]:
     """`--set` pairs with which all controllers are on, for a hub of this size."""
-    return ("popularImages.enabled=true", f"placeholders[0].replicas={size.placeholders},placeholders[0].name=default")
+    return (
+        "popularImages.enabled=true",
+        f"placeholders[0].replicas={size.placeholders},placeholders[0].name=default",
+    )
 
 
 def manifests(size: Size) -> list[Object]:
@@ -76,7 +81,8 @@ def manifests(size: Size) -> list[Object]:
 
 
 def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Object]:
-    """One object of each kind, running, as far as the manifests say: `node`, `user`, `placeholder`, `puller`, `daemon`.
+    """One object of each kind, running, as far as the manifests say: `node`, `user`, `placeholder`,
+    `puller`, `daemon`.
 
     set_uid: of the StatefulSet that the placeholders belong to.
     """
@@ -88,7 +94,10 @@ def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Ob
         "user": _user(),
         "placeholder": _pod_of(
             stateful_set,
-            {"apps.kubernetes.io/pod-index": "0", "statefulset.kubernetes.io/pod-name": "placeholder-0"},
+            {
+                "apps.kubernetes.io/pod-index": "0",
+                "statefulset.kubernetes.io/pod-name": "placeholder-0",
+            },
             set_uid,
         ),
         "puller": _pod_of(puller, {"pod-template-generation": "1"}, OWNER_UID),
@@ -110,7 +119,12 @@ def store_shapes(cluster: ControlPlane, shapes: Mapping[str, Object]) -> dict[st
         body = {key: part for key, part in shape.items() if key != "status"}
         path = api.path_of(shape)
         api.create(body, fieldManager="hub")
-        api.patch(f"{path}/status", {"status": shape["status"]}, content_type=STRATEGIC, fieldManager="kubelet")
+        api.patch(
+            f"{path}/status",
+            {"status": shape["status"]},
+            content_type=STRATEGIC,
+            fieldManager="kubelet",
+        )
         if name == "node":
             # The API server taints new nodes as not ready.
             api.patch(path, {"spec": {"taints": None}}, fieldManager="node-controller")
@@ -157,7 +171,9 @@ def _node() -> Object:
         }
         for kind in ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
     ]
-    info = dict.fromkeys(("machineID", "systemUUID", "bootID"), "6f1d0d2a-0b6d-4c28-9f0e-53a4a4b90d11") | {
+    info = dict.fromkeys(
+        ("machineID", "systemUUID", "bootID"), "6f1d0d2a-0b6d-4c28-9f0e-53a4a4b90d11"
+    ) | {
         "kernelVersion": "6.12.48",
         "osImage": "Container-Optimized OS",
         "containerRuntimeVersion": "containerd://2.1.4",
@@ -175,7 +191,10 @@ def _node() -> Object:
             "capacity": resources,
             "allocatable": resources,
             "conditions": conditions,
-            "addresses": [{"type": "InternalIP", "address": "10.0.0.2"}, {"type": "Hostname", "address": "node"}],
+            "addresses": [
+                {"type": "InternalIP", "address": "10.0.0.2"},
+                {"type": "Hostname", "address": "node"},
+            ],
             "nodeInfo": info,
             "images": images_of(0),
         },
@@ -183,12 +202,19 @@ def _node() -> Object:
 
 
 def images_of(number: int) -> list[Object]:
-    """`status.images` of one node: the managed images, the daemons', and what BinderHub's users left."""
+    """`status.images` of one node: the managed images, the daemons', and what BinderHub's users
+    left.
+    """
     draw = random.Random(number)  # noqa: S311 (the same cluster in each run)
     names = [*IMAGES, *(f"registry.k8s.io/{daemon}:v1" for daemon in DAEMONS)]
-    names += [built_image(one) for one in draw.sample(range(BUILT_IMAGES), IMAGES_A_NODE - len(names))]
+    names += [
+        built_image(one) for one in draw.sample(range(BUILT_IMAGES), IMAGES_A_NODE - len(names))
+    ]
     return [
-        {"names": [f"{name.rpartition(':')[0]}@sha256:{_digest(name)}", name], "sizeBytes": 2 * GIB + place}
+        {
+            "names": [f"{name.rpartition(':')[0]}@sha256:{_digest(name)}", name],
+            "sizeBytes": 2 * GIB + place,
+        }
         for place, name in enumerate(names)
     ]
 
@@ -208,7 +234,9 @@ def _user() -> Object:
     spec = pod["spec"]
     spec["schedulerName"] = scheduler_name(RELEASE, NAMESPACE, "user")
     affinity = spec["affinity"]
-    terms = [{"key": label, "operator": "In", "values": ["true"]} for label in pulled_labels(NAMESPACE)]
+    terms = [
+        {"key": label, "operator": "In", "values": ["true"]} for label in pulled_labels(NAMESPACE)
+    ]
     affinity["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"] = {
         "nodeSelectorTerms": [{"matchExpressions": terms}]
     }
@@ -217,18 +245,29 @@ def _user() -> Object:
         "topologyKey": "kubernetes.io/hostname",
     }
     affinity["podAffinity"] = {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": together}]
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "podAffinityTerm": together}
+        ]
     }
     return pod
 
 
 def _pod_of(owner: Object, labels: Mapping[str, str], uid: str) -> Object:
     template: Object = copy.deepcopy(owner["spec"]["template"])
-    controller = {"apiVersion": "apps/v1", "kind": owner["kind"], "name": owner["metadata"]["name"], "uid": uid}
+    controller = {
+        "apiVersion": "apps/v1",
+        "kind": owner["kind"],
+        "name": owner["metadata"]["name"],
+        "uid": uid,
+    }
     metadata = {
         "name": f"{owner['metadata']['name']}-0",
         "namespace": NAMESPACE,
-        "labels": {**template["metadata"]["labels"], "controller-revision-hash": "hub-7d9c5b", **labels},
+        "labels": {
+            **template["metadata"]["labels"],
+            "controller-revision-hash": "hub-7d9c5b",
+            **labels,
+        },
         "annotations": template["metadata"].get("annotations") or {},
         "ownerReferences": [{**controller, "controller": True, "blockOwnerDeletion": True}],
     }
@@ -248,14 +287,24 @@ def _daemon() -> Object:
     }
     terms = [{"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node"]}]}]
     node_affinity = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "daemon", "uid": OWNER_UID, "controller": True}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "name": "daemon",
+        "uid": OWNER_UID,
+        "controller": True,
+    }
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": "daemon-node",
             "namespace": "kube-system",
-            "labels": {"k8s-app": "daemon", "controller-revision-hash": "7d9c5b", "pod-template-generation": "1"},
+            "labels": {
+                "k8s-app": "daemon",
+                "controller-revision-hash": "7d9c5b",
+                "pod-template-generation": "1",
+            },
             "ownerReferences": [owner],
         },
         "spec": {
@@ -292,7 +341,9 @@ def one_node(shape: Object, number: int) -> Object:
 
 
 def all_pods(shapes: Mapping[str, Object], size: Size) -> Iterator[Object]:
-    """Every pod: daemons and a puller on each node, users and placeholders over all of them in turn."""
+    """Every pod: daemons and a puller on each node, users and placeholders over all of them in
+    turn.
+    """
     for number in range(size.nodes):
         for daemon in DAEMONS:
             yield _bound(shapes["daemon"], f"{daemon}-{number}", number)
@@ -325,9 +376,11 @@ def one_user(shape: Object, number: int, node: int) -> Object:
         statuses = [{**body["status"]["containerStatuses"][0], "image": image, "imageID": image}]
         body["status"] = {**body["status"], "containerStatuses": statuses}
     volumes = [
-        {**volume, "persistentVolumeClaim": {"claimName": f"claim-user-{number}"}}
-        if "persistentVolumeClaim" in volume
-        else volume
+        (
+            {**volume, "persistentVolumeClaim": {"claimName": f"claim-user-{number}"}}
+            if "persistentVolumeClaim" in volume
+            else volume
+        )
         for volume in spec["volumes"]
     ]
     spec["volumes"] = volumes
@@ -340,7 +393,9 @@ def _bound(shape: Object, name: str, node: int) -> Object:
     fields = [{"key": "metadata.name", "operator": "In", "values": [node_name(node)]}]
     if "k8s-app" in shape["metadata"]["labels"]:
         required = {"nodeSelectorTerms": [{"matchFields": fields}]}
-        body["spec"]["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+        body["spec"]["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}
+        }
     return body
 
 
@@ -356,11 +411,17 @@ def _copy(shape: Object, name: str, seed: str) -> Object:
 
 
 def write_to_etcd(etcd_url: str, bodies: Iterable[Object]) -> int:
-    """Write nodes and pods as they are, past admission; how many. The API server reads JSON as well as its own form."""
+    """Write nodes and pods as they are, past admission; how many.
+
+    The API server reads JSON as well as its own form.
+    """
     address = urlsplit(etcd_url)
 
     def write(batch: list[Object]) -> int:
-        puts = [{"requestPut": {"key": _base64(_key(one)), "value": _base64(json.dumps(one))}} for one in batch]
+        puts = [
+            {"requestPut": {"key": _base64(_key(one)), "value": _base64(json.dumps(one))}}
+            for one in batch
+        ]
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         try:
             connection.request("POST", "/v3/kv/txn", json.dumps({"success": puts}))
@@ -401,5 +462,9 @@ def _base64(text: str) -> str:
 def heartbeat(api: Api, node: str, moment: str) -> None:
     """What a kubelet writes every five minutes when nothing changed."""
     kinds = ("MemoryPressure", "DiskPressure", "PIDPressure", "Ready")
-    change = {"status": {"conditions": [{"type": kind, "lastHeartbeatTime": moment} for kind in kinds]}}
-    api.patch(f"/api/v1/nodes/{node}/status", change, content_type=STRATEGIC, fieldManager="kubelet")
+    change = {
+        "status": {"conditions": [{"type": kind, "lastHeartbeatTime": moment} for kind in kinds]}
+    }
+    api.patch(
+        f"/api/v1/nodes/{node}/status", change, content_type=STRATEGIC, fieldManager="kubelet"
+    )

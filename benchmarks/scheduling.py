@@ -1,9 +1,11 @@
-"""What `percentageOfNodesToScore: 100` costs: the real kube-scheduler with Roost's configuration, 100 and default.
+"""What `percentageOfNodesToScore: 100` costs: the real kube-scheduler with Roost's configuration,
+100 and default.
 
-`python -m benchmarks.scheduling`. Fake nodes; users' pods with the terms that Roost gives them. For each percentage in
-turns: pods are created, a scheduler starts, and all get bound. Two figures: pods bound a second, and the seconds of the
-scheduling algorithm alone, from kube-scheduler's own histogram. Its client's rate limit (50 requests a second by
-default) is lifted, or it would be all one sees.
+`python -m benchmarks.scheduling`. Fake nodes; users' pods with the terms that Roost gives them. For
+each percentage in turns: pods are created, a scheduler starts, and all get bound. Two figures: pods
+bound a second, and the seconds of the scheduling algorithm alone, from kube-scheduler's own
+histogram. Its client's rate limit (50 requests a second by default) is lifted, or it would be all
+one sees.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ ALGORITHM: Final = "scheduler_scheduling_algorithm_duration_seconds"
 
 
 def user_pod(number: int) -> dict[str, Any]:
-    """A user as Roost leaves it: the user profile, its preferred node term, and the pull of other users."""
+    """A user as Roost leaves it: the user profile, its preferred node term, and the pull of other
+    users.
+    """
     pod = copy.deepcopy(make_pods()[0])
     pod["metadata"]["name"] = f"user-{number}"
     spec = pod["spec"]
@@ -53,13 +57,17 @@ def user_pod(number: int) -> dict[str, Any]:
         "topologyKey": "kubernetes.io/hostname",
     }
     spec["affinity"]["podAffinity"] = {
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": term}]
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "podAffinityTerm": term}
+        ]
     }
     return pod
 
 
 def configuration(percentage: int) -> dict[str, Any]:
-    """The rendered KubeSchedulerConfiguration with this percentage, without the client's rate limit."""
+    """The rendered KubeSchedulerConfiguration with this percentage, without the client's rate
+    limit.
+    """
     for manifest in rendered(NAMESPACE, f"scheduler.percentageOfNodesToScore={percentage or 100}"):
         if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]:
             found: dict[str, Any] = yaml.safe_load(manifest["data"]["config.yaml"])
@@ -70,20 +78,33 @@ def configuration(percentage: int) -> dict[str, Any]:
 
 
 def run_once(cluster: ControlPlane, percentage: int, pods: int) -> dict[str, float]:
-    """Bind the pods; pods a second, and milliseconds of algorithm and of the whole process's CPU a pod."""
+    """Bind the pods; pods a second, and milliseconds of algorithm and of the whole process's CPU a
+    pod.
+    """
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: cluster.api.create(user_pod(number), NAMESPACE), range(pods)))
     with start_scheduler(cluster, configuration(percentage), leader_elect=False) as scheduler:
         scheduler.wait_serving()
         # From the first bound pod on: its start, and its first lists, are not what is measured.
-        first = wait_until(lambda: _algorithm(scheduler)[0], 60, "the first pod to be bound", interval_seconds=0.01)
+        first = wait_until(
+            lambda: _algorithm(scheduler)[0], 60, "the first pod to be bound", interval_seconds=0.01
+        )
         started, cpu_before = time.monotonic(), _cpu_seconds(scheduler)
-        wait_until(lambda: _algorithm(scheduler)[0] >= pods, 180, "all pods to be bound", interval_seconds=0.05)
+        wait_until(
+            lambda: _algorithm(scheduler)[0] >= pods,
+            180,
+            "all pods to be bound",
+            interval_seconds=0.05,
+        )
         elapsed = time.monotonic() - started
         count, seconds = _algorithm(scheduler)
         cpu_seconds = _cpu_seconds(scheduler) - cpu_before
     cluster.api.delete(f"/api/v1/namespaces/{NAMESPACE}/pods", gracePeriodSeconds=0)
-    wait_until(lambda: not cluster.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods"), 60, "the pods to be gone")
+    wait_until(
+        lambda: not cluster.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods"),
+        60,
+        "the pods to be gone",
+    )
     return {
         "pods_per_second": (count - first) / elapsed,
         "algorithm_ms": seconds / count * 1e3,
@@ -93,7 +114,11 @@ def run_once(cluster: ControlPlane, percentage: int, pods: int) -> dict[str, flo
 
 def _algorithm(scheduler: Scheduler) -> tuple[float, float]:
     """How many pods the algorithm has placed, and the seconds it took."""
-    found = dict(re.findall(rf"^{ALGORITHM}_(count|sum)(?:{{[^}}]*}})? (\S+)$", scheduler.metrics(), re.MULTILINE))
+    found = dict(
+        re.findall(
+            rf"^{ALGORITHM}_(count|sum)(?:{{[^}}]*}})? (\S+)$", scheduler.metrics(), re.MULTILINE
+        )
+    )
     return float(found.get("count", 0)), float(found.get("sum", 0))
 
 
@@ -110,7 +135,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--pods", type=int, default=300, help="a percentage and a round")
     parser.add_argument("--rounds", type=int, default=4)
     given = parser.parse_args(argv)
-    print(f"scheduling: {machine()}; {given.rounds} rounds of {given.pods} pods on {given.nodes} nodes")
+    print(
+        f"scheduling: {machine()}; {given.rounds} rounds of {given.pods} pods on {given.nodes}"
+        " nodes"
+    )
     found: dict[int, list[Mapping[str, float]]] = {percentage: [] for percentage in PERCENTAGES}
     with ControlPlane(controllers=()) as cluster:
         cluster.create_namespace(NAMESPACE)
@@ -122,7 +150,10 @@ def main(argv: list[str] | None = None) -> int:
             for percentage in PERCENTAGES if number % 2 else reversed(PERCENTAGES):
                 result = run_once(cluster, percentage, given.pods)
                 found[percentage].append(result)
-                said = f"{result['pods_per_second']:.0f} pods/s, algorithm {result['algorithm_ms']:.2f} ms a pod"
+                said = (
+                    f"{result['pods_per_second']:.0f} pods/s, algorithm"
+                    f" {result['algorithm_ms']:.2f} ms a pod"
+                )
                 say(f"  round {number + 1}, percentageOfNodesToScore {percentage}: {said}")
     rows = [
         [
@@ -133,10 +164,15 @@ def main(argv: list[str] | None = None) -> int:
         for percentage, results in found.items()
     ]
     print(table(["percentageOfNodesToScore", "pods bound/s", "algorithm, ms a pod"], rows))
-    cost = ratios([one["algorithm_ms"] for one in found[100]], [one["algorithm_ms"] for one in found[0]])
-    rate = ratios([one["pods_per_second"] for one in found[100]], [one["pods_per_second"] for one in found[0]])
+    cost = ratios(
+        [one["algorithm_ms"] for one in found[100]], [one["algorithm_ms"] for one in found[0]]
+    )
+    rate = ratios(
+        [one["pods_per_second"] for one in found[100]], [one["pods_per_second"] for one in found[0]]
+    )
     print(
-        f"\n100 / default: algorithm {spread(cost)}x, pods bound a second {spread(rate)}x (median {median(rate):.2f})"
+        f"\n100 / default: algorithm {spread(cost)}x, pods bound a second {spread(rate)}x (median"
+        f" {median(rate):.2f})"
     )
     return 0
 

@@ -1,4 +1,6 @@
-"""Start the webhooks under test on loopback, each pinned to its cores, and read their processor time and memory."""
+"""Start the webhooks under test on loopback, each pinned to its cores, and read their processor
+time and memory.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,11 @@ class Server:
     def memory_mib(self) -> tuple[float, float]:
         """Resident memory now, and at its highest."""
         lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        found = {line.partition(":")[0]: line.split()[1] for line in lines if line.startswith(("VmRSS", "VmHWM"))}
+        found = {
+            line.partition(":")[0]: line.split()[1]
+            for line in lines
+            if line.startswith(("VmRSS", "VmHWM"))
+        }
         return float(found["VmRSS"]) / 1024, float(found["VmHWM"]) / 1024
 
     def cpu_seconds(self) -> float:
@@ -61,7 +67,11 @@ class Servers:
     """Starts webhooks that follow a policy file and watch what a kubeconfig leads to."""
 
     def __init__(
-        self, run: RunFolder, kubeconfig: Path, policies: Mapping[str, Path], namespaces: Mapping[str, str]
+        self,
+        run: RunFolder,
+        kubeconfig: Path,
+        policies: Mapping[str, Path],
+        namespaces: Mapping[str, str],
     ) -> None:
         """policies and namespaces: by peer, `rules` (also for `lean`) and `roost`."""
         self._run = run
@@ -73,14 +83,20 @@ class Servers:
     def start_go(self, peer: str, *, cores: Sequence[int] | None = None) -> Server:
         """Start the Go webhook: peer "rules", "lean" or "empty"; `cores` also sets GOMAXPROCS."""
         port = ReservedPort()
-        arguments = [f"-mode={peer}", f"-cert={self.certificates.certificate}", f"-key={self.certificates.key}"]
+        arguments = [
+            f"-mode={peer}",
+            f"-cert={self.certificates.certificate}",
+            f"-key={self.certificates.key}",
+        ]
         arguments.append(f"-port={port.number}")
         if peer != "empty":
             arguments += [f"-policy={self._policies['rules']}", f"-kubeconfig={self._kubeconfig}"]
         environment = {"GOMAXPROCS": str(len(cores))} if cores else {}
         number = port.release()
         ready, url = f"https://127.0.0.1:{number}/readyz", f"https://127.0.0.1:{number}/mutate"
-        return self._start(peer, pinned([str(program("webhook")), *arguments], cores), environment, url, ready)
+        return self._start(
+            peer, pinned([str(program("webhook")), *arguments], cores), environment, url, ready
+        )
 
     def start_roost(self, *, cores: Sequence[int] | None = None) -> Server:
         """Start `roost webhook` with given certificate files."""
@@ -91,13 +107,26 @@ class Servers:
         arguments += ["--kubeconfig", str(self._kubeconfig), "--bind-address", "127.0.0.1"]
         arguments += ["--certificate-folder", str(self.certificates.folder)]
         arguments += ["--port", str(port.release()), "--metrics-port", str(ops.release())]
-        url, ready = f"https://127.0.0.1:{port.number}/mutate", f"http://127.0.0.1:{ops.number}/readyz"
-        return self._start("roost", pinned([sys.executable, *arguments], cores), python_environment(), url, ready)
+        url, ready = (
+            f"https://127.0.0.1:{port.number}/mutate",
+            f"http://127.0.0.1:{ops.number}/readyz",
+        )
+        return self._start(
+            "roost", pinned([sys.executable, *arguments], cores), python_environment(), url, ready
+        )
 
-    def _start(self, name: str, command: list[str], environment: dict[str, str], url: str, ready_url: str) -> Server:
+    def _start(
+        self, name: str, command: list[str], environment: dict[str, str], url: str, ready_url: str
+    ) -> Server:
         started = time.monotonic()
-        process = self._run.start(f"webhook-{name}", Path(command[0]), command[1:], environment=environment)
-        tls = ssl.create_default_context(cafile=str(self.certificates.ca)) if ready_url.startswith("https") else None
+        process = self._run.start(
+            f"webhook-{name}", Path(command[0]), command[1:], environment=environment
+        )
+        tls = (
+            ssl.create_default_context(cafile=str(self.certificates.ca))
+            if ready_url.startswith("https")
+            else None
+        )
 
         def is_ready() -> bool:
             if not process.is_running:
@@ -110,7 +139,9 @@ class Servers:
         return Server(name, process, url, time.monotonic() - started)
 
     def load(self, server: Server, reviews: Sequence[Path], *flags: str) -> Object:
-        """Send reviews to a server from the other cores; what `load` prints, and `cpu_us`, the server's a review."""
+        """Send reviews to a server from the other cores; what `load` prints, and `cpu_us`, the
+        server's a review.
+        """
         command = [
             str(program("load")),
             f"-url={server.url}",
@@ -119,7 +150,9 @@ class Servers:
         ]
         before = server.cpu_seconds()
         result = run_json([*command, *flags, *map(str, reviews)], load_cores())
-        result["cpu_us"] = (server.cpu_seconds() - before) / (result["reviews"] + WARMUP_REVIEWS) * 1e6
+        result["cpu_us"] = (
+            (server.cpu_seconds() - before) / (result["reviews"] + WARMUP_REVIEWS) * 1e6
+        )
         return result
 
 
@@ -127,7 +160,9 @@ WARMUP_REVIEWS: Final = 500
 
 
 def python_environment() -> dict[str, str]:
-    """What Roost's programs get beside our own environment: this checkout, compiled once (as pip does), buffers."""
+    """What Roost's programs get beside our own environment: this checkout, compiled once (as pip
+    does), buffers.
+    """
     return {"PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "", "PYTHONUNBUFFERED": ""}
 
 
@@ -149,10 +184,16 @@ def pinned(command: list[str], cores: Sequence[int] | None) -> list[str]:
     return [taskset, "--cpu-list", ",".join(map(str, cores)), *command]
 
 
-def run_json(command: Sequence[str], cores: Sequence[int] | None = None, timeout_seconds: float = 300.0) -> Object:
+def run_json(
+    command: Sequence[str], cores: Sequence[int] | None = None, timeout_seconds: float = 300.0
+) -> Object:
     """Run one of our load programs and read the JSON object it prints."""
     done = subprocess.run(
-        pinned(list(command), cores), capture_output=True, text=True, timeout=timeout_seconds, check=False
+        pinned(list(command), cores),
+        capture_output=True,
+        text=True,
+        timeout=timeout_seconds,
+        check=False,
     )
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-2000:]}")

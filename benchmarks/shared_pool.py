@@ -1,12 +1,13 @@
-"""Replay several hubs on one pool of nodes: what it is worth that each hub's release counts the pods of all.
+"""Replay several hubs on one pool of nodes: what it is worth that each hub's release counts the
+pods of all.
 
-`python -m benchmarks.shared_pool`: a recorded weekday of mybinder.org, each repository's launches at one of the hubs,
-so that no two hubs share an image (`--same-images`: they do). Compared: zero-to-jupyterhub with its placeholders
-packed; Roost's defaults, each hub for itself; and the same with `sharedPools`. Each hub has the same number of
-placeholders on all sides.
+`python -m benchmarks.shared_pool`: a recorded weekday of mybinder.org, each repository's launches
+at one of the hubs, so that no two hubs share an image (`--same-images`: they do). Compared:
+zero-to-jupyterhub with its placeholders packed; Roost's defaults, each hub for itself; and the same
+with `sharedPools`. Each hub has the same number of placeholders on all sides.
 
-`--launches small`: a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with 120 launches a day of
-an image of their own, which no puller brings.
+`--launches small`: a BinderHub of 600 launches a day, split in the same way; `courses`: hubs with
+120 launches a day of an image of their own, which no puller brings.
 """
 
 from __future__ import annotations
@@ -49,19 +50,30 @@ FIGURES: Final[Mapping[str, Callable[[RunResult], float]]] = {
 
 
 def split(launches: Sequence[Attempt], hubs: int, *, same_images: bool = False) -> list[Attempt]:
-    """The launches, each repository's at one of so many hubs; same_images: each launch at any of them."""
+    """The launches, each repository's at one of so many hubs; same_images: each launch at any of
+    them.
+    """
 
     def hub(name: str) -> str:
         return f"hub-{int.from_bytes(blake2b(name.encode(), digest_size=8).digest()) % hubs + 1}"
 
-    return [launch._replace(hub=hub(str(launch.number) if same_images else launch.repository)) for launch in launches]
+    return [
+        launch._replace(hub=hub(str(launch.number) if same_images else launch.repository))
+        for launch in launches
+    ]
 
 
-def launches_of(kind: str, seed: int, days: float, hubs: int, *, same_images: bool) -> list[Attempt]:
+def launches_of(
+    kind: str, seed: int, days: float, hubs: int, *, same_images: bool
+) -> list[Attempt]:
     """The launches of all hubs."""
     if kind == "courses":
         return courses(seed, days, hubs)
-    return split((mybinder if kind == "mybinder" else small_binder)(seed, days), hubs, same_images=same_images)
+    return split(
+        (mybinder if kind == "mybinder" else small_binder)(seed, days),
+        hubs,
+        same_images=same_images,
+    )
 
 
 def policy_of(arm: str, placeholders: int) -> Policy:
@@ -78,14 +90,18 @@ def policy_of(arm: str, placeholders: int) -> Policy:
 
 
 def show(runs: Mapping[str, Sequence[RunResult]]) -> str:
-    """A table: medians over seeds with the least and the greatest, and the change against the first arm."""
+    """A table: medians over seeds with the least and the greatest, and the change against the first
+    arm.
+    """
     first, *_ = runs.values()
     rows = []
     for arm, mine in runs.items():
         cells = [arm]
         for read in FIGURES.values():
             values = list(map(read, mine))
-            change = median(after / before - 1 for after, before in zip(values, map(read, first), strict=True))
+            change = median(
+                after / before - 1 for after, before in zip(values, map(read, first), strict=True)
+            )
             told = f"{median(values):,.4g} ({min(values):,.4g} to {max(values):,.4g})"
             cells.append(told if mine is first else f"{told} {change:+.0%}")
         rows.append(cells)
@@ -98,18 +114,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--hubs", type=int, default=4)
     parser.add_argument("--placeholders", type=int, default=6, help="of each hub")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--same-images", action="store_true", help="launches of a repository at any hub, not at one")
+    parser.add_argument(
+        "--same-images", action="store_true", help="launches of a repository at any hub, not at one"
+    )
     parser.add_argument("--days", type=float, default=1.0, help="of launches, 1 at most")
     parser.add_argument("--launches", choices=("mybinder", "small", "courses"), default="mybinder")
     options = parser.parse_args(arguments)
     hubs = [f"hub-{number}" for number in range(1, options.hubs + 1)]
     runs: dict[str, list[RunResult]] = {arm: [] for arm in ARMS}
     for seed in range(1, options.seeds + 1):
-        launches = launches_of(options.launches, seed, options.days, options.hubs, same_images=options.same_images)
+        launches = launches_of(
+            options.launches, seed, options.days, options.hubs, same_images=options.same_images
+        )
         for arm, found in runs.items():
-            found.append(replay(launches, policy_of(arm, options.placeholders), Assumptions(), seed, hubs=hubs))
+            found.append(
+                replay(
+                    launches, policy_of(arm, options.placeholders), Assumptions(), seed, hubs=hubs
+                )
+            )
             say(f"  seed {seed}: {arm}: {found[-1].cold:,} cold starts")
-    print(f"{options.hubs} hubs, {options.placeholders} placeholders each, {options.seeds} seeds\n\n{show(runs)}")
+    print(
+        f"{options.hubs} hubs, {options.placeholders} placeholders each, {options.seeds}"
+        f" seeds\n\n{show(runs)}"
+    )
     return 0
 
 

@@ -1,8 +1,10 @@
-"""How fast the simulator is, beside the real kube-scheduler deciding on the same pods, and how its memory grows.
+"""How fast the simulator is, beside the real kube-scheduler deciding on the same pods, and how its
+memory grows.
 
-`python -m benchmarks.simulator [--parts decisions launches trace memory]`. Our own times are processor time of
-one process on one core, so neighbours on the machine matter less to them; kube-scheduler's are what the clock and its
-own histogram say, on all cores. Each measurement of memory is a fresh process.
+`python -m benchmarks.simulator [--parts decisions launches trace memory]`. Our own times are
+processor time of one process on one core, so neighbours on the machine matter less to them;
+kube-scheduler's are what the clock and its own histogram say, on all cores. Each measurement of
+memory is a fresh process.
 """
 
 from __future__ import annotations
@@ -56,13 +58,17 @@ _LABELS: Final = {"hub.jupyter.org/node-purpose": "user"}
 
 
 def our_decisions(nodes: Sequence[Mapping[str, Any]], pods: int) -> float:
-    """Decide and bind the pods that `benchmarks.scheduling` makes; seconds of processor time a pod, their reading out.
+    """Decide and bind the pods that `benchmarks.scheduling` makes; seconds of processor time a pod,
+    their reading out.
 
     nodes: as the API server has them.
     """
     specs: dict[PodSpec, PodSpec] = {}
     read = [
-        read_pod({**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}}, specs=specs)
+        read_pod(
+            {**body, "metadata": {**body["metadata"], "namespace": scheduling.NAMESPACE}},
+            specs=specs,
+        )
         for body in map(scheduling.user_pod, range(pods))
     ]
     return _decide(ClusterState(map(read_node, nodes)), read)
@@ -100,7 +106,10 @@ def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
             for number in range(rounds):
                 ours.append(1 / our_decisions(nodes, pods))
                 theirs.append(scheduling.run_once(cluster, 100, pods))
-                said = f"{ours[-1]:.0f} decisions/s, kube-scheduler {theirs[-1]['pods_per_second']:.0f} pods/s"
+                said = (
+                    f"{ours[-1]:.0f} decisions/s, kube-scheduler"
+                    f" {theirs[-1]['pods_per_second']:.0f} pods/s"
+                )
                 say(f"  round {number + 1}: {said}, algorithm {theirs[-1]['algorithm_ms']:.2f} ms")
         bound = [one["pods_per_second"] for one in theirs]
         alone = [1e3 / one["algorithm_ms"] for one in theirs]
@@ -110,7 +119,13 @@ def decisions(sizes: Sequence[int], pods: int, rounds: int) -> None:
         rows[-1] += [spread(ratios(ours, alone)), spread(ratios(ours, of_cpu))]
         if size == GOAL_NODES:
             told.append(verdict(median(times), at_least=TIMES_KUBE_SCHEDULER))
-    head = ["nodes", "ours a second of CPU", "kube-scheduler binds/s", "its algorithm alone/s", "binds a second of CPU"]
+    head = [
+        "nodes",
+        "ours a second of CPU",
+        "kube-scheduler binds/s",
+        "its algorithm alone/s",
+        "binds a second of CPU",
+    ]
     head += ["ours / binds", "ours / algorithm", "ours / binds of CPU"]
     print(f"\nDecisions, {pods} pods a round, {rounds} rounds\n\n" + table(head, rows))
     print("\n".join(told))
@@ -126,7 +141,9 @@ def launches(sizes: Sequence[int], rounds: int) -> None:
     for size in sizes:
         # Users fill a third of the nodes' memory, so that most nodes fit and are scored.
         a_day = 22 * size / 36 * 60 * 24
-        world = Assumptions(min_nodes=size, max_nodes=size, autoscaler=Autoscaler.NONE, quota_per_repository=0)
+        world = Assumptions(
+            min_nodes=size, max_nodes=size, autoscaler=Autoscaler.NONE, quota_per_repository=0
+        )
         found = []
         for seed in range(rounds):
             attempts = synthetic_attempts(seed, 5.0, a_day)
@@ -162,7 +179,15 @@ def trace(policies: Sequence[str], rounds: int) -> None:
                 said,
             ]
         )
-    head = ["policy", "attempts", "admitted", "CPU s", "launches/s", "peak MiB", f"goal < {TEN_DAYS_SECONDS:.0f} s"]
+    head = [
+        "policy",
+        "attempts",
+        "admitted",
+        "CPU s",
+        "launches/s",
+        "peak MiB",
+        f"goal < {TEN_DAYS_SECONDS:.0f} s",
+    ]
     print(f"\nThe whole trace, reading it included, {rounds} seeds\n\n" + table(head, rows))
 
 
@@ -176,7 +201,9 @@ def memory(days: Sequence[float], a_day: float) -> None:
         found = _child("memory", str(number), str(a_day))
         say(f"  {number:g} days: {found['peak_mib']:.1f} MiB")
         cells = [f"{found[name]:.0f}" for name in ("attempts", "images")]
-        rows.append([f"{number:g}", *cells, figure(found["peak_mib"], 4), figure(found["cpu_seconds"])])
+        rows.append(
+            [f"{number:g}", *cells, figure(found["peak_mib"], 4), figure(found["cpu_seconds"])]
+        )
     head = ["days", "attempts", "distinct images", "peak MiB", "CPU s"]
     print(f"\nMemory, policy z2jh, {a_day:g} made-up launches a day\n\n" + table(head, rows))
 
@@ -200,7 +227,10 @@ def _measure(kind: str, *arguments: str) -> dict[str, float]:
         result = replay(attempts, load_policy(name), Assumptions(), int(seed))
     else:
         result = replay(
-            synthetic_attempts(0, float(arguments[0]), float(arguments[1])), load_policy("z2jh"), Assumptions(), 0
+            synthetic_attempts(0, float(arguments[0]), float(arguments[1])),
+            load_policy("z2jh"),
+            Assumptions(),
+            0,
         )
     return {
         "attempts": result.attempts,
@@ -218,8 +248,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, nargs="+", default=(20, 100, 1000))
     parser.add_argument("--pods", type=int, default=300, help="decisions a round")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--policies", nargs="+", default=("z2jh",), help="under which the trace is played")
-    parser.add_argument("--days", type=float, nargs="+", default=(1, 10, 40), help="of made-up launches, for memory")
+    parser.add_argument(
+        "--policies", nargs="+", default=("z2jh",), help="under which the trace is played"
+    )
+    parser.add_argument(
+        "--days", type=float, nargs="+", default=(1, 10, 40), help="of made-up launches, for memory"
+    )
     parser.add_argument("--launches-per-day", type=float, default=13_000, help="for memory")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args(argv)

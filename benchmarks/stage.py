@@ -1,8 +1,9 @@
-"""Set up what the servers under test watch: a real API server with nodes, builder pods, and a namespace per peer.
+"""Set up what the servers under test watch: a real API server with nodes, builder pods, and a
+namespace per peer.
 
-Owns the scene that all cluster benchmarks share. Each peer has a namespace of its own, with the same builder pods, and
-the nodes carry each peer's image labels: so all of them can stand side by side, and a round needs no change of
-configuration.
+Owns the scene that all cluster benchmarks share. Each peer has a namespace of its own, with the
+same builder pods, and the nodes carry each peer's image labels: so all of them can stand side by
+side, and a round needs no change of configuration.
 """
 
 from __future__ import annotations
@@ -57,19 +58,27 @@ class Stage:
             self._create_builders()
 
     def _hold_leases(self) -> None:
-        """Hold the Leases of Roost's scheduler and controllers for a day: without them Roost leaves pods alone."""
+        """Hold the Leases of Roost's scheduler and controllers for a day: without them Roost leaves
+        pods alone.
+        """
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         for part in ("scheduler", "controllers"):
             lease = {
                 "apiVersion": "coordination.k8s.io/v1",
                 "kind": "Lease",
                 "metadata": {"name": object_name(base_name(RELEASE), part)},
-                "spec": {"holderIdentity": "a-benchmark", "leaseDurationSeconds": 86400, "renewTime": now},
+                "spec": {
+                    "holderIdentity": "a-benchmark",
+                    "leaseDurationSeconds": 86400,
+                    "renewTime": now,
+                },
             }
             self.cluster.api.create(lease, NAMESPACES["roost"])
 
     def _create_builders(self) -> None:
-        wanted = [(NAMESPACES[peer], node) for peer in ("rules", "roost") for node in self.node_names]
+        wanted = [
+            (NAMESPACES[peer], node) for peer in ("rules", "roost") for node in self.node_names
+        ]
 
         def create(place: tuple[str, str]) -> None:
             namespace, node = place
@@ -87,10 +96,11 @@ class Stage:
     # Reviews
 
     def write_reviews(self, folder: Path, namespace: str) -> list[Path]:
-        """AdmissionReviews as the API server would send them for the benchmarks' pods: users, builds and placeholders.
+        """AdmissionReviews as the API server would send them for the benchmarks' pods: users,
+        builds and placeholders.
 
-        Two users to one build to one placeholder; builds of 40 repositories. The object is what the API server itself
-        makes of the pod before it calls webhooks, by a dry run.
+        Two users to one build to one placeholder; builds of 40 repositories. The object is what the
+        API server itself makes of the pod before it calls webhooks, by a dry run.
         """
         folder.mkdir(parents=True, exist_ok=True)
         files = []
@@ -105,7 +115,9 @@ class Stage:
                 defaulted[kind] = stored
             review_object = copy.deepcopy(defaulted[kind])
             review_object["metadata"] |= {
-                key: pod["metadata"][key] for key in ("name", "annotations") if key in pod["metadata"]
+                key: pod["metadata"][key]
+                for key in ("name", "annotations")
+                if key in pod["metadata"]
             }
             path = folder / f"{number:03d}-{kind}.json"
             path.write_text(json.dumps(review_of(review_object, namespace, number)))
@@ -142,7 +154,11 @@ def review_of(pod: Object, namespace: str, number: int) -> Object:
             "userInfo": {
                 "username": f"system:serviceaccount:{namespace}:hub",
                 "uid": "dd69f0d1-2c22-4778-86a2-2aabb918661b",
-                "groups": ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"],
+                "groups": [
+                    "system:serviceaccounts",
+                    f"system:serviceaccounts:{namespace}",
+                    "system:authenticated",
+                ],
             },
             "object": pod,
             "oldObject": None,
@@ -161,6 +177,8 @@ def make_pods() -> list[Object]:
     for number in range(REPOSITORIES):
         one = copy.deepcopy(build)
         one["metadata"]["name"] = f"build-repository-{number}"
-        one["metadata"]["annotations"]["binder-repo"] = f"https://github.com/benchmark-org/repository-{number}"
+        one["metadata"]["annotations"]["binder-repo"] = (
+            f"https://github.com/benchmark-org/repository-{number}"
+        )
         found += [user, one, user, placeholder]
     return found

@@ -1,10 +1,12 @@
-"""How true start notices are: what KubeSpawner's spawn page says is left of a start, against what was left.
+"""How true start notices are: what KubeSpawner's spawn page says is left of a start, against what
+was left.
 
 nice -n 10 python -m benchmarks.start_notices [--starts 300] [--seed 1]
 
-Users start servers in groups on one of two real kubelets in turn, with images of various sizes from a registry whose
-speed varies. Nodes lose their images between groups, as if they were new. Prints the errors of what was said from ten
-seconds on, and how many ranges held. Exit code 1: the median error is over 20 %, or not 75 to 90 % of the ranges held.
+Users start servers in groups on one of two real kubelets in turn, with images of various sizes from
+a registry whose speed varies. Nodes lose their images between groups, as if they were new. Prints
+the errors of what was said from ten seconds on, and how many ranges held. Exit code 1: the median
+error is over 20 %, or not 75 to 90 % of the ranges held.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ if TYPE_CHECKING:
     from tests.e2e.spawned import Spawn
     from tests.harness.registry import PushedImage, RealRegistry
 
-# Images: the logarithm of their sizes varies as mybinder.org's (lab/docs/simulator.md, assumptions).
+# Images: the logarithm of their sizes varies as mybinder.org's (lab/docs/simulator.md,
+# assumptions).
 IMAGES: Final = 8
 MEDIAN_BYTES: Final = 11_000_000
 SIZE_DEVIATION: Final = 0.8
@@ -116,13 +119,23 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
     """All statements of so many starts; also written to the file, group by group."""
     chance = random.Random(seed)  # noqa: S311 - no secret
     said: list[Said] = []
-    with kubelet_cluster() as cluster, pause_registry() as registry, contextlib.ExitStack() as stack:
+    with (
+        kubelet_cluster() as cluster,
+        pause_registry() as registry,
+        contextlib.ExitStack() as stack,
+    ):
         namespace = cluster.create_namespace()
-        images = [_push(registry, f"{namespace}/image-{number}:1", chance) for number in range(IMAGES)]
+        images = [
+            _push(registry, f"{namespace}/image-{number}:1", chance) for number in range(IMAGES)
+        ]
         say(f"images of {', '.join(f'{image.size_bytes / 1e6:.0f}' for image in images)} MB")
         stack.enter_context(_varying_speed(registry, chance.random()))
-        nodes = [stack.enter_context(RealNode(cluster, name, registry)) for name in ("first", "second")]
-        stack.enter_context(Stack(cluster, namespace, VALUES, scheduler=False, webhook=False, controllers=True))
+        nodes = [
+            stack.enter_context(RealNode(cluster, name, registry)) for name in ("first", "second")
+        ]
+        stack.enter_context(
+            Stack(cluster, namespace, VALUES, scheduler=False, webhook=False, controllers=True)
+        )
         settings = page_settings(namespace, images[0]) | {"start_timeout": 900}
         pages = stack.enter_context(SpawnPages(cluster, **settings))
         cleaner = stack.enter_context(ThreadPoolExecutor())
@@ -135,11 +148,18 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
                 break
             clean[node.name].result()
             # The first image is asked for most.
-            chosen = {user: chance.choices(images, [1 / (place + 1) for place in range(IMAGES)])[0] for user in group}
+            chosen = {
+                user: chance.choices(images, [1 / (place + 1) for place in range(IMAGES)])[0]
+                for user in group
+            }
             traits = {"node_selector": {"kubernetes.io/hostname": node.name}}
             spawns = pages.start_each(
                 [
-                    (chance.uniform(0.0, ARRIVALS_SECONDS), user, {**traits, "image": image.reference})
+                    (
+                        chance.uniform(0.0, ARRIVALS_SECONDS),
+                        user,
+                        {**traits, "image": image.reference},
+                    )
                     for user, image in chosen.items()
                 ]
             )
@@ -147,9 +167,14 @@ def play(starts: int, seed: int, statements: Path | None = None) -> list[Said]:
                 image = chosen[spawn.user].reference
                 said += read_statements(spawn, image, known=image in seen)
             if statements is not None:
-                statements.write_text("".join(json.dumps(each._asdict()) + "\n" for each in said), encoding="utf-8")
+                statements.write_text(
+                    "".join(json.dumps(each._asdict()) + "\n" for each in said), encoding="utf-8"
+                )
             seen |= {image.reference for image in chosen.values()}
-            say(f"{node.name}: {len(group)} starts of {len(set(chosen.values()))} images; {summary(said)}")
+            say(
+                f"{node.name}: {len(group)} starts of {len(set(chosen.values()))} images;"
+                f" {summary(said)}"
+            )
             pods = [spawn.pod for spawn in spawns]
             clean[node.name] = cleaner.submit(_clean, node, namespace, pods, {*chosen.values()})
     return said
@@ -161,14 +186,17 @@ def summary(said: Sequence[Said]) -> str:
     if not late:
         return "nothing was said yet"
     return (
-        f"{len(late)} statements: median error {statistics.median(each.error for each in late):.0%}, "
-        f"{sum(each.holds for each in late) / len(late):.0%} of the ranges held"
+        f"{len(late)} statements: median error"
+        f" {statistics.median(each.error for each in late):.0%},"
+        f" {sum(each.holds for each in late) / len(late):.0%} of the ranges held"
     )
 
 
 def _push(registry: RealRegistry, name: str, chance: random.Random) -> PushedImage:
     size_bytes = MEDIAN_BYTES * chance.lognormvariate(0.0, SIZE_DEVIATION)
-    return registry.push_program(name, size_bytes=int(min(MOST_BYTES, max(LEAST_BYTES, size_bytes))), layers=3)
+    return registry.push_program(
+        name, size_bytes=int(min(MOST_BYTES, max(LEAST_BYTES, size_bytes))), layers=3
+    )
 
 
 @contextlib.contextmanager
@@ -178,7 +206,9 @@ def _varying_speed(registry: RealRegistry, seed: float) -> Iterator[None]:
 
     def vary() -> None:
         while True:
-            registry.bytes_per_second = BYTES_PER_SECOND * chance.lognormvariate(0.0, SPEED_DEVIATION)
+            registry.bytes_per_second = BYTES_PER_SECOND * chance.lognormvariate(
+                0.0, SPEED_DEVIATION
+            )
             if stop.wait(SPEED_SECONDS):
                 return
 
@@ -198,7 +228,8 @@ def _clean(node: RealNode, namespace: str, pods: Sequence[str], images: set[Push
         api.delete(f"/api/v1/namespaces/{namespace}/pods/{pod}", gracePeriodSeconds=0)
 
     def has_no_containers() -> bool:
-        # A container that is left keeps its image's files, which would then not be downloaded again.
+        # A container that is left keeps its image's files, which would then not be downloaded
+        # again.
         lines = node.ctr("containers", "list").splitlines()[1:]
         return not any(image.reference in line for line in lines for image in images)
 
@@ -217,7 +248,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--starts", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--statements", metavar="FILE", type=Path, help="Write each statement there, as JSON lines.")
+    parser.add_argument(
+        "--statements", metavar="FILE", type=Path, help="Write each statement there, as JSON lines."
+    )
     arguments = parser.parse_args(argv)
     head = machine()
     try:
@@ -227,7 +260,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     late = [each for each in said if each.after >= FROM_SECONDS]
     print(head)
-    print(f"{arguments.starts} starts, {len({each.user for each in said})} of which were told how long")
+    print(
+        f"{arguments.starts} starts, {len({each.user for each in said})} of which were told how"
+        " long"
+    )
     print(f"from {FROM_SECONDS:.0f} s on: {summary(said)}")
     print(f"  of images downloaded before: {summary([each for each in said if each.known])}")
     print(f"  of others: {summary([each for each in said if not each.known])}")

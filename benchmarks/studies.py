@@ -1,7 +1,9 @@
-"""Studies: values files that show what one part of a policy does, to replay beside the shipped ones.
+"""Studies: values files that show what one part of a policy does, to replay beside the shipped
+ones.
 
-A study is a file in `benchmarks/policies`; its first line says what it is. A comment `# base: name` names the policy
-or study that its values are laid over, and `# assumptions: {key: value}` the simulator's assumptions that it needs.
+A study is a file in `benchmarks/policies`; its first line says what it is. A comment `# base: name`
+names the policy or study that its values are laid over, and `# assumptions: {key: value}` the
+simulator's assumptions that it needs.
 
     python -m benchmarks.studies              what there is
     python -m benchmarks.studies gate-label   the options of `roost simulate` that replay it
@@ -37,7 +39,10 @@ def policy_files() -> dict[str, Path]:
 
 
 def values_files(name: str) -> list[str]:
-    """The policy's values files; each is laid over those before it. Raises KeyError for an unknown name."""
+    """The policy's values files; each is laid over those before it.
+
+    Raises KeyError for an unknown name.
+    """
     base = _BASE.search(_text(name))
     return [*(values_files(base[1]) if base is not None else ()), str(policy_files()[name])]
 
@@ -48,7 +53,10 @@ def describe(name: str) -> str:
 
 
 def assumptions_of(name: str) -> Mapping[str, Any]:
-    """Fields of `Assumptions` that the policy needs to differ; mostly none. Raises KeyError for an unknown name."""
+    """Fields of `Assumptions` that the policy needs to differ; mostly none.
+
+    Raises KeyError for an unknown name.
+    """
     match = _ASSUMPTIONS.search(_text(name))
     settings: dict[str, Any] = {} if match is None else yaml.safe_load(match[1])
     return settings
@@ -62,10 +70,15 @@ def main(names: Sequence[str]) -> int:
     """Print the studies, or the options of some; 2 for unknown ones."""
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
-        print(f"{unknown[0]}: found no such study, expected one of {', '.join(policy_files())}", file=sys.stderr)
+        print(
+            f"{unknown[0]}: found no such study, expected one of {', '.join(policy_files())}",
+            file=sys.stderr,
+        )
         return 2
     for name in names:
-        needs = "".join(f" --set {key}={str(value).lower()}" for key, value in assumptions_of(name).items())
+        needs = "".join(
+            f" --set {key}={str(value).lower()}" for key, value in assumptions_of(name).items()
+        )
         print(f"--values {','.join(values_files(name))}{needs}")
     for name in () if names else studies():
         print(f"{name:24}{describe(name)}")

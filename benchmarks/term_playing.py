@@ -140,7 +140,9 @@ def policy_of_job(job: Job) -> Policy:
     return policy_of(term, job.arm, learn, timetable_of(term) if job.arm == BOOKED else ())
 
 
-def policy_of(term: Term, arm: str, learn: tuple[Learn, ...] = (), booked: Sequence[Mapping[str, Any]] = ()) -> Policy:
+def policy_of(
+    term: Term, arm: str, learn: tuple[Learn, ...] = (), booked: Sequence[Mapping[str, Any]] = ()
+) -> Policy:
     """What the cluster of a term runs. booked: entries of `events.booked`."""
     return _policy_of(json.dumps(drawn.hub_of(term)), arm, learn, json.dumps(booked))
 

@@ -1,13 +1,15 @@
-"""People's own seconds through a real JupyterHub and KubeSpawner: from the click to the server's first answer.
+"""People's own seconds through a real JupyterHub and KubeSpawner: from the click to the server's
+first answer.
 
-`python -m benchmarks.user_seconds pairs`: 30 at once, by a hub alone and by one with Roost in turns, every image on its
-node; where the seconds went, from the API server's audit log. `python -m benchmarks.user_seconds storm`: 320 people in
-two minutes, for whom nodes must come: a hub alone, with Roost, with the lecture booked; the recorder's seconds until
-the answer beside the hub's histogram and people's own clocks (exit status 1: half a second off the histogram); and what
-the simulator says of that storm.
+`python -m benchmarks.user_seconds pairs`: 30 at once, by a hub alone and by one with Roost in
+turns, every image on its node; where the seconds went, from the API server's audit log. `python -m
+benchmarks.user_seconds storm`: 320 people in two minutes, for whom nodes must come: a hub alone,
+with Roost, with the lecture booked; the recorder's seconds until the answer beside the hub's
+histogram and people's own clocks (exit status 1: half a second off the histogram); and what the
+simulator says of that storm.
 
-Servers are processes on loopback, nodes are made up, and a stand-in for an autoscaler adds them. All share one machine:
-what Roost's programs cost in processor time is in the figures.
+Servers are processes on loopback, nodes are made up, and a stand-in for an autoscaler adds them.
+All share one machine: what Roost's programs cost in processor time is in the figures.
 """
 
 from __future__ import annotations
@@ -48,19 +50,33 @@ if TYPE_CHECKING:
     from tests.harness.api import Object
 
 IMAGE, OTHER = "quay.io/hub/light:1", "quay.io/hub/other:1"
-SPAWNER: Final[dict[str, Any]] = {"image": IMAGE, "mem_guarantee": "1G", "port": PORT, "start_timeout": 300}
+SPAWNER: Final[dict[str, Any]] = {
+    "image": IMAGE,
+    "mem_guarantee": "1G",
+    "port": PORT,
+    "start_timeout": 300,
+}
 PROFILES: Final = [
     {"display_name": "Light", "slug": "light", "default": True},
     {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
 ]
 VALUES: Final[dict[str, Any]] = {
-    "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": "1"}, "memory": {"guarantee": "1G"}},
-    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1G"}}}],
+    "singleuser": {
+        "image": {"name": IMAGE.partition(":")[0], "tag": "1"},
+        "memory": {"guarantee": "1G"},
+    },
+    "placeholders": [
+        {"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1G"}}}
+    ],
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
 }
-NODE: Final[dict[str, Any]] = {"cpu": "32", "memory": "41Gi", "labels": {"hub.jupyter.org/node-purpose": "user"}}
+NODE: Final[dict[str, Any]] = {
+    "cpu": "32",
+    "memory": "41Gi",
+    "labels": {"hub.jupyter.org/node-purpose": "user"},
+}
 # Users that fit such a node.
 PER_NODE: Final = 40
 # The same world in the simulator's words.
@@ -107,7 +123,9 @@ class NewNodes:
                 for pod in pods
                 for condition in pod.get("status", {}).get("conditions", ())
             )
-            self._due += [now + self._boot_seconds] * (math.ceil(refused / PER_NODE) - len(self._due))
+            self._due += [now + self._boot_seconds] * (
+                math.ceil(refused / PER_NODE) - len(self._due)
+            )
 
 
 def percentile(values: Sequence[float], share: float) -> float:
@@ -116,7 +134,9 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def ended(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """When the API server received and answered (subresource, pod's name): the creation, `binding`, `status`."""
+    """When the API server received and answered (subresource, pod's name): the creation, `binding`,
+    `status`.
+    """
     found: dict[tuple[str, str], tuple[float, float]] = {}
     for event in cluster.audit_events():
         about = event.get("objectRef", {})
@@ -131,19 +151,27 @@ def ended(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[
 _STAMPS: Final = ("requestReceivedTimestamp", "stageTimestamp")
 
 
-def steps(visits: Sequence[Visit], times: Mapping[tuple[str, str], tuple[float, float]]) -> dict[str, float]:
+def steps(
+    visits: Sequence[Visit], times: Mapping[tuple[str, str], tuple[float, float]]
+) -> dict[str, float]:
     """The mean seconds of each of STEPS; their sum is the mean from click to answer."""
     rows = []
     for visit in visits:
         name = f"jupyter-{visit.user}"
-        (asked, created), (_, bound), (_, ran) = times["", name], times["binding", name], times["status", name]
+        (asked, created), (_, bound), (_, ran) = (
+            times["", name],
+            times["binding", name],
+            times["status", name],
+        )
         marks = (visit.clicked_at, asked, created, bound, ran, visit.answered_at)
         rows.append([after - before for before, after in pairwise(marks)])
     return dict(zip(STEPS, map(mean, zip(*rows, strict=True)), strict=True))
 
 
 @contextmanager
-def world(pull_seconds: float, values: Mapping[str, Any]) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
+def world(
+    pull_seconds: float, values: Mapping[str, Any]
+) -> Iterator[tuple[ControlPlane, FakeNodes, Stack]]:
     """A control plane with two nodes, kube-scheduler and Roost in a namespace of its own."""
     with ExitStack() as stack:
         cluster = stack.enter_context(ControlPlane(controllers=CONTROLLERS, audit_level="Metadata"))
@@ -151,7 +179,9 @@ def world(pull_seconds: float, values: Mapping[str, Any]) -> Iterator[tuple[Cont
         nodes.create_many(["user-a", "user-b"], **NODE)
         stack.enter_context(start_scheduler(cluster))
         stack.enter_context(UserPods(cluster, {IMAGE: pull_seconds, OTHER: pull_seconds}))
-        roost = stack.enter_context(Stack(cluster, cluster.create_namespace("with-roost"), values, controllers=True))
+        roost = stack.enter_context(
+            Stack(cluster, cluster.create_namespace("with-roost"), values, controllers=True)
+        )
         yield cluster, nodes, roost
 
 
@@ -167,20 +197,36 @@ def pairs(people: int, rounds: int) -> None:
         for number in range(-1, rounds):
             for name in list(hubs) if number % 2 else list(hubs)[::-1]:
                 hub = hubs[name]
-                visits = start(hub.url, [f"u{number + 1}x{one}" for one in range(people)], ["light", "other"])
+                visits = start(
+                    hub.url, [f"u{number + 1}x{one}" for one in range(people)], ["light", "other"]
+                )
                 if failed := [visit for visit in visits if not visit.answered_at]:
                     raise ValueError(f"{name}: {failed[0]}")
-                say(f"round {number + 1}, {name}: {median(visit.seconds for visit in visits):.2f} s at the median")
+                say(
+                    f"round {number + 1}, {name}: {median(visit.seconds for visit in visits):.2f} s"
+                    " at the median"
+                )
                 if number >= 0:  # the first round is for what is only slow once
                     took[name].append(median(visit.seconds for visit in visits))
                     spent[name].append(steps(visits, ended(cluster, hub.namespace)))
                 hub.stop_servers()
     ratios = [ours / theirs for theirs, ours in zip(*took.values(), strict=True)]
-    say(f"{people} at once, {rounds} rounds in turns; the median person's seconds from click to HTTP 200:")
-    rows = [[name, *(f"{one:.2f}" for one in row), f"{median(row):.2f}"] for name, row in took.items()]
+    say(
+        f"{people} at once, {rounds} rounds in turns; the median person's seconds from click to"
+        " HTTP 200:"
+    )
+    rows = [
+        [name, *(f"{one:.2f}" for one in row), f"{median(row):.2f}"] for name, row in took.items()
+    ]
     say(table(["", *(f"round {one + 1}" for one in range(rounds)), "median"], rows))
-    say(f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f}). Where it went, means:")
-    means = [[name, *(f"{median(one[step] for one in row):.2f}" for step in STEPS)] for name, row in spent.items()]
+    say(
+        f"With Roost, {median(ratios):.2f} of the time ({min(ratios):.2f} to {max(ratios):.2f})."
+        " Where it went, means:"
+    )
+    means = [
+        [name, *(f"{median(one[step] for one in row):.2f}" for step in STEPS)]
+        for name, row in spent.items()
+    ]
     say(table(["", *STEPS], means))
 
 
@@ -188,18 +234,30 @@ def storm(people: int, seconds: float, boot_seconds: float, pull_seconds: float)
     """Each arm has a control plane of its own, with as many nodes at the beginning."""
     rows, fault = [], ""
     for arm in ("the hub alone", "with Roost", "booked"):
-        values = {**VALUES, "events": {"enabled": True, "maxPeople": 1000}} if arm == "booked" else VALUES
+        values = (
+            {**VALUES, "events": {"enabled": True, "maxPeople": 1000}}
+            if arm == "booked"
+            else VALUES
+        )
         with world(pull_seconds, values) as (cluster, nodes, roost), ExitStack() as stack:
             growth = NewNodes(cluster, nodes, boot_seconds)
             stack.callback(growth.stop)
-            namespace = cluster.create_namespace("alone") if arm == "the hub alone" else roost.namespace
-            hub = stack.enter_context(RealHub(cluster, namespace, **SPAWNER, profile_list=PROFILES[:1]))
+            namespace = (
+                cluster.create_namespace("alone") if arm == "the hub alone" else roost.namespace
+            )
+            hub = stack.enter_context(
+                RealHub(cluster, namespace, **SPAWNER, profile_list=PROFILES[:1])
+            )
             if arm == "with Roost":
-                stack.enter_context(hub_pod(cluster, nodes, namespace, lambda hub=hub: hub.hub.log_path))  # type: ignore[misc]
+                stack.enter_context(
+                    hub_pod(cluster, nodes, namespace, lambda hub=hub: hub.hub.log_path)  # type: ignore[misc]
+                )
                 roost.start_recorder().wait_ready()
             if arm == "booked":
                 book(cluster, namespace, people)
-            visits = start(hub.url, [f"u{one}" for one in range(people)], ["light"], gap=seconds / people)
+            visits = start(
+                hub.url, [f"u{one}" for one in range(people)], ["light"], gap=seconds / people
+            )
             rows.append([arm, *told(visits), str(len(nodes.names))])
             ends = Counter((visit.failure or visit.fault or "answered")[:60] for visit in visits)
             say(f"{arm}: " + ", ".join(f"{count} {end}" for end, count in ends.most_common(4)))
@@ -217,21 +275,46 @@ def rehearsed(people: int, seconds: float, boot_seconds: float) -> list[str]:
     """What `roost simulate` says of the hub alone: the median of ten seeds."""
     with tempfile.TemporaryDirectory() as folder:
         trace = Path(folder, "storm.jsonl")
-        trace.write_text("".join(f"{json.dumps(launch(seconds * one / people))}\n" for one in range(people)))
+        trace.write_text(
+            "".join(f"{json.dumps(launch(seconds * one / people))}\n" for one in range(people))
+        )
         assumed = {**REHEARSED, "boot_median_seconds": boot_seconds}
         options = [text for name, value in assumed.items() for text in ("--set", f"{name}={value}")]
-        command = ["roost", "simulate", "--trace", str(trace), "--policy", "z2jh", "--format", "json", *options]
-        told = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        command = [
+            "roost",
+            "simulate",
+            "--trace",
+            str(trace),
+            "--policy",
+            "z2jh",
+            "--format",
+            "json",
+            *options,
+        ]
+        told = json.loads(
+            subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        )
     (figures,) = told["worlds"][0]["policies"].values()
     said = [f"{figures[name]['median']:.1f}" for name in ("wait_p50", "wait_p95", "wait_p99")]
-    return [*said, "", f"{figures['given_up']['median']:.0f}", f"{figures['peak_nodes']['median']:.0f}"]
+    return [
+        *said,
+        "",
+        f"{figures['given_up']['median']:.0f}",
+        f"{figures['peak_nodes']['median']:.0f}",
+    ]
 
 
 def launch(after_seconds: float) -> dict[str, Any]:
     """A line of a launch trace, so many seconds after nine."""
     at = datetime(2026, 11, 24, 9, tzinfo=UTC) + timedelta(seconds=after_seconds)
     unknown = dict.fromkeys(("repository", "seconds", "ready_seconds"))
-    named = {"schema": "roost.hub.jupyter.org/launch", "version": 3, "class": "user", "image": IMAGE, "hub": "hub"}
+    named = {
+        "schema": "roost.hub.jupyter.org/launch",
+        "version": 3,
+        "class": "user",
+        "image": IMAGE,
+        "hub": "hub",
+    }
     return {**named, **unknown, "timestamp": at.isoformat(timespec="microseconds"), "size": 1000}
 
 
@@ -240,63 +323,99 @@ def told(visits: Sequence[Visit]) -> list[str]:
     took = [visit.seconds for visit in visits if visit.answered_at]
     refused = sum(any(" 429 " in one for one in visit.broken) for visit in visits)
     without = sum(not visit.answered_at for visit in visits)
-    return [*(f"{percentile(took, share):.1f}" for share in (0.5, 0.95, 0.99)), str(refused), str(without)]
+    return [
+        *(f"{percentile(took, share):.1f}" for share in (0.5, 0.95, 0.99)),
+        str(refused),
+        str(without),
+    ]
 
 
 def book(cluster: ControlPlane, namespace: str, people: int) -> None:
     """Book a lecture that begins in four minutes; returns when its placeholders run."""
     begin = datetime.now(UTC) + timedelta(minutes=4)
-    event = f'- {{name: lecture, people: {people}, start: "{begin:%Y-%m-%dT%H:%M}", timeZone: UTC}}\n'
+    event = (
+        f'- {{name: lecture, people: {people}, start: "{begin:%Y-%m-%dT%H:%M}", timeZone: UTC}}\n'
+    )
     meta: Object = {"name": "lecture", "labels": {"roost.hub.jupyter.org/events": "hub"}}
     cluster.api.create(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"events.yaml": event}}, namespace
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"events.yaml": event}},
+        namespace,
     )
 
     def are_there() -> bool:
         path = f"/api/v1/namespaces/{namespace}/pods"
-        pods = cluster.api.list(path, labelSelector="component=user-placeholder", fieldSelector="status.phase=Running")
+        pods = cluster.api.list(
+            path, labelSelector="component=user-placeholder", fieldSelector="status.phase=Running"
+        )
         return len(pods) >= people
 
     wait_until(are_there, 235, "the placeholders", interval_seconds=2)
 
 
 def beside_the_hub(hub: RealHub, roost: Stack, visits: Sequence[Visit]) -> str:
-    """The recorder's seconds until the answer beside the hub's histogram and people's own clocks; what is wrong, or "".
+    """The recorder's seconds until the answer beside the hub's histogram and people's own clocks;
+    what is wrong, or "".
 
-    The recorder reads them from the hub's log, so that log proves nothing; people's clocks are those of persons whom
-    the hub took at once, for the recorder counts from when it did.
+    The recorder reads them from the hub's log, so that log proves nothing; people's clocks are
+    those of persons whom the hub took at once, for the recorder counts from when it did.
     """
     count = sum(bool(visit.answered_at) for visit in visits)
-    stories = wait_until(lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2)
+    stories = wait_until(
+        lambda: answered(roost, "jupyter-u", count), 60, "the record", interval_seconds=2
+    )
     took = {
-        story.pod["name"]: ((story.at(Phase.ANSWERED) or 0) - (story.at(Phase.ASKED) or 0)) / US for story in stories
+        story.pod["name"]: ((story.at(Phase.ANSWERED) or 0) - (story.at(Phase.ASKED) or 0)) / US
+        for story in stories
     }
     buckets, total = spawns(hub.metrics())
     say(
-        f"{len(took)} starts, mean {mean(took.values()):.2f} s; its histogram {buckets[-1][1]:g}, {total / count:.2f} s"
+        f"{len(took)} starts, mean {mean(took.values()):.2f} s; its histogram {buckets[-1][1]:g},"
+        f" {total / count:.2f} s"
     )
     faults = []
     for share in (0.5, 0.95):
         ours, theirs = percentile([*took.values()], share), quantile(buckets, share)
-        say(f"{share:.0%} of them within: recorder {ours:.2f} s, the hub's histogram {theirs:.2f} s")
+        say(
+            f"{share:.0%} of them within: recorder {ours:.2f} s, the hub's histogram {theirs:.2f} s"
+        )
         if not abs(ours - theirs) <= BUCKET_SECONDS:
-            faults.append(f"{share:.0%} within {ours:.2f} s by the recorder, {theirs:.2f} s by the hub's histogram")
-    own = {f"jupyter-{one.user}": one.ready_at - one.clicked_at for one in visits if one.ready_at and not one.broken}
+            faults.append(
+                f"{share:.0%} within {ours:.2f} s by the recorder, {theirs:.2f} s by the hub's"
+                " histogram"
+            )
+    own = {
+        f"jupyter-{one.user}": one.ready_at - one.clicked_at
+        for one in visits
+        if one.ready_at and not one.broken
+    }
     apart = [seconds - took[name] for name, seconds in own.items()]
     for share in (0.5, 0.95):
-        ours, theirs = percentile([took[name] for name in own], share), percentile([*own.values()], share)
-        say(f"{share:.0%} of {len(own)} who were taken at once: recorder {ours:.2f} s, their own clocks {theirs:.2f} s")
-    say(f"each person's own less the recorder's: {median(apart):.2f} s ({min(apart):.2f} to {max(apart):.2f})")
+        ours, theirs = (
+            percentile([took[name] for name in own], share),
+            percentile([*own.values()], share),
+        )
+        say(
+            f"{share:.0%} of {len(own)} who were taken at once: recorder {ours:.2f} s, their own"
+            f" clocks {theirs:.2f} s"
+        )
+    say(
+        f"each person's own less the recorder's: {median(apart):.2f} s ({min(apart):.2f} to"
+        f" {max(apart):.2f})"
+    )
     return "; ".join(faults)
 
 
 def spawns(metrics: str) -> tuple[list[tuple[float, float]], float]:
-    """The hub's histogram of starts that succeeded: how many took no longer than each bound; and all seconds' sum."""
+    """The hub's histogram of starts that succeeded: how many took no longer than each bound; and
+    all seconds' sum.
+    """
     of = r'(?:reason="",)?status="success"\} (\S+)$'
     buckets = re.findall(rf'^{SPAWNS}_bucket\{{le="([^"]+)",{of}', metrics, re.MULTILINE)
     total = re.search(rf"^{SPAWNS}_sum\{{{of}", metrics, re.MULTILINE)
     if not buckets or not total:
-        raise ValueError(f'the hub\'s metrics lack {SPAWNS}_{"sum" if buckets else "bucket"} of status="success"')
+        raise ValueError(
+            f'the hub\'s metrics lack {SPAWNS}_{"sum" if buckets else "bucket"} of status="success"'
+        )
     return [(float(bound), float(number)) for bound, number in buckets], float(total[1])
 
 
@@ -312,11 +431,15 @@ def quantile(buckets: Sequence[tuple[float, float]], share: float) -> float:
 
 def main() -> None:
     """Play what the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", nargs="?", default="pairs", choices=("pairs", "storm"))
     parser.add_argument("--people", type=int, help="default: 30, of a storm 320")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=120.0, help="from a storm's first click to its last")
+    parser.add_argument(
+        "--seconds", type=float, default=120.0, help="from a storm's first click to its last"
+    )
     parser.add_argument("--boot-seconds", type=float, default=60.0)
     parser.add_argument("--pull-seconds", type=float, default=0.0, help="of an image on a new node")
     given = parser.parse_args()

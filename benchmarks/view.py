@@ -1,9 +1,11 @@
-"""How fast the page of `roost view` is with 200 nodes and 5,000 pods, in a headless Chromium without a GPU.
+"""How fast the page of `roost view` is with 200 nodes and 5,000 pods, in a headless Chromium
+without a GPU.
 
 .venv/bin/python -m benchmarks.view [--nodes 200] [--pods 5000] [--seconds 5]
 
-It measures the answer (time, size), drawing it for the first time and again after a change, and frames while the page
-is scrolled from top to bottom; beside it, those of an empty page of the same height, for what the machine does.
+It measures the answer (time, size), drawing it for the first time and again after a change, and
+frames while the page is scrolled from top to bottom; beside it, those of an empty page of the same
+height, for what the machine does.
 """
 
 from __future__ import annotations
@@ -105,7 +107,10 @@ def _measure(driver: Chrome, address: str, width: int, seconds: float) -> None:
     frames = driver.execute_async_script(SCROLL, seconds * 1000)
     drawn: list[float] = driver.execute_async_script(DRAW)
     driver.execute_script(EMPTY)
-    for name, times in (("this page", frames), ("an empty page", driver.execute_async_script(SCROLL, seconds * 1000))):
+    for name, times in (
+        ("this page", frames),
+        ("an empty page", driver.execute_async_script(SCROLL, seconds * 1000)),
+    ):
         print(f"  {name}, scrolled for {seconds:g} s: {_shown(sorted(times))}")
     print(f"  drawn again with one node changed in {drawn[0]:.0f} and {drawn[1]:.0f} ms")
 
@@ -113,8 +118,8 @@ def _measure(driver: Chrome, address: str, width: int, seconds: float) -> None:
 def _shown(frames: list[float]) -> str:
     late = sum(frame > 1.5 * 1000 / 60 for frame in frames)
     return (
-        f"{len(frames)} frames, median {statistics.median(frames):.1f} ms, p95 {_at(frames, 0.95):.1f} ms, "
-        f"longest {frames[-1]:.1f} ms, {late} late"
+        f"{len(frames)} frames, median {statistics.median(frames):.1f} ms, p95"
+        f" {_at(frames, 0.95):.1f} ms, longest {frames[-1]:.1f} ms, {late} late"
     )
 
 

@@ -1,9 +1,11 @@
-"""How long `roost view` takes to read a past moment from a record with a million decisions, in SQLite and PostgreSQL.
+"""How long `roost view` takes to read a past moment from a record with a million decisions, in
+SQLite and PostgreSQL.
 
 .venv/bin/python -m benchmarks.view_past [--pods 1000000] [--rounds 3] [--sqlite-only]
 
-A pod a second on 200 nodes, each for an hour; nodes change a label every minute and get an image every two minutes.
-Figures are the fastest of all rounds, for other programs' load only adds to them.
+A pod a second on 200 nodes, each for an hour; nodes change a label every minute and get an image
+every two minutes. Figures are the fastest of all rounds, for other programs' load only adds to
+them.
 """
 
 from __future__ import annotations
@@ -31,7 +33,10 @@ HOUR: Final = 3_600 * SECOND
 # Shares of the record's length; the last one is its end.
 PLACES: Final = (0.01, 0.25, 0.5, 0.75, 1.0)
 _SERIES: Final = {
-    SQLITE: "(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < :number) SELECT i FROM s) AS s",
+    SQLITE: (
+        "(WITH RECURSIVE s(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM s WHERE i < :number) SELECT"
+        " i FROM s) AS s"
+    ),
     "postgresql": "generate_series(CAST(1 AS BIGINT), CAST(:number AS BIGINT)) AS s(i)",
 }
 # Each with the rows per pod.
@@ -89,13 +94,17 @@ FILL: Final = (
 
 def main() -> None:
     """Fill, measure, and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pods", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sqlite-only", action="store_true")
     chosen = parser.parse_args()
     with ExitStack() as stack:
-        urls = {"SQLite": str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "roost.db")}
+        urls = {
+            "SQLite": str(Path(stack.enter_context(tempfile.TemporaryDirectory())) / "roost.db")
+        }
         if not chosen.sqlite_only:
             urls["PostgreSQL"] = stack.enter_context(Postgres()).create("view")
         figures = {}
@@ -105,8 +114,15 @@ def main() -> None:
             _fill(store, chosen.pods)
             figures[name] = dict(_measure(store, chosen.pods, chosen.rounds))
             store.close()
-            print(name, {place: round(seconds, 3) for place, seconds in figures[name].items()}, flush=True)
-    rows = [(f"{place:.0%}", *(f"{of[place] * 1000:.0f}" for of in figures.values())) for place in PLACES]
+            print(
+                name,
+                {place: round(seconds, 3) for place, seconds in figures[name].items()},
+                flush=True,
+            )
+    rows = [
+        (f"{place:.0%}", *(f"{of[place] * 1000:.0f}" for of in figures.values()))
+        for place in PLACES
+    ]
     print(table(("ms, at", *figures), rows))
 
 
@@ -117,7 +133,9 @@ def _fill(store: Store, pods: int) -> None:
             number = int(pods * share) or NODES
             # A colon before a letter is a parameter's.
             connection.execute(sa.text(f"{statement} {series}"), {"number": number})
-        connection.execute(sa.text("INSERT INTO checkpoint VALUES ('pods', '1', :at)"), {"at": pods * SECOND})
+        connection.execute(
+            sa.text("INSERT INTO checkpoint VALUES ('pods', '1', :at)"), {"at": pods * SECOND}
+        )
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         if store.engine.dialect.name != SQLITE:
             connection.execute(sa.text("VACUUM ANALYZE"))
@@ -133,7 +151,9 @@ def _measure(store: Store, pods: int, rounds: int) -> Iterator[tuple[float, floa
             spans.append(time.perf_counter() - begin)
         assert moment is not None
         shown = sum(len(node.pods) for node in moment.nodes)
-        print(f"{place:.0%}: {len(moment.nodes)} nodes, {shown} pods, {len(moment.changes)} changes")
+        print(
+            f"{place:.0%}: {len(moment.nodes)} nodes, {shown} pods, {len(moment.changes)} changes"
+        )
         yield place, min(spans)
 
 

@@ -1,4 +1,6 @@
-"""A made-up record of a large hub for the page of `roost view`: nodes of many ages, pods, images, and a busy minute."""
+"""A made-up record of a large hub for the page of `roost view`: nodes of many ages, pods, images,
+and a busy minute.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def _pod(end_us: int, number: int, node: int) -> Iterator[Record]:
     kind = "placeholder" if number % 5 == 0 else "build" if number % 23 == 0 else "user"
     uid = f"{kind}-{number}"
     is_new = number % 250 == 1
-    bound_us = end_us - (number % 50 + 1) * SECOND if is_new else end_us - (number % 600 + 2) * MINUTE
+    bound_us = (
+        end_us - (number % 50 + 1) * SECOND if is_new else end_us - (number % 600 + 2) * MINUTE
+    )
     yield _pod_record(uid, kind, number, bound_us - SECOND)
     yield _decision(uid, DecisionKind.BIND, _name(node), bound_us, node_uid=f"uid-{node}")
     if is_new and number % 500 == 1:
@@ -84,11 +88,20 @@ def _pod(end_us: int, number: int, node: int) -> Iterator[Record]:
         )
     else:
         yield PhaseRecord(
-            pod_uid=uid, phase=Phase.STARTED, detail="c", at_us=bound_us + SECOND, resolution_us=1, source="event"
+            pod_uid=uid,
+            phase=Phase.STARTED,
+            detail="c",
+            at_us=bound_us + SECOND,
+            resolution_us=1,
+            source="event",
         )
     if is_new and number % 1000 == 1:
         yield PreemptionRecord(
-            victim_uid=f"placeholder-{number - 1}", by_uid=uid, node_name=_name(node), at_us=bound_us, kind="preempted"
+            victim_uid=f"placeholder-{number - 1}",
+            by_uid=uid,
+            node_name=_name(node),
+            at_us=bound_us,
+            kind="preempted",
         )
 
 

@@ -1,9 +1,11 @@
-"""How long PostgreSQL takes to find a pod for `roost why NAME` among a million, with the index by name and without it.
+"""How long PostgreSQL takes to find a pod for `roost why NAME` among a million, with the index by
+name and without it.
 
 .venv/bin/python -m benchmarks.why_by_name [--pods 1000000] [--rounds 7]
 
-"Without" is the index as it was before revision 0011 of the schema: by namespace first, so that a name alone reads
-every pod. Figures are the fastest of all rounds, for other programs' load only adds to them.
+"Without" is the index as it was before revision 0011 of the schema: by namespace first, so that a
+name alone reads every pod. Figures are the fastest of all rounds, for other programs' load only
+adds to them.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ AS_NOW: Final = "name, namespace, created_us"
 
 def main() -> None:
     """Fill, measure with each index, and print both and the ratio."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pods", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=7)
     chosen = parser.parse_args()
@@ -53,8 +57,12 @@ def main() -> None:
         store.migrate()
         with store.engine.begin() as connection:
             for statement in FILL:
-                connection.execute(sa.text(statement.replace("::", "\\:\\:")), {"pods": chosen.pods})
-        figures = {columns: _measure(store, columns, chosen.rounds) for columns in (AS_BEFORE, AS_NOW)}
+                connection.execute(
+                    sa.text(statement.replace("::", "\\:\\:")), {"pods": chosen.pods}
+                )
+        figures = {
+            columns: _measure(store, columns, chosen.rounds) for columns in (AS_BEFORE, AS_NOW)
+        }
         store.close()
     rows = [
         (what, *(f"{figures[columns][what] * 1000:.1f}" for columns in (AS_BEFORE, AS_NOW)),
@@ -71,7 +79,9 @@ def _measure(store: Store, columns: str, rounds: int) -> dict[str, float]:
         connection.execute(sa.text(f"CREATE INDEX pod_by_name ON pod ({columns})"))
     with store.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         connection.execute(sa.text("VACUUM ANALYZE"))
-        name = connection.execute(sa.text("SELECT name FROM pod ORDER BY created_us LIMIT 1 OFFSET 777")).scalar_one()
+        name = connection.execute(
+            sa.text("SELECT name FROM pod ORDER BY created_us LIMIT 1 OFFSET 777")
+        ).scalar_one()
     pod = find_pods(store, name, "hub")[0]
     url = store.engine.url.set(drivername="postgresql").render_as_string(hide_password=False)
     command = [sys.executable, "-m", "roost", "why", name, "--database", url]
@@ -79,7 +89,9 @@ def _measure(store: Store, columns: str, rounds: int) -> dict[str, float]:
         "the pod, by name": lambda: find_pods(store, name),
         "the pod, by namespace and name": lambda: find_pods(store, name, "hub"),
         "all that is read": lambda: (find_pods(store, name), read_story(store, pod)),
-        "the command, Python's start included": lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL),
+        "the command, Python's start included": lambda: subprocess.run(
+            command, check=True, stdout=subprocess.DEVNULL
+        ),
     }
     return {what: _fastest(ask, rounds) for what, ask in asked.items()}
 

@@ -1,8 +1,8 @@
 """Sphinx's settings for the documentation: `make docs`.
 
-Owns how links leave this folder: those to files of the repository lead there once `release.toml` says where it is,
-and are plain text until then. The lab's pages, lab/docs, are the site's folder `lab`: tools/docs.sh copies both
-into the one folder that Sphinx reads.
+Owns how links leave this folder: those to files of the repository lead there once `release.toml`
+says where it is, and are plain text until then. The lab's pages, lab/docs, are the site's folder
+`lab`: tools/docs.sh copies both into the one folder that Sphinx reads.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ DOCS: Final = ROOT / "docs"
 LAB: Final = ROOT / "lab" / "docs"
 ADDRESSES: Final = tomllib.loads((ROOT / "release.toml").read_text(encoding="utf-8"))["addresses"]
 REPOSITORY: Final[str] = os.environ.get("ROOST_REPOSITORY") or ADDRESSES["repository"]
-# [text](target): up to two folders up and out of docs/, a folder, or the list that the first page includes.
+# [text](target): up to two folders up and out of docs/, a folder, or the list that the first page
+# includes.
 LINK: Final = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 project = "Roost"
@@ -40,11 +41,15 @@ html_baseurl = os.environ.get("ROOST_DOCUMENTATION") or ADDRESSES["documentation
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
-    "collapse_navigation": True,  # the theme's buttons that fold parts have no name for a screen reader
-    "icon_links": [{"name": "Source", "url": REPOSITORY, "icon": "fa-solid fa-code"}] if REPOSITORY else [],
+    # the theme's buttons that fold parts have no name for a screen reader
+    "collapse_navigation": True,
+    "icon_links": [{"name": "Source", "url": REPOSITORY, "icon": "fa-solid fa-code"}]
+    if REPOSITORY
+    else [],
 }
 myst_heading_anchors = 6
-myst_enable_extensions = ["colon_fence", "html_image"]  # an <img> is a picture of the site, as ![]() is
+# an <img> is a picture of the site, as ![]() is
+myst_enable_extensions = ["colon_fence", "html_image"]
 # Samples leave parts out (…) and hold templates of other programs.
 suppress_warnings = ["misc.highlighting_failure"]
 # A page that moves leaves its old name here: old page -> new address, relative to the old page.
@@ -57,7 +62,9 @@ linkcheck_anchors_ignore_for_url = [r"https://github\.com/.*"]
 
 
 def follow(source: str, page: str) -> str:
-    """The Markdown of `page` (a name such as how-to/flux) with links that lead out of docs/ made to work."""
+    """The Markdown of `page` (a name such as how-to/flux) with links that lead out of docs/ made to
+    work.
+    """
     folder = (DOCS / page).parent
 
     def replace(match: re.Match[str]) -> str:
@@ -80,7 +87,9 @@ def follow(source: str, page: str) -> str:
             return match[0]  # Sphinx says that it is missing
         if not REPOSITORY:
             return text
-        return f"[{text}]({REPOSITORY}/blob/main/{file.relative_to(ROOT)}{'#' * bool(anchor)}{anchor})"
+        return (
+            f"[{text}]({REPOSITORY}/blob/main/{file.relative_to(ROOT)}{'#' * bool(anchor)}{anchor})"
+        )
 
     return LINK.sub(replace, source)
 
@@ -97,7 +106,9 @@ def setup(app: Sphinx) -> None:
         for page in Path(_app.outdir).rglob("*.html"):
             text = page.read_text(encoding="utf-8")
             if fold in text:
-                named = text.replace(fold, fold.replace("<summary>", '<summary aria-label="Pages of this part">'))
+                named = text.replace(
+                    fold, fold.replace("<summary>", '<summary aria-label="Pages of this part">')
+                )
                 page.write_text(named, encoding="utf-8")
 
     app.connect("build-finished", name_folds)

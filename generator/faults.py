@@ -1,10 +1,13 @@
-"""How a fault in the values is reported: one line with file, key, what was found, what is accepted and the fix."""
+"""How a fault in the values is reported: one line with file, key, what was found, what is accepted
+and the fix.
+"""
 
 import json
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
-# A hint is about values that work as they are written: only `roost validate` shows it, also under --strict.
+# A hint is about values that work as they are written: only `roost validate` shows it, also under
+# --strict.
 Severity = Literal["error", "warning", "hint"]
 # Keys and indexes from the top of the values: ("placeholders", 0, "replicas").
 Path = tuple[str | int, ...]
@@ -18,8 +21,8 @@ _LONGEST_VALUE: Final = 60
 class Fault(NamedTuple):
     """One thing that is wrong in the values. `str` gives exactly one line.
 
-    line: 1 is the first; 0 when the place has none (a missing file, `--set`).
-    found, expected: parts of "found …, expected …"; with `expected` empty, `found` is a sentence of its own.
+    line: 1 is the first; 0 when the place has none (a missing file, `--set`). found, expected:
+    parts of "found …, expected …"; with `expected` empty, `found` is a sentence of its own.
     """
 
     file: str
@@ -46,7 +49,10 @@ class GeneratorError(Exception):
 
 
 class ValuesError(GeneratorError):
-    """The values can't be rendered. `faults` holds every one, sorted, so that a single run mends the file."""
+    """The values can't be rendered.
+
+    `faults` holds every one, sorted, so that a single run mends the file.
+    """
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = sort_faults(faults)
@@ -96,4 +102,6 @@ def one_line(text: str) -> str:
     """Escape what would break the line or hide a character from the reader."""
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode() for char in text
+    )

@@ -1,4 +1,6 @@
-"""Find the chart and the templates: package data once installed, folders beside the packages in a checkout."""
+"""Find the chart and the templates: package data once installed, folders beside the packages in a
+checkout.
+"""
 
 from pathlib import Path
 from typing import Final

@@ -1,4 +1,7 @@
-"""From merged values to objects: release, schema, lint, render. Every command and the importer use it."""
+"""From merged values to objects: release, schema, lint, render.
+
+Every command and the importer use it.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,27 @@ from generator.values.merge import Merged
 
 _EXPRESSION: Final = {"key": "stand-in", "operator": "Exists"}
 _EDGES: Final = {"name": "stand-in", "timeZone": "UTC", "start": "0 0 * * *"}
-# What may stand for a value that doesn't match the schema where there is no default: one of each kind.
+# What may stand for a value that doesn't match the schema where there is no default: one of each
+# kind.
 _STAND_INS: Final[tuple[object, ...]] = (
     *("stand-in", 1, 0.5, ["stand-in"], {}, "UTC", "0 0 * * *", _EXPRESSION),
-    *({"matchExpressions": [_EXPRESSION]}, {"weight": 1, "preference": {"matchExpressions": [_EXPRESSION]}}),
-    *({"name": "stand-in"}, {"name": "stand-in", "replicas": 1}, {**_EDGES, "replicas": 1, "end": "0 1 * * *"}),
+    *(
+        {"matchExpressions": [_EXPRESSION]},
+        {"weight": 1, "preference": {"matchExpressions": [_EXPRESSION]}},
+    ),
+    *(
+        {"name": "stand-in"},
+        {"name": "stand-in", "replicas": 1},
+        {**_EDGES, "replicas": 1, "end": "0 1 * * *"},
+    ),
     {**_EDGES, "people": 1},
 )
 
 
 def judge(merged: Merged, release: Release) -> list[Fault]:
-    """Faults and warnings, unsorted: the schema's, or, if the values match the schema, the lint's."""
+    """Faults and warnings, unsorted: the schema's, or, if the values match the schema, the
+    lint's.
+    """
     return find_faults(merged) or lint(merged, release)
 
 
@@ -34,7 +47,9 @@ def check(merged: Merged, release: Release) -> list[Fault]:
     faults = judge(merged, release)
     if any(fault.severity == "error" for fault in faults):
         # All at once, as `report` says them.
-        raise ValuesError([fault for fault in find_all_faults(merged, release) if fault.severity == "error"])
+        raise ValuesError(
+            [fault for fault in find_all_faults(merged, release) if fault.severity == "error"]
+        )
     return sort_faults(faults)
 
 
@@ -53,7 +68,10 @@ def report(merged: Merged, release: Release) -> list[Fault]:
 
 
 def make(merged: Merged, release: Release) -> tuple[list[Manifest], list[Fault]]:
-    """Manifests and warnings. Raises as `check` does, and ValuesError for faults that only a template finds."""
+    """Manifests and warnings.
+
+    Raises as `check` does, and ValuesError for faults that only a template finds.
+    """
     from generator.render.manifests import render  # noqa: PLC0415 - as above
 
     warnings = check(merged, release)
@@ -66,16 +84,25 @@ def find_all_faults(merged: Merged, release: Release) -> list[Fault]:
     fitting, mended = _mend(merged, faults, _STAND_INS)
     said = lint(fitting, release)
     if faults:
-        # What is said of values that stand in for others is nobody's fault, nor what depends on which do.
+        # What is said of values that stand in for others is nobody's fault, nor what depends on
+        # which do.
         whatever = {*lint(_mend(merged, faults, _STAND_INS[::-1])[0], release)}
         keys = [show_path(path) for path in mended]
         made = tuple(f"{key}{end}" for key in keys for end in ".[")
-        said = [one for one in said if one in whatever and one.key not in keys and not one.key.startswith(made)]
+        said = [
+            one
+            for one in said
+            if one in whatever and one.key not in keys and not one.key.startswith(made)
+        ]
     return [*faults.values(), *said]
 
 
-def _mend(merged: Merged, faults: dict[Path, Fault], stand_ins: Sequence[object]) -> tuple[Merged, set[Path]]:
-    """Values that match the schema, with others in place of those that didn't, and the paths of these."""
+def _mend(
+    merged: Merged, faults: dict[Path, Fault], stand_ins: Sequence[object]
+) -> tuple[Merged, set[Path]]:
+    """Values that match the schema, with others in place of those that didn't, and the paths of
+    these.
+    """
     fitting = merged._replace(values=copy.deepcopy(merged.values))
     tried: dict[Path, int] = {}
     while faults:

@@ -1,6 +1,7 @@
 """Start `roost`: find the command, turn errors into one line each and an exit code.
 
-Results go to stdout, messages to stderr. Exit codes: 0 done, 1 faulty values (`diff`: differences), 2 wrong usage.
+Results go to stdout, messages to stderr. Exit codes: 0 done, 1 faulty values (`diff`: differences),
+2 wrong usage.
 """
 
 import atexit
@@ -32,14 +33,18 @@ def main(argv: list[str] | None = None) -> int:
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
-        # The reader of stdout has closed it (`| head`). Python flushes again at exit: give it somewhere to write.
+        # The reader of stdout has closed it (`| head`). Python flushes again at exit: give it
+        # somewhere to write.
         _write_nowhere()
         return DONE
     except OSError as error:
         if error.errno not in _FULL:
             raise
         _write_nowhere()
-        sys.stderr.write(f"roost: not all could be written ({error.strerror}): free some room, or write elsewhere\n")
+        sys.stderr.write(
+            f"roost: not all could be written ({error.strerror}): free some room, or write"
+            " elsewhere\n"
+        )
         return FAULTY
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -47,7 +52,9 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _leave_garbage() -> None:
-    """Collect no garbage in this process, nor at its end: that would take a fifth of a render and free little."""
+    """Collect no garbage in this process, nor at its end: that would take a fifth of a render and
+    free little.
+    """
     gc.disable()
     atexit.register(gc.freeze)
 

@@ -1,7 +1,8 @@
-"""The command line: the table of commands in their groups. A command's module is imported when it is called.
+"""The command line: the table of commands in their groups. A command's module is imported when it
+is called.
 
-Other distributions add groups by an entry point of the group `roost.commands`: a sequence of CommandGroup. roost-lab
-adds those that watch, record and study.
+Other distributions add groups by an entry point of the group `roost.commands`: a sequence of
+CommandGroup. roost-lab adds those that watch, record and study.
 """
 
 from __future__ import annotations
@@ -20,11 +21,22 @@ First steps:
   roost render -f values.yaml --release roost --namespace hub | kubectl diff -f -
 """
 # Commands of roost-lab, a distribution of its own.
-_ELSEWHERE: Final = ("why", "view", "top", "report", "record", "records", "simulate", "rehearse", "book")
+_ELSEWHERE: Final = (
+    "why",
+    "view",
+    "top",
+    "report",
+    "record",
+    "records",
+    "simulate",
+    "rehearse",
+    "book",
+)
 
 
 class CommandGroup(NamedTuple):
-    """Commands that serve one purpose, by name, each with its line in the list, in the order in which they are listed.
+    """Commands that serve one purpose, by name, each with its line in the list, in the order in
+    which they are listed.
 
     package: has a module for each, which is its `command`.
     """
@@ -48,7 +60,9 @@ GROUPS: Final = (
             "images": "List the images that an install needs, for a copy of them.",
         },
     ),
-    CommandGroup("room", {"headroom": "Print the placeholders of the coming days, and their node-hours."}),
+    CommandGroup(
+        "room", {"headroom": "Print the placeholders of the coming days, and their node-hours."}
+    ),
     CommandGroup(
         "programs",
         {
@@ -94,10 +108,16 @@ class _Commands(click.Group):
 
 
 def _module_of(name: str) -> str:
-    """The module of a command; "": there is none. Its own are found without a look at other distributions."""
+    """The module of a command; "": there is none.
+
+    Its own are found without a look at other distributions.
+    """
     file = _MODULES.get(name, name)
     found = (
-        f"{group.package}.{file}" for many in (lambda: GROUPS, groups) for group in many() if name in group.commands
+        f"{group.package}.{file}"
+        for many in (lambda: GROUPS, groups)
+        for group in many()
+        if name in group.commands
     )
     return next(found, "")
 
@@ -119,7 +139,12 @@ def _version(context: click.Context, _option: click.Parameter, wanted: bool) -> 
     epilog="\b\n" + _FIRST_STEPS,
 )
 @click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_version,
+    help="Print the version.",
 )
 def cli() -> None:
     """Decide on which nodes the pods of JupyterHubs and BinderHubs run.

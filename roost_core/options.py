@@ -1,6 +1,7 @@
 """Declare the options of a program: each once, as a field of a dataclass.
 
-The command line fills the field, and `tools/write_arguments.py` writes the argument that the chart's Deployment passes.
+The command line fills the field, and `tools/write_arguments.py` writes the argument that the
+chart's Deployment passes.
 """
 
 from dataclasses import field, fields
@@ -13,10 +14,12 @@ _PORT: Final = click.IntRange(0, 65535)
 
 
 def option(flag: str, *, chart: str = "", chart_if: str = "", **settings: Any) -> Any:  # noqa: ANN401 - click's
-    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has a default.
+    """A field that the command line fills by `flag`; `settings` are click's. Not `required`, it has
+    a default.
 
-    chart: the value that the Deployment passes, as an expression of its template. chart_if: a condition in the same
-    language; without it the argument is always passed. Neither: the chart leaves the option alone.
+    chart: the value that the Deployment passes, as an expression of its template. chart_if: a
+    condition in the same language; without it the argument is always passed. Neither: the chart
+    leaves the option alone.
     """
     metadata = {"flag": flag, "settings": settings, "chart": chart, "chart_if": chart_if}
     if settings.get("required"):
@@ -67,13 +70,24 @@ def port(name: str, default: int, **settings: Any) -> Any:  # noqa: ANN401 - as 
 
 def metrics_port(name: str, *, component: str) -> Any:  # noqa: ANN401 - as above
     """The port of metrics and probes. component: the key of the values that may change it."""
-    return port(name, 8080, chart=f"{_core_pod(component, 'metricsPort')} | int", help="HTTP: metrics, probes.")
+    return port(
+        name,
+        8080,
+        chart=f"{_core_pod(component, 'metricsPort')} | int",
+        help="HTTP: metrics, probes.",
+    )
 
 
 def log_level(*, component: str) -> Any:  # noqa: ANN401 - as above
     """How much is logged. component: as above."""
     levels = click.Choice(["Debug", "Info", "Warning", "Error"])
-    return option("--log-level", type=levels, default="Info", show_default=True, chart=_core_pod(component, "logLevel"))
+    return option(
+        "--log-level",
+        type=levels,
+        default="Info",
+        show_default=True,
+        chart=_core_pod(component, "logLevel"),
+    )
 
 
 def _core_pod(component: str, key: str) -> str:
@@ -82,7 +96,10 @@ def _core_pod(component: str, key: str) -> str:
 
 def parameters(kind: type) -> list[click.Parameter]:
     """What click takes for a dataclass, in the order of its fields."""
-    return [click.Option([each.metadata["flag"], each.name], **each.metadata["settings"]) for each in fields(kind)]
+    return [
+        click.Option([each.metadata["flag"], each.name], **each.metadata["settings"])
+        for each in fields(kind)
+    ]
 
 
 def _path(text: str) -> Path | None:

@@ -68,9 +68,14 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
 @cache
 def _rendered_document(text: str, namespace: str) -> str:
     bodies: list[Any] = [
-        one.body for one in render(parse_values(text.encode(), "values.yaml").values, Release(RELEASE, namespace))
+        one.body
+        for one in render(
+            parse_values(text.encode(), "values.yaml").values, Release(RELEASE, namespace)
+        )
     ]
-    (document,) = (body["data"][RELEASE_KEY] for body in bodies if RELEASE_KEY in body.get("data", {}))
+    (document,) = (
+        body["data"][RELEASE_KEY] for body in bodies if RELEASE_KEY in body.get("data", {})
+    )
     return str(document)
 
 
@@ -82,12 +87,16 @@ def release_document(values: str | Mapping[str, Any] = "", namespace: str = NAME
 
 
 def policy_document(**changes: object) -> Object:
-    """The release's document by default values, with one managed image; `changes` are merged at the top.
+    """The release's document by default values, with one managed image; `changes` are merged at the
+    top.
 
     `singleuser` and `prePuller` are the values' keys; the document has what pullers make of them.
     """
     values = default_values()
-    singleuser = {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}, "profileList": []}
+    singleuser = {
+        "image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]},
+        "profileList": [],
+    }
     hub: Any = changes.pop("singleuser", {})
     puller: Any = changes.pop("prePuller", {})
     document = {
@@ -99,7 +108,9 @@ def policy_document(**changes: object) -> Object:
         "replaceSchedulers": values["replaceSchedulers"],
         "imageGate": {
             "mode": values["imageGate"]["mode"],
-            "pullers": pullers(base_name(RELEASE), merged(singleuser, hub), merged(values["prePuller"], puller)),
+            "pullers": pullers(
+                base_name(RELEASE), merged(singleuser, hub), merged(values["prePuller"], puller)
+            ),
         },
         "readNodes": values["webhook"]["readNodes"],
         "placeholders": [{"name": "default"}],
@@ -116,7 +127,13 @@ def held(*images: str) -> dict[str, str]:
     return {pulled_label(RELEASE, NAMESPACE, image): "true" for image in images}
 
 
-def node(name: str, *images: str, labels: Mapping[str, str] | None = None, ready: bool = True, **more: Any) -> Node:
+def node(
+    name: str,
+    *images: str,
+    labels: Mapping[str, str] | None = None,
+    ready: bool = True,
+    **more: Any,
+) -> Node:
     """A Ready node that holds `images`. Without `allocatable` its room isn't known."""
     usual = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux"}
     return Node(name, {**usual, **held(*images), **(labels or {})}, ready=ready, **more)
@@ -128,7 +145,9 @@ def facts(
     builds: Mapping[str, str] | None = None,
     namespaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> Facts:
-    """Facts of these nodes. builders: names of nodes with a Ready builder; builds: running ones, pod key -> node."""
+    """Facts of these nodes. builders: names of nodes with a Ready builder; builds: running ones,
+    pod key -> node.
+    """
     return Facts(
         nodes=Nodes(nodes),
         builder_nodes={"build": frozenset(builders.split())},
@@ -141,8 +160,12 @@ def builder_nodes(count: int = 5) -> list[Node]:
     return [node(f"node-{index}") for index in range(count)]
 
 
-def pod(labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: object) -> Object:
-    """A pod as it comes to a webhook: with the default scheduler, and one container without resources."""
+def pod(
+    labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: object
+) -> Object:
+    """A pod as it comes to a webhook: with the default scheduler, and one container without
+    resources.
+    """
     named = {"name": "a-pod", "namespace": NAMESPACE, "labels": dict(labels), **metadata}
     containers = [{"name": "main", "image": "example.org/other:1", "resources": {}}]
     usual = {"schedulerName": "default-scheduler", "containers": containers, **(spec or {})}
@@ -156,7 +179,9 @@ def user_pod(*images: str, **spec: object) -> Object:
         {"name": f"container-{index}", "image": image, "resources": {"requests": {"memory": "1Gi"}}}
         for index, image in enumerate(images or (IMAGE,))
     ]
-    return pod({"component": "singleuser-server", "app": "jupyterhub"}, {"containers": containers, **spec})
+    return pod(
+        {"component": "singleuser-server", "app": "jupyterhub"}, {"containers": containers, **spec}
+    )
 
 
 def build_pod(repository: str = REPOSITORY, /, name: str = "build-1", **spec: object) -> Object:
@@ -176,7 +201,10 @@ def sticky_term(node_name: str) -> Object:
 
 def spread_term() -> Object:
     """BinderHub's term for a build that isn't sticky."""
-    term = {"labelSelector": {"matchLabels": {"component": "binderhub-build"}}, "topologyKey": "kubernetes.io/hostname"}
+    term = {
+        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
     return {"weight": 100, "podAffinityTerm": term}
 
 
@@ -198,10 +226,16 @@ def expression(key: str, *values: str, operator: str = "In") -> Object:
 
 def review(body: object, namespace: str = NAMESPACE, **request: object) -> bytes:
     of_core = {"group": "", "version": "v1"}
-    whose = {"uid": "00000000-0000-4000-8000-000000000001", "namespace": namespace, "operation": "CREATE"}
+    whose = {
+        "uid": "00000000-0000-4000-8000-000000000001",
+        "namespace": namespace,
+        "operation": "CREATE",
+    }
     what = {"kind": {**of_core, "kind": "Pod"}, "resource": {**of_core, "resource": "pods"}}
     asked = {**whose, **what, "object": body, "dryRun": False, **request}
-    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}).encode()
+    return json.dumps(
+        {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
+    ).encode()
 
 
 class Desk:
@@ -212,7 +246,9 @@ class Desk:
         self.facts = known or facts()
         self.now = 1000.0
         self.outcomes: list[tuple[Decision, bool, float]] = []
-        self.reviewer = Reviewer(lambda: self.rules, lambda: self.facts, lambda: self.now, self.count)
+        self.reviewer = Reviewer(
+            lambda: self.rules, lambda: self.facts, lambda: self.now, self.count
+        )
 
     @property
     def decisions(self) -> list[Decision]:
@@ -261,7 +297,9 @@ def place(body: Object, known: Facts | None = None, rules: ReleaseSettings | Non
 
 
 def node_terms(body: Object) -> list[Object]:
-    found: list[Object] = body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+    found: list[Object] = (
+        body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
+    )
     return found
 
 

@@ -1,4 +1,5 @@
-"""An API server that says what a test lets it say, and notes what watches were told and when: no other evidence counts.
+"""An API server that says what a test lets it say, and notes what watches were told and when: no
+other evidence counts.
 
 Watches are driven without threads: `hear` lets one take in all that is said now.
 """
@@ -42,7 +43,8 @@ class Kind:
     def __init__(self) -> None:
         self.objects: dict[str, Object] = {}
         self.log: list[tuple[int, str, Object]] = []
-        # How the API server answers: "ok", "silent", "lags", "repeats", "out of order", or by one of FAULTS.
+        # How the API server answers: "ok", "silent", "lags", "repeats", "out of order", or by one
+        # of FAULTS.
         self.mode: str | int = "ok"
         self.told: dict[str, Object] = {}
         self.told_version = 0
@@ -94,9 +96,14 @@ class Server:
         kind.answer()
         kind.fault = ""
         kind.told, kind.told_version, kind.heard_at = dict(kind.objects), self.version, self.now
-        return {"metadata": {"resourceVersion": str(self.version)}, "items": list(kind.objects.values())}
+        return {
+            "metadata": {"resourceVersion": str(self.version)},
+            "items": list(kind.objects.values()),
+        }
 
-    def lines(self, path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, path: str, query: Mapping[str, Any], _silence_seconds: float
+    ) -> Iterator[bytes]:
         kind = self._asked(path, query)
         kind.answer()
         if kind.mode == 410:
@@ -119,7 +126,9 @@ class Server:
             yield json.dumps({"type": change, "object": item}).encode()
         kind.heard_at = self.now
         position = str(max(since, until, kind.told_version))
-        yield json.dumps({"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": position}}}).encode()
+        yield json.dumps(
+            {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": position}}}
+        ).encode()
         raise Paused
 
 

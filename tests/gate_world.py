@@ -1,4 +1,6 @@
-"""A small world for the image gate's plans: nodes, puller pods and what kubelets say, changed by hand or by plans."""
+"""A small world for the image gate's plans: nodes, puller pods and what kubelets say, changed by
+hand or by plans.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -48,8 +50,19 @@ def gate_settings(
         for name, (selector, found) in groups.items()
     )
     tolerations = (Toleration("hub.jupyter.org/dedicated", "Equal", "user", ""),)
-    base = {"pull_deadline_seconds": 600, "open_after_seconds": 10, "has_puller": True, "puller_pods": PullerPods.ROOST}
-    given: dict[str, Any] = {**base, **more, "mode": mode, "pullers": pullers, "tolerations": tolerations}
+    base = {
+        "pull_deadline_seconds": 600,
+        "open_after_seconds": 10,
+        "has_puller": True,
+        "puller_pods": PullerPods.ROOST,
+    }
+    given: dict[str, Any] = {
+        **base,
+        **more,
+        "mode": mode,
+        "pullers": pullers,
+        "tolerations": tolerations,
+    }
     return GateSettings(release=RELEASE, namespace=NAMESPACE, **given)
 
 
@@ -104,7 +117,9 @@ class GateWorld:
 
     def list_images(self, *images: str, node: str = "a", mb: int = 500) -> None:
         """What the node's own list says from now on."""
-        self.nodes[node] = replace(self.nodes[node], images=dict.fromkeys(images, mb * MB), image_count=len(images))
+        self.nodes[node] = replace(
+            self.nodes[node], images=dict.fromkeys(images, mb * MB), image_count=len(images)
+        )
 
     def set_fact(self, node: str = "a", **changes: object) -> None:
         found = self.nodes[node]
@@ -121,16 +136,24 @@ class GateWorld:
         """A puller pod of Roost's on a node, its containers all being created; returns its key."""
         self._made += 1
         name = f"puller-{self._made}"
-        images = images or tuple(image.reference for image in self.settings.images_for(self.nodes[node]))
+        images = images or tuple(
+            image.reference for image in self.settings.images_for(self.nodes[node])
+        )
         pod = Pod(
             NAMESPACE,
             name,
             uid=f"uid-{name}",
-            labels={PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER, OWN_INSTANCE_LABEL: RELEASE},
+            labels={
+                PART_OF_LABEL: OWN_PART,
+                OWN_COMPONENT_LABEL: OWN_PULLER,
+                OWN_INSTANCE_LABEL: RELEASE,
+            },
             node_name=node,
             created=self.wall,
             containers=tuple(
-                ContainerState(image=OTHER, name=puller_container(image), waiting_reason="ContainerCreating")
+                ContainerState(
+                    image=OTHER, name=puller_container(image), waiting_reason="ContainerCreating"
+                )
                 for image in images
             ),
         )
@@ -155,8 +178,15 @@ class GateWorld:
 
     def pending_user(self, *images: str, name: str = "jupyter-ada") -> str:
         """A user's pod that waits for a node and requires the labels of these images."""
-        expressions = tuple(Requirement(label(image), "In", frozenset({"true"})) for image in images)
-        pod = Pod(NAMESPACE, name, uid=name, spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)))
+        expressions = tuple(
+            Requirement(label(image), "In", frozenset({"true"})) for image in images
+        )
+        pod = Pod(
+            NAMESPACE,
+            name,
+            uid=name,
+            spec=PodSpec(required_node_terms=(NodeTerm(expressions, ()),)),
+        )
         self.pods[pod.key] = pod
         return pod.key
 
@@ -213,11 +243,17 @@ class GateWorld:
     def _change(self, action: ChangeNode) -> None:
         found = self.nodes[action.node]
         assert found.uid == action.uid
-        labels = {key: value for key, value in found.labels.items() if key not in action.remove_labels}
+        labels = {
+            key: value for key, value in found.labels.items() if key not in action.remove_labels
+        }
         taints = tuple(taint for taint in found.taints if taint.key not in action.remove_taints)
-        self.nodes[action.node] = replace(found, labels={**labels, **action.set_labels}, taints=taints)
+        self.nodes[action.node] = replace(
+            found, labels={**labels, **action.set_labels}, taints=taints
+        )
 
 
 def world(*images: str, mode: GateMode = GateMode.PREFER, **settings: Any) -> GateWorld:
-    """A world whose labels say "true" or nothing; what requireLabel adds is in test_image_gate_require_label.py."""
+    """A world whose labels say "true" or nothing; what requireLabel adds is in
+    test_image_gate_require_label.py.
+    """
     return GateWorld(gate_settings(*(images or (SCIPY,)), mode=mode, **settings))

@@ -2,8 +2,9 @@
 
 import pytest
 
-# Files that take minutes. The longest start first, so that all processes end at about the same time; before those that
-# need more programs than the control plane's, which a first run is still building.
+# Files that take minutes. The longest start first, so that all processes end at about the same
+# time; before those that need more programs than the control plane's, which a first run is still
+# building.
 LONG_FILES = (
     "controllers/test_controllers_faults.py",
     "recorder/test_recorder.py",

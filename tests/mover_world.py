@@ -1,8 +1,10 @@
-"""A cluster as a model, on a clock that a test moves, with the real controllers' loop at work in it.
+"""A cluster as a model, on a clock that a test moves, with the real controllers' loop at work in
+it.
 
-Rendered values give the placeholders' template, the scheduler's profiles and the controllers' settings. The model of
-kube-scheduler places pods and pre-empts; the rest (StatefulSet controller, API server) is as little as the mover needs:
-an evicted placeholder is gone at once, created anew a second later, and bound half a second after that.
+Rendered values give the placeholders' template, the scheduler's profiles and the controllers'
+settings. The model of kube-scheduler places pods and pre-empts; the rest (StatefulSet controller,
+API server) is as little as the mover needs: an evicted placeholder is gone at once, created anew a
+second later, and bound half a second after that.
 """
 
 from __future__ import annotations
@@ -37,7 +39,17 @@ from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
-from tests.builders import IMAGE, NAMESPACE, RELEASE, Desk, default_values, facts, merged, user_pod, without_mover_times
+from tests.builders import (
+    IMAGE,
+    NAMESPACE,
+    RELEASE,
+    Desk,
+    default_values,
+    facts,
+    merged,
+    user_pod,
+    without_mover_times,
+)
 from webhook.settings import parse_settings
 
 if TYPE_CHECKING:
@@ -73,7 +85,9 @@ class _Api:
 
     def create(self, path: str, body: Object) -> Object:
         if path.endswith("/eviction"):
-            self._world.on_eviction(body["metadata"]["name"], body["deleteOptions"]["preconditions"]["uid"])
+            self._world.on_eviction(
+                body["metadata"]["name"], body["deleteOptions"]["preconditions"]["uid"]
+            )
         else:
             self._world.said.append(f"{body['reason']}: {body['message']}")
         return {}
@@ -89,7 +103,10 @@ class _Api:
 
 
 class MoverWorld:
-    """Nodes, users and one set of placeholders. `run` moves the clock; `at` does something at a moment."""
+    """Nodes, users and one set of placeholders.
+
+    `run` moves the clock; `at` does something at a moment.
+    """
 
     def __init__(self, placeholders: int = 5, **mover: object) -> None:
         changes, times = without_mover_times(
@@ -129,12 +146,19 @@ class MoverWorld:
     def start_leader(self) -> None:
         """A replica that knows nothing takes over."""
         read = Reader()
-        planner = PLACEHOLDER_MOVER.planner(ReleaseDocument(read, self.document, self.configuration, NEWEST_MINOR))
+        planner = PLACEHOLDER_MOVER.planner(
+            ReleaseDocument(read, self.document, self.configuration, NEWEST_MINOR)
+        )
         assert planner is not None
         assert not read.faults
         api: Any = _Api(self)
-        self.budget = MinuteBudget(self.document["placeholderMover"]["evictionsPerMinute"], self.clock)
-        budgets: dict[str, Any] = {"writes": MinuteBudget(600, self.clock), "evictions": self.budget}
+        self.budget = MinuteBudget(
+            self.document["placeholderMover"]["evictionsPerMinute"], self.clock
+        )
+        budgets: dict[str, Any] = {
+            "writes": MinuteBudget(600, self.clock),
+            "evictions": self.budget,
+        }
         events = EventWriter(api, "me", self.clock)
         self.applier = Applier(api, NAMESPACE, **budgets, events=events, may_write=lambda: True)
         self.metrics = ControllersMetrics("test", planner.gauges)
@@ -155,9 +179,15 @@ class MoverWorld:
 
     def gauge(self, name: str, *labels: str) -> float:
         found = [
-            line for line in self.metrics.text().decode().splitlines() if line.startswith(f"roost_controllers_{name}")
+            line
+            for line in self.metrics.text().decode().splitlines()
+            if line.startswith(f"roost_controllers_{name}")
         ]
-        return sum(float(line.rpartition(" ")[2]) for line in found if all(f'"{one}"' in line for one in labels))
+        return sum(
+            float(line.rpartition(" ")[2])
+            for line in found
+            if all(f'"{one}"' in line for one in labels)
+        )
 
     def _wake(self, seconds: float) -> None:
         self._turn_at = min(self._turn_at, self.now + seconds)
@@ -186,14 +216,18 @@ class MoverWorld:
 
     # Nodes
 
-    def add_node(self, name: str, *, cpu: str = "4", pods: int = 110, imaged: bool = True, **metadata: object) -> None:
+    def add_node(
+        self, name: str, *, cpu: str = "4", pods: int = 110, imaged: bool = True, **metadata: object
+    ) -> None:
         """A node joins, Ready; `imaged`: its images are there."""
         labels = {"kubernetes.io/hostname": name, "node.kubernetes.io/instance-type": "m"}
         labels |= {PULLED: "true"} if imaged else {}
         allocatable = {"cpu": cpu, "memory": "10Gi", "pods": str(pods)}
         status = {"allocatable": allocatable, "conditions": [{"type": "Ready", "status": "True"}]}
         uid = f"uid-{name}-{next(self._count)}"
-        node = read_node({"metadata": {"name": name, "uid": uid, "labels": labels, **metadata}, "status": status})
+        node = read_node(
+            {"metadata": {"name": name, "uid": uid, "labels": labels, **metadata}, "status": status}
+        )
         self._set_node(replace(node, created=self.now, ready_since=self.now))
         self.place()
         self._wake(SETTLE_SECONDS)
@@ -265,7 +299,9 @@ class MoverWorld:
         body = Desk(self._rules, known).place(user_pod())
         body["metadata"] |= {"name": name, "uid": f"uid-{name}"}
         pod = read_pod(body, specs=None)
-        self._add_pod(replace(pod, created=self.now, node_name=node, phase="Running" if node else "Pending"))
+        self._add_pod(
+            replace(pod, created=self.now, node_name=node, phase="Running" if node else "Pending")
+        )
         self.at(SCHEDULE_SECONDS, self.place)
 
     def remove_pod(self, key: str) -> None:
@@ -337,7 +373,9 @@ class MoverWorld:
         node = self.nodes.get(name)
         if node is None or node.uid != uid:
             raise ApiError(409, "uid")
-        changed = {key: value for key, value in {**node.labels, **labels}.items() if value is not None}
+        changed = {
+            key: value for key, value in {**node.labels, **labels}.items() if value is not None
+        }
         self._set_node(replace(node, labels=changed))
         self._wake(SETTLE_SECONDS)
 

@@ -1,4 +1,6 @@
-"""Make the nodes, pods and settings that popular images are about, and a world that does what their plans ask for."""
+"""Make the nodes, pods and settings that popular images are about, and a world that does what their
+plans ask for.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -8,7 +10,12 @@ from roost.controllers.contract.actions import CreatePod, DeletePod, Notice, Pla
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
-from roost.controllers.popular_images.settings import MIN_USERS, PARALLEL, PopularSettings, read_popular_settings
+from roost.controllers.popular_images.settings import (
+    MIN_USERS,
+    PARALLEL,
+    PopularSettings,
+    read_popular_settings,
+)
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.objects.pod_reader import read_pod
@@ -39,14 +46,24 @@ def popular_settings(
 ) -> PopularSettings:
     """Settings with `popularImages` changed, and with other limits; `document`: other parts."""
     read = Reader()
-    settings = read_popular_settings(ReleaseDocument(read, popular_document(popularImages=changes, **(document or {}))))
+    settings = read_popular_settings(
+        ReleaseDocument(read, popular_document(popularImages=changes, **(document or {})))
+    )
     assert not read.faults, [str(fault) for fault in read.faults]
     assert settings is not None
-    return replace(settings, min_users=min_users, parallel=parallel, bytes_per_minute=bytes_per_minute)
+    return replace(
+        settings, min_users=min_users, parallel=parallel, bytes_per_minute=bytes_per_minute
+    )
 
 
 def node_state(
-    name: str, *, disk: int | None = 1000 * GB, ready: bool = True, joined: float = WALL, pods: int = 110, **facts: Any
+    name: str,
+    *,
+    disk: int | None = 1000 * GB,
+    ready: bool = True,
+    joined: float = WALL,
+    pods: int = 110,
+    **facts: Any,
 ) -> Node:
     """A node that joined just now, so that it may be empty."""
     allocatable = {"pods": pods} if disk is None else {"pods": pods, "ephemeral-storage": disk}
@@ -56,7 +73,14 @@ def node_state(
     ready_since = joined if ready else None
     uid = f"uid-{name}-{joined:.0f}"
     return Node(
-        name, labels, ready=ready, uid=uid, created=joined, allocatable=allocatable, ready_since=ready_since, **facts
+        name,
+        labels,
+        ready=ready,
+        uid=uid,
+        created=joined,
+        allocatable=allocatable,
+        ready_since=ready_since,
+        **facts,
     )
 
 
@@ -74,12 +98,19 @@ def user(
 ) -> Pod:
     labels = {"component": component, "app": "jupyterhub"}
     body = {
-        "metadata": {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", "labels": labels},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": f"uid-{namespace}-{name}",
+            "labels": labels,
+        },
         "spec": {"nodeName": node, "containers": [{"name": "notebook", "image": image}], **spec},
         "status": {"phase": phase},
     }
     pod = read_pod(body)
-    containers = (ContainerState(image=image, image_id=image_id, running=phase == "Running", name="notebook"),)
+    containers = (
+        ContainerState(image=image, image_id=image_id, running=phase == "Running", name="notebook"),
+    )
     return replace(pod, created=started, started=started, containers=containers)
 
 
@@ -89,7 +120,9 @@ def users(count: int, image: str, **details: Any) -> list[Pod]:
 
 
 def cluster(nodes: Iterable[Node], pods: Iterable[Pod]) -> Snapshot:
-    return Snapshot(RELEASE, NAMESPACE, {node.name: node for node in nodes}, {pod.key: pod for pod in pods})
+    return Snapshot(
+        RELEASE, NAMESPACE, {node.name: node for node in nodes}, {pod.key: pod for pod in pods}
+    )
 
 
 def at(seconds: float) -> Moment:
@@ -97,7 +130,9 @@ def at(seconds: float) -> Moment:
 
 
 def plan_after_a_while(snapshot: Snapshot, settings: PopularSettings) -> Planned[PopularMemory]:
-    """The plan of a leader that has led for two minutes, so that its budget isn't empty any more."""
+    """The plan of a leader that has led for two minutes, so that its budget isn't empty any
+    more.
+    """
     first = plan_popular_images(snapshot, PopularMemory(), settings, at(0))
     assert not pulls(first), "a new leader begins nothing: it may have begun it a moment ago"
     return plan_popular_images(snapshot, first.memory, settings, at(120))
@@ -122,14 +157,18 @@ def notices(planned: Planned[PopularMemory]) -> list[str]:
 
 def node_of(body: Mapping[str, Any]) -> str:
     """The one node where a pulling pod may run."""
-    required = body["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required = body["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
     (term,) = required["nodeSelectorTerms"]
     (name,) = term["matchFields"][0]["values"]
     return str(name)
 
 
 def reference_of(body: Mapping[str, Any]) -> str:
-    volumes = [volume["image"]["reference"] for volume in body["spec"]["volumes"] if "image" in volume]
+    volumes = [
+        volume["image"]["reference"] for volume in body["spec"]["volumes"] if "image" in volume
+    ]
     return str(volumes[0] if volumes else body["spec"]["containers"][0]["image"])
 
 
@@ -143,21 +182,37 @@ def as_pod(
     reason: str = "",
     ran: bool = False,
 ) -> Pod:
-    """A pulling pod as the cluster has it. reason: the pod's as a whole; ran: its container did, and ended."""
-    metadata = {"creationTimestamp": CREATED, **body["metadata"], "uid": f"uid-{body['metadata']['name']}"}
+    """A pulling pod as the cluster has it. reason: the pod's as a whole; ran: its container did,
+    and ended.
+    """
+    metadata = {
+        "creationTimestamp": CREATED,
+        **body["metadata"],
+        "uid": f"uid-{body['metadata']['name']}",
+    }
     if leaving:
         metadata["deletionTimestamp"] = "2027-01-15T08:00:00Z"
     state = {"waiting": {"reason": waiting, "message": "told so"}} if waiting else {}
     container = {"name": "pull", "state": state}
     if ran:
-        container |= {"imageID": f"registry.k8s.io/pause@{DIGEST}", "state": {"terminated": {"exitCode": 137}}}
-    status = {"phase": phase, "containerStatuses": [container], **({"reason": reason} if reason else {})}
+        container |= {
+            "imageID": f"registry.k8s.io/pause@{DIGEST}",
+            "state": {"terminated": {"exitCode": 137}},
+        }
+    status = {
+        "phase": phase,
+        "containerStatuses": [container],
+        **({"reason": reason} if reason else {}),
+    }
     spec = {**body["spec"], "nodeName": node_of(body) if node is None else node}
     return read_pod({"metadata": metadata, "spec": spec, "status": status}, keep_containers=True)
 
 
 def follow(
-    snapshot: Snapshot, settings: PopularSettings, seconds: Sequence[float], memory: PopularMemory | None = None
+    snapshot: Snapshot,
+    settings: PopularSettings,
+    seconds: Sequence[float],
+    memory: PopularMemory | None = None,
 ) -> Planned[PopularMemory]:
     """Plan at each of these moments with nothing changing, and return the last plan."""
     planned: Planned[PopularMemory] | None = None

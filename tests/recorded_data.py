@@ -1,4 +1,5 @@
-"""Where the data of the tests is: tables of cases, real pods, real admission reviews, real launches.
+"""Where the data of the tests is: tables of cases, real pods, real admission reviews, real
+launches.
 
 tests/data/README.md says where each comes from.
 """

@@ -11,7 +11,9 @@ from roost_core.scheduler.verdicts import Rejection, Verdict
 
 
 def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, Verdict]:
-    """For every node, in kube-scheduler's order: None if the pod fits there beside nominated pods, else why not."""
+    """For every node, in kube-scheduler's order: None if the pod fits there beside nominated pods,
+    else why not.
+    """
     cycle = Cycle(pod, state, profile)
     if cycle.refusal is not None:
         refused = Rejection((cycle.refusal,), True)
@@ -23,6 +25,10 @@ def filter_nodes(pod: Pod, state: ClusterState, profile: Profile) -> dict[str, V
     }
 
 
-def score_nodes(pod: Pod, feasible: Iterable[str], state: ClusterState, profile: Profile) -> ScoreTable:
+def score_nodes(
+    pod: Pod, feasible: Iterable[str], state: ClusterState, profile: Profile
+) -> ScoreTable:
     places = state.places
-    return score_chosen(Chosen(state, [places[name] for name in feasible]), Cycle(pod, state, profile))
+    return score_chosen(
+        Chosen(state, [places[name] for name in feasible]), Cycle(pod, state, profile)
+    )

@@ -1,7 +1,9 @@
-"""Run Roost as rendered on a test cluster: manifests applied, its programs started as their own accounts.
+"""Run Roost as rendered on a test cluster: manifests applied, its programs started as their own
+accounts.
 
-Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered ConfigMaps, the Secret
-of the webhook's certificate and a token of the rendered ServiceAccount, and starts the programs on loopback.
+Owns what a kubelet would do for the rendered Deployments: it takes their command, the rendered
+ConfigMaps, the Secret of the webhook's certificate and a token of the rendered ServiceAccount, and
+starts the programs on loopback.
 """
 
 import base64
@@ -45,18 +47,29 @@ Object = dict[str, Any]
 
 
 def render(
-    values: Mapping[str, Any], *, release: str, namespace: str, folder: Path, minor: str = NEWEST_MINOR
+    values: Mapping[str, Any],
+    *,
+    release: str,
+    namespace: str,
+    folder: Path,
+    minor: str = NEWEST_MINOR,
 ) -> list[Object]:
-    """What `roost render` prints for these values over the defaults; times of the placeholder mover go by it."""
+    """What `roost render` prints for these values over the defaults; times of the placeholder mover
+    go by it.
+    """
     values, times = without_mover_times(values)
-    values_path = folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
+    values_path = (
+        folder / f"values-{hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]}.json"
+    )
     values_path.write_text(json.dumps(values))
     options = ["--release", release, "--namespace", namespace, "--kube-version", minor]
     command = [str(ROOST), "render", "-f", str(values_path), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"roost render: exit code {done.returncode}: {done.stderr.strip()}")
-    documents = [document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document]
+    documents = [
+        document for document in yaml.load_all(done.stdout, Loader=yaml.CSafeLoader) if document
+    ]
     for data in (one.get("data") or {} for one in documents if one["kind"] == "ConfigMap"):
         if "release.json" not in data:
             continue
@@ -142,9 +155,10 @@ class Controllers(Replica):
 class Stack(Started):
     """Roost for one hub on a test cluster.
 
-    values: what differs from the defaults. Nodes, builder pods and the like are the test's own affair.
-    controllers: run a replica of the controllers, too, and return when it leads.
-    own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it is by default where
+    values: what differs from the defaults. Nodes, builder pods and the like are the test's own
+    affair. controllers: run a replica of the controllers, too, and return when it leads.
+    own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it is
+    by default where
         both run; else it is given (mode `secret`), so that a test of the webhook alone needs no leader.
     """
 
@@ -169,7 +183,9 @@ class Stack(Started):
         self._with_webhook = webhook
         self._with_controllers = controllers
         self._pretends_controllers = False
-        self._own_certificates = (webhook and controllers) if own_certificates is None else own_certificates
+        self._own_certificates = (
+            (webhook and controllers) if own_certificates is None else own_certificates
+        )
         self._over = threading.Event()
         self._versions = itertools.count(1)
         self._scheduler_flags = tuple(scheduler_flags)
@@ -183,7 +199,9 @@ class Stack(Started):
     # Life
 
     def start(self) -> Self:
-        """Render, apply, start the programs, and return when the webhook is ready and the others lead."""
+        """Render, apply, start the programs, and return when the webhook is ready and the others
+        lead.
+        """
         self.folder = self.cluster.folder / f"stack-{self.release}-{self.namespace}"
         self.folder.mkdir(exist_ok=True)
         self.port = self._stack.enter_context(ReservedPort())
@@ -226,40 +244,63 @@ class Stack(Started):
             scheduler.kill()
         if hasattr(self, "manifests"):
             self.cluster.kubectl(
-                "delete", "--ignore-not-found", "--wait=false", "-f", "-", input=yaml.safe_dump_all(self.manifests)
+                "delete",
+                "--ignore-not-found",
+                "--wait=false",
+                "-f",
+                "-",
+                input=yaml.safe_dump_all(self.manifests),
             )
         self._stack.close()
 
     # What is rendered
 
     def apply(self, more: Mapping[str, Any]) -> None:
-        """Render the values with `more` over them (top-level keys replace); apply all but Deployments, prune."""
+        """Render the values with `more` over them (top-level keys replace); apply all but
+        Deployments, prune.
+        """
         self._values |= more
         values = dict(self._values)
         webhook = dict(values.get("webhook", {}))
         given = {} if self._own_certificates else {"certificates": self._certificates}
-        values["webhook"] = {"url": f"https://{LOOPBACK}:{self.port.number}/mutate", **given, **webhook}
+        values["webhook"] = {
+            "url": f"https://{LOOPBACK}:{self.port.number}/mutate",
+            **given,
+            **webhook,
+        }
         everything = render(
-            values, release=self.release, namespace=self.namespace, folder=self.folder, minor=self.cluster.minor
+            values,
+            release=self.release,
+            namespace=self.namespace,
+            folder=self.folder,
+            minor=self.cluster.minor,
         )
         self.deployments = {
-            m["metadata"]["labels"]["app.kubernetes.io/component"]: m for m in everything if m["kind"] == "Deployment"
+            m["metadata"]["labels"]["app.kubernetes.io/component"]: m
+            for m in everything
+            if m["kind"] == "Deployment"
         }
         before = getattr(self, "manifests", [])
         self.manifests = [manifest for manifest in everything if manifest["kind"] != "Deployment"]
         self.bring(values)
         kept = {_identity(manifest) for manifest in self.manifests}
         if gone := [manifest for manifest in before if _identity(manifest) not in kept]:
-            self.cluster.kubectl("delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone))
+            self.cluster.kubectl(
+                "delete", "--ignore-not-found", "-f", "-", input=yaml.safe_dump_all(gone)
+            )
         for component in ("webhook", "controllers", "recorder"):
             self._mount(component)
 
     def bring(self, values: Mapping[str, Any]) -> None:
         """Put the manifests, which are what these values give, into the cluster."""
-        self.cluster.kubectl("apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests))
+        self.cluster.kubectl(
+            "apply", "--server-side", "-f", "-", input=yaml.safe_dump_all(self.manifests)
+        )
 
     def _mount(self, component: str) -> None:
-        """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet does."""
+        """Write a Deployment's ConfigMaps as files, swapped by a symbolic link as a kubelet
+        does.
+        """
         for volume in self._pod_spec(component).get("volumes", []):
             if "configMap" not in volume:
                 continue
@@ -271,27 +312,41 @@ class Stack(Started):
         now = time.time()
         authority = make_authority("test", now, DAY_SECONDS)
         leaf = sign_leaf(authority, (LOOPBACK,), now, DAY_SECONDS)
-        self._write_mounted(CERTIFICATE, {"tls.crt": leaf.certificate_pem.decode(), "tls.key": leaf.key_pem.decode()})
+        self._write_mounted(
+            CERTIFICATE,
+            {"tls.crt": leaf.certificate_pem.decode(), "tls.key": leaf.key_pem.decode()},
+        )
         bundle = base64.b64encode(authority.certificate_pem).decode()
         self._certificates = {"mode": "secret", "secretName": "given", "caBundle": bundle}
 
     def _keep_mounted(self) -> None:
-        """Mount the Secret of the webhook's certificate, and each change of it, as a kubelet does, but sooner."""
+        """Mount the Secret of the webhook's certificate, and each change of it, as a kubelet does,
+        but sooner.
+        """
         mounted: dict[str, str] = {}
         while not self._over.wait(MOUNT_SECONDS):
-            (name,) = (one["secret"]["secretName"] for one in self._pod_spec("webhook")["volumes"] if "secret" in one)
+            (name,) = (
+                one["secret"]["secretName"]
+                for one in self._pod_spec("webhook")["volumes"]
+                if "secret" in one
+            )
             try:
                 found = self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/secrets/{name}")
             except (ApiError, OSError):
                 continue
-            data = {key: base64.b64decode(value).decode() for key, value in found.get("data", {}).items()}
+            data = {
+                key: base64.b64decode(value).decode()
+                for key, value in found.get("data", {}).items()
+            }
             if data != mounted:
                 mounted = data
                 self._write_mounted(CERTIFICATE, data)
 
     def _pod_spec(self, component: str) -> Object:
         """The pod of a rendered Deployment; {} when it isn't rendered."""
-        found: Object = self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
+        found: Object = (
+            self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
+        )
         return found
 
     def _write_mounted(self, volume: str, data: Mapping[str, str]) -> None:
@@ -305,29 +360,41 @@ class Stack(Started):
         fresh.rename(link)
 
     def find(self, kind: str, name: str | None = None) -> Object:
-        found = [m for m in self.manifests if m["kind"] == kind and name in (None, m["metadata"]["name"])]
+        found = [
+            m for m in self.manifests if m["kind"] == kind and name in (None, m["metadata"]["name"])
+        ]
         if len(found) != 1:
             raise LookupError(f"{len(found)} objects of kind {kind} with name {name}, expected one")
         return found[0]
 
     def scheduler_name(self, profile: str) -> str:
         """The schedulerName of a profile, read from the rendered configuration."""
-        names = [str(profile["schedulerName"]) for profile in self.scheduler_configuration()["profiles"]]
+        names = [
+            str(profile["schedulerName"]) for profile in self.scheduler_configuration()["profiles"]
+        ]
         return next(name for name in names if name.endswith(f".{profile}"))
 
     def scheduler_configuration(self) -> Object:
-        (name,) = (one["configMap"]["name"] for one in self._pod_spec("scheduler")["volumes"] if "configMap" in one)
+        (name,) = (
+            one["configMap"]["name"]
+            for one in self._pod_spec("scheduler")["volumes"]
+            if "configMap" in one
+        )
         (text,) = self.find("ConfigMap", name)["data"].values()
         loaded: Object = yaml.safe_load(text)
         return loaded
 
     def pretend_scheduler(self) -> None:
-        """Hold the scheduler's Lease for a day, so that the webhook names a scheduler which nobody started."""
+        """Hold the scheduler's Lease for a day, so that the webhook names a scheduler which nobody
+        started.
+        """
         for lease in (manifest for manifest in self.manifests if manifest["kind"] == "Lease"):
             self._hold_lease(lease["metadata"]["name"])
 
     def pretend_controllers(self) -> None:
-        """Hold the controllers' Lease for a day, so that the gate trusts labels which a test wrote."""
+        """Hold the controllers' Lease for a day, so that the gate trusts labels which a test
+        wrote.
+        """
         if "controllers" in self.deployments:
             self._hold_lease(self._controllers_lease)
             self._pretends_controllers = True
@@ -335,7 +402,11 @@ class Stack(Started):
     @property
     def _controllers_lease(self) -> str:
         command = self._pod_spec("controllers")["containers"][0]["command"]
-        (name,) = (argument.partition("=")[2] for argument in command if argument.startswith("--lease-name="))
+        (name,) = (
+            argument.partition("=")[2]
+            for argument in command
+            if argument.startswith("--lease-name=")
+        )
         return str(name)
 
     def _hold_lease(self, name: str) -> None:
@@ -354,10 +425,14 @@ class Stack(Started):
     # Programs
 
     def _account(self, component: str) -> Path:
-        return self.cluster.service_account_kubeconfig(self.namespace, self._pod_spec(component)["serviceAccountName"])
+        return self.cluster.service_account_kubeconfig(
+            self.namespace, self._pod_spec(component)["serviceAccountName"]
+        )
 
     def start_webhook(self, *flags: str) -> Webhook:
-        """Start a replica with the rendered command; loopback and files replace what a kubelet would provide."""
+        """Start a replica with the rendered command; loopback and files replace what a kubelet
+        would provide.
+        """
         metrics_port = self._stack.enter_context(ReservedPort())
         ports = (f"--port={self.port.number}", f"--metrics-port={metrics_port.number}")
         process = self._start("webhook", *ports, *flags)
@@ -368,7 +443,8 @@ class Stack(Started):
     def start_scheduler(self, minor: str | None = None, *, named: bool = False) -> Scheduler:
         """Start a replica of the rendered scheduler, with the rendered flags that say how it works.
 
-        minor: another kube-scheduler than the cluster's. named: on a host with the rendered name; needs root.
+        minor: another kube-scheduler than the cluster's. named: on a host with the rendered name;
+        needs root.
         """
         spec = self._pod_spec("scheduler")
         (container,) = spec["containers"]
@@ -385,11 +461,17 @@ class Stack(Started):
         return scheduler
 
     def arguments(self, component: str) -> list[str]:
-        """The rendered arguments of `roost`, with the mounted files where we keep them, as the rendered account."""
+        """The rendered arguments of `roost`, with the mounted files where we keep them, as the
+        rendered account.
+        """
         pod = self._pod_spec(component)
         (container,) = pod["containers"]
         volumes = {one["name"] for one in pod["volumes"] if "configMap" in one or "secret" in one}
-        mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"] if one["name"] in volumes}
+        mounts = {
+            one["mountPath"]: one["name"]
+            for one in container["volumeMounts"]
+            if one["name"] in volumes
+        }
 
         def here(argument: str) -> str:
             for path, volume in mounts.items():
@@ -399,14 +481,18 @@ class Stack(Started):
         arguments = [here(argument) for argument in container["command"][1:]]
         return [*arguments, f"--kubeconfig={self._account(component)}"]
 
-    def _start(self, component: str, *flags: str, environment: Mapping[str, str] | None = None) -> Process:
+    def _start(
+        self, component: str, *flags: str, environment: Mapping[str, str] | None = None
+    ) -> Process:
         self._starts += 1
         name = f"{component}-{self.release}-{self.namespace}-{self._starts}"
         arguments = [*self.arguments(component), f"--bind-address={LOOPBACK}", *flags]
         return self.cluster.run.start(name, ROOST, arguments, environment=environment)
 
     def start_controllers(self, *flags: str) -> Controllers:
-        """Start a replica of the controllers with the rendered command; does not wait until it leads."""
+        """Start a replica of the controllers with the rendered command; does not wait until it
+        leads.
+        """
         if self._pretends_controllers:
             self._pretends_controllers = False
             lease = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/{self._controllers_lease}"
@@ -417,8 +503,12 @@ class Stack(Started):
         return controllers
 
     def start_recorder(self, *flags: str) -> Replica:
-        """Start the recorder with the rendered command and variables; its volumes are folders below ours."""
-        process = self._start("recorder", "--port=0", *flags, environment=self.recorder_environment())
+        """Start the recorder with the rendered command and variables; its volumes are folders below
+        ours.
+        """
+        process = self._start(
+            "recorder", "--port=0", *flags, environment=self.recorder_environment()
+        )
         recorder = Replica(process, _logged_port(process))
         self.recorders.append(recorder)
         return recorder
@@ -431,10 +521,14 @@ class Stack(Started):
         for variable in container["env"]:
             environment[variable["name"]] = self._value_of(variable)
             for mount in container["volumeMounts"]:
-                if mount["name"] not in files and variable.get("value", "").startswith(f"{mount['mountPath']}/"):
+                if mount["name"] not in files and variable.get("value", "").startswith(
+                    f"{mount['mountPath']}/"
+                ):
                     folder = self.folder / f"recorder-{mount['name']}"
                     folder.mkdir(exist_ok=True)
-                    environment[variable["name"]] = str(folder) + variable["value"].removeprefix(mount["mountPath"])
+                    environment[variable["name"]] = str(folder) + variable["value"].removeprefix(
+                        mount["mountPath"]
+                    )
         return environment
 
     def _value_of(self, variable: Object) -> str:
@@ -442,11 +536,15 @@ class Stack(Started):
         if "value" in variable:
             return str(variable["value"])
         asked = variable["valueFrom"]["secretKeyRef"]
-        secret = self.cluster.api.get(f"/api/v1/namespaces/{self.namespace}/secrets/{asked['name']}")
+        secret = self.cluster.api.get(
+            f"/api/v1/namespaces/{self.namespace}/secrets/{asked['name']}"
+        )
         return base64.b64decode(secret["data"][asked["key"]]).decode()
 
     def restart_controllers(self) -> Controllers:
-        """End all replicas and start one, as a Deployment does whose settings changed; returns when it leads."""
+        """End all replicas and start one, as a Deployment does whose settings changed; returns when
+        it leads.
+        """
         for replica in self.controllers:
             if replica.process.exit_code is None:
                 replica.process.stop()
@@ -457,10 +555,15 @@ class Stack(Started):
     def plan(self) -> str:
         """What `roost controllers --dry-run` prints, as the rendered account."""
         done = subprocess.run(
-            [ROOST, *self.arguments("controllers"), "--dry-run"], capture_output=True, text=True, check=False
+            [ROOST, *self.arguments("controllers"), "--dry-run"],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}")
+            raise RuntimeError(
+                f"roost controllers --dry-run: exit code {done.returncode}: {done.stderr.strip()}"
+            )
         return done.stdout
 
     # Pods

@@ -53,7 +53,9 @@ class KnownNodes:
         return self._nodes[node].images
 
     def holders(self, reference: str) -> frozenset[str]:
-        return frozenset(node.name for node in self._nodes.values() if node.holds and reference == IMAGE)
+        return frozenset(
+            node.name for node in self._nodes.values() if node.holds and reference == IMAGE
+        )
 
     def images_since(self, node: str, _reference: str) -> int:
         return self._nodes[node].images_since
@@ -64,10 +66,13 @@ def choose_warm(
 ) -> list[tuple[str, int]]:
     """Nodes that a pod should prefer, with weights 1 to 100, best first; [] when the set is full.
 
-    running: pods of the class on these nodes or on none yet. spare: slots that the set has beyond them and this pod;
-    percent: the same, of the slots of its last node; negative: that many too few. limit: nodes named at most.
+    running: pods of the class on these nodes or on none yet. spare: slots that the set has beyond
+    them and this pod; percent: the same, of the slots of its last node; negative: that many too
+    few. limit: nodes named at most.
     """
     facts = cast("WarmFacts", KnownNodes(nodes, running))
-    slots = {node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))}
+    slots = {
+        node.name: node.slots for node in sorted(nodes, key=lambda node: (node.created, node.name))
+    }
     warm = Warm(pods_per_node=0, spare=Spare(spare, percent), nodes=limit)
     return order_warm_nodes(warm, slots, facts, {IMAGE: frozenset()}).nodes

@@ -1,4 +1,6 @@
-"""Open pages in a headless Chromium by its WebDriver, as Debian's packages chromium and chromium-driver bring them."""
+"""Open pages in a headless Chromium by its WebDriver, as Debian's packages chromium and
+chromium-driver bring them.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def open_browser() -> Iterator[webdriver.Chrome]:
 
 
 def show_report(driver: webdriver.Chrome, page: Path, width: int, height: int, scheme: str) -> None:
-    """Open a report at that size (CSS px) and colour scheme, and wait until its figures are drawn."""
+    """Open a report at that size (CSS px) and colour scheme, and wait until its figures are
+    drawn.
+    """
     set_size(driver, width, height)
     set_scheme(driver, scheme)
     driver.get(page.absolute().as_uri())

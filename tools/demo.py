@@ -1,8 +1,8 @@
 """Show Roost at work, with Python alone: render, admit, place, record, and two pages to open.
 
-The programs are the real ones: `roost render`, `roost webhook` behind HTTPS, `roost record`, `roost report`, `roost
-simulate`. Made up is the cluster: an API server's stand-in in this process, whose pods the scheduler's model places.
-`make demo-cluster` shows the same on a real control plane.
+The programs are the real ones: `roost render`, `roost webhook` behind HTTPS, `roost record`, `roost
+report`, `roost simulate`. Made up is the cluster: an API server's stand-in in this process, whose
+pods the scheduler's model places. `make demo-cluster` shows the same on a real control plane.
 """
 
 from __future__ import annotations
@@ -71,17 +71,27 @@ def main() -> int:
     PAGES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         page = PAGES / "replay.html"
-        replay = stack.enter_context(_background(Path(folder), "replay", f"{folder}/replays", str(page)))
+        replay = stack.enter_context(
+            _background(Path(folder), "replay", f"{folder}/replays", str(page))
+        )
         try:
             good = _show(Path(folder), stack)
             show_pages(Path(folder), replay)
         except DemoError as error:
             print(f"demo: {error}", file=sys.stderr)
             return 1
-    heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s. Next:")
-    say(".venv/bin/python -m roost import config.yaml   values for your hub, from zero-to-jupyterhub's or BinderHub's")
+    heading(
+        f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s. Next:"
+    )
+    say(
+        ".venv/bin/python -m roost import config.yaml   values for your hub, from"
+        " zero-to-jupyterhub's or BinderHub's"
+    )
     say(".venv/bin/python -m roost simulate --help      its launches under these and other values")
-    say("make demo-cluster                              the same on a real control plane; needs Go, builds it once")
+    say(
+        "make demo-cluster                              the same on a real control plane; needs Go,"
+        " builds it once"
+    )
     return 0 if good else 1
 
 
@@ -93,8 +103,14 @@ def _show(folder: Path, stack: contextlib.ExitStack) -> bool:
     database = PAGES / "demo.db"
     database.unlink(missing_ok=True)
     recorder = stack.enter_context(record(folder, api, objects, database))
-    heading("2. Three nodes, Roost's webhook over HTTPS, and its recorder; all watch an API server's stand-in")
-    say(f"{USER_NODE} holds the users' image, the others are pulling it. A builder runs on each node.")
+    heading(
+        "2. Three nodes, Roost's webhook over HTTPS, and its recorder; all watch an API server's"
+        " stand-in"
+    )
+    say(
+        f"{USER_NODE} holds the users' image, the others are pulling it. A builder runs on each"
+        " node."
+    )
     webhook.wait_for_builders()
     landed = [show_pod(number, kind, webhook, cluster) for number, kind in enumerate(CLASSES, 3)]
     show_record(folder, database, recorder)
@@ -107,12 +123,24 @@ def _show(folder: Path, stack: contextlib.ExitStack) -> bool:
 def render() -> list[Object]:
     """Render the demo's values with `roost render`, and count what came out."""
     heading("1. One values file becomes these objects: roost render")
-    command = [*ROOST, "render", "-f", str(DATA / "values.yaml"), "--release", RELEASE, "--namespace", NAMESPACE]
+    command = [
+        *ROOST,
+        "render",
+        "-f",
+        str(DATA / "values.yaml"),
+        "--release",
+        RELEASE,
+        "--namespace",
+        NAMESPACE,
+    ]
     text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     objects = [item for item in yaml.load_all(text, Loader=yaml.CSafeLoader) if item]
     kinds = collections.Counter(item["kind"] for item in objects)
     words = [f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items())]
-    say(f"{len(objects)} objects from {len((DATA / 'values.yaml').read_text().splitlines())} lines of values:")
+    say(
+        f"{len(objects)} objects from {len((DATA / 'values.yaml').read_text().splitlines())} lines"
+        " of values:"
+    )
     for start in range(0, len(words), 6):
         say(f"  {', '.join(words[start : start + 6])}")
     return objects
@@ -120,7 +148,13 @@ def render() -> list[Object]:
 
 def _data(objects: list[Object], file: str) -> str:
     """A file out of the rendered ConfigMaps."""
-    return str(next(item["data"][file] for item in objects if item["kind"] == "ConfigMap" and file in item["data"]))
+    return str(
+        next(
+            item["data"][file]
+            for item in objects
+            if item["kind"] == "ConfigMap" and file in item["data"]
+        )
+    )
 
 
 # 2. The cluster that is made up
@@ -146,19 +180,35 @@ class Cluster:
         self._priorities = {item["metadata"]["name"]: item["value"] for item in classes}
         for part in ("scheduler", "controllers"):
             # Hold the Leases: otherwise the webhook doesn't rely on scheduler and controllers.
-            lease = {"holderIdentity": part, "leaseDurationSeconds": 3600, "renewTime": _now(micro=True)}
-            metadata = {"name": object_name(base_name(RELEASE), part), "namespace": NAMESPACE, "uid": part}
+            lease = {
+                "holderIdentity": part,
+                "leaseDurationSeconds": 3600,
+                "renewTime": _now(micro=True),
+            }
+            metadata = {
+                "name": object_name(base_name(RELEASE), part),
+                "namespace": NAMESPACE,
+                "uid": part,
+            }
             api.put(LEASES, {"metadata": metadata, "spec": lease})
         api.put("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "uid": NAMESPACE}})
         image = yaml.safe_load((DATA / "values.yaml").read_text())["singleuser"]["image"]
         label = pulled_label(RELEASE, NAMESPACE, f"{image['name']}:{image['tag']}")
         for name in NODES:
-            self._add_node(name, {label: "true" if name == USER_NODE else "pulling"}, f"{image['name']}:{image['tag']}")
+            self._add_node(
+                name,
+                {label: "true" if name == USER_NODE else "pulling"},
+                f"{image['name']}:{image['tag']}",
+            )
             self._add_builder(name)
 
     def _add_node(self, name: str, labels: Mapping[str, str], image: str) -> None:
         # What the controllers write: the newest node draws the placeholders.
-        mark = {attract_label(RELEASE, NAMESPACE, "default"): "true"} if name == PLACEHOLDER_NODE else {}
+        mark = (
+            {attract_label(RELEASE, NAMESPACE, "default"): "true"}
+            if name == PLACEHOLDER_NODE
+            else {}
+        )
         purpose = {"kubernetes.io/hostname": name, "hub.jupyter.org/node-purpose": "user"}
         node = {
             "metadata": {
@@ -183,23 +233,38 @@ class Cluster:
     def create(self, pod: Object) -> None:
         """Store a pod that was admitted."""
         self._number += 1
-        identity = {"namespace": NAMESPACE, "uid": f"uid-{self._number}", "creationTimestamp": _now()}
+        identity = {
+            "namespace": NAMESPACE,
+            "uid": f"uid-{self._number}",
+            "creationTimestamp": _now(),
+        }
         pod["metadata"].update(identity)
         pod["spec"]["priority"] = self._priorities.get(pod["spec"].get("priorityClassName", ""), 0)
         pod.setdefault("status", {"phase": "Pending"})
         self._api.put(PODS, pod)
 
     def place(self, pod: Object) -> SchedulingDecision:
-        """Bind the pod where kube-scheduler would, by the model and the rendered profile that the pod names."""
+        """Bind the pod where kube-scheduler would, by the model and the rendered profile that the
+        pod names.
+        """
         profile = self._profiles[pod["spec"]["schedulerName"]]
         decision = schedule(read_pod(pod), self._state, profile)
         if decision.node is None:
             raise DemoError(f"{pod['metadata']['name']} fits nowhere: {decision.message}")
         self._start(pod, decision.node)
         name, image = pod["metadata"]["name"], pod["spec"]["containers"][0]["image"]
-        scheduler, note = pod["spec"]["schedulerName"], f"Successfully assigned {NAMESPACE}/{name} to {decision.node}"
+        scheduler, note = (
+            pod["spec"]["schedulerName"],
+            f"Successfully assigned {NAMESPACE}/{name} to {decision.node}",
+        )
         self._tell(pod, scheduler, "", "Scheduled", note)
-        self._tell(pod, "kubelet", decision.node, "Pulled", f'Container image "{image}" already present on machine')
+        self._tell(
+            pod,
+            "kubelet",
+            decision.node,
+            "Pulled",
+            f'Container image "{image}" already present on machine',
+        )
         return decision
 
     def _start(self, pod: Object, node: str) -> None:
@@ -209,8 +274,13 @@ class Cluster:
         pod["status"] = {
             "phase": "Running",
             "startTime": _now(),
-            "conditions": [{"type": name, "status": "True", "lastTransitionTime": _now()} for name in conditions],
-            "containerStatuses": [{"name": container, "ready": True, "state": {"running": {"startedAt": _now()}}}],
+            "conditions": [
+                {"type": name, "status": "True", "lastTransitionTime": _now()}
+                for name in conditions
+            ],
+            "containerStatuses": [
+                {"name": container, "ready": True, "state": {"running": {"startedAt": _now()}}}
+            ],
         }
         self._api.put(PODS, pod)
         self._state.add_pod(read_pod(pod))
@@ -218,7 +288,9 @@ class Cluster:
     def _tell(self, pod: Object, controller: str, host: str, reason: str, note: str) -> None:
         self._number += 1
         name = f"{pod['metadata']['name']}.{self._number}"
-        about = {"kind": "Pod"} | {key: pod["metadata"][key] for key in ("namespace", "name", "uid")}
+        about = {"kind": "Pod"} | {
+            key: pod["metadata"][key] for key in ("namespace", "name", "uid")
+        }
         event = {
             "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": _now()},
             "eventTime": _now(micro=True), "regarding": about, "reason": reason, "note": note, "type": "Normal",
@@ -269,7 +341,11 @@ class Webhook:
             f'roost_webhook_ring_nodes{{class="build"}} {len(NODES)}.0',
             f"http://{LOOPBACK}:{self._metrics_port}",
         )
-        _wait(self.folder, "webhook", lambda: full in _get(f"{url}/metrics") and bool(_get(f"{url}/readyz")))
+        _wait(
+            self.folder,
+            "webhook",
+            lambda: full in _get(f"{url}/metrics") and bool(_get(f"{url}/readyz")),
+        )
 
     def admit(self, pod: Object) -> Object:
         """Send a review of the pod's creation, as an API server does; returns the patched pod."""
@@ -285,9 +361,15 @@ class Webhook:
             "operation": "CREATE",
             "object": pod,
         }
-        review = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}
+        review = {
+            "apiVersion": "admission.k8s.io/v1",
+            "kind": "AdmissionReview",
+            "request": request,
+        }
         call = urllib.request.Request(
-            f"https://{LOOPBACK}:{self._port}/mutate", json.dumps(review).encode(), {"Content-Type": "application/json"}
+            f"https://{LOOPBACK}:{self._port}/mutate",
+            json.dumps(review).encode(),
+            {"Content-Type": "application/json"},
         )
         with urllib.request.urlopen(call, timeout=10, context=self._trust) as answer:
             response = json.load(answer)["response"]
@@ -299,24 +381,43 @@ class Webhook:
 def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool:
     """Admit and place one pod; False when it went elsewhere than promised."""
     heading(f"{number}. A {kind} pod: what the webhook made of it, and where it went")
-    sent = cluster.placeholder if kind == "placeholder" else yaml.safe_load((DATA / f"{kind}.yaml").read_text())
+    sent = (
+        cluster.placeholder
+        if kind == "placeholder"
+        else yaml.safe_load((DATA / f"{kind}.yaml").read_text())
+    )
     if kind == "user":
         promised = USER_NODE
         reasons = [
-            f"the pod keeps off nodes that are still pulling its image, and {USER_NODE} holds it: no wait for a pull."
+            (
+                f"the pod keeps off nodes that are still pulling its image, and {USER_NODE} holds it:"
+                " no wait for a pull."
+            )
         ]
     elif kind == "build":
         ring = rank_nodes(sent["metadata"]["annotations"]["binder-repo"], NODES)
         promised = ring[0]
         reasons = [
-            f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.",
-            "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.",
+            (
+                f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its"
+                " builds meet there."
+            ),
+            (
+                "BinderHub's own term, which drives builds apart, was replaced. Requests were"
+                " added, so that builds count."
+            ),
         ]
     else:
         promised = PLACEHOLDER_NODE
         reasons = [
-            f"{PLACEHOLDER_NODE} is marked for placeholders, as the newest node of a pool will be. Their StatefulSet",
-            "says so itself, webhook or not. A user takes a placeholder's room at once: its priority is higher.",
+            (
+                f"{PLACEHOLDER_NODE} is marked for placeholders, as the newest node of a pool will"
+                " be. Their StatefulSet"
+            ),
+            (
+                "says so itself, webhook or not. A user takes a placeholder's room at once: its"
+                " priority is higher."
+            ),
         ]
     admitted = webhook.admit(sent)
     show_diff(_as_rendered(sent) if kind == "placeholder" else _as_sent(sent), admitted)
@@ -340,14 +441,19 @@ def _as_sent(pod: Object) -> Object:
 
 def _as_rendered(pod: Object) -> Object:
     """A placeholder as it would be without what Roost renders into it."""
-    return {**pod, "spec": {"schedulerName": "default-scheduler", "containers": pod["spec"]["containers"]}}
+    return {
+        **pod,
+        "spec": {"schedulerName": "default-scheduler", "containers": pod["spec"]["containers"]},
+    }
 
 
 # 6. The record
 
 
 @contextlib.contextmanager
-def record(folder: Path, api: StandInApi, objects: list[Object], database: Path) -> Iterator[subprocess.Popen[bytes]]:
+def record(
+    folder: Path, api: StandInApi, objects: list[Object], database: Path
+) -> Iterator[subprocess.Popen[bytes]]:
     """`roost record` into an SQLite file, until the block ends."""
     (folder / "release.json").write_text(_data(objects, "release.json"))
     (folder / "scheduler.yaml").write_text(_data(objects, "config.yaml"))
@@ -366,13 +472,17 @@ def show_record(folder: Path, database: Path, recorder: subprocess.Popen[bytes])
     heading("6. What the recorder stored of it: roost why jupyter-ada")
     command = [*ROOST, "why", "jupyter-ada", "--database", str(database)]
     deadline = time.monotonic() + WAIT_SECONDS
-    while not (story := subprocess.run(command, capture_output=True, text=True, check=False)).stdout:
+    while not (
+        story := subprocess.run(command, capture_output=True, text=True, check=False)
+    ).stdout:
         if time.monotonic() > deadline:
             raise DemoError(f"the recorder stored nothing: {story.stderr}{_log(folder, 'record')}")
     # When it ends it stores what it still has in memory.
     recorder.terminate()
     recorder.wait(WAIT_SECONDS)
-    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
+    for line in subprocess.run(
+        command, capture_output=True, text=True, check=True
+    ).stdout.splitlines():
         say(line)
 
 
@@ -387,11 +497,22 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
     write_story(store, Story(days=1.0, users_a_day=400.0))
     store.close()
     report = PAGES / "report.html"
-    options = ("--database", str(day), "--since", "2026-11-02", "--until", "2026-11-03", "--output", str(report))
+    options = (
+        "--database",
+        str(day),
+        "--since",
+        "2026-11-02",
+        "--until",
+        "2026-11-03",
+        "--output",
+        str(report),
+    )
     subprocess.run([*ROOST, "report", *options], check=True)
     say(f"{colour(str(report), '1')}: how a made-up hub's pods started in a day (roost report)")
     if replay.wait(WAIT_SECONDS * 2):
-        raise DemoError(f"the replay ended with status {replay.returncode}: {_log(folder, 'replay')}")
+        raise DemoError(
+            f"the replay ended with status {replay.returncode}: {_log(folder, 'replay')}"
+        )
     page = colour(str(PAGES / "replay.html"), "1")
     say(f"{page}: the same launches with zero-to-jupyterhub, as many placeholders, and with Roost,")
     say("side by side, to play and to share (roost simulate --record, roost view --output)")
@@ -402,8 +523,12 @@ def show_pages(folder: Path, replay: subprocess.Popen[bytes]) -> None:
 
 @contextlib.contextmanager
 def _background(folder: Path, command: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a command of Roost, or the replay, until the block ends; its output goes to a log in the folder."""
-    program = (sys.executable, "-m", "tools.demo_replay") if command == "replay" else (*ROOST, command)
+    """Run a command of Roost, or the replay, until the block ends; its output goes to a log in the
+    folder.
+    """
+    program = (
+        (sys.executable, "-m", "tools.demo_replay") if command == "replay" else (*ROOST, command)
+    )
     with (folder / f"{command}.log").open("ab") as log:
         process = subprocess.Popen([*program, *options], stdout=log, stderr=log, cwd=ROOT)
     try:
@@ -421,7 +546,9 @@ def _wait(folder: Path, command: str, condition: Callable[[], bool]) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            raise DemoError(f"roost {command} isn't ready after {WAIT_SECONDS:.0f} s: {_log(folder, command)}")
+            raise DemoError(
+                f"roost {command} isn't ready after {WAIT_SECONDS:.0f} s: {_log(folder, command)}"
+            )
         time.sleep(0.05)
 
 

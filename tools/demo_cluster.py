@@ -1,6 +1,8 @@
-"""Show Roost at work on a real control plane: render the defaults, place one pod of each class, and say why.
+"""Show Roost at work on a real control plane: render the defaults, place one pod of each class, and
+say why.
 
-Needs Go, which builds etcd, kube-apiserver and kube-scheduler once; `python -m tools.demo` does without.
+Needs Go, which builds etcd, kube-apiserver and kube-scheduler once; `python -m tools.demo` does
+without.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ def main() -> int:
         with ControlPlane(controllers=()) as cluster:
             good = show_cluster(cluster, values)
     except HarnessUnavailableError as error:
-        print(f"demo: there is no control plane: {error}. `make demo` does without one.", file=sys.stderr)
+        print(
+            f"demo: there is no control plane: {error}. `make demo` does without one.",
+            file=sys.stderr,
+        )
         return 1
     heading(f"{'Done' if good else 'Something is wrong'}, {time.monotonic() - started:.0f} s.")
     say("Next: docs/README.md; `make test` proves the rest.")
@@ -67,7 +72,9 @@ def show_rendered() -> None:
     kinds = collections.Counter(
         document["kind"] for document in yaml.load_all(text, Loader=yaml.CSafeLoader) if document
     )
-    say(", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items())))
+    say(
+        ", ".join(f"{count} {kind}" if count > 1 else kind for kind, count in sorted(kinds.items()))
+    )
 
 
 def show_cluster(cluster: ControlPlane, values: Mapping[str, Any]) -> bool:
@@ -84,36 +91,57 @@ def show_cluster(cluster: ControlPlane, values: Mapping[str, Any]) -> bool:
             nodes.create(name, labels=purpose | MARKS.get(name, {}) | mark)
         create_builders(cluster)
         with Stack(
-            cluster, NAMESPACE, values, release=RELEASE, scheduler_flags=("--v=3", "--vmodule=schedule_one=10")
+            cluster,
+            NAMESPACE,
+            values,
+            release=RELEASE,
+            scheduler_flags=("--v=3", "--vmodule=schedule_one=10"),
         ) as stack:
             wait_until(
-                lambda: stack.webhooks[0].metric("roost_webhook_ring_nodes") == len(NODES), 30, "the ring to fill"
+                lambda: stack.webhooks[0].metric("roost_webhook_ring_nodes") == len(NODES),
+                30,
+                "the ring to fill",
             )
-            say(f"node-2 holds the users' image, the others are pulling it: label {colour(label, '33')}")
+            say(
+                "node-2 holds the users' image, the others are pulling it: label"
+                f" {colour(label, '33')}"
+            )
             names = [stack.scheduler_name(profile) for profile in ("user", "build", "placeholder")]
             say(f"A builder runs on each node. One scheduler, three profiles: {', '.join(names)}")
-            return all(show_pod(stack, elsewhere, kind) for kind in ("user", "build", "placeholder"))
+            return all(
+                show_pod(stack, elsewhere, kind) for kind in ("user", "build", "placeholder")
+            )
 
 
 def create_builders(cluster: ControlPlane) -> None:
-    """A builder on each node, Ready before the webhook looks: while it knows of none, its ring is made of all nodes."""
+    """A builder on each node, Ready before the webhook looks: while it knows of none, its ring is
+    made of all nodes.
+    """
     for name in NODES:
         builder = yaml.safe_load((DATA / "builder.yaml").read_text())
         builder["spec"]["nodeName"] = name
         cluster.api.create(builder, NAMESPACE)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
-    wait_until(lambda: sum(map(is_ready, cluster.api.get(pods)["items"])) == len(NODES), 30, "builders to be Ready")
+    wait_until(
+        lambda: sum(map(is_ready, cluster.api.get(pods)["items"])) == len(NODES),
+        30,
+        "builders to be Ready",
+    )
 
 
 def is_ready(pod: Mapping[str, Any]) -> bool:
     """Whether a pod's condition Ready is true."""
     return any(
-        one["type"] == "Ready" and one["status"] == "True" for one in pod.get("status", {}).get("conditions", ())
+        one["type"] == "Ready" and one["status"] == "True"
+        for one in pod.get("status", {}).get("conditions", ())
     )
 
 
 def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
-    """Create one pod, show what it became and where it went. False when it went anywhere else than promised."""
+    """Create one pod, show what it became and where it went.
+
+    False when it went anywhere else than promised.
+    """
     heading(f"{ {'user': 3, 'build': 4, 'placeholder': 5}[kind] }. A {kind} pod")
     if kind == "placeholder":
         return show_placeholder(stack, elsewhere)
@@ -123,13 +151,20 @@ def show_pod(stack: Stack, elsewhere: str, kind: str) -> bool:
     show_diff(plain, stored)
     if kind == "user":
         reason = (
-            "the pod keeps off nodes that are still pulling its image, and node-2 holds it: no user waits for a pull."
+            "the pod keeps off nodes that are still pulling its image, and node-2 holds it: no user"
+            " waits for a pull."
         )
         return show_landing(stack, body["metadata"]["name"], "node-2", [reason])
     ring = rank_nodes(body["metadata"]["annotations"]["binder-repo"], NODES)
     reasons = [
-        f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its builds meet there.",
-        "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so that builds count.",
+        (
+            f"the repository's ring is {' > '.join(ring)}; the first holds its layers, so its"
+            " builds meet there."
+        ),
+        (
+            "BinderHub's own term, which drives builds apart, was replaced. Requests were added, so"
+            " that builds count."
+        ),
     ]
     promised = stored["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == ring[0]
     return show_landing(stack, body["metadata"]["name"], ring[0], reasons) and promised
@@ -144,12 +179,22 @@ def show_placeholder(stack: Stack, elsewhere: str) -> bool:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {"name": pod["metadata"]["name"], "labels": pod["metadata"]["labels"]},
-        "spec": {"containers": [{key: pod["spec"]["containers"][0][key] for key in ("name", "image", "resources")}]},
+        "spec": {
+            "containers": [
+                {key: pod["spec"]["containers"][0][key] for key in ("name", "image", "resources")}
+            ]
+        },
     }
     show_diff(stack.cluster.api.create(bare, elsewhere, dryRun="All"), pod)
     reasons = [
-        "node-3 is marked for placeholders, as the newest node of a pool will be. The StatefulSet's own terms say so,",
-        f"webhook or not. A user takes its room at once: its priority is {pod['spec']['priority']}, a user's is 0.",
+        (
+            "node-3 is marked for placeholders, as the newest node of a pool will be. The"
+            " StatefulSet's own terms say so,"
+        ),
+        (
+            "webhook or not. A user takes its room at once: its priority is"
+            f" {pod['spec']['priority']}, a user's is 0."
+        ),
     ]
     return show_landing(stack, pod["metadata"]["name"], "node-3", reasons)
 

@@ -1,8 +1,10 @@
-"""Replay made-up launches under two policies, and write the page that shows them side by side, for `make demo`.
+"""Replay made-up launches under two policies, and write the page that shows them side by side, for
+`make demo`.
 
 .venv/bin/python -m tools.demo_replay FOLDER PAGE
 
-It does in one process, and so sooner, what `roost simulate --record FOLDER` and `roost view --output PAGE` do.
+It does in one process, and so sooner, what `roost simulate --record FOLDER` and `roost view
+--output PAGE` do.
 """
 
 from __future__ import annotations

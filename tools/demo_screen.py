@@ -34,8 +34,13 @@ def say(text: str = "") -> None:
 
 
 def show_diff(before: Object, after: Object) -> None:
-    """What Roost changed: the pod as the API server alone stores it, against the pod as it stands now."""
-    old, new = (yaml.safe_dump(_essence(pod), sort_keys=True, width=110).splitlines() for pod in (before, after))
+    """What Roost changed: the pod as the API server alone stores it, against the pod as it stands
+    now.
+    """
+    old, new = (
+        yaml.safe_dump(_essence(pod), sort_keys=True, width=110).splitlines()
+        for pod in (before, after)
+    )
     for line in difflib.unified_diff(old, new, lineterm="", n=2):
         if line.startswith(("---", "+++", "@@")):
             continue
@@ -53,11 +58,20 @@ def show_scores(table: Mapping[str, Mapping[str, int]]) -> None:
 
 
 def _essence(pod: Object) -> Object:
-    """What the pod's author and Roost had to say, without what every API server adds, and without secrets."""
+    """What the pod's author and Roost had to say, without what every API server adds, and without
+    secrets.
+    """
     pod = copy.deepcopy(pod)
-    metadata = {key: pod["metadata"][key] for key in ("annotations", "labels") if pod["metadata"].get(key)}
+    metadata = {
+        key: pod["metadata"][key] for key in ("annotations", "labels") if pod["metadata"].get(key)
+    }
     containers = [
-        {key: c[key] for key in ("name", "image", "resources") if key in c} for c in pod["spec"]["containers"]
+        {key: c[key] for key in ("name", "image", "resources") if key in c}
+        for c in pod["spec"]["containers"]
     ]
-    spec = {key: pod["spec"][key] for key in ("affinity", "nodeSelector", "schedulerName") if key in pod["spec"]}
+    spec = {
+        key: pod["spec"][key]
+        for key in ("affinity", "nodeSelector", "schedulerName")
+        if key in pod["spec"]
+    }
     return {"metadata": metadata, "spec": {**spec, "containers": containers}}

@@ -1,4 +1,6 @@
-"""Write generated files, or check that they are fresh: the command line of all `tools/write_*.py`."""
+"""Write generated files, or check that they are fresh: the command line of all
+`tools/write_*.py`.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,8 @@ if TYPE_CHECKING:
 def write_or_check(files: Iterable[tuple[Path, str]], arguments: Sequence[str], writer: str) -> int:
     """Write each file whose text isn't on disk, or with `--check` name it; the exit code.
 
-    files: where each belongs, and its text; one after the other, so that a text may quote a file before it.
-    writer: the command that writes them.
+    files: where each belongs, and its text; one after the other, so that a text may quote a file
+    before it. writer: the command that writes them.
     """
     if arguments not in ([], ["--check"]):
         print(f"usage: {writer} [--check]", file=sys.stderr)

@@ -1,8 +1,10 @@
-"""Build the Dockerfile's images without a registry: `python -m tools.image`, on Debian, by buildah and mmdebstrap.
+"""Build the Dockerfile's images without a registry: `python -m tools.image`, on Debian, by buildah
+and mmdebstrap.
 
-Owns the stand-ins for the Dockerfile's `BASE` and `GO` (Debian's own Python and Go) and the cache: bases of one month
-in buildah's storage, images by a digest of what the Dockerfile takes from the checkout.
-stdout: the paths of the archives, an OCI layout in one file each, which podman, skopeo and containerd's `ctr` read.
+Owns the stand-ins for the Dockerfile's `BASE` and `GO` (Debian's own Python and Go) and the cache:
+bases of one month in buildah's storage, images by a digest of what the Dockerfile takes from the
+checkout. stdout: the paths of the archives, an OCI layout in one file each, which podman, skopeo
+and containerd's `ctr` read.
 """
 
 from __future__ import annotations
@@ -56,21 +58,35 @@ def build(target: str = ROOST) -> Path:
     return build_all(REPOSITORY, TARGETS, BASES, _inputs())[target]
 
 
-def build_folder(folder: Path, targets: Sequence[str], bases: Mapping[str, Sequence[str]]) -> dict[str, Path]:
-    """The archives of another folder's Dockerfile, whose `BASE` and others are these Debian packages.
+def build_folder(
+    folder: Path, targets: Sequence[str], bases: Mapping[str, Sequence[str]]
+) -> dict[str, Path]:
+    """The archives of another folder's Dockerfile, whose `BASE` and others are these Debian
+    packages.
 
     Raises ImageError.
     """
-    return build_all(folder, targets, {"BASE": BASES["BASE"], **bases}, _contents(folder, sorted(folder.iterdir())))
+    return build_all(
+        folder,
+        targets,
+        {"BASE": BASES["BASE"], **bases},
+        _contents(folder, sorted(folder.iterdir())),
+    )
 
 
 def build_all(
-    context: Path, targets: Sequence[str], packages: Mapping[str, Sequence[str]], inputs: Iterable[str | bytes]
+    context: Path,
+    targets: Sequence[str],
+    packages: Mapping[str, Sequence[str]],
+    inputs: Iterable[str | bytes],
 ) -> dict[str, Path]:
-    """The archive of each target, from the cache or built now; inputs: what they depend on beside their bases."""
+    """The archive of each target, from the cache or built now; inputs: what they depend on beside
+    their bases.
+    """
     if missing := missing_parts():
         raise ImageError(
-            f"the image is built on Debian, as root, by buildah and mmdebstrap: no {', '.join(missing)} here"
+            "the image is built on Debian, as root, by buildah and mmdebstrap: no"
+            f" {', '.join(missing)} here"
         )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roost" / "image"
     cache.mkdir(parents=True, exist_ok=True)
@@ -99,7 +115,12 @@ class _Storage:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         # vfs copies layers: it works in containers, too.
-        self._buildah = ["buildah", "--storage-driver=vfs", f"--root={folder}", f"--runroot={folder}/run"]
+        self._buildah = [
+            "buildah",
+            "--storage-driver=vfs",
+            f"--root={folder}",
+            f"--runroot={folder}/run",
+        ]
 
     def has(self, name: str) -> bool:
         command = [*self._buildah, "inspect", "--type=image", name]
@@ -116,22 +137,51 @@ class _Storage:
             root = f"{scratch}/root.tar"
             include = f"--include={','.join(packages)}"
             # An empty suite: the machine's sources name suites, mirrors and keys.
-            _run(["mmdebstrap", "--quiet", "--variant=minbase", include, "", root, str(_apt_sources())])
+            _run(
+                [
+                    "mmdebstrap",
+                    "--quiet",
+                    "--variant=minbase",
+                    include,
+                    "",
+                    root,
+                    str(_apt_sources()),
+                ]
+            )
             container = self._run("from", "scratch")
             self._run("add", "--quiet", container, root, "/")
             self._run("commit", "--quiet", "--rm", container, name)
 
     def build(self, context: Path, bases: Mapping[str, str], archives: Mapping[str, Path]) -> None:
         """Build targets of the folder's Dockerfile and write them as archives."""
-        names = {target: f"localhost/{target}:{archive.stem[-16:]}" for target, archive in archives.items()}
+        names = {
+            target: f"localhost/{target}:{archive.stem[-16:]}"
+            for target, archive in archives.items()
+        }
         # A later image stands on one that is there already.
         arguments = {argument: f"--build-arg={argument}={base}" for argument, base in bases.items()}
         with tempfile.TemporaryDirectory() as scratch:
-            volumes = [f"--volume={source}:{target}:ro" for source, target in pip_files(Path(scratch)).items()]
+            volumes = [
+                f"--volume={source}:{target}:ro"
+                for source, target in pip_files(Path(scratch)).items()
+            ]
             for target, name in names.items():
                 _say(f"{name}: building the Dockerfile")
-                options = ["--isolation=chroot", "--pull=never", "--no-cache", "--force-rm", f"--tag={name}"]
-                self._run("build", *options, f"--target={target}", *arguments.values(), *volumes, str(context))
+                options = [
+                    "--isolation=chroot",
+                    "--pull=never",
+                    "--no-cache",
+                    "--force-rm",
+                    f"--tag={name}",
+                ]
+                self._run(
+                    "build",
+                    *options,
+                    f"--target={target}",
+                    *arguments.values(),
+                    *volumes,
+                    str(context),
+                )
                 arguments[target] = f"--build-arg={target.upper()}={name}"
         for target, archive in archives.items():
             half = archive.with_name(f".{archive.name}")
@@ -157,8 +207,13 @@ def _base_name(packages: Sequence[str]) -> str:
 
 
 def _inputs() -> Iterator[str | bytes]:
-    """Names and contents of the files that the Dockerfile gets, and of this one, which says how it's built."""
-    yield from (path.read_bytes() for path in (REPOSITORY / "Dockerfile", REPOSITORY / ".dockerignore", Path(__file__)))
+    """Names and contents of the files that the Dockerfile gets, and of this one, which says how
+    it's built.
+    """
+    yield from (
+        path.read_bytes()
+        for path in (REPOSITORY / "Dockerfile", REPOSITORY / ".dockerignore", Path(__file__))
+    )
     lines = (REPOSITORY / ".dockerignore").read_text().splitlines()
     tops = (REPOSITORY / line.removeprefix("!") for line in lines if line.startswith("!"))
     yield from _contents(REPOSITORY, tops)
@@ -174,7 +229,9 @@ def _contents(folder: Path, tops: Iterable[Path]) -> Iterator[str | bytes]:
 
 
 def pip_files(scratch: Path) -> dict[Path, Path]:
-    """Files of this machine -> where the build's pip needs them: pip's settings, and each path that they name."""
+    """Files of this machine -> where the build's pip needs them: pip's settings, and each path that
+    they name.
+    """
     settings = configparser.RawConfigParser()
     settings.add_section("global")
     files = {scratch / "pip.conf": Path("/etc/pip.conf")}
@@ -196,7 +253,9 @@ def _run(command: list[str]) -> str:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode != 0:
         lines = (ended.stdout + ended.stderr).splitlines()
-        raise ImageError("\n".join([f"{' '.join(command)}: status {ended.returncode}", *lines[-40:]]))
+        raise ImageError(
+            "\n".join([f"{' '.join(command)}: status {ended.returncode}", *lines[-40:]])
+        )
     return ended.stdout.strip()
 
 
@@ -228,8 +287,12 @@ def _say(line: str) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """0: built; 1: it can't be, and stderr says why."""
-    parser = argparse.ArgumentParser(prog="python -m tools.image", description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--output", type=Path, default=OUTPUT, help="the archives' folder (default: %(default)s)")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.image", description=(__doc__ or "").splitlines()[0]
+    )
+    parser.add_argument(
+        "--output", type=Path, default=OUTPUT, help="the archives' folder (default: %(default)s)"
+    )
     output: Path = parser.parse_args(argv).output
     try:
         archives = {target: build(target) for target in TARGETS}

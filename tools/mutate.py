@@ -1,10 +1,11 @@
 """Change decisions and templates one place at a time, and tell which changes no test notices.
 
-.venv/bin/python -m tools.mutate                        all parts, ten minutes each
-.venv/bin/python -m tools.mutate gate mover --minutes 3
-.venv/bin/python -m tools.mutate templates --seed 7     another choice of places
+.venv/bin/python -m tools.mutate                        all parts, ten minutes each .venv/bin/python
+-m tools.mutate gate mover --minutes 3 .venv/bin/python -m tools.mutate templates --seed 7
+another choice of places
 
-Works in a copy of the checkout. Kill a survivor by a test, or take the line out; exit code 1: there are survivors.
+Works in a copy of the checkout. Kill a survivor by a test, or take the line out; exit code 1: there
+are survivors.
 """
 
 from __future__ import annotations
@@ -32,10 +33,16 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("webhook/rules/*.py",),
         ("tests/unit/webhook/test_[a-lopw]*.py", "tests/unit/webhook/test_server_replica.py"),
     ),
-    "ring": (("roost_core/placement/rendezvous.py",), ("tests/unit/roost_core/test_placement_rendezvous.py",)),
+    "ring": (
+        ("roost_core/placement/rendezvous.py",),
+        ("tests/unit/roost_core/test_placement_rendezvous.py",),
+    ),
     "patch": (("webhook/patch.py",), ("tests/unit/webhook/test_[aghp]*.py",)),
     "gate": (("roost/controllers/image_gate/*.py",), ("tests/unit/controllers/test_*gate*.py",)),
-    "mover": (("roost/controllers/placeholder_mover/*.py",), ("tests/unit/controllers/test_placeholder_mover*.py",)),
+    "mover": (
+        ("roost/controllers/placeholder_mover/*.py",),
+        ("tests/unit/controllers/test_placeholder_mover*.py",),
+    ),
     "placeholders": (
         ("generator/checks/placeholders.py",),
         ("tests/unit/generator/test_lint*.py", "tests/unit/generator/test_core_pods.py"),
@@ -47,7 +54,18 @@ PARTS: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
 }
 # A mutant may loop for ever.
 _TEST_SECONDS: Final = 120.0
-_COPIED: Final = ("roost", "roost_core", "generator", "webhook", "templates", "chart", "tests", "docs", "lab", "tools")
+_COPIED: Final = (
+    "roost",
+    "roost_core",
+    "generator",
+    "webhook",
+    "templates",
+    "chart",
+    "tests",
+    "docs",
+    "lab",
+    "tools",
+)
 _OPPOSITES: Final[dict[type[ast.AST], type[ast.AST]]] = {
     ast.Eq: ast.NotEq,
     ast.NotEq: ast.Eq,
@@ -96,7 +114,9 @@ def python_mutants(path: Path, source: str) -> Iterator[Mutant]:
                 twin.value = value + 1
             case _:
                 continue
-        yield Mutant(path, line, ast.unparse(node)[:60], ast.unparse(ast.fix_missing_locations(tree)))
+        yield Mutant(
+            path, line, ast.unparse(node)[:60], ast.unparse(ast.fix_missing_locations(tree))
+        )
 
 
 def template_mutants(path: Path, source: str) -> Iterator[Mutant]:
@@ -110,22 +130,47 @@ def template_mutants(path: Path, source: str) -> Iterator[Mutant]:
             continue
         said = line.strip()
         if condition := re.fullmatch(r"\{% if (.*) %\}", said):
-            changed, what = line.replace(condition[1], f"not ({condition[1]})"), f"not: {condition[1]}"
+            changed, what = (
+                line.replace(condition[1], f"not ({condition[1]})"),
+                f"not: {condition[1]}",
+            )
         elif said and not said.startswith(("{%", "#", "---")):
             changed, what = "", f"without: {said}"
         else:
             continue
-        yield Mutant(path, index + 1, what[:60], "".join([*lines[:index], changed, *lines[index + 1 :]]))
+        yield Mutant(
+            path, index + 1, what[:60], "".join([*lines[:index], changed, *lines[index + 1 :]])
+        )
 
 
 def survives(folder: Path, tests: Sequence[str]) -> bool:
     """Whether the tests pass in `folder`."""
     files = [str(path) for pattern in tests for path in sorted(folder.glob(pattern))]
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-n", "0", "-p", "no:cacheprovider", *files]
-    environment = {**os.environ, "PYTHONPATH": f"{folder}:{folder / 'lab'}", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        *files,
+    ]
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{folder}:{folder / 'lab'}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
     try:
         done = subprocess.run(
-            command, cwd=folder, env=environment, capture_output=True, check=False, timeout=_TEST_SECONDS
+            command,
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            check=False,
+            timeout=_TEST_SECONDS,
         )
     except subprocess.TimeoutExpired:
         return False
@@ -141,7 +186,9 @@ def run_part(name: str, folder: Path, minutes: float, chance: random.Random) -> 
         mutant
         for pattern in patterns
         for path in sorted(folder.glob(pattern))
-        for mutant in (template_mutants if path.suffix == ".j2" else python_mutants)(path, path.read_text())
+        for mutant in (template_mutants if path.suffix == ".j2" else python_mutants)(
+            path, path.read_text()
+        )
     ]
     chance.shuffle(mutants)
     until, tried, survived = time.monotonic() + 60 * minutes, 0, 0
@@ -154,7 +201,10 @@ def run_part(name: str, folder: Path, minutes: float, chance: random.Random) -> 
             tried += 1
             if survives(folder, tests):
                 survived += 1
-                print(f"survived: {mutant.path.relative_to(folder)}:{mutant.line}: {mutant.change}", flush=True)
+                print(
+                    f"survived: {mutant.path.relative_to(folder)}:{mutant.line}: {mutant.change}",
+                    flush=True,
+                )
         finally:
             mutant.path.write_text(original)
     print(f"{name}: {tried} of {len(mutants)} changes tried, {survived} survived", flush=True)
@@ -173,11 +223,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with tempfile.TemporaryDirectory(prefix="roost-mutants-") as scratch:
         folder = Path(scratch)
         for name in _COPIED:
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(
+                ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
         for name in ("pyproject.toml", "conftest.py"):
             shutil.copy(ROOT / name, folder / name)
         chance = random.Random(given.seed)  # noqa: S311 - which places are tried first
-        survived = sum(run_part(name, folder, given.minutes, chance) for name in given.parts or PARTS)
+        survived = sum(
+            run_part(name, folder, given.minutes, chance) for name in given.parts or PARTS
+        )
     return 1 if survived else 0
 
 

@@ -1,9 +1,11 @@
 """Name newer Kubernetes patches, images and Python dependencies than those that this checkout pins.
 
-python -m tools.newer_versions                             all of them; a line each
-python -m tools.newer_versions --newest IMAGE PREFIX       the newest tag of an image that begins so, such as v1.37.
+python -m tools.newer_versions                             all of them; a line each python -m
+tools.newer_versions --newest IMAGE PREFIX       the newest tag of an image that begins so, such as
+v1.37.
 
-Needs the internet. Changes nothing. Exit codes: 0 nothing is newer, 1 something is, 2 a source gave no answer.
+Needs the internet. Changes nothing. Exit codes: 0 nothing is newer, 1 something is, 2 a source gave
+no answer.
 """
 
 from __future__ import annotations
@@ -61,9 +63,11 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def newest_like(pinned: str, tags: Sequence[str]) -> str:
-    """The newest of the tags that have the same shape: as many numbers, and the same words around them.
+    """The newest of the tags that have the same shape: as many numbers, and the same words around
+    them.
 
-    python's 3.13.9-slim-trixie is compared with 3.14.0-slim-trixie, not with 3.15.0rc1-slim or 3.14-slim-trixie.
+    python's 3.13.9-slim-trixie is compared with 3.14.0-slim-trixie, not with 3.15.0rc1-slim or
+    3.14-slim-trixie.
     """
     shape = re.sub(r"\d+", "0", pinned)
     alike = [tag for tag in tags if re.sub(r"\d+", "0", tag) == shape]
@@ -75,13 +79,18 @@ def kubernetes(world: World, root: Path = ROOT) -> Iterator[Newer]:
     folder = root / "tests" / "controlplane" / "kubernetes"
     pins = {}
     for path in sorted(folder.glob("*.mod")):
-        found = re.search(r"k8s\.io/kubernetes (v(\d+\.\d+)\.\d+)", path.read_text(encoding="utf-8"))
+        found = re.search(
+            r"k8s\.io/kubernetes (v(\d+\.\d+)\.\d+)", path.read_text(encoding="utf-8")
+        )
         if found:
             pins[found[2]] = (found[1], str(path.relative_to(root)))
     tags = _values(root)["scheduler"]["image"]["tags"]
     for minor, (pinned, where) in pins.items():
         newest = _release(world, f"stable-{minor}.txt")
-        for version, file in ((pinned, where), (str(tags[minor]), "chart/values.yaml, scheduler.image.tags")):
+        for version, file in (
+            (pinned, where),
+            (str(tags[minor]), "chart/values.yaml, scheduler.image.tags"),
+        ):
             if numbers(newest) > numbers(version):
                 yield Newer(f"Kubernetes {minor}", version, newest, file)
     newest_minor = max(pins, key=numbers)
@@ -93,7 +102,9 @@ def kubernetes(world: World, root: Path = ROOT) -> Iterator[Newer]:
 def images(world: World, root: Path = ROOT) -> Iterator[Newer]:
     """Images of the Dockerfile and of placeholders. Raises SourceError."""
     dockerfile = (root / "Dockerfile").read_text(encoding="utf-8")
-    pins = dict.fromkeys(re.findall(r"^ARG \w+=([^\s@:]+:[^\s@]+)", dockerfile, re.MULTILINE), "Dockerfile")
+    pins = dict.fromkeys(
+        re.findall(r"^ARG \w+=([^\s@:]+:[^\s@]+)", dockerfile, re.MULTILINE), "Dockerfile"
+    )
     placeholder = _values(root)["placeholder"]["image"]
     pins[f"{placeholder['name']}:{placeholder['tag']}"] = "chart/values.yaml, placeholder.image"
     registries = Registries(world.fetch)
@@ -108,10 +119,24 @@ def images(world: World, root: Path = ROOT) -> Iterator[Newer]:
 
 
 def dependencies(world: World, root: Path = ROOT) -> Iterator[Newer]:
-    """Packages of requirements/dev.txt, as pip compares them in this environment. Raises SourceError."""
+    """Packages of requirements/dev.txt, as pip compares them in this environment.
+
+    Raises SourceError.
+    """
     text = (root / "requirements" / "dev.txt").read_text(encoding="utf-8")
-    locked = {name.lower().replace("_", "-") for name in re.findall(r"^([\w.-]+)(?:\[[^\]]*\])?==", text, re.MULTILINE)}
-    command = [sys.executable, "-m", "pip", "list", "--outdated", "--format=json", "--disable-pip-version-check"]
+    locked = {
+        name.lower().replace("_", "-")
+        for name in re.findall(r"^([\w.-]+)(?:\[[^\]]*\])?==", text, re.MULTILINE)
+    }
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "list",
+        "--outdated",
+        "--format=json",
+        "--disable-pip-version-check",
+    ]
     try:
         listed = json.loads(world.run(command))
     except (OSError, ValueError, subprocess.SubprocessError) as error:
@@ -126,8 +151,12 @@ SOURCES: Final = {"Kubernetes": kubernetes, "images": images, "dependencies": de
 
 def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
     """0 nothing is newer, 1 something is, 2 a source gave no answer (stderr says which)."""
-    parser = argparse.ArgumentParser(prog="python -m tools.newer_versions", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--newest", nargs=2, metavar=("IMAGE", "PREFIX"), help="print the newest tag that begins so")
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.newer_versions", description=(__doc__ or "").split("\n")[0]
+    )
+    parser.add_argument(
+        "--newest", nargs=2, metavar=("IMAGE", "PREFIX"), help="print the newest tag that begins so"
+    )
     newest: list[str] | None = parser.parse_args(argv).newest
     asked = world or World(fetch, _run)
     try:
@@ -149,7 +178,11 @@ def main(argv: Sequence[str] | None = None, world: World | None = None) -> int:
 
 
 def _print_newest(world: World, image: str, prefix: str) -> int:
-    tags = [tag for tag in Registries(world.fetch).tags(image) if re.fullmatch(re.escape(prefix) + r"\d+", tag)]
+    tags = [
+        tag
+        for tag in Registries(world.fetch).tags(image)
+        if re.fullmatch(re.escape(prefix) + r"\d+", tag)
+    ]
     if not tags:
         raise RegistryError(f"{image}: no tag begins with {prefix} and ends in a number.")
     print(max(tags, key=numbers))
@@ -173,7 +206,9 @@ def _run(command: Sequence[str]) -> str:
 
 
 def _values(root: Path) -> dict[str, Any]:
-    values: dict[str, Any] = yaml.safe_load((root / "chart" / "values.yaml").read_text(encoding="utf-8"))
+    values: dict[str, Any] = yaml.safe_load(
+        (root / "chart" / "values.yaml").read_text(encoding="utf-8")
+    )
     return values
 
 

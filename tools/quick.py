@@ -1,9 +1,10 @@
-"""`make quick`: ruff, import directions, and the fast unit tests of the rooms that changed since main.
+"""`make quick`: ruff, import directions, and the fast unit tests of the rooms that changed since
+main.
 
-A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has lab/tests/unit/recorder,
-`webhook/...` has tests/unit/webhook; templates and chart are the generator's. What is changed: all that differs from
-where the branch left main, committed or not; on main, from HEAD. Left out: tests marked `slow`, and those on
-PostgreSQL.
+A changed file's tests are those of its room: `lab/roost_lab/recorder/...` has
+lab/tests/unit/recorder, `webhook/...` has tests/unit/webhook; templates and chart are the
+generator's. What is changed: all that differs from where the branch left main, committed or not; on
+main, from HEAD. Left out: tests marked `slow`, and those on PostgreSQL.
 """
 
 from __future__ import annotations
@@ -23,7 +24,12 @@ UNIT: Final = Path("tests", "unit")
 LAB: Final = Path("lab", "roost_lab")
 LAB_UNIT: Final = Path("lab", "tests", "unit")
 # The same for the lab.
-LAB_ROOMS: Final = {"report": "recorder", "view": "recorder", "traces": "simulator", "commands": "recorder"}
+LAB_ROOMS: Final = {
+    "report": "recorder",
+    "view": "recorder",
+    "traces": "simulator",
+    "commands": "recorder",
+}
 # What has no folder of its own name in tests/unit.
 ROOMS: Final = {
     "templates": "generator",
@@ -47,8 +53,18 @@ def main() -> int:
     tests = tests_of(changed_files())
     print(f"tests of what changed: {' '.join(map(str, tests)) or 'nothing changed'}", flush=True)
     if tests:
-        options = ("-q", "-n", "2", "-m", "not slow and not e2e and not minors", "-k", "not postgresql")
-        status = subprocess.run([sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=ROOT, check=False)
+        options = (
+            "-q",
+            "-n",
+            "2",
+            "-m",
+            "not slow and not e2e and not minors",
+            "-k",
+            "not postgresql",
+        )
+        status = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *map(str, tests)], cwd=ROOT, check=False
+        )
         if status.returncode:
             failed.append("tests")
     print(f"{'FAIL: ' + ', '.join(failed) if failed else 'ok'}, {time.monotonic() - started:.0f} s")
@@ -56,15 +72,24 @@ def main() -> int:
 
 
 def changed_files() -> list[Path]:
-    """Files that differ from where this branch left main, and new ones that git doesn't know yet."""
-    base = _git("merge-base", "HEAD", "main") or _git("merge-base", "HEAD", "origin/main") or ["HEAD"]
-    names = [*_git("diff", "--name-only", base[0]), *_git("ls-files", "--others", "--exclude-standard")]
+    """Files that differ from where this branch left main, and new ones that git doesn't know
+    yet.
+    """
+    base = (
+        _git("merge-base", "HEAD", "main") or _git("merge-base", "HEAD", "origin/main") or ["HEAD"]
+    )
+    names = [
+        *_git("diff", "--name-only", base[0]),
+        *_git("ls-files", "--others", "--exclude-standard"),
+    ]
     return [Path(name) for name in names]
 
 
 def tests_of(files: Iterable[Path]) -> list[Path]:
     """Folders and files of unit tests to run for changed files, each once."""
-    found = {room for file in files if (room := _tests_of(file)) is not None and (ROOT / room).exists()}
+    found = {
+        room for file in files if (room := _tests_of(file)) is not None and (ROOT / room).exists()
+    }
     return sorted(test for test in found if test.parent not in found)
 
 
@@ -83,7 +108,9 @@ def _tests_of(file: Path) -> Path | None:
 
 
 def _git(*arguments: str) -> list[str]:
-    answer = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     return answer.stdout.split("\n")[:-1]
 
 

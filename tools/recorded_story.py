@@ -1,7 +1,8 @@
-"""Make up what a recorder would have stored of a hub: users by the clock, builds, placeholders, an autoscaler, a gap.
+"""Make up what a recorder would have stored of a hub: users by the clock, builds, placeholders, an
+autoscaler, a gap.
 
-The same seed gives the same records, so screenshots and benchmarks can be made again. It is a story, not a simulation
-of kube-scheduler: its numbers say nothing about Roost.
+The same seed gives the same records, so screenshots and benchmarks can be made again. It is a
+story, not a simulation of kube-scheduler: its numbers say nothing about Roost.
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def end_us(story: Story) -> int:
 
 
 def records(story: Story) -> Iterator[Record]:
-    """Everything that was recorded, roughly in order of time; what only Events tell is missing in the gap."""
+    """Everything that was recorded, roughly in order of time; what only Events tell is missing in
+    the gap.
+    """
     gaps = list(_gaps(story))
     yield from gaps
     for record in _StoryWriter(story).tell():
@@ -135,7 +138,9 @@ class _StoryWriter:
         self._nodes: list[_Node] = []
         self._coming = 0
         self._pending: list[_Pod] = []
-        self._sizes = [self._chance.lognormvariate(math.log(900), 0.7) * MIB for _ in range(story.images)]
+        self._sizes = [
+            self._chance.lognormvariate(math.log(900), 0.7) * MIB for _ in range(story.images)
+        ]
 
     def tell(self) -> Iterator[Record]:
         for _ in range(self._story.nodes_at_least):
@@ -154,7 +159,9 @@ class _StoryWriter:
                 yield from self._start(kind, now)
                 self._push(now + self._next_arrival(kind, now), "arrive", kind)
             elif what == "end" and isinstance(about, _Pod):
-                yield from self._finish(about, now, "finished" if about.kind == BUILD else "deleted")
+                yield from self._finish(
+                    about, now, "finished" if about.kind == BUILD else "deleted"
+                )
             elif what == "node":
                 self._coming -= 1
                 yield from self._add_node(now)
@@ -171,7 +178,11 @@ class _StoryWriter:
     def _next_arrival(self, kind: str, now: float) -> float:
         hour = (now - BEGIN) / HOUR % 24
         # Night, a rise to eleven, a second peak at fifteen; a course begins at nine.
-        wave = 0.12 + math.exp(-(((hour - 11) / 2.5) ** 2)) + 0.8 * math.exp(-(((hour - 15.5) / 2.5) ** 2))
+        wave = (
+            0.12
+            + math.exp(-(((hour - 11) / 2.5) ** 2))
+            + 0.8 * math.exp(-(((hour - 15.5) / 2.5) ** 2))
+        )
         course = 7.0 if 9.0 <= hour < 9.15 and kind == USER else 1.0
         a_day = self._story.users_a_day * (1.0 if kind == USER else 0.2)
         # The wave's mean is about 0.45.
@@ -182,8 +193,19 @@ class _StoryWriter:
         number = self._chance.getrandbits(64)
         uid = f"{number:016x}"
         image = min(int(self._chance.paretovariate(0.9)) - 1, self._story.images - 1)
-        names = {USER: f"jupyter-{uid[:8]}", BUILD: f"build-{uid[:8]}", PLACEHOLDER: f"placeholder-{uid[:4]}"}
-        return _Pod(kind, f"{uid[:8]}-{uid[8:12]}-4000-8000-{uid[12:]}00000000", names[kind], image, now, seconds)
+        names = {
+            USER: f"jupyter-{uid[:8]}",
+            BUILD: f"build-{uid[:8]}",
+            PLACEHOLDER: f"placeholder-{uid[:4]}",
+        }
+        return _Pod(
+            kind,
+            f"{uid[:8]}-{uid[8:12]}-4000-8000-{uid[12:]}00000000",
+            names[kind],
+            image,
+            now,
+            seconds,
+        )
 
     def _start(self, kind: str, now: float) -> Iterator[Record]:
         typical = 40 * 60.0 if kind == USER else 150.0
@@ -194,7 +216,9 @@ class _StoryWriter:
     def _try(self, pod: _Pod, now: float) -> Iterator[Record]:
         free = [node for node in self._nodes if node.free > 0]
         if free:
-            wanted = max(free, key=lambda node: (node.counts[pod.kind], node.counts[USER], node.name))
+            wanted = max(
+                free, key=lambda node: (node.counts[pod.kind], node.counts[USER], node.name)
+            )
             if pod.kind == PLACEHOLDER:
                 wanted = min(free, key=lambda node: (node.counts[USER], node.name))
             yield from self._bind(pod, wanted, now + self._chance.uniform(0.004, 0.06), len(free))
@@ -205,7 +229,11 @@ class _StoryWriter:
             victim = node.placeholders[-1]
             at_us = round(now * US)
             yield PreemptionRecord(
-                victim_uid=victim.uid, by_uid=pod.uid, node_name=node.name, at_us=at_us, kind="preempted"
+                victim_uid=victim.uid,
+                by_uid=pod.uid,
+                node_name=node.name,
+                at_us=at_us,
+                kind="preempted",
             )
             yield self._decision(pod, DecisionKind.PREEMPT, now, node, f"/{victim.uid}")
             yield from self._finish(victim, now + 0.4, "preempted")
@@ -286,7 +314,13 @@ class _StoryWriter:
             size = self._sizes[pod.image]
             warm = pod.image in node.images
             if warm:
-                yield PullRecord(pod_uid=pod.uid, image=image, node_name=node.name, at_us=round(there * US), warm=True)
+                yield PullRecord(
+                    pod_uid=pod.uid,
+                    image=image,
+                    node_name=node.name,
+                    at_us=round(there * US),
+                    warm=True,
+                )
             else:
                 pull = 1 + size / (60 * MIB) * chance.uniform(0.7, 1.8)
                 queued = max(0.0, node.pulling_until - there)
@@ -325,7 +359,12 @@ class _StoryWriter:
 
     def _add_node(self, now: float) -> Iterator[Record]:
         self._number += 1
-        node = _Node(f"node-{self._number:08x}", f"pool-user-{self._number % 0xFFFF:04x}", now, idle_since=now)
+        node = _Node(
+            f"node-{self._number:08x}",
+            f"pool-user-{self._number % 0xFFFF:04x}",
+            now,
+            idle_since=now,
+        )
         self._nodes.append(node)
         created_us = round((now - 60) * US)
         yield NodeRecord(
@@ -338,31 +377,55 @@ class _StoryWriter:
         )
 
     def _remove_idle(self, now: float) -> Iterator[Record]:
-        spare = sum(node.free + node.counts[PLACEHOLDER] for node in self._nodes) - self._story.placeholders
+        spare = (
+            sum(node.free + node.counts[PLACEHOLDER] for node in self._nodes)
+            - self._story.placeholders
+        )
         for node in list(self._nodes):
-            is_idle = not node.counts[USER] and not node.counts[BUILD] and now - node.idle_since > IDLE_SECONDS
-            if not is_idle or spare < 2 * PODS_PER_NODE or len(self._nodes) <= self._story.nodes_at_least:
+            is_idle = (
+                not node.counts[USER]
+                and not node.counts[BUILD]
+                and now - node.idle_since > IDLE_SECONDS
+            )
+            if (
+                not is_idle
+                or spare < 2 * PODS_PER_NODE
+                or len(self._nodes) <= self._story.nodes_at_least
+            ):
                 continue
             spare -= PODS_PER_NODE
             self._nodes.remove(node)
             for pod in list(node.placeholders):
-                yield PreemptionRecord(victim_uid=pod.uid, node_name=node.name, at_us=round(now * US), kind="evicted")
+                yield PreemptionRecord(
+                    victim_uid=pod.uid, node_name=node.name, at_us=round(now * US), kind="evicted"
+                )
                 yield from self._finish(pod, now, "evicted")
             yield NodeRecord(uid=node.uid, name=node.name, gone_us=round(now * US))
 
     def _image(self, pod: _Pod) -> str:
-        names = ("scipy-notebook", "r-notebook", "course-python", "requirements-demo", "climate-atlas", "geodata-lab")
+        names = (
+            "scipy-notebook",
+            "r-notebook",
+            "course-python",
+            "requirements-demo",
+            "climate-atlas",
+            "geodata-lab",
+        )
         name = names[pod.image % len(names)]
         return f"registry.example.org/hub/{name}:2026.{10 - pod.image // len(names)}"
 
-    def _pod_records(self, pod: _Pod, gone: float | None = None, reason: str | None = None) -> Iterator[Record]:
+    def _pod_records(
+        self, pod: _Pod, gone: float | None = None, reason: str | None = None
+    ) -> Iterator[Record]:
         yield PodRecord(
             uid=pod.uid,
             namespace="hub",
             name=pod.name,
             pod_class=pod.kind,
             hub="jhub.hub",
-            image=self._image(pod) if pod.kind == USER else f"registry.example.org/hub/{pod.kind}:1",
+            image=self._image(pod)
+            if pod.kind == USER
+            else f"registry.example.org/hub/{pod.kind}:1",
             scheduler=f"hub-{pod.kind}",
             priority=-10 if pod.kind == PLACEHOLDER else 0,
             cpu_millicores=500,
@@ -374,7 +437,9 @@ class _StoryWriter:
         if gone is None:
             yield self._phase(pod, Phase.CREATED, math.floor(pod.created), 1_000_000)
 
-    def _phase(self, pod: _Pod, phase: Phase, at: float, resolution_us: int = 1, detail: str = "") -> Record:
+    def _phase(
+        self, pod: _Pod, phase: Phase, at: float, resolution_us: int = 1, detail: str = ""
+    ) -> Record:
         source = "pod" if resolution_us > 1 else "event"
         return PhaseRecord(
             pod_uid=pod.uid,

@@ -1,7 +1,7 @@
 """Ask registries for tags, by the distribution API, without an account.
 
-Source: the OCI distribution specification, and the token flow that registries of Docker's kind announce in
-WWW-Authenticate.
+Source: the OCI distribution specification, and the token flow that registries of Docker's kind
+announce in WWW-Authenticate.
 """
 
 from __future__ import annotations
@@ -41,10 +41,16 @@ def fetch(method: str, url: str, headers: Mapping[str, str]) -> Answer:
     request = urllib.request.Request(url, headers=dict(headers), method=method)
     try:
         with urllib.request.urlopen(request, timeout=SECONDS) as response:
-            return Answer(response.status, {k.lower(): v for k, v in response.headers.items()}, response.read())
+            return Answer(
+                response.status,
+                {k.lower(): v for k, v in response.headers.items()},
+                response.read(),
+            )
     except urllib.error.HTTPError as error:
         with error:
-            return Answer(error.code, {k.lower(): v for k, v in error.headers.items()}, error.read())
+            return Answer(
+                error.code, {k.lower(): v for k, v in error.headers.items()}, error.read()
+            )
 
 
 class Registries:
@@ -63,7 +69,9 @@ class Registries:
             try:
                 found += json.loads(answer.body)["tags"] or []
             except (ValueError, KeyError, TypeError) as error:
-                raise RegistryError(f"{image}: found something else than a list of tags.") from error
+                raise RegistryError(
+                    f"{image}: found something else than a list of tags."
+                ) from error
             following = re.search(r'<([^>]+)>;\s*rel="?next', answer.headers.get("link", ""))
             if following is None:
                 break
@@ -82,7 +90,9 @@ class Registries:
                 self._tokens[(host, name)] = token
                 return self._ask(image, path)
         except (OSError, ValueError) as error:
-            raise RegistryError(f"{image}: {host} doesn't answer: {getattr(error, 'reason', error)}") from error
+            raise RegistryError(
+                f"{image}: {host} doesn't answer: {getattr(error, 'reason', error)}"
+            ) from error
         if answer.status != 200:
             meaning = {
                 401: "it asks who you are",
@@ -90,7 +100,10 @@ class Registries:
                 404: "it has no such image",
                 429: "too many requests",
             }
-            raise RegistryError(f"{image}: {host}: {meaning.get(answer.status, 'no image')} (status {answer.status}).")
+            raise RegistryError(
+                f"{image}: {host}: {meaning.get(answer.status, 'no image')} (status"
+                f" {answer.status})."
+            )
         return answer
 
     def _token(self, refusal: Answer) -> str:
@@ -102,7 +115,9 @@ class Registries:
         realm = parts.pop("realm", "")
         # What answered may name any address, a file of this machine included.
         address = urllib.parse.urlsplit(realm)
-        if address.scheme != "https" and not (address.scheme == "http" and _LOOPBACK.fullmatch(address.netloc)):
+        if address.scheme != "https" and not (
+            address.scheme == "http" and _LOOPBACK.fullmatch(address.netloc)
+        ):
             return ""
         answer = self._fetch("GET", f"{realm}?{urllib.parse.urlencode(parts)}", {})
         if answer.status != 200:

@@ -1,4 +1,5 @@
-"""Print how large each room is: characters, lines, classes and files of its Python, beside an earlier revision's.
+"""Print how large each room is: characters, lines, classes and files of its Python, beside an
+earlier revision's.
 
 .venv/bin/python -m tools.sizes              beside the last release's tag, where there is one
 .venv/bin/python -m tools.sizes REVISION     beside that revision of git
@@ -40,7 +41,9 @@ class Size(NamedTuple):
 
 
 def room_of(path: str) -> str:
-    """Return the room of a file of Python: a folder directly below a package, or the package; "": not installed."""
+    """Return the room of a file of Python: a folder directly below a package, or the package; "":
+    not installed.
+    """
     for package in PACKAGES:
         below = path.removeprefix(f"{package}/").split("/")
         if path.startswith(f"{package}/") and path.endswith(".py"):
@@ -66,7 +69,11 @@ def texts_here(root: Path = ROOT) -> dict[str, str]:
 
 def texts_at(revision: str) -> dict[str, str]:
     """Return the same at a revision of git."""
-    paths = [path for path in _git("ls-tree", "-r", "--name-only", revision).splitlines() if room_of(path)]
+    paths = [
+        path
+        for path in _git("ls-tree", "-r", "--name-only", revision).splitlines()
+        if room_of(path)
+    ]
     return {path: _git("show", f"{revision}:{path}") for path in paths}
 
 
@@ -77,7 +84,9 @@ def last_release() -> str:
 
 
 def _git(*arguments: str) -> str:
-    answer = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+    answer = subprocess.run(
+        ["git", *arguments], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if answer.returncode:
         sys.exit(f"sizes: git {' '.join(arguments)}: {answer.stderr.strip()}")
     return answer.stdout
@@ -89,15 +98,25 @@ def main(arguments: list[str]) -> int:
     now = sizes(texts_here())
     before = sizes(texts_at(revision)) if revision else {}
     rooms = sorted(now.keys() | before.keys())
-    print(f"{'room':28} {'characters':>11} {'lines':>7} {'classes':>8} {'files':>6}  {revision and f'at {revision}'}")
+    print(
+        f"{'room':28} {'characters':>11} {'lines':>7} {'classes':>8} {'files':>6} "
+        f" {revision and f'at {revision}'}"
+    )
     for room in [*rooms, "all"]:
         own, old = (
-            Size(*map(sum, zip(*counted.values(), strict=True))) if room == "all" and counted else counted.get(room)
+            (
+                Size(*map(sum, zip(*counted.values(), strict=True)))
+                if room == "all" and counted
+                else counted.get(room)
+            )
             for counted in (now, before)
         )
         size = own or Size()
         beside = f"{old.characters:>11,}" if old else ""
-        print(f"{room:28} {size.characters:>11,} {size.lines:>7,} {size.classes:>8} {size.files:>6}  {beside}".rstrip())
+        print(
+            f"{room:28} {size.characters:>11,} {size.lines:>7,} {size.classes:>8} {size.files:>6} "
+            f" {beside}".rstrip()
+        )
     return 0
 
 

@@ -1,4 +1,5 @@
-"""Stand in for an API server: keep objects, list them, and tell watches what changes. Nothing is checked or admitted.
+"""Stand in for an API server: keep objects, list them, and tell watches what changes. Nothing is
+checked or admitted.
 
 Enough for `roost webhook` and `roost record` to watch a cluster that exists only in this process.
 """
@@ -21,7 +22,9 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 class StandInApi:
-    """`with StandInApi(folder) as api: api.put("/api/v1/nodes", node)`; hand `api.kubeconfig` to a program."""
+    """`with StandInApi(folder) as api: api.put("/api/v1/nodes", node)`; hand `api.kubeconfig` to a
+    program.
+    """
 
     def __init__(self, folder: Path) -> None:
         # (version, collection, what happened, the object then), oldest first.
@@ -36,7 +39,12 @@ class StandInApi:
             "kind": "Config",
             "current-context": "demo",
             "contexts": [{"name": "demo", "context": {"cluster": "demo", "user": "demo"}}],
-            "clusters": [{"name": "demo", "cluster": {"server": f"http://{LOOPBACK}:{self._server.server_port}"}}],
+            "clusters": [
+                {
+                    "name": "demo",
+                    "cluster": {"server": f"http://{LOOPBACK}:{self._server.server_port}"},
+                }
+            ],
             "users": [{"name": "demo", "user": {}}],
         }
         self.kubeconfig = folder / "kubeconfig"
@@ -54,12 +62,16 @@ class StandInApi:
         self._server.server_close()
 
     def put(self, collection: str, item: Object) -> None:
-        """Add an object to a collection, as /api/v1/pods, or replace the one of its namespace and name."""
+        """Add an object to a collection, as /api/v1/pods, or replace the one of its namespace and
+        name.
+        """
         metadata = item["metadata"]
         key = collection, metadata.get("namespace", ""), metadata["name"]
         with self._changed:
             version = len(self._changes) + 1
-            kept = json.loads(json.dumps({**item, "metadata": {**metadata, "resourceVersion": str(version)}}))
+            kept = json.loads(
+                json.dumps({**item, "metadata": {**metadata, "resourceVersion": str(version)}})
+            )
             change = "MODIFIED" if key in self._objects else "ADDED"
             self._objects[key] = kept
             self._changes.append((version, collection, change, kept))
@@ -97,7 +109,9 @@ class StandInApi:
                     self._answer(200, VERSION)
                 elif name:
                     item = api._find(collection, namespace, name)
-                    self._answer(200 if item else 404, item or {"kind": "Status", "reason": "NotFound"})
+                    self._answer(
+                        200 if item else 404, item or {"kind": "Status", "reason": "NotFound"}
+                    )
                 elif "watch" in query:
                     self._watch(collection, namespace, int(query.get("resourceVersion") or 0))
                 else:
@@ -121,9 +135,17 @@ class StandInApi:
                 try:
                     while (change := api._next(version)) is not None:
                         version, where, what, item = change
-                        if where == collection and namespace in ("", item["metadata"].get("namespace", "")):
+                        if where == collection and namespace in (
+                            "",
+                            item["metadata"].get("namespace", ""),
+                        ):
                             # As the API server writes it: no spaces.
-                            line = json.dumps({"type": what, "object": item}, separators=(",", ":")).encode() + b"\n"
+                            line = (
+                                json.dumps(
+                                    {"type": what, "object": item}, separators=(",", ":")
+                                ).encode()
+                                + b"\n"
+                            )
                             self.wfile.write(b"%x\r\n%s\r\n" % (len(line), line))
                             self.wfile.flush()
                 except OSError:
@@ -137,7 +159,9 @@ class StandInApi:
 
 
 def _parse(path: str) -> tuple[str, str, str]:
-    """The collection over all namespaces, the namespace and the name that a path is about; "" where it names none."""
+    """The collection over all namespaces, the namespace and the name that a path is about; "" where
+    it names none.
+    """
     head, namespaces, rest = path.partition("/namespaces/")
     if not namespaces:
         return path, "", ""

@@ -1,8 +1,9 @@
-"""Take the pictures of docs/morning.md: a real JupyterHub with Roost, whose users come on one morning.
+"""Take the pictures of docs/morning.md: a real JupyterHub with Roost, whose users come on one
+morning.
 
-.venv/bin/python -m tools.take_morning [FOLDER]    default: docs/images; needs what the end-to-end tests need, and
-Debian's chromium-driver. JupyterHub, KubeSpawner, kube-scheduler and Roost's programs are real; nodes are made up, and
-servers are processes that answer.
+.venv/bin/python -m tools.take_morning [FOLDER]    default: docs/images; needs what the end-to-end
+tests need, and Debian's chromium-driver. JupyterHub, KubeSpawner, kube-scheduler and Roost's
+programs are real; nodes are made up, and servers are processes that answer.
 """
 
 from __future__ import annotations
@@ -37,38 +38,74 @@ if TYPE_CHECKING:
     from selenium import webdriver
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "docs" / "images"
-MINIMAL, PYTORCH = "quay.io/jupyter/minimal-notebook:2026-11-02", "quay.io/jupyter/pytorch-notebook:2026-11-02"
+MINIMAL, PYTORCH = (
+    "quay.io/jupyter/minimal-notebook:2026-11-02",
+    "quay.io/jupyter/pytorch-notebook:2026-11-02",
+)
 PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Minimal", "slug": "minimal", "default": True},
-    {"display_name": "PyTorch", "slug": "pytorch", "kubespawner_override": {"image": PYTORCH, "mem_guarantee": "4G"}},
+    {
+        "display_name": "PyTorch",
+        "slug": "pytorch",
+        "kubespawner_override": {"image": PYTORCH, "mem_guarantee": "4G"},
+    },
 ]
 VALUES: Final[dict[str, Any]] = {
-    "singleuser": {"image": {"name": MINIMAL.partition(":")[0], "tag": "2026-11-02"}, "memory": {"guarantee": "2G"}},
-    "placeholders": [{"name": "default", "replicas": 4, "resources": {"requests": {"memory": "2G"}}}],
+    "singleuser": {
+        "image": {"name": MINIMAL.partition(":")[0], "tag": "2026-11-02"},
+        "memory": {"guarantee": "2G"},
+    },
+    "placeholders": [
+        {"name": "default", "replicas": 4, "resources": {"requests": {"memory": "2G"}}}
+    ],
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
 }
 LABELS: Final = {"hub.jupyter.org/node-purpose": "user"}
-NAMES: Final = ("ada", "bob", "cyd", "dan", "eve", "fay", "gil", "hal", "ivy", "joe", "kim", "lea", "max", "ned", "oda")
+NAMES: Final = (
+    "ada",
+    "bob",
+    "cyd",
+    "dan",
+    "eve",
+    "fay",
+    "gil",
+    "hal",
+    "ivy",
+    "joe",
+    "kim",
+    "lea",
+    "max",
+    "ned",
+    "oda",
+)
 WIDTH: Final = 1000
 # Of the spawn page, so long as a notice stands on it.
 NOTICE_SECONDS: Final = 120
 
 
 def wait_on_the_page(driver: webdriver.Chrome, url: str, user: str, words: str) -> None:
-    """Log in as a user, choose PyTorch, and wait until the page says these words, in capitals or not."""
+    """Log in as a user, choose PyTorch, and wait until the page says these words, in capitals or
+    not.
+    """
     driver.get(f"{url}/hub/login?next=%2Fhub%2Fspawn")
     driver.find_element(By.NAME, "username").send_keys(user)
     driver.find_element(By.NAME, "password").send_keys(PASSWORD)
     driver.find_element(By.ID, "login_submit").click()
-    WebDriverWait(driver, NOTICE_SECONDS).until(lambda one: one.find_elements(By.CSS_SELECTOR, "input[value=pytorch]"))
+    WebDriverWait(driver, NOTICE_SECONDS).until(
+        lambda one: one.find_elements(By.CSS_SELECTOR, "input[value=pytorch]")
+    )
     driver.find_element(By.CSS_SELECTOR, "input[value=pytorch]").click()
-    driver.find_element(By.CSS_SELECTOR, "form input[type=submit], form button[type=submit]").click()
+    driver.find_element(
+        By.CSS_SELECTOR, "form input[type=submit], form button[type=submit]"
+    ).click()
     WebDriverWait(driver, NOTICE_SECONDS).until(
         lambda one: (
             words
-            in one.execute_script("return document.getElementById('progress-message')?.innerText.toLowerCase() || ''")
+            in one.execute_script(
+                "return document.getElementById('progress-message')?.innerText.toLowerCase() || ''"
+            )
         )
     )
 
@@ -82,16 +119,27 @@ def main(argv: list[str] | None = None) -> int:
         nodes = stack.enter_context(FakeNodes(cluster.api))
         nodes.create_many(["node-1", "node-2", "node-3"], cpu="16", memory="32Gi", labels=LABELS)
         stack.enter_context(UserPods(cluster, {MINIMAL: 6.0, PYTORCH: 45.0}))
-        roost = stack.enter_context(Stack(cluster, cluster.create_namespace("hub"), VALUES, controllers=True))
-        spawner: dict[str, Any] = {"image": MINIMAL, "mem_guarantee": "2G", "port": PORT, "start_timeout": 300}
-        hub = stack.enter_context(RealHub(cluster, roost.namespace, **spawner, profile_list=PROFILES))
+        roost = stack.enter_context(
+            Stack(cluster, cluster.create_namespace("hub"), VALUES, controllers=True)
+        )
+        spawner: dict[str, Any] = {
+            "image": MINIMAL,
+            "mem_guarantee": "2G",
+            "port": PORT,
+            "start_timeout": 300,
+        }
+        hub = stack.enter_context(
+            RealHub(cluster, roost.namespace, **spawner, profile_list=PROFILES)
+        )
         stack.enter_context(hub_pod(cluster, nodes, roost.namespace, lambda: hub.hub.log_path))
         recorder = roost.start_recorder()
         recorder.wait_ready()
         driver = stack.enter_context(browser.open_browser())
         browser.set_size(driver, WIDTH, 560)
         began = time.time()
-        others = threading.Thread(target=lambda: start(hub.url, NAMES, ["minimal", "minimal", "pytorch"], gap=3.0))
+        others = threading.Thread(
+            target=lambda: start(hub.url, NAMES, ["minimal", "minimal", "pytorch"], gap=3.0)
+        )
         others.start()
         wait_on_the_page(driver, hub.url, "zoe", "downloading your server")
         taken = {"morning-spawn": picture(driver, top=0, height=330, width=WIDTH)}
@@ -104,7 +152,9 @@ def main(argv: list[str] | None = None) -> int:
             show_view(driver, address, began + 25, WIDTH, 930)
             taken["morning-view"] = picture(driver, top=0, height=930, width=WIDTH)
         page = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "report.html"
-        page.write_text(make_page(gather(store, round(began * US)), "The morning's record."), encoding="utf-8")
+        page.write_text(
+            make_page(gather(store, round(began * US)), "The morning's record."), encoding="utf-8"
+        )
         browser.show_report(driver, page, WIDTH, 900, browser.LIGHT)
         taken["morning-report"] = picture(driver, top=0, height=900, width=WIDTH)
     for name, image in taken.items():

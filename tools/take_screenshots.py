@@ -1,6 +1,7 @@
 """Take the screenshots of the documentation, from a made-up record that is the same every time.
 
-.venv/bin/python -m tools.take_screenshots [FOLDER]    default: lab/docs/images; needs Debian's chromium-driver
+.venv/bin/python -m tools.take_screenshots [FOLDER]    default: lab/docs/images; needs Debian's
+chromium-driver
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "image
 MOST_BYTES: Final = 220_000
 # Of the view's picture, with the nodes of both records, in CSS px.
 VIEW_HEIGHT: Final = 1290
-# What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in seconds since 1970.
+# What `roost view` shows side by side, replayed for so many days; and a busy moment of it, in
+# seconds since 1970.
 DAYS: Final = 0.16
 VIEWED_AT: Final = 1_558_496_170.0
 
@@ -80,7 +82,9 @@ def show_view(driver: webdriver.Chrome, address: str, at: float, width: int, hei
     browser.set_size(driver, width, height)
     driver.get("about:blank")
     driver.get(f"{address}#at={datetime.fromtimestamp(at, UTC).isoformat()}")
-    WebDriverWait(driver, 60).until(lambda one: one.execute_script("return document.documentElement.dataset.shown"))
+    WebDriverWait(driver, 60).until(
+        lambda one: one.execute_script("return document.documentElement.dataset.shown")
+    )
 
 
 def picture(driver: webdriver.Chrome, *, top: int, height: int, width: int) -> bytes:
@@ -118,7 +122,9 @@ def main(argv: list[str] | None = None) -> int:
         with served_view([*map(RecordSource, stores)], POLICIES) as address:
             show_view(driver, address, VIEWED_AT, 1200, 760)
             # What happened over the day comes after the moment.
-            WebDriverWait(driver, 60).until(lambda one: one.find_elements("css selector", "#timeline .lane"))
+            WebDriverWait(driver, 60).until(
+                lambda one: one.find_elements("css selector", "#timeline .lane")
+            )
             image = picture(driver, top=0, height=VIEW_HEIGHT, width=1200)
         for store in stores:
             store.close()

@@ -2,7 +2,8 @@
 
     .venv/bin/python tools/try_import.py FOLDER…
 
-Exit code 0: every file was imported to valid values or refused with a fault; 1: one was not; 2: wrong usage.
+Exit code 0: every file was imported to valid values or refused with a fault; 1: one was not; 2:
+wrong usage.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ def main(folders: list[str]) -> int:
     unmapped: Counter[str] = Counter()
     faults: Counter[str] = Counter()
     defaults = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-    paths = sorted(path for folder in folders for path in Path(folder).rglob("*.y*ml") if path.is_file())
+    paths = sorted(
+        path for folder in folders for path in Path(folder).rglob("*.y*ml") if path.is_file()
+    )
     for path in paths:
         try:
             result = import_layers([(str(path), path.read_bytes())])
@@ -47,13 +50,20 @@ def main(folders: list[str]) -> int:
             continue
         outcomes["imported"] += 1
         merged = merge_values(defaults, [load(result.to_yaml().encode(), f"import of {path}")])
-        found = [fault for fault in find_faults(merged) or lint(merged, Release()) if fault.severity == "error"]
+        found = [
+            fault
+            for fault in find_faults(merged) or lint(merged, Release())
+            if fault.severity == "error"
+        ]
         for fault in found:
             print(f"INVALID: {fault}")
             faults[fault.key] += 1
         outcomes["valid" if not found else "INVALID"] += 1
         unmapped.update(_NESTING.sub("", note.key) for note in result.unmapped)
-    print(f"\n{len(paths)} files: " + ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
+    print(
+        f"\n{len(paths)} files: "
+        + ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    )
     print("most frequent keys that were not mapped:")
     for key, count in unmapped.most_common(_KEYS_SHOWN):
         print(f"{count:6} {key}")

@@ -1,7 +1,8 @@
-"""Write templates/<program>/_arguments.yaml.j2: what the chart's Deployments pass, as the programs' options declare it.
+"""Write templates/<program>/_arguments.yaml.j2: what the chart's Deployments pass, as the programs'
+options declare it.
 
-.venv/bin/python -m tools.write_arguments            write them
-.venv/bin/python -m tools.write_arguments --check    exit 1 unless they are fresh
+.venv/bin/python -m tools.write_arguments            write them .venv/bin/python -m
+tools.write_arguments --check    exit 1 unless they are fresh
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ if TYPE_CHECKING:
 
 TEMPLATES: Final = Path(__file__).resolve().parent.parent / "templates"
 WRITER: Final = "python -m tools.write_arguments"
-PROGRAMS: Final = {"webhook": WebhookOptions, "controllers": ControllersOptions, "recorder": RecorderOptions}
+PROGRAMS: Final = {
+    "webhook": WebhookOptions,
+    "controllers": ControllersOptions,
+    "recorder": RecorderOptions,
+}
 
 
 def macro(program: str) -> str:

@@ -1,7 +1,8 @@
-"""Write what the chart has of `templates/`: each Jinja2 template as a Go template of the same layout.
+"""Write what the chart has of `templates/`: each Jinja2 template as a Go template of the same
+layout.
 
-.venv/bin/python -m tools.write_chart            write it
-.venv/bin/python -m tools.write_chart --check    exit 1 unless it is fresh
+.venv/bin/python -m tools.write_chart            write it .venv/bin/python -m tools.write_chart
+--check    exit 1 unless it is fresh
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ def main(arguments: list[str], root: Path = ROOT) -> int:
     for path in stale:
         print(path)
     if arguments and stale:
-        print(f"These files don't come from templates/ as it is. Write them: {WRITER}", file=sys.stderr)
+        print(
+            f"These files don't come from templates/ as it is. Write them: {WRITER}",
+            file=sys.stderr,
+        )
         return 1
     return 0
 

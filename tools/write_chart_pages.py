@@ -56,25 +56,37 @@ def readme() -> str:
     tags = _values()["scheduler"]["image"]["tags"]
     minors = f"{min(tags)} to {max(tags)}"
     groups = comments_of_groups()
-    rows = [f"| `{key}` | {_first_sentence(comment) or _keys(_values()[key])} |\n" for key, comment in groups]
-    return _HEAD.format(description=chart["description"].replace(" - ", ": "), minors=minors) + "".join(rows)
+    rows = [
+        f"| `{key}` | {_first_sentence(comment) or _keys(_values()[key])} |\n"
+        for key, comment in groups
+    ]
+    return _HEAD.format(
+        description=chart["description"].replace(" - ", ": "), minors=minors
+    ) + "".join(rows)
 
 
 def chart_file() -> str:
     """chart/Chart.yaml with the icon of docs/images/icon.svg and the images of values.yaml."""
     text = (CHART / "Chart.yaml").read_text(encoding="utf-8")
     icon = base64.b64encode((ROOT / "docs" / "images" / "icon.svg").read_bytes()).decode()
-    text = re.sub(r"^icon: .*$", f"icon: data:image/svg+xml;base64,{icon}", text, flags=re.MULTILINE)
+    text = re.sub(
+        r"^icon: .*$", f"icon: data:image/svg+xml;base64,{icon}", text, flags=re.MULTILINE
+    )
     listed = "".join(f"    - {{name: {name}, image: {image}}}\n" for name, image in images())
     block = re.compile(r"(^  artifacthub\.io/images: \|\n)(?:    .*\n)*", re.MULTILINE)
     return block.sub(lambda match: match[1] + listed, text)
 
 
 def images() -> list[tuple[str, str]]:
-    """Images that the chart's defaults name in registries; Roost's own is in one from its release on."""
+    """Images that the chart's defaults name in registries; Roost's own is in one from its release
+    on.
+    """
     values = _values()
     scheduler, placeholder = values["scheduler"]["image"], values["placeholder"]["image"]
-    found = [(f"kube-scheduler-{minor}", f"{scheduler['name']}:{tag}") for minor, tag in scheduler["tags"].items()]
+    found = [
+        (f"kube-scheduler-{minor}", f"{scheduler['name']}:{tag}")
+        for minor, tag in scheduler["tags"].items()
+    ]
     found.append(("placeholder", f"{placeholder['name']}:{placeholder['tag']}"))
     own = values["image"]["name"]
     if "/" in own:
@@ -100,7 +112,9 @@ def _values() -> dict[str, Any]:
 
 
 def _keys(group: dict[str, Any]) -> str:
-    """What a group without a comment holds; the comment above the first of two keys stands for both."""
+    """What a group without a comment holds; the comment above the first of two keys stands for
+    both.
+    """
     return ", ".join(f"`{key}`" for key in group)
 
 

@@ -30,14 +30,17 @@ _HEAD: Final = """# {title}
 What `--help` of each command prints, group by group; `make generated` writes this page. `--help` itself and options
 that several commands share are printed once.
 """
-# Whose options the others share, and which these are; a command has all of them, or chooses its own.
+# Whose options the others share, and which these are; a command has all of them, or chooses its
+# own.
 _SHARED_WITH: Final = "validate"
 _SHARED: Final = ("-f", "--set", "--set-json", "--release", "-n", "--kube-version")
 
 
 def page() -> str:
     """Roost's own page: the program, then its groups."""
-    return _page("Command line", [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)])
+    return _page(
+        "Command line", [("roost", cli.get_help(_context(cli, "roost", None))), *_groups(GROUPS)]
+    )
 
 
 def lab_page() -> str:
@@ -91,7 +94,9 @@ def _help(command: click.Command, context: click.Context) -> str:
     return "\n".join(part.rstrip() for part in (before, "\nOptions:", line, after) if part)
 
 
-def _helps(command: click.Command, name: str, parent: click.Context | None) -> Iterator[tuple[str, str]]:
+def _helps(
+    command: click.Command, name: str, parent: click.Context | None
+) -> Iterator[tuple[str, str]]:
     """Name and help of a command, then of those below it."""
     context = _context(command, name, parent)
     yield name, _help(command, context)

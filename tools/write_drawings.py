@@ -1,4 +1,5 @@
-"""Draw what a replay of a made-up hub's Monday shows: its warm set, its gate, its placeholders over the day.
+"""Draw what a replay of a made-up hub's Monday shows: its warm set, its gate, its placeholders over
+the day.
 
 .venv/bin/python -m tools.write_drawings [--check]
 
@@ -54,14 +55,23 @@ placeholders:
       - {name: classes, start: "30 8 * * 1-5", end: "0 15 * * 1-5", timeZone: UTC, replicas: 16}
 """
 # A node takes 13 users. Its pulls and its boot take the usual times.
-WORLD: Final = ("node_cpu_millicores=7910", "node_memory_bytes=30G", "user_cpu_millicores=500", "user_memory_bytes=2G")
+WORLD: Final = (
+    "node_cpu_millicores=7910",
+    "node_memory_bytes=30G",
+    "user_cpu_millicores=500",
+    "user_memory_bytes=2G",
+)
 US: Final = 1_000_000
 
 
 def launches() -> Iterator[str]:
     """A Monday's launches, as lines of a trace; the same every time."""
     chance = random.Random(1)  # noqa: S311 - the same every time
-    times = [hour * 3600 + chance.triangular(-300, 600, 0) for hour, people in CLASSES.items() for _ in range(people)]
+    times = [
+        hour * 3600 + chance.triangular(-300, 600, 0)
+        for hour, people in CLASSES.items()
+        for _ in range(people)
+    ]
     times += [chance.triangular(6, 22, 13) * 3600 for _ in range(150)]
     images, weights = list(COURSES), [share for share, _ in COURSES.values()]
     for number, seconds in enumerate(sorted(times)):
@@ -95,7 +105,8 @@ def moments(store: Store, step_seconds: int) -> Iterator[ClusterMoment]:
             yield moment
 
 
-# In light and in dark, also where an <img> shows them: the page's colours aren't known there, so each has its ground.
+# In light and in dark, also where an <img> shows them: the page's colours aren't known there, so
+# each has its ground.
 STYLE: Final = """<style>
 text { font: 13px Helvetica, Arial, sans-serif; fill: #20262c }
 .small { font-size: 12px; fill: #56606a }
@@ -130,9 +141,14 @@ SLOTS: Final = 13
 
 def svg(height: int, label: str, parts: Sequence[str]) -> str:
     """A drawing as a file."""
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}"'
+        f' height="{height}"'
+    )
     ground = f'<rect class="ground" width="{WIDTH}" height="{height}" rx="8"/>'
-    return "\n".join((f'{head} role="img" aria-label="{escape(label)}">', STYLE, ground, *parts, "</svg>\n"))
+    return "\n".join(
+        (f'{head} role="img" aria-label="{escape(label)}">', STYLE, ground, *parts, "</svg>\n")
+    )
 
 
 def text(x: float, y: float, words: str, kind: str = "") -> str:
@@ -147,8 +163,16 @@ def square(x: float, y: float, kind: str) -> str:
 
 def legend(y: float) -> list[str]:
     """What the squares are."""
-    kinds = ((15, "user", "user"), (85, "placeholder", "placeholder: gives way to a user"), (345, "free", "room"))
-    return [part for x, kind, words in kinds for part in (square(x, y, kind), text(x + 24, y + 13, words))]
+    kinds = (
+        (15, "user", "user"),
+        (85, "placeholder", "placeholder: gives way to a user"),
+        (345, "free", "room"),
+    )
+    return [
+        part
+        for x, kind, words in kinds
+        for part in (square(x, y, kind), text(x + 24, y + 13, words))
+    ]
 
 
 def node_box(node: NodeBox, place: int, words: Sequence[str]) -> list[str]:
@@ -161,7 +185,10 @@ def node_box(node: NodeBox, place: int, words: Sequence[str]) -> list[str]:
     return [
         f'<rect class="node{closed}" x="{x}" y="42" width="176" height="132" rx="6"/>',
         text(x + 12, 64, node.name, "bold"),
-        *(square(x + 12 + 22 * (slot % 7), 76 + 23 * (slot // 7), kind) for slot, kind in enumerate(squares)),
+        *(
+            square(x + 12 + 22 * (slot % 7), 76 + 23 * (slot // 7), kind)
+            for slot, kind in enumerate(squares)
+        ),
         *(text(x + 12, 140 + 18 * line, each, "small") for line, each in enumerate(words)),
     ]
 
@@ -177,21 +204,31 @@ def users_of(node: NodeBox) -> int:
 
 
 def warm_set(moment: ClusterMoment) -> str:
-    """Four nodes: users fill the oldest that hold their image, and placeholders keep room on the newest."""
+    """Four nodes: users fill the oldest that hold their image, and placeholders keep room on the
+    newest.
+    """
     parts = [text(15, 27, f"Monday, {clock(moment)}: nodes from the oldest to the newest", "bold")]
     for place, node in enumerate(moment.nodes):
         held = f"holds {len(node.held)} of {len(COURSES)} images"
         users = users_of(node)
         role = "users go here first" if users > SLOTS / 2 else "keeps room"
         parts += node_box(node, place, (held, role))
-    return svg(216, "Users on the two oldest nodes, placeholders on the two newest", [*parts, *legend(188)])
+    return svg(
+        216, "Users on the two oldest nodes, placeholders on the two newest", [*parts, *legend(188)]
+    )
 
 
 def gate(moment: ClusterMoment) -> str:
     """The newest nodes while one of them is pulling."""
     nodes = list(moment.nodes)[-4:]
     parts = [
-        text(15, 27, f"Monday, {clock(moment)}, a class has begun: {nodes[-1].name} is new, and still pulling", "bold")
+        text(
+            15,
+            27,
+            f"Monday, {clock(moment)}, a class has begun: {nodes[-1].name} is new, and still"
+            " pulling",
+            "bold",
+        )
     ]
     for place, node in enumerate(nodes):
         pulling = ", ".join(sorted(image.rpartition("/")[2] for image in node.pulling))
@@ -201,7 +238,11 @@ def gate(moment: ClusterMoment) -> str:
             else (f"holds {len(node.held)} of {len(COURSES)} images", "open")
         )
         parts += node_box(node, place, words)
-    return svg(216, "Users start on open nodes; the node that is pulling has placeholders only", [*parts, *legend(188)])
+    return svg(
+        216,
+        "Users start on open nodes; the node that is pulling has placeholders only",
+        [*parts, *legend(188)],
+    )
 
 
 def monday(day: Sequence[ClusterMoment]) -> str:
@@ -219,7 +260,11 @@ def monday(day: Sequence[ClusterMoment]) -> str:
     def y(count: float) -> float:
         return top + height * (1 - count / most)
 
-    parts = [text(15, 24, "A Monday: users, and the placeholders that keep room for the next ones", "bold")]
+    parts = [
+        text(
+            15, 24, "A Monday: users, and the placeholders that keep room for the next ones", "bold"
+        )
+    ]
     for count in range(0, most + 1, 20):
         parts += [
             f'<path class="grid" d="M{left} {y(count):.1f}H{left + width}"/>',
@@ -251,11 +296,16 @@ def main(argv: list[str] | None = None) -> int:
     begun = next(
         one
         for one in day
-        if len(one.nodes) > 3 and one.nodes[-1].pulling and one.nodes[-1].pods and 0 < users_of(one.nodes[-2]) < SLOTS
+        if len(one.nodes) > 3
+        and one.nodes[-1].pulling
+        and one.nodes[-1].pods
+        and 0 < users_of(one.nodes[-2]) < SLOTS
     )
     drawings = {"warm-set": warm_set(quiet), "gate": gate(begun), "monday": monday(day[::5])}
     files = ((IMAGES / f"{name}.svg", drawing) for name, drawing in drawings.items())
-    return write_or_check(files, sys.argv[1:] if argv is None else argv, ".venv/bin/python -m tools.write_drawings")
+    return write_or_check(
+        files, sys.argv[1:] if argv is None else argv, ".venv/bin/python -m tools.write_drawings"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Write the tables of lab/docs/simulator.md that the code knows: shipped policies, bounds and assumptions.
+"""Write the tables of lab/docs/simulator.md that the code knows: shipped policies, bounds and
+assumptions.
 
-.venv/bin/python -m tools.write_simulator_tables            write them
-.venv/bin/python -m tools.write_simulator_tables --check    exit 1 unless they are fresh
+.venv/bin/python -m tools.write_simulator_tables            write them .venv/bin/python -m
+tools.write_simulator_tables --check    exit 1 unless they are fresh
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ WRITER: Final = "python -m tools.write_simulator_tables"
 def page(text: str) -> str:
     """The page with its tables anew. Raises ValueError where a place for one is missing."""
     tables = {
-        "policies": _table(("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())),
+        "policies": _table(
+            ("policy", "what it is"), ((f"`{name}`", describe(name)) for name in policy_files())
+        ),
         "bounds": _table(
-            ("beside", "what it says"), ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in BOUNDS)
+            ("beside", "what it says"),
+            ((f"`{bound.beside}` ({bound.key})", bound.says) for bound in BOUNDS),
         ),
         "assumptions": _table(
             ("assumption", "as usual", "what it is"),
@@ -40,7 +44,9 @@ def page(text: str) -> str:
         before, found, rest = text.partition(begin)
         _, found_end, after = rest.partition(end)
         if not found or not found_end:
-            raise ValueError(f"{PAGE.name}: no place for {name}: expected the lines {begin!r} and {end!r}")
+            raise ValueError(
+                f"{PAGE.name}: no place for {name}: expected the lines {begin!r} and {end!r}"
+            )
         text = f"{before}{begin}\n{table}\n{end}{after}"
     return text
 

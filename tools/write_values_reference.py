@@ -1,7 +1,8 @@
-"""Write docs/values.md: every key of chart/values.yaml with its default and the comment that stands above it.
+"""Write docs/values.md: every key of chart/values.yaml with its default and the comment that stands
+above it.
 
-.venv/bin/python -m tools.write_values_reference            write it
-.venv/bin/python -m tools.write_values_reference --check    exit 1 unless it is fresh
+.venv/bin/python -m tools.write_values_reference            write it .venv/bin/python -m
+tools.write_values_reference --check    exit 1 unless it is fresh
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VALUES = ROOT / "chart" / "values.yaml"
 PAGE = ROOT / "docs" / "values.md"
 WRITER = "python -m tools.write_values_reference"
-# A key that is commented out, after its own comment: a mapping or list on one line. Prose has colons too.
+# A key that is commented out, after its own comment: a mapping or list on one line. Prose has
+# colons too.
 _COMMENTED_OUT: Final = re.compile(r"([A-Za-z]\w*): [{\[].*[}\]]")
 
 _HEAD = """# Values
@@ -45,7 +47,8 @@ class Row(NamedTuple):
 
 
 def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[Row]:
-    """The keys of a block mapping, deep, and those commented out above one; flow mappings and lists are values.
+    """The keys of a block mapping, deep, and those commented out above one; flow mappings and lists
+    are values.
 
     So is a group that has a comment and no more in it.
     """
@@ -55,9 +58,15 @@ def rows(node: MappingNode, lines: Sequence[str], prefix: str = "") -> Iterator[
         for text in _comment_above(lines, key_node.start_mark.line):
             comment = f"{comment} {text}".lstrip()
             if commented_out := _COMMENTED_OUT.fullmatch(text):
-                yield Row(f"{prefix}{commented_out[1]}", "", f"{comment.removesuffix(text)}`{text}`")
+                yield Row(
+                    f"{prefix}{commented_out[1]}", "", f"{comment.removesuffix(text)}`{text}`"
+                )
                 comment = ""
-        if isinstance(value, MappingNode) and not value.flow_style and (not comment or _has_comments(value, lines)):
+        if (
+            isinstance(value, MappingNode)
+            and not value.flow_style
+            and (not comment or _has_comments(value, lines))
+        ):
             if comment:
                 yield Row(key, "", comment)
             yield from rows(value, lines, f"{key}.")
@@ -102,7 +111,8 @@ def main(arguments: list[str]) -> int:
 def _has_comments(node: MappingNode, lines: Sequence[str]) -> bool:
     """Whether a comment stands above a key somewhere in it: a group without any is one row."""
     return any(
-        _comment_above(lines, key.start_mark.line) or (isinstance(value, MappingNode) and _has_comments(value, lines))
+        _comment_above(lines, key.start_mark.line)
+        or (isinstance(value, MappingNode) and _has_comments(value, lines))
         for key, value in node.value
     )
 

@@ -1,6 +1,7 @@
 """Admission: from a pod to the JSON Patch that places it.
 
-`admission.py` decides on one pod; `review.py` reads and writes AdmissionReviews around it. `policy_file.py` keeps the
-settings, `watch.py` the facts about the cluster; `main.py` wires the program, with `options.py` and `metrics.py`.
-Rooms: `rules/` (what a pod gets), `certificates/` (what reviews are served with). `serving.py`: HTTP.
+`admission.py` decides on one pod; `review.py` reads and writes AdmissionReviews around it.
+`policy_file.py` keeps the settings, `watch.py` the facts about the cluster; `main.py` wires the
+program, with `options.py` and `metrics.py`. Rooms: `rules/` (what a pod gets), `certificates/`
+(what reviews are served with). `serving.py`: HTTP.
 """

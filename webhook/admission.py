@@ -1,4 +1,5 @@
-"""Decide on one pod: its class, whether it is placed at all, what its class's rules want, and the resulting patch.
+"""Decide on one pod: its class, whether it is placed at all, what its class's rules want, and the
+resulting patch.
 
 Both the webhook and the simulator call `decide`.
 """
@@ -61,12 +62,14 @@ class Decision(NamedTuple):
     pod_class: str | None = None
     # Why it was skipped, or the bound that it exceeds: one word.
     reason: str = ""
-    # Why the gate doesn't require images, "" where it does. no-holder: no node that the pod's own rules admit has
-    # them; no-holder-fits: such nodes are too small for it; nodes-unknown; controllers-stale: labels may be outdated.
-    # may-preempt: with fewer nodes to choose from, the pod might take the place of another; spread: it is spread
-    # evenly, and a closed zone would not count.
+    # Why the gate doesn't require images, "" where it does. no-holder: no node that the pod's own
+    # rules admit has them; no-holder-fits: such nodes are too small for it; nodes-unknown;
+    # controllers-stale: labels may be outdated. may-preempt: with fewer nodes to choose from, the
+    # pod might take the place of another; spread: it is spread evenly, and a closed zone would not
+    # count.
     degraded: str = ""
-    # Why the pod was left to the cluster's scheduler (stale, never-held, unknown, outdated); "" when it wasn't.
+    # Why the pod was left to the cluster's scheduler (stale, never-held, unknown, outdated); ""
+    # when it wasn't.
     left_to_cluster: str = ""
     # JSON Patch.
     operations: Sequence[Operation] = ()
@@ -91,12 +94,16 @@ def decide(
     now: float,
     selects: Callable[[Rule], bool] | None = None,
 ) -> Decision:
-    """Decide on a pod that is about to be created. Changes none of its arguments; `ledger` forgets what the facts show.
+    """Decide on a pod that is about to be created. Changes none of its arguments; `ledger` forgets
+    what the facts show.
 
-    pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply only these rules of
-    the class; None: all. Raises MalformedObjectError when a part of the pod that has to change is malformed.
+    pod_key: the pod's key in facts and ledger. now: seconds of a monotonic clock. selects: apply
+    only these rules of the class; None: all. Raises MalformedObjectError when a part of the pod
+    that has to change is malformed.
     """
-    if (pod_class := rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)) is None:
+    if (
+        pod_class := rulebook.classes.classify(pod.labels, pod.namespace, facts.namespaces)
+    ) is None:
         return Decision(ReviewResult.UNMATCHED)
     name = pod_class.name
     reason = reason_to_skip(pod)
@@ -104,16 +111,26 @@ def decide(
     gets_requests_only = reason == DAEMON_SET and bool(pod_class.resources)
     if reason and not gets_requests_only:
         return _skipped(name, reason)
-    bound = Bound.ANSWER if name in rulebook.too_long else exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
+    bound = (
+        Bound.ANSWER
+        if name in rulebook.too_long
+        else exceeded(pod, 0 if facts.nodes is None else len(facts.nodes))
+    )
     if bound is not None:
         return Decision(ReviewResult.BEYOND_BOUNDS, name, bound)
     case = Case(pod, pod_key, pod_class, rulebook.settings, facts, ledger, now)
     if gets_requests_only:
-        by_default = [verdict for verdict in requests.RULE.apply(case) if isinstance(verdict, RequestByDefault)]
+        by_default = [
+            verdict
+            for verdict in requests.RULE.apply(case)
+            if isinstance(verdict, RequestByDefault)
+        ]
         if not (operations := patch_for(pod, by_default)):
             return _skipped(name, DAEMON_SET)
         audit = {"class": name, "requests": DAEMON_SET}
-        return Decision(ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit)
+        return Decision(
+            ReviewResult.PATCHED, name, operations=operations, changes=by_default, audit=audit
+        )
 
     changes: list[Change] = []
     audit = {"class": name, "policy-revision": rulebook.settings.revision}
@@ -152,7 +169,8 @@ def decide(
         changes=fitting,
         audit=audit,
         warnings=warnings,
-        # A pod that the facts show is counted by them; the API server rejects a repeated POST of it.
+        # A pod that the facts show is counted by them; the API server rejects a repeated POST of
+        # it.
         home=PlacedPod(name, target) if target and pod_key not in facts.homes.pods else None,
         reads=reads,
     )
@@ -174,4 +192,6 @@ def reason_to_skip(pod: PodBody) -> str:
 
 
 def _skipped(pod_class: str, reason: str) -> Decision:
-    return Decision(ReviewResult.SKIPPED, pod_class, reason, audit={"class": pod_class, "skipped": reason})
+    return Decision(
+        ReviewResult.SKIPPED, pod_class, reason, audit={"class": pod_class, "skipped": reason}
+    )

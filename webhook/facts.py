@@ -1,7 +1,8 @@
-"""An immutable snapshot of everything that rules can read of the cluster, and how it is read from API objects.
+"""An immutable snapshot of everything that rules can read of the cluster, and how it is read from
+API objects.
 
-Facts are replaced, never changed. Each part has an `updated` that shares what didn't change, so that a replacement
-takes microseconds even with thousands of nodes.
+Facts are replaced, never changed. Each part has an `updated` that shares what didn't change, so
+that a replacement takes microseconds even with thousands of nodes.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class PlacedPod(NamedTuple):
     """One unfinished pod of a class whose pods the facts count."""
 
     pod_class: str
-    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION, HOME_TARGET_ANNOTATION); "" when neither is
-    # known.
+    # Where it is bound, else where Roost sent it (WARM_TARGET_ANNOTATION, HOME_TARGET_ANNOTATION);
+    # "" when neither is known.
     node: str
     # Normalised; none before it is bound: until then no node has them because of it.
     images: tuple[str, ...] = ()
@@ -52,7 +53,10 @@ _made = itertools.count()
 
 
 class Homes:
-    """The unfinished pods of classes with a home, and how many there are on each node. Immutable."""
+    """The unfinished pods of classes with a home, and how many there are on each node.
+
+    Immutable.
+    """
 
     __slots__ = ("_loads", "_totals", "made", "pods")
 
@@ -68,7 +72,9 @@ class Homes:
         self._totals = {pod_class: counts.total() for pod_class, counts in loads.items()}
 
     def loads(self, pod_class: str) -> Mapping[str, int]:
-        """Pods of the class on each node, those still on their way to it too; under "" those without one."""
+        """Pods of the class on each node, those still on their way to it too; under "" those
+        without one.
+        """
         return self._loads.get(pod_class, {})
 
     def total(self, pod_class: str) -> int:
@@ -86,15 +92,27 @@ _Move = tuple[str, str, bool]
 
 
 class WarmFacts:
-    """The unfinished pods of one class with a warm set, and the images that their nodes hold. Immutable.
+    """The unfinished pods of one class with a warm set, and the images that their nodes hold.
+    Immutable.
 
-    Pods show an image as soon as they are bound; nodes report the others, such as those of pods that ended before this
-    process started. Images are remembered when their pods are gone, until their node goes: a report is cut to the
-    largest images, so what it lacks may still be there. Kubelets remove the least recently used image first, so the
-    number of images pulled since then says how likely that is.
+    Pods show an image as soon as they are bound; nodes report the others, such as those of pods
+    that ended before this process started. Images are remembered when their pods are gone, until
+    their node goes: a report is cut to the largest images, so what it lacks may still be there.
+    Kubelets remove the least recently used image first, so the number of images pulled since then
+    says how likely that is.
     """
 
-    __slots__ = ("_brought", "_holders", "_images", "_in_use", "_loads", "_pulling", "_pulls", "_unproven", "pods")
+    __slots__ = (
+        "_brought",
+        "_holders",
+        "_images",
+        "_in_use",
+        "_loads",
+        "_pulling",
+        "_pulls",
+        "_unproven",
+        "pods",
+    )
 
     # By `pod_key`.
     pods: Mapping[str, PlacedPod]
@@ -105,15 +123,18 @@ class WarmFacts:
         self._loads: Mapping[str, int] = {}
         # Pods by image, of those that are bound.
         self._in_use: Mapping[str, int] = {}
-        # Starting pods, by key, whose images weren't known on their node, and how many each node has.
+        # Starting pods, by key, whose images weren't known on their node, and how many each node
+        # has.
         self._pulling: Mapping[str, str] = {}
         self._pulls: Mapping[str, int] = {}
-        # By node: how many images had come to it when this one was used last; that used last at the end.
+        # By node: how many images had come to it when this one was used last; that used last at the
+        # end.
         self._images: Mapping[str, Mapping[str, int]] = {}
         # By node: how many have come to it so far.
         self._brought: Mapping[str, int] = {}
         self._holders: Mapping[str, frozenset[str]] = {}
-        # Node and image, where nothing but starting pods says that it is there: none has run, nor was it reported.
+        # Node and image, where nothing but starting pods says that it is there: none has run, nor
+        # was it reported.
         self._unproven: Mapping[tuple[str, str], None] = {}
         if pods:
             self._change(pods, dict)
@@ -124,11 +145,15 @@ class WarmFacts:
         return len(self.pods)
 
     def pods_on(self, node: str) -> int:
-        """Pods of the class on a node, those still on their way to it too; for "" those without a node."""
+        """Pods of the class on a node, those still on their way to it too; for "" those without a
+        node.
+        """
         return self._loads.get(node, 0)
 
     def pulls_on(self, node: str) -> int:
-        """Pods of the class for which a node is pulling images, as far as is known: kubelets pull one by one."""
+        """Pods of the class for which a node is pulling images, as far as is known: kubelets pull
+        one by one.
+        """
         return self._pulls.get(node, 0)
 
     def images_on(self, node: str) -> int:
@@ -136,7 +161,9 @@ class WarmFacts:
         return len(self._images.get(node, _NO_IMAGES))
 
     def uses_only(self, references: Container[str]) -> bool:
-        """Whether the bound pods of the class use no other images than these; `references` are normalised."""
+        """Whether the bound pods of the class use no other images than these; `references` are
+        normalised.
+        """
         return all(image in references for image in self._in_use)
 
     def holders(self, reference: str) -> frozenset[str]:
@@ -166,11 +193,15 @@ class WarmFacts:
         return new
 
     def take_in(self, changes: Mapping[str, PlacedPod | None]) -> None:
-        """As `updated`, but in place, which is quicker: for a replay, where nobody reads older facts."""
+        """As `updated`, but in place, which is quicker: for a replay, where nobody reads older
+        facts.
+        """
         self._change(changes, lambda table: table)
 
     def without_nodes(self, names: Iterable[str]) -> Self:
-        """The facts without the images of these nodes: one that comes back under its name may be a new machine."""
+        """The facts without the images of these nodes: one that comes back under its name may be a
+        new machine.
+        """
         if not (gone := self._images.keys() & set(names)):
             return self
         new = copy(self)
@@ -179,16 +210,19 @@ class WarmFacts:
         return new
 
     def with_reports(self, reports: Mapping[str, tuple[Node | None, Node]]) -> Self:
-        """A copy with what nodes report of their images: by node, as it was when it last reported any, and as it is.
+        """A copy with what nodes report of their images: by node, as it was when it last reported
+        any, and as it is.
 
-        What is new in a report is on the node. A report of fewer images than before isn't cut, for others would have
-        filled it: what it lacks is gone, unless a pod that isn't finished needs it. A report of none says nothing: a
-        kubelet that starts hasn't looked yet.
+        What is new in a report is on the node. A report of fewer images than before isn't cut, for
+        others would have filled it: what it lacks is gone, unless a pod that isn't finished needs
+        it. A report of none says nothing: a kubelet that starts hasn't looked yet.
         """
         found: dict[str, tuple[dict[str, int], int]] = {}
         moved: list[_Move] = []
         needed: dict[str, set[str]] = {
-            node: set() for node, (before, now) in reports.items() if before and now.image_count < before.image_count
+            node: set()
+            for node, (before, now) in reports.items()
+            if before and now.image_count < before.image_count
         }
         unproven = self._unproven
         for pod in self.pods.values() if needed else ():
@@ -200,18 +234,23 @@ class WarmFacts:
             known = self._images.get(node, _NO_IMAGES)
             if not (names := now.image_names):
                 continue
-            unproven = {(on, image): None for on, image in unproven if on != node or image not in names}
+            unproven = {
+                (on, image): None for on, image in unproven if on != node or image not in names
+            }
             reported = frozenset(before.image_names) if before else frozenset[str]()
             new = [image for image in names if image not in reported and image not in known]
             gone: list[str] = []
             if node in needed:
                 listed = frozenset(names)
-                gone = [image for image in known if image not in listed and image not in needed[node]]
+                gone = [
+                    image for image in known if image not in listed and image not in needed[node]
+                ]
             if not new and not gone:
                 continue
             brought = self._brought.get(node, 0)
             if reported:
-                # Before the first report nobody knows when images came. A digest is another name of an image.
+                # Before the first report nobody knows when images came. A digest is another name of
+                # an image.
                 brought += sum("@" not in image for image in new)
             # First, as if not used for long: of too many, those that pods showed are remembered.
             images = {**dict.fromkeys(new, brought), **known}
@@ -233,8 +272,16 @@ class WarmFacts:
 
     def _change(self, changes: Mapping[str, PlacedPod | None], to_change: _ToChange) -> None:
         """Apply changes. to_change: gives a table that may be changed; `dict` for a copy."""
-        pods, loads, unproven = to_change(self.pods), to_change(self._loads), to_change(self._unproven)
-        pulling, pulls, in_use = to_change(self._pulling), to_change(self._pulls), to_change(self._in_use)
+        pods, loads, unproven = (
+            to_change(self.pods),
+            to_change(self._loads),
+            to_change(self._unproven),
+        )
+        pulling, pulls, in_use = (
+            to_change(self._pulling),
+            to_change(self._pulls),
+            to_change(self._in_use),
+        )
         given_up: set[tuple[str, str]] = set()
         seen: dict[str, dict[str, None]] = {}
         failed: dict[str, list[str]] = {}
@@ -248,14 +295,18 @@ class WarmFacts:
                     bump(in_use, image, -1)
                 if before.is_starting:
                     still = pod.images if pod is not None and pod.node == before.node else ()
-                    given_up |= {(before.node, image) for image in before.images if image not in still}
+                    given_up |= {
+                        (before.node, image) for image in before.images if image not in still
+                    }
                 if pod is None and before.images:
-                    # As kubelets count: used until now. But the node may be a new machine under the old one's name.
+                    # As kubelets count: used until now. But the node may be a new machine under the
+                    # old one's name.
                     known = self._images.get(before.node, _NO_IMAGES)
                     used = [image for image in before.images if image in known]
                     seen.setdefault(before.node, {}).update(dict.fromkeys(used))
             if pod is not None:
-                if pod.failing:  # Also at first sight, as after a list: what ran there before may be gone.
+                # Also at first sight, as after a list: what ran there before may be gone.
+                if pod.failing:
                     failed.setdefault(pod.node, []).extend(pod.failing)
                 pods[key] = pod
                 bump(loads, pod.node, 1)
@@ -264,7 +315,9 @@ class WarmFacts:
                 if pod.node and pod.images:
                     known = self._images.get(pod.node, _NO_IMAGES)
                     on_node = seen.setdefault(pod.node, {})
-                    missing = [image for image in pod.images if image not in known and image not in on_node]
+                    missing = [
+                        image for image in pod.images if image not in known and image not in on_node
+                    ]
                     if pod.is_starting and (was_pulling or missing):
                         pulling[key] = pod.node
                         bump(pulls, pod.node, 1)
@@ -289,7 +342,8 @@ class WarmFacts:
     def _use(
         self, node: str, images: Iterable[str], moved: list[_Move], to_change: _ToChange
     ) -> tuple[dict[str, int], int]:
-        """What is known of a node's images once these were used last there; how many have come to it by then.
+        """What is known of a node's images once these were used last there; how many have come to
+        it by then.
 
         moved: gets what came and what is no longer remembered.
         """
@@ -304,9 +358,14 @@ class WarmFacts:
         return now, brought
 
     def _remember(
-        self, known: Mapping[str, tuple[dict[str, int], int]], moved: Iterable[_Move], to_change: _ToChange
+        self,
+        known: Mapping[str, tuple[dict[str, int], int]],
+        moved: Iterable[_Move],
+        to_change: _ToChange,
     ) -> None:
-        """Replace what is known of these nodes' images, and how many have come to each. moved: what that changes."""
+        """Replace what is known of these nodes' images, and how many have come to each. moved: what
+        that changes.
+        """
         if not known:
             return
         everywhere, brought_to = to_change(self._images), to_change(self._brought)
@@ -355,7 +414,8 @@ class Facts:
 
     # None: nodes can't be read.
     nodes: Nodes | None = None
-    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it doesn't change.
+    # By class with a home: nodes with a Ready builder pod. The same frozenset object while it
+    # doesn't change.
     builder_nodes: Mapping[str, frozenset[str]] = field(default_factory=dict)
     homes: Homes = field(default_factory=Homes)
     # False: the watch of these pods is broken, so pods that aren't among them may exist.
@@ -368,13 +428,16 @@ class Facts:
     failed_pulls: Mapping[tuple[str, str], float] = field(default_factory=dict)
     # Of these, those that no pod said: a start was given up, and the pull may only have been slow.
     given_up: Collection[tuple[str, str]] = frozenset()
-    # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None: quotas can't be read.
+    # Scopes and resources of ResourceQuotas, by namespace, as far as rules look for them. None:
+    # quotas can't be read.
     quotas: Mapping[str, frozenset[str]] | None = field(default_factory=dict)
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
-    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods without a class.
+    # The lowest priority that pods can have, but for Roost's placeholders and pullers; 0: of pods
+    # without a class.
     lowest_priority: int = 0
-    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are watched.
+    # The Leases of Roost's other parts, by part (CONTROLLERS, SCHEDULER), as far as they are
+    # watched.
     leases: Mapping[str, LeaseState] = field(default_factory=dict)
     # The host's name that the scheduler's Lease was looked at for. None: it wasn't looked at.
     scheduler_host: str | None = None
@@ -391,9 +454,11 @@ def _object(parent: JSONObject, key: str) -> JSONObject:
 
 
 def read_builder(pod: JSONObject) -> str | None:
-    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and there to stay.
+    """The node whose build cache this builder Pod serves; None while it isn't bound, Ready and
+    there to stay.
 
-    BinderHub itself counts pending, failed and leaving builders, and fails every build while one isn't bound.
+    BinderHub itself counts pending, failed and leaving builders, and fails every build while one
+    isn't bound.
     """
     node = _object(pod, "spec").get("nodeName")
     if not node or _object(pod, "metadata").get("deletionTimestamp"):
@@ -411,7 +476,9 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
     spec = _object(pod, "spec")
     if not (bound := spec.get("nodeName")):
         annotations = _object(_object(pod, "metadata"), "annotations")
-        target = str(annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or "")
+        target = str(
+            annotations.get(WARM_TARGET_ANNOTATION) or annotations.get(HOME_TARGET_ANNOTATION) or ""
+        )
         # Pods may write anything: no node is called so.
         return PlacedPod(pod_class, target if len(target) <= _MAX_NODE_NAME else "")
     failing = _failing_containers(_object(pod, "status"))
@@ -432,6 +499,12 @@ def read_placed_pod(pod: JSONObject, pod_class: str) -> PlacedPod | None:
 
 def _failing_containers(status: JSONObject) -> set[str]:
     """Names of containers whose image can't be pulled now."""
-    statuses = (*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ()))
-    reasons = ((one.get("name"), _object(_object(one, "state"), "waiting").get("reason")) for one in statuses)
+    statuses = (
+        *(status.get("containerStatuses") or ()),
+        *(status.get("initContainerStatuses") or ()),
+    )
+    reasons = (
+        (one.get("name"), _object(_object(one, "state"), "waiting").get("reason"))
+        for one in statuses
+    )
     return {str(name) for name, reason in reasons if reason in PULL_FAULTS}

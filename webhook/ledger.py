@@ -1,10 +1,11 @@
 """Remember where this replica recently sent builds, until the facts show them.
 
-Without it a burst would be invisible: thirty builds within the watch's delay would all see an idle node. Time is an
-argument.
+Without it a burst would be invisible: thirty builds within the watch's delay would all see an idle
+node. Time is an argument.
 
-Anyone who can reach the webhook can post reviews of pods that are never created. So a decision counts for a few seconds
-only; and while more decisions turn out false than true, none counts, and only existing pods affect where homes are.
+Anyone who can reach the webhook can post reviews of pods that are never created. So a decision
+counts for a few seconds only; and while more decisions turn out false than true, none counts, and
+only existing pods affect where homes are.
 """
 
 from __future__ import annotations
@@ -16,16 +17,18 @@ from typing import Final
 from roost_core.placement.beliefs import REVIEWED, REVIEWED_UNSEEN
 from webhook.facts import Homes, PlacedPod
 
-# False decisions less true ones, from which on no decision counts. Builds leave a home from four builds on (`minLoad`),
-# so fewer do no harm.
+# False decisions less true ones, from which on no decision counts. Builds leave a home from four
+# builds on (`minLoad`), so fewer do no harm.
 MAX_DOUBT: Final = 4.0
 # Half-life of the doubt.
 DOUBT_HALF_LIFE_SECONDS: Final = 300.0
-# An upper bound: even after a flood decisions count again within some 40 minutes, or as soon as pods are created.
+# An upper bound: even after a flood decisions count again within some 40 minutes, or as soon as
+# pods are created.
 _DOUBT_CEILING: Final = 1024.0
 _MAX_DECISIONS: Final = 4096
 
-# Not valid in a name. Before it: what the API server generates the name from; after it: the request's uid.
+# Not valid in a name. Before it: what the API server generates the name from; after it: the
+# request's uid.
 _UNNAMED: Final = "#"
 # Characters that the API server appends to `generateName`, and how much of that it uses.
 # Source: k8s.io/apiserver/pkg/storage/names.
@@ -34,7 +37,9 @@ _MAX_GENERATE_NAME: Final = 58
 
 
 def unnamed(generate_name: str, uid: str) -> str:
-    """Stand-in for the name of a pod whose name is yet to be made; `uid` (the request's) keeps such pods apart."""
+    """Stand-in for the name of a pod whose name is yet to be made; `uid` (the request's) keeps such
+    pods apart.
+    """
     return f"{generate_name[:_MAX_GENERATE_NAME]}{_UNNAMED}{uid}"
 
 
@@ -61,7 +66,10 @@ class Ledger:
         return self._doubt < MAX_DOUBT
 
     def record(self, key: str, pod: PlacedPod, now: float) -> None:
-        """Remember a decision. A pod decided on again (its POST was repeated) counts once, at its last target."""
+        """Remember a decision.
+
+        A pod decided on again (its POST was repeated) counts once, at its last target.
+        """
         with self._lock:
             self._drop(key)
             self._decisions[key] = (now, pod)
@@ -112,7 +120,8 @@ class Ledger:
         return entry[1] if entry is not None else None
 
     def see(self, key: str, homes: Homes) -> None:
-        """Note that the watch has shown this pod, even if it is gone again by now, and that `homes` counts that.
+        """Note that the watch has shown this pod, even if it is gone again by now, and that `homes`
+        counts that.
 
         The decision counts on in a review that has begun with earlier facts.
         """
@@ -135,7 +144,9 @@ class Ledger:
             self._doubt = min(_DOUBT_CEILING, self._doubt + 1)
 
     def _drop_generated(self, homes: Homes) -> None:
-        """Forget decisions on pods without a name, the oldest first, for pods that are new and got such a name."""
+        """Forget decisions on pods without a name, the oldest first, for pods that are new and got
+        such a name.
+        """
         nameless: dict[str, list[str]] = {}
         for key in self._decisions:
             start, mark, _ = key.partition(_UNNAMED)

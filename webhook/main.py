@@ -1,4 +1,6 @@
-"""Run the webhook: wire policy file, certificates, facts and the two listeners, and return the exit code."""
+"""Run the webhook: wire policy file, certificates, facts and the two listeners, and return the exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -36,10 +38,11 @@ from webhook.watch import FactsKeeper
 
 log = logging.getLogger(__name__)
 
-# How long another thread can hold the interpreter while the event loop waits. Python's default of 5 ms is ten reviews.
+# How long another thread can hold the interpreter while the event loop waits. Python's default of 5
+# ms is ten reviews.
 SWITCH_SECONDS: Final = 0.0005
-# At the same time, including handshakes. An API server keeps up to 25 idle ones and opens one for each pod of a burst.
-# Each takes up to 0.3 MiB while a large body is received.
+# At the same time, including handshakes. An API server keeps up to 25 idle ones and opens one for
+# each pod of a burst. Each takes up to 0.3 MiB while a large body is received.
 MAX_CONNECTIONS: Final = 384
 # How long a metrics page is reused: it takes some milliseconds to write, and anyone can request it.
 METRICS_SECONDS: Final = 0.2
@@ -49,7 +52,10 @@ NO_FACTS: Final = Facts()
 
 
 def serve(options: WebhookOptions) -> int:
-    """Run one replica until SIGTERM. Returns 0 after draining, 1 when it can't start (stderr says why)."""
+    """Run one replica until SIGTERM.
+
+    Returns 0 after draining, 1 when it can't start (stderr says why).
+    """
     logs.configure(options.log_level)
     return_freed_memory()
     try:
@@ -72,8 +78,12 @@ class _Replica:
         self._page, self._page_at = b"", 0.0
         self._certificate = ServingCertificate(verifies_clients=options.client_ca is not None)
         self._facts: FactsKeeper | None = None
-        self._policy = PolicyFile(options.policy_path, self._metrics, self._follow, self._foreign_policy)
-        self._reviewer = Reviewer(lambda: self._policy.settings, self._current_facts, time.monotonic, self._count)
+        self._policy = PolicyFile(
+            options.policy_path, self._metrics, self._follow, self._foreign_policy
+        )
+        self._reviewer = Reviewer(
+            lambda: self._policy.settings, self._current_facts, time.monotonic, self._count
+        )
         self._server = Server(
             create_app(self._reviewer.review),
             is_draining=self._draining.is_set,
@@ -82,7 +92,10 @@ class _Replica:
             max_connections=MAX_CONNECTIONS,
             max_body_bytes=MAX_BODY_BYTES,
         )
-        self._checks: dict[str, Check] = {"serving": self._serving_verdict, "policy": self._policy.verdict}
+        self._checks: dict[str, Check] = {
+            "serving": self._serving_verdict,
+            "policy": self._policy.verdict,
+        }
 
     def run(self) -> None:
         """Start everything, serve, and stop everything."""
@@ -92,7 +105,9 @@ class _Replica:
         ops_bound = bind(options.bind_address, options.metrics_port, shares_port=True)
         self._set_up_certificate()
         if options.uses_cluster:
-            facts = self._facts = FactsKeeper(connect(options.kubeconfig), self._metrics, self._reviewer.pod_seen)
+            facts = self._facts = FactsKeeper(
+                connect(options.kubeconfig), self._metrics, self._reviewer.pod_seen
+            )
             self._metrics.facts_age.set_function(facts.age_seconds)
             self._checks["facts"] = facts.verdict
             self._work.append(facts.run)
@@ -107,16 +122,29 @@ class _Replica:
         )
         draining, seconds = self._draining, options.drain_seconds
         serving = serve_reviews(
-            self._server, bound, self._certificate, draining=draining, drain_seconds=seconds, pulse=self._pulse
+            self._server,
+            bound,
+            self._certificate,
+            draining=draining,
+            drain_seconds=seconds,
+            pulse=self._pulse,
         )
         sys.setswitchinterval(SWITCH_SECONDS)
-        # What is loaded now is never freed: keep the collector from traversing it while reviews wait.
+        # What is loaded now is never freed: keep the collector from traversing it while reviews
+        # wait.
         gc.collect()
         gc.freeze()
-        threads = [threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work]
+        threads = [
+            threading.Thread(target=work, args=(self._stop,), daemon=True) for work in self._work
+        ]
         for thread in threads:
             thread.start()
-        log.info("listening port=%d metrics_port=%d version=%s", options.port, options.metrics_port, version())
+        log.info(
+            "listening port=%d metrics_port=%d version=%s",
+            options.port,
+            options.metrics_port,
+            version(),
+        )
         ops.start()
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
@@ -132,20 +160,26 @@ class _Replica:
     def _set_up_certificate(self) -> None:
         options = self._options
         files = CertificateFiles(
-            options.certificate_folder, self._certificate, self._metrics, client_ca=options.client_ca
+            options.certificate_folder,
+            self._certificate,
+            self._metrics,
+            client_ca=options.client_ca,
         )
         files.poll()
         self._checks["certificate"] = files.verdict
         self._work.append(files.run)
 
     def _foreign_policy(self, settings: ReleaseSettings) -> str:
-        """Why a policy isn't this replica's, "" if it is: its labels and schedulers would be another release's."""
+        """Why a policy isn't this replica's, "" if it is: its labels and schedulers would be
+        another release's.
+        """
         options = self._options
         if (settings.name, settings.namespace) == (options.release, options.namespace):
             return ""
         return (
-            f"is of release {settings.name!r} in namespace {settings.namespace!r}, but this webhook runs with "
-            f"--release={options.release} --namespace={options.namespace}. Mount its own release's ConfigMap."
+            f"is of release {settings.name!r} in namespace {settings.namespace!r}, but this webhook"
+            f" runs with --release={options.release} --namespace={options.namespace}. Mount its own"
+            " release's ConfigMap."
         )
 
     def _follow(self, settings: ReleaseSettings) -> None:
@@ -156,7 +190,13 @@ class _Replica:
         return NO_FACTS if self._facts is None else self._facts.facts
 
     def _serving_verdict(self) -> ReadyVerdict:
-        fault = "draining" if self._draining.is_set() else "" if self._server.is_listening else "not listening yet"
+        fault = (
+            "draining"
+            if self._draining.is_set()
+            else ""
+            if self._server.is_listening
+            else "not listening yet"
+        )
         return ReadyVerdict(not fault, fault)
 
     def _metrics_text(self) -> bytes:

@@ -1,6 +1,7 @@
 """Every Prometheus metric of the webhook, in a registry of its own.
 
-Names follow the conventions: base units, `_total` on counters, no label whose values a pod's author can choose.
+Names follow the conventions: base units, `_total` on counters, no label whose values a pod's author
+can choose.
 """
 
 from __future__ import annotations
@@ -15,7 +16,22 @@ from prometheus_client.process_collector import ProcessCollector
 from webhook.admission import Decision, ReviewResult
 
 # Seconds. A review takes well under a millisecond; the last buckets are the API server's time-outs.
-DURATION_BUCKETS: Final = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
+DURATION_BUCKETS: Final = (
+    0.00025,
+    0.0005,
+    0.001,
+    0.0025,
+    0.005,
+    0.01,
+    0.025,
+    0.05,
+    0.1,
+    0.25,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+)
 # The `class` label of a review whose pod has no class.
 NO_CLASS: Final = "none"
 
@@ -28,7 +44,10 @@ class WebhookMetrics:
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._reviews = self._counter(
-            "roost_webhook_reviews", "Pods reviewed, by their class and what came of it.", "class", "result"
+            "roost_webhook_reviews",
+            "Pods reviewed, by their class and what came of it.",
+            "class",
+            "result",
         )
         self._durations = Histogram(
             "roost_webhook_review_duration_seconds",
@@ -44,12 +63,14 @@ class WebhookMetrics:
         )
         self._beyond_bounds = self._counter(
             "roost_webhook_reviews_beyond_bounds",
-            "Pods admitted as they were sent because their review asked for more than one may, by bound.",
+            "Pods admitted as they were sent because their review asked for more than one may, by"
+            " bound.",
             "bound",
         )
         self._left_to_cluster = self._counter(
             "roost_webhook_pods_left_to_cluster_scheduler",
-            "Pods that kept the cluster's own scheduler because Roost's was away, by how that was known.",
+            "Pods that kept the cluster's own scheduler because Roost's was away, by how that was"
+            " known.",
             "class",
             "reason",
         )
@@ -59,29 +80,47 @@ class WebhookMetrics:
             "class",
         )
         self._lease_age = self._gauge(
-            "roost_webhook_lease_age_seconds", "Time since a part of Roost last renewed its Lease.", "part"
+            "roost_webhook_lease_age_seconds",
+            "Time since a part of Roost last renewed its Lease.",
+            "part",
         )
         self._part_away = self._gauge(
             "roost_webhook_part_away", "1 while nobody renews the Lease of a part of Roost.", "part"
         )
-        self.ring_nodes = self._gauge("roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class")
-        self.facts_age = self._gauge("roost_webhook_facts_age_seconds", "Time since the cluster was last heard of.")
-        self.policy = self._gauge("roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision")
+        self.ring_nodes = self._gauge(
+            "roost_webhook_ring_nodes", "Nodes that a class's repositories live on.", "class"
+        )
+        self.facts_age = self._gauge(
+            "roost_webhook_facts_age_seconds", "Time since the cluster was last heard of."
+        )
+        self.policy = self._gauge(
+            "roost_webhook_policy_info", "1 for the revision of the policy in use.", "revision"
+        )
         self.policy_reload_failures = self._counter(
             "roost_webhook_policy_reload_failures", "Policies refused; the last good one stayed."
         )
         self.policy_reload_failures.inc(0)
         self.certificate_expiry = self._gauge(
-            "roost_webhook_certificate_expiry_timestamp_seconds", "When a certificate ends, in Unix time.", "kind"
+            "roost_webhook_certificate_expiry_timestamp_seconds",
+            "When a certificate ends, in Unix time.",
+            "kind",
         )
         self.unplaced = self._gauge(
-            "roost_webhook_unplaced_pods", "Pods there now that came through without being placed, by class.", "class"
+            "roost_webhook_unplaced_pods",
+            "Pods there now that came through without being placed, by class.",
+            "class",
         )
         self.unplaced_seen = self._counter(
-            "roost_webhook_unplaced_pods_seen", "Pods that came through without being placed, each once.", "class"
+            "roost_webhook_unplaced_pods_seen",
+            "Pods that came through without being placed, each once.",
+            "class",
         )
-        self._watch_errors = self._counter("roost_webhook_watch_errors", "Lists and watches that failed.", "kind")
-        self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(version).set(1)
+        self._watch_errors = self._counter(
+            "roost_webhook_watch_errors", "Lists and watches that failed.", "kind"
+        )
+        self._gauge("roost_build_info", "1 for the version that runs.", "version").labels(
+            version
+        ).set(1)
         # `labels()` takes a lock and builds a tuple: too slow for every review.
         self._review_children: dict[tuple[str, str], Counter] = {}
 
@@ -96,7 +135,9 @@ class WebhookMetrics:
         return generate_latest(self.registry)
 
     def count_decision(self, decision: Decision, seconds: float) -> None:
-        """One review: its class, its result, how long it took, and why a pod got less than its class has."""
+        """One review: its class, its result, how long it took, and why a pod got less than its
+        class has.
+        """
         pod_class = decision.pod_class or NO_CLASS
         key = (pod_class, decision.result)
         if (child := self._review_children.get(key)) is None:
@@ -110,8 +151,12 @@ class WebhookMetrics:
         if decision.left_to_cluster:
             self._left_to_cluster.labels(pod_class, decision.left_to_cluster).inc()
 
-    def show_leases(self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]) -> None:
-        """Show the age of each part's Lease and whether the part is away, read on each scrape; drop all others."""
+    def show_leases(
+        self, leases: Mapping[str, tuple[Callable[[], float], Callable[[], bool]]]
+    ) -> None:
+        """Show the age of each part's Lease and whether the part is away, read on each scrape; drop
+        all others.
+        """
         self._lease_age.clear()
         self._part_away.clear()
         for part, (age_seconds, is_away) in leases.items():

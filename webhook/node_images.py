@@ -1,4 +1,6 @@
-"""Keep warm facts in step with the nodes: images go with their node, and what nodes report is taken in."""
+"""Keep warm facts in step with the nodes: images go with their node, and what nodes report is taken
+in.
+"""
 
 from __future__ import annotations
 
@@ -21,30 +23,41 @@ class ReportedImages:
     def __init__(self) -> None:
         # Names that now belong to other machines, whose images are still to be forgotten.
         self._replaced: set[str] = set()
-        # Each node as it was when a report of its images was last taken in, and the nodes of the last time.
+        # Each node as it was when a report of its images was last taken in, and the nodes of the
+        # last time.
         self._reported: dict[str, Node] = {}
         self._reported_at: Nodes | None = None
 
     def note_replaced(self, known: Nodes, changes: Mapping[str, Node | None]) -> None:
         """Note the names of nodes that were replaced by other machines within these changes."""
         self._replaced |= {
-            name for name, now in changes.items() if now and (before := known.get_node(name)) and before.uid != now.uid
+            name
+            for name, now in changes.items()
+            if now and (before := known.get_node(name)) and before.uid != now.uid
         }
 
     def follow(
-        self, warm: Mapping[Key, WarmFacts], nodes: Nodes | None, sets: Container[Key], *, with_reports: bool
+        self,
+        warm: Mapping[Key, WarmFacts],
+        nodes: Nodes | None,
+        sets: Container[Key],
+        *,
+        with_reports: bool,
     ) -> dict[Key, WarmFacts]:
         """The facts without the images of nodes that went, and with what nodes report.
 
-        nodes: None: they can't be read, so images go with the last pod of their node, as those do of classes outside
-        `sets`. with_reports: what nodes say is recent. A fault loses nothing: the next call takes in the same.
+        nodes: None: they can't be read, so images go with the last pod of their node, as those do
+        of classes outside `sets`. with_reports: what nodes say is recent. A fault loses nothing:
+        the next call takes in the same.
         """
         there = nodes.names if nodes is not None else None
         followed: dict[Key, WarmFacts] = {}
         for key, known in warm.items():
             held = known.nodes_with_images
             gone = (
-                {node for node in held if not known.pods_on(node)} if there is None or key not in sets else held - there
+                {node for node in held if not known.pods_on(node)}
+                if there is None or key not in sets
+                else held - there
             )
             followed[key] = known.without_nodes(gone | self._replaced)
         if there is None:
@@ -53,7 +66,9 @@ class ReportedImages:
         for node in self._replaced:
             self._reported.pop(node, None)
         if nodes is not None and with_reports:
-            followed |= self._with_reports({key: one for key, one in followed.items() if key in sets}, nodes)
+            followed |= self._with_reports(
+                {key: one for key, one in followed.items() if key in sets}, nodes
+            )
         self._replaced = set()
         return followed
 

@@ -25,10 +25,14 @@ class WebhookOptions:
     )
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
-    uses_cluster: bool = options.flag("--no-cluster", off=True, help="No API server: every fact is unknown.")
+    uses_cluster: bool = options.flag(
+        "--no-cluster", off=True, help="No API server: every fact is unknown."
+    )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
-    port: int = options.port("--port", 8443, chart="values.webhook.port | int", help="HTTPS, for reviews.")
+    port: int = options.port(
+        "--port", 8443, chart="values.webhook.port | int", help="HTTPS, for reviews."
+    )
     metrics_port: int = options.metrics_port("--metrics-port", component="webhook")
     certificate_folder: Path = options.required_file(
         "--certificate-folder",
@@ -49,6 +53,10 @@ class WebhookOptions:
         help="And only with this common name.",
     )
     drain_seconds: float = options.option(
-        "--drain-seconds", type=click.FloatRange(0), default=10.0, show_default=True, help="Serving after SIGTERM."
+        "--drain-seconds",
+        type=click.FloatRange(0),
+        default=10.0,
+        show_default=True,
+        help="Serving after SIGTERM.",
     )
     log_level: str = options.log_level(component="webhook")

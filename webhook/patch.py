@@ -1,8 +1,9 @@
 """Turn the changes that rules request into the JSON Patch (RFC 6902) that makes a pod carry them.
 
-Owns what a patch may say. Guarantees: it applies to the pod it was made for, whatever parents that pod lacks (the API
-server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore); nothing that is there already is added
-again, so patching twice is patching once; apart from BinderHub's own placement terms nothing of the author's goes.
+Owns what a patch may say. Guarantees: it applies to the pod it was made for, whatever parents that
+pod lacks (the API server refuses a pod whose patch doesn't apply, even with failurePolicy Ignore);
+nothing that is there already is added again, so patching twice is patching once; apart from
+BinderHub's own placement terms nothing of the author's goes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from roost_core.placement.labels import HOSTNAME_LABEL
 Operation = dict[str, object]
 
 _AFFINITY: Final = "/spec/affinity"
-# All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+# All keys and values together. Source: k8s.io/apimachinery/pkg/api/validation,
+# TotalAnnotationSizeLimitB.
 MAX_ANNOTATIONS_BYTES: Final = 256 * 1024
 
 # Of BinderHub's own placement terms.
@@ -46,13 +48,17 @@ class RequireNode(NamedTuple):
 
 
 class PreferNode(NamedTuple):
-    """Add a preferred node term ({weight, preference}), unless one with an equal preference is there."""
+    """Add a preferred node term ({weight, preference}), unless one with an equal preference is
+    there.
+    """
 
     term: JSONObject
 
 
 class PreferPods(NamedTuple):
-    """Add a preferred pod term ({weight, podAffinityTerm}), unless an equal one, whatever its weight, is there."""
+    """Add a preferred pod term ({weight, podAffinityTerm}), unless an equal one, whatever its
+    weight, is there.
+    """
 
     term: JSONObject
     # True: towards pods; False: away from them.
@@ -72,11 +78,21 @@ class RequestByDefault(NamedTuple):
     requests: Mapping[str, object]
 
 
-Change = SetScheduler | Annotate | RequireNode | PreferNode | PreferPods | DropBinderHubTerms | RequestByDefault
+Change = (
+    SetScheduler
+    | Annotate
+    | RequireNode
+    | PreferNode
+    | PreferPods
+    | DropBinderHubTerms
+    | RequestByDefault
+)
 
 
 def is_binderhub_sticky_term(term: object) -> bool:
-    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build, by its shape."""
+    """Tell a preferred node term that BinderHub's KubernetesBuildExecutor wrote for a sticky build,
+    by its shape.
+    """
     if type(term) is not dict:
         return False
     try:
@@ -85,21 +101,29 @@ def is_binderhub_sticky_term(term: object) -> bool:
     except (KeyError, TypeError, ValueError):
         return False
     expression = {"key": HOSTNAME_LABEL, "operator": "In", "values": [node]}
-    return bool(term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}})
+    return bool(
+        term == {"weight": _BINDERHUB_WEIGHT, "preference": {"matchExpressions": [expression]}}
+    )
 
 
 def is_binderhub_spread_term(term: object) -> bool:
     """Tell the preferred pod anti-affinity term that it writes for builds that aren't sticky."""
-    builds = {"labelSelector": {"matchLabels": {"component": "binderhub-build"}}, "topologyKey": HOSTNAME_LABEL}
+    builds = {
+        "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
+        "topologyKey": HOSTNAME_LABEL,
+    }
     return term == {"weight": _BINDERHUB_WEIGHT, "podAffinityTerm": builds}
 
 
 def node_rule(preference: object) -> object | None:
-    """What a node selector term asks for: the same for two whose parts are in another order; None: it can't be read."""
+    """What a node selector term asks for: the same for two whose parts are in another order; None:
+    it can't be read.
+    """
     if type(preference) is dict and not preference.get("matchExpressions"):
         fields = preference.get("matchFields")
         if type(fields) is list and len(fields) == 1:
-            # Which node it names is the usual question, and a field has one value: worth a short way.
+            # Which node it names is the usual question, and a field has one value: worth a short
+            # way.
             return fields
     term = read_node_term(preference)
     return None if term is None else tuple(map(frozenset, term))
@@ -110,7 +134,9 @@ def pod_rule(term: object) -> object | None:
     if type(term) is not dict or term.get("matchLabelKeys") or term.get("mismatchLabelKeys"):
         return None
     namespaces = term.get("namespaces")
-    names = {name for name in namespaces if type(name) is str} if type(namespaces) is list else set()
+    names = (
+        {name for name in namespaces if type(name) is str} if type(namespaces) is list else set()
+    )
     rule: list[object] = [term.get("topologyKey"), names]
     for selector in (term.get("labelSelector"), term.get("namespaceSelector")):
         read = None if selector is None else read_label_selector(selector)
@@ -121,18 +147,25 @@ def pod_rule(term: object) -> object | None:
 
 
 def named_node(name: str) -> JSONObject:
-    """The node selector term that only the node of this name meets; a field may name one value only."""
+    """The node selector term that only the node of this name meets; a field may name one value
+    only.
+    """
     return {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
 
 
 def prefers_node(pod: PodBody, preference: JSONObject) -> bool:
     """Whether one of the pod's preferred node terms has this preference."""
     rule = node_rule(preference)
-    return any(type(term) is dict and node_rule(term.get("preference")) == rule for term in pod.preferred_node_terms)
+    return any(
+        type(term) is dict and node_rule(term.get("preference")) == rule
+        for term in pod.preferred_node_terms
+    )
 
 
 def is_required(pod: PodBody, expression: JSONObject) -> bool:
-    """Return whether each of the pod's required terms that can match a node holds the expression already."""
+    """Return whether each of the pod's required terms that can match a node holds the expression
+    already.
+    """
     terms = [term for term in pod.required_node_terms or () if not is_empty_term(term)]
     return bool(terms) and all(_holds(term, expression) for term in terms)
 
@@ -143,19 +176,24 @@ def _holds(term: JSONObject, expression: JSONObject) -> bool:
 
 
 def without_overflow(pod: PodBody, changes: Sequence[Change]) -> tuple[Sequence[Change], list[str]]:
-    """Leave out annotations for which the pod has no room; return the other changes, and the keys that were left out.
+    """Leave out annotations for which the pod has no room; return the other changes, and the keys
+    that were left out.
 
     The API server would refuse the whole pod, even with failurePolicy Ignore.
     """
     annotations = pod.annotations
-    room_bytes = MAX_ANNOTATIONS_BYTES - sum(_size(key) + _size(value) for key, value in annotations.items())
+    room_bytes = MAX_ANNOTATIONS_BYTES - sum(
+        _size(key) + _size(value) for key, value in annotations.items()
+    )
     fitting: list[Change] = []
     dropped: list[str] = []
     for change in changes:
         if isinstance(change, Annotate):
             key, value = change
             previous = annotations.get(key)
-            more_bytes = _size(value) + _size(key) if previous is None else _size(value) - _size(previous)
+            more_bytes = (
+                _size(value) + _size(key) if previous is None else _size(value) - _size(previous)
+            )
             if more_bytes > max(0, room_bytes):
                 dropped.append(key)
                 continue
@@ -182,14 +220,18 @@ def _add(path: str, value: object) -> Operation:
 def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
     """JSON Patch that makes the pod carry `changes`; [] when it does already.
 
-    The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a place
-    that has to change isn't of a pod's shape.
+    The operations share objects with `changes`: serialize them. Raises MalformedObjectError when a
+    place that has to change isn't of a pod's shape.
     """
     annotations: dict[str, str] = {}
     required: list[JSONObject] = []
     nodes: list[JSONObject] = []
     pods: dict[str, list[JSONObject]] = {"podAffinity": [], "podAntiAffinity": []}
-    scheduler, drops, by_default = pod.scheduler_name, DropBinderHubTerms(sticky=False, spread=False), None
+    scheduler, drops, by_default = (
+        pod.scheduler_name,
+        DropBinderHubTerms(sticky=False, spread=False),
+        None,
+    )
     for change in changes:
         if isinstance(change, PreferNode):
             nodes.append(change.term)
@@ -212,7 +254,9 @@ def patch_for(pod: PodBody, changes: Sequence[Change]) -> list[Operation]:
         operations.append(_add("/spec/schedulerName", scheduler))
     branches = {"nodeAffinity": _node_affinity(pod, required, nodes, drop_sticky=drops.sticky)}
     for name, terms in pods.items():
-        branches[name] = _pod_affinity(pod, name, terms, drop_spread=drops.spread and name == "podAntiAffinity")
+        branches[name] = _pod_affinity(
+            pod, name, terms, drop_spread=drops.spread and name == "podAntiAffinity"
+        )
     _patch_affinity(pod, branches, operations)
     if by_default:
         _patch_requests(pod, by_default, operations)
@@ -231,7 +275,10 @@ def _patch_annotations(pod: PodBody, wanted: dict[str, str], operations: list[Op
 
 
 def _new(
-    terms: list[JSONObject], present: Sequence[object], part: str, rule_of: Callable[[object], object | None]
+    terms: list[JSONObject],
+    present: Sequence[object],
+    part: str,
+    rule_of: Callable[[object], object | None],
 ) -> list[JSONObject]:
     """Those of `terms` whose `part` (what is preferred) no other has, there or among themselves.
 
@@ -253,7 +300,9 @@ def _new(
 _Branch = tuple[JSONObject, "Sequence[Operation]"]
 
 
-def _patch_affinity(pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]) -> None:
+def _patch_affinity(
+    pod: PodBody, branches: Mapping[str, _Branch], operations: list[Operation]
+) -> None:
     if pod.spec.get("affinity") is None:
         if affinity := {name: whole for name, (whole, _) in branches.items() if whole}:
             operations.append(_add(_AFFINITY, affinity))
@@ -265,7 +314,9 @@ def _patch_affinity(pod: PodBody, branches: Mapping[str, _Branch], operations: l
             operations.extend(parts)
 
 
-def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONObject], *, drop_sticky: bool) -> _Branch:
+def _node_affinity(
+    pod: PodBody, required: list[JSONObject], wanted: list[JSONObject], *, drop_sticky: bool
+) -> _Branch:
     path = f"{_AFFINITY}/nodeAffinity"
     operations: list[Operation] = []
     whole: JSONObject = {}
@@ -274,7 +325,9 @@ def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONOb
             whole[REQUIRED] = {"nodeSelectorTerms": [{"matchExpressions": required}]}
             operations.append(_add(f"{path}/{REQUIRED}", whole[REQUIRED]))
         else:
-            _require_in_every_term(terms, required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations)
+            _require_in_every_term(
+                terms, required, f"{path}/{REQUIRED}/nodeSelectorTerms", operations
+            )
     remaining: Sequence[object] = pod.preferred_node_terms
     if drop_sticky and remaining:
         operations += _removals(remaining, is_binderhub_sticky_term, path)
@@ -285,8 +338,12 @@ def _node_affinity(pod: PodBody, required: list[JSONObject], wanted: list[JSONOb
     return whole, operations
 
 
-def _removals(terms: Sequence[object], goes: Callable[[object], bool], path: str) -> list[Operation]:
-    """Remove the preferred terms that go, from the end, so that the places of those before stay true."""
+def _removals(
+    terms: Sequence[object], goes: Callable[[object], bool], path: str
+) -> list[Operation]:
+    """Remove the preferred terms that go, from the end, so that the places of those before stay
+    true.
+    """
     places = [index for index, term in enumerate(terms) if goes(term)]
     return [{"op": "remove", "path": f"{path}/{PREFERRED}/{index}"} for index in reversed(places)]
 
@@ -294,7 +351,9 @@ def _removals(terms: Sequence[object], goes: Callable[[object], bool], path: str
 def _require_in_every_term(
     terms: list[Any], required: list[JSONObject], path: str, operations: list[Operation]
 ) -> None:
-    """Terms are ORed, so a demand belongs into each; one that matches nothing must go on matching nothing."""
+    """Terms are ORed, so a demand belongs into each; one that matches nothing must go on matching
+    nothing.
+    """
     for index, term in enumerate(terms):
         if is_empty_term(term):
             continue
@@ -305,17 +364,23 @@ def _require_in_every_term(
         elif type(expressions) is not list:
             raise MalformedObjectError("a node selector term.matchExpressions is not a list")
         else:
-            operations.extend(_add(f"{path}/{index}/matchExpressions/-", expression) for expression in missing)
+            operations.extend(
+                _add(f"{path}/{index}/matchExpressions/-", expression) for expression in missing
+            )
 
 
-def _append(affinity: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]) -> None:
+def _append(
+    affinity: JSONObject, path: str, added: list[JSONObject], operations: list[Operation]
+) -> None:
     if affinity.get(PREFERRED) is None:
         operations.append(_add(f"{path}/{PREFERRED}", added))
     else:
         operations.extend(_add(f"{path}/{PREFERRED}/-", term) for term in added)
 
 
-def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool) -> _Branch:
+def _pod_affinity(
+    pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spread: bool
+) -> _Branch:
     if not wanted and not drop_spread:
         return {}, ()
     if (present := pod.preferred_pod_terms.get(name)) is None:
@@ -331,14 +396,21 @@ def _pod_affinity(pod: PodBody, name: str, wanted: list[JSONObject], *, drop_spr
     return {}, operations
 
 
-def _patch_requests(pod: PodBody, requests: Mapping[str, object], operations: list[Operation]) -> None:
+def _patch_requests(
+    pod: PodBody, requests: Mapping[str, object], operations: list[Operation]
+) -> None:
     if pod.spec.get("resources"):
-        # Requests of the pod as a whole bound those of its containers: one more could make it invalid.
+        # Requests of the pod as a whole bound those of its containers: one more could make it
+        # invalid.
         return
     resources_by_container = [
-        child_object(container, "resources", "spec.containers[]") or {} for container in pod.containers
+        child_object(container, "resources", "spec.containers[]") or {}
+        for container in pod.containers
     ]
-    if any(child_object(resources, "requests", "spec.containers[].resources") for resources in resources_by_container):
+    if any(
+        child_object(resources, "requests", "spec.containers[].resources")
+        for resources in resources_by_container
+    ):
         # Its author has thought of what the pod needs.
         return
     for index, resources in enumerate(resources_by_container):
@@ -347,7 +419,7 @@ def _patch_requests(pod: PodBody, requests: Mapping[str, object], operations: li
             operations.append(_add(path, {"requests": requests}))
             continue
         limits = child_object(resources, "limits", "spec.containers[].resources") or {}
-        # What has a limit and no request is requested at its limit: Kubernetes' own default, and a request above a
-        # limit would make the pod invalid.
+        # What has a limit and no request is requested at its limit: Kubernetes' own default, and a
+        # request above a limit would make the pod invalid.
         if missing := {name: amount for name, amount in requests.items() if name not in limits}:
             operations.append(_add(f"{path}/requests", missing))

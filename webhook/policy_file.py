@@ -1,4 +1,6 @@
-"""Follow the policy file: a valid change replaces the settings as a whole, an invalid one is logged and counted."""
+"""Follow the policy file: a valid change replaces the settings as a whole, an invalid one is logged
+and counted.
+"""
 
 from __future__ import annotations
 
@@ -18,15 +20,18 @@ from webhook.settings import read_settings
 
 log = logging.getLogger(__name__)
 
-# The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter; and reading some ten
-# kilobytes is more robust than watching two levels of symbolic links.
+# The kubelet updates a changed ConfigMap within about a minute, so a second more doesn't matter;
+# and reading some ten kilobytes is more robust than watching two levels of symbolic links.
 POLL_SECONDS: Final = 1.0
 
 NO_RULES: Final = ReleaseSettings(Reader(), {})
 
 
 class PolicyFile:
-    """The settings in use. They are empty until the first valid policy: every pod is admitted unchanged."""
+    """The settings in use.
+
+    They are empty until the first valid policy: every pod is admitted unchanged.
+    """
 
     def __init__(
         self,
@@ -46,9 +51,13 @@ class PolicyFile:
         self._fault = "not read yet"
 
     def verdict(self) -> ReadyVerdict:
-        """Ready once there was a valid policy; a later fault is reported, but the last valid policy stays in use."""
+        """Ready once there was a valid policy; a later fault is reported, but the last valid policy
+        stays in use.
+        """
         if self.settings is NO_RULES:
-            return ReadyVerdict(passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}")
+            return ReadyVerdict(
+                passed=False, detail=f"no policy yet, pods are admitted unchanged: {self._fault}"
+            )
         stays = f" stays in use, reload failed: {self._fault}" if self._fault else ""
         return ReadyVerdict(passed=True, detail=f"revision {self.settings.revision}{stays}")
 
@@ -77,7 +86,9 @@ class PolicyFile:
             return
         self.settings = settings
         show(self._metrics.policy, {settings.revision: 1})
-        log.info("policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes))
+        log.info(
+            "policy in use revision=%s classes=%s", settings.revision, ",".join(settings.classes)
+        )
         self._on_change(settings)
 
     def _reject(self, reason: str, text: bytes | None) -> None:
@@ -86,12 +97,15 @@ class PolicyFile:
             return
         self._seen, self._fault = text, fault
         self._metrics.policy_reload_failures.inc()
-        log.error("policy rejected, revision=%s stays in use: %s", self.settings.revision or "none", fault)
+        log.error(
+            "policy rejected, revision=%s stays in use: %s", self.settings.revision or "none", fault
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""
         while not stop.wait(POLL_SECONDS):
             try:
                 self.poll()
-            except Exception:  # the thread must survive any error: without it no change would be seen
+            except Exception:
+                # the thread must survive any error: without it no change would be seen
                 log.exception("policy poll failed")

@@ -1,7 +1,7 @@
 """Answer AdmissionReview v1 requests: read the review, decide on its pod, write the answer.
 
-Guarantees: never raises, never answers 5xx; an error in Roost admits the pod unchanged, and is counted. Nothing of a
-pod's content is logged: env, args and image pull settings can hold tokens.
+Guarantees: never raises, never answers 5xx; an error in Roost admits the pod unchanged, and is
+counted. Nothing of a pod's content is logged: env, args and image pull settings can hold tokens.
 Source: k8s.io/api/admission/v1.
 """
 
@@ -20,7 +20,14 @@ from roost_core.objects.fields import MalformedObjectError
 from roost_core.objects.pod_body import read_pod_body
 from roost_core.release.settings import ReleaseSettings
 from webhook.admission import Decision, ReviewResult, decide
-from webhook.bounds import MAX_ANSWER_BYTES, MAX_BODY_BYTES, MAX_JSON_PARTS, MAX_JSON_TEXTS, MOST, Bound
+from webhook.bounds import (
+    MAX_ANSWER_BYTES,
+    MAX_BODY_BYTES,
+    MAX_JSON_PARTS,
+    MAX_JSON_TEXTS,
+    MOST,
+    Bound,
+)
 from webhook.facts import Facts, pod_key
 from webhook.ledger import Ledger, unnamed
 from webhook.rules import Rulebook
@@ -42,7 +49,10 @@ _INTERNAL_WARNING: Final = "Roost: placement rules skipped: internal error, see 
 
 
 class MalformedReviewError(Exception):
-    """The body is not an AdmissionReview v1 request. The text says why, and quotes nothing of the body."""
+    """The body is not an AdmissionReview v1 request.
+
+    The text says why, and quotes nothing of the body.
+    """
 
     def __init__(self, text: str, status: int = 400) -> None:
         super().__init__(text)
@@ -63,10 +73,11 @@ class Review(NamedTuple):
 
 
 def uid_of_oversized(body: bytes) -> str | None:
-    """The uid of a review that is too large to be parsed, read from its first bytes; None for any other body.
+    """The uid of a review that is too large to be parsed, read from its first bytes; None for any
+    other body.
 
-    Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx the API server applies
-    the webhook's failurePolicy, which is Ignore by default.
+    Raises MalformedReviewError when it doesn't begin as kube-apiserver's reviews do: after a 4xx
+    the API server applies the webhook's failurePolicy, which is Ignore by default.
     """
     # Each part has at least one byte, so a body of the usual size needn't be searched.
     if len(body) <= MAX_JSON_PARTS or (
@@ -81,7 +92,10 @@ def uid_of_oversized(body: bytes) -> str | None:
 
 
 def parse_review(body: bytes) -> Review:
-    """Parse a request that isn't oversized. Raises MalformedReviewError, and nothing else, whatever `body` is."""
+    """Parse a request that isn't oversized.
+
+    Raises MalformedReviewError, and nothing else, whatever `body` is.
+    """
     try:
         review = orjson.loads(body)
     except orjson.JSONDecodeError:
@@ -128,18 +142,24 @@ def _allow(uid: str, decision: Decision) -> Answer:
         response["auditAnnotations"] = audit
     if warnings:
         response["warnings"] = [warning[:_MAX_WARNING] for warning in warnings]
-    return Answer(200, orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}))
+    return Answer(
+        200, orjson.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+    )
 
 
 class Answer(NamedTuple):
-    """An HTTP response: status 200 with an AdmissionReview as JSON, or a 4xx with one line of text."""
+    """An HTTP response: status 200 with an AdmissionReview as JSON, or a 4xx with one line of
+    text.
+    """
 
     status: int
     body: bytes
 
 
 class Reviewer:
-    """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several threads."""
+    """Answers reviews: one at a time on the HTTP server's loop, though it is safe for several
+    threads.
+    """
 
     def __init__(
         self,
@@ -172,7 +192,10 @@ class Reviewer:
                 is_dry_run = review.is_dry_run
                 answer, decision = self._answer(review, started)
         except MalformedReviewError as error:
-            answer, decision = Answer(error.status, f"{error}\n".encode()), Decision(ReviewResult.MALFORMED)
+            answer, decision = (
+                Answer(error.status, f"{error}\n".encode()),
+                Decision(ReviewResult.MALFORMED),
+            )
         try:
             self._on_decision(decision, is_dry_run, self._now() - started)
         except Exception as error:  # noqa: BLE001 - an error in counting must not fail the review
@@ -214,9 +237,13 @@ class Reviewer:
         try:
             pod = read_pod_body(review.body, review.namespace)
             key = pod_key(review.namespace, pod.name or unnamed(pod.generate_name, review.uid))
-            return key, decide(pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now)
+            return key, decide(
+                pod, self._current_rulebook(), self._facts(), self._ledger, pod_key=key, now=now
+            )
         except MalformedObjectError as error:
-            return "", Decision(ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"])
+            return "", Decision(
+                ReviewResult.ODD, warnings=[f"Roost: pod admitted unchanged: {error}"]
+            )
 
     def _current_rulebook(self) -> Rulebook:
         """The rules of the present settings."""

@@ -1,8 +1,8 @@
 """HTTP around the reviews: the Flask application, and its event loop from start to end.
 
-Reviews run on the event loop itself, not in threads: they use memory only, and handing one to a thread costs more than
-the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a thread of their own. The HTTP server is
-`roost_core/http/`.
+Reviews run on the event loop itself, not in threads: they use memory only, and handing one to a
+thread costs more than the review (docs/decisions/0002-webhook-server.md). Probes and metrics have a
+thread of their own. The HTTP server is `roost_core/http/`.
 """
 
 from __future__ import annotations
@@ -49,14 +49,20 @@ def create_app(review: Callable[[bytes], Answer]) -> Flask:
         content_type = JSON if response.status == HTTPStatus.OK else TEXT
         return Response(response.body, response.status, content_type=content_type)
 
-    app.add_url_rule(REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False)
+    app.add_url_rule(
+        REVIEW_PATH, "mutate", mutate, methods=["POST"], provide_automatic_options=False
+    )
     app.register_error_handler(HTTPException, _one_line)
     return app
 
 
 def _one_line(error: HTTPException) -> Response:
-    response = Response(f"{error.code} {error.name}: {error.description}\n", error.code, content_type=TEXT)
-    response.headers.extend([(name, value) for name, value in error.get_headers() if name.lower() == "allow"])
+    response = Response(
+        f"{error.code} {error.name}: {error.description}\n", error.code, content_type=TEXT
+    )
+    response.headers.extend(
+        [(name, value) for name, value in error.get_headers() if name.lower() == "allow"]
+    )
     return response
 
 
@@ -85,7 +91,8 @@ async def serve(
     drain_seconds: float,
     pulse: Pulse,
 ) -> None:
-    """Serve until SIGTERM or SIGINT, then set `draining` and serve `drain_seconds` more; a second signal ends at once.
+    """Serve until SIGTERM or SIGINT, then set `draining` and serve `drain_seconds` more; a second
+    signal ends at once.
 
     Doesn't listen until there is a certificate.
     """

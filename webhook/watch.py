@@ -1,8 +1,9 @@
-"""Keep the facts up to date: watch what the rules read from the cluster, and nothing else, and replace the facts.
+"""Keep the facts up to date: watch what the rules read from the cluster, and nothing else, and
+replace the facts.
 
-A change takes effect within about a tenth of a second. Many changes make one replacement, so a busy cluster doesn't
-slow down reviews. What the webhook may not read (nodes, other namespaces) is missing from the facts, logged once, and
-retried.
+A change takes effect within about a tenth of a second. Many changes make one replacement, so a busy
+cluster doesn't slow down reviews. What the webhook may not read (nodes, other namespaces) is
+missing from the facts, logged once, and retried.
 """
 
 from __future__ import annotations
@@ -78,7 +79,10 @@ class WatchedPod(NamedTuple):
 
 
 class FactsKeeper:
-    """Keeps the facts up to date with the cluster and the rules. `facts` can be read from any thread."""
+    """Keeps the facts up to date with the cluster and the rules.
+
+    `facts` can be read from any thread.
+    """
 
     def __init__(
         self,
@@ -87,7 +91,9 @@ class FactsKeeper:
         pod_seen: Callable[[str, str], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now show."""
+        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now
+        show.
+        """
         self._client = client
         self._metrics = metrics
         self._pod_seen = pod_seen
@@ -105,7 +111,10 @@ class FactsKeeper:
         self._replaced_at = 0.0
 
     def follow(self, settings: ReleaseSettings) -> None:
-        """Watch what these rules need. The old facts stay in use until the new watches have listed, or for a while."""
+        """Watch what these rules need.
+
+        The old facts stay in use until the new watches have listed, or for a while.
+        """
         with self._replacing:
             before = self._watches
             if before is None or _watched(before.settings) != _watched(settings):
@@ -113,11 +122,14 @@ class FactsKeeper:
 
     def _watch_anew(self, settings: ReleaseSettings) -> None:
         before = self._watches
-        watches = _Watches(self._client, self._metrics, settings, self._dirty.set, clock=self._clock)
+        watches = _Watches(
+            self._client, self._metrics, settings, self._dirty.set, clock=self._clock
+        )
         try:
             watches.start()
         except Exception:
-            # A system without room for threads. Those that did start end, and the next call begins anew.
+            # A system without room for threads. Those that did start end, and the next call begins
+            # anew.
             watches.stop.set()
             raise
         self._watches, self._replaced_at = watches, self._clock()
@@ -127,14 +139,22 @@ class FactsKeeper:
         self._dirty.set()
 
     def verdict(self) -> ReadyVerdict:
-        """Ready once everything readable has been listed; new rules that need other watches don't change that."""
+        """Ready once everything readable has been listed; new rules that need other watches don't
+        change that.
+        """
         if (watches := self._watches) is None:
             return ReadyVerdict(passed=False, detail="no policy yet, so nothing is watched")
-        waiting = [cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden]
+        waiting = [
+            cache.kind for cache in watches.caches if not cache.synced and not cache.is_forbidden
+        ]
         faults = [f"{cache.kind}: {cache.fault}" for cache in watches.caches if cache.fault]
-        faults += [f"{lease.kind}: {lease.fault}" for lease in watches.leases.values() if lease.fault]
+        faults += [
+            f"{lease.kind}: {lease.fault}" for lease in watches.leases.values() if lease.fault
+        ]
         waiting += [lease.kind for lease in watches.leases.values() if not lease.has_looked]
-        detail = "; ".join([*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults])
+        detail = "; ".join(
+            [*([f"not listed yet: {', '.join(waiting)}"] if waiting else []), *faults]
+        )
         return ReadyVerdict(passed=self._has_facts, detail=detail)
 
     def age_seconds(self) -> float:
@@ -153,7 +173,8 @@ class FactsKeeper:
                 pause_seconds = SWAP_SECONDS
                 try:
                     self._swap()
-                except Exception:  # the thread must survive any error: without it the facts would never change
+                except Exception:
+                    # the thread must survive any error: without it the facts would never change
                     log.exception("facts not updated")
                     self._dirty.set()
                     pause_seconds = RETRY_SECONDS
@@ -194,7 +215,10 @@ def _watched(settings: ReleaseSettings) -> tuple[object, ...]:
 
 
 class _Watches:
-    """All watches for one set of rules, and the facts made from them. Only one thread may call `refresh`."""
+    """All watches for one set of rules, and the facts made from them.
+
+    Only one thread may call `refresh`.
+    """
 
     def __init__(
         self,
@@ -214,7 +238,13 @@ class _Watches:
         self._classes = rulebook.classes
         own = f"/api/v1/namespaces/{settings.namespace}/pods"
 
-        cache = partial(WatchCache[Any], client, on_change=on_change, on_error=metrics.count_watch_error, clock=clock)
+        cache = partial(
+            WatchCache[Any],
+            client,
+            on_change=on_change,
+            on_error=metrics.count_watch_error,
+            clock=clock,
+        )
         classes = settings.classes.values()
         self._nodes: WatchCache[Node] | None = None
         self._device_classes: WatchCache[frozenset[str]] | None = None
@@ -222,28 +252,44 @@ class _Watches:
             read = partial(node_or_none, with_images=bool(self._classes_that_read(Reads.WARM)))
             self._nodes = cache("/api/v1/nodes", read, kind="nodes")
             path = "/apis/resource.k8s.io/v1/deviceclasses"
-            self._device_classes = cache(path, claimable_resources, kind="deviceclasses", keeps_changes=False)
+            self._device_classes = cache(
+                path, claimable_resources, kind="deviceclasses", keeps_changes=False
+            )
         self._priorities: WatchCache[int] | None = None
         if settings.reads_nodes and self._classes_that_read(Reads.PRIORITIES):
             path = "/apis/scheduling.k8s.io/v1/priorityclasses"
-            self._priorities = cache(path, foreign_priority, kind="priorityclasses", keeps_changes=False)
+            self._priorities = cache(
+                path, foreign_priority, kind="priorityclasses", keeps_changes=False
+            )
         self._quotas: WatchCache[tuple[str, frozenset[str]]] | None = None
-        is_alone = settings.shared_namespaces is None and all(one.namespace_selector is None for one in classes)
-        if self._classes_that_read(Reads.QUOTAS) and not (is_alone and all(not one.resources for one in classes)):
-            path = f"/api/v1/namespaces/{settings.namespace}/resourcequotas" if is_alone else "/api/v1/resourcequotas"
+        is_alone = settings.shared_namespaces is None and all(
+            one.namespace_selector is None for one in classes
+        )
+        if self._classes_that_read(Reads.QUOTAS) and not (
+            is_alone and all(not one.resources for one in classes)
+        ):
+            path = (
+                f"/api/v1/namespaces/{settings.namespace}/resourcequotas"
+                if is_alone
+                else "/api/v1/resourcequotas"
+            )
             self._quotas = cache(path, _read_quota, kind="resourcequotas", keeps_changes=False)
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
         # Namespaces whose pods count in warm sets, too. None: no others.
         self._shared: frozenset[Requirement] | None = None
-        if settings.shared_namespaces is not None and settings.reads_nodes and self._classes_that_read(Reads.WARM):
+        if (
+            settings.shared_namespaces is not None
+            and settings.reads_nodes
+            and self._classes_that_read(Reads.WARM)
+        ):
             self._shared = read_label_selector(settings.shared_namespaces)
         selectors = [pod_class.namespace_selector for pod_class in classes]
         if self._shared is not None:
             selectors.append(settings.shared_namespaces)
         parsed = [read_label_selector(selector) for selector in selectors if selector is not None]
         self._selectors = [selector for selector in parsed if selector is not None]
-        # A namespace that was there is selected now, or no longer: its pods were read as another class's. So was each
-        # pod that was listed while namespaces might not be read.
+        # A namespace that was there is selected now, or no longer: its pods were read as another
+        # class's. So was each pod that was listed while namespaces might not be read.
         self.has_other_hubs = False
         self._listed_blind = False
         if any(map(needs_namespace_labels, selectors)):
@@ -285,9 +331,12 @@ class _Watches:
         self._known_nodes: Nodes | None = None
         self._known_namespaces: dict[str, Mapping[str, str]] = {}
         self._builder_pods: dict[str, dict[str, str]] = {name: {} for name in self._builders}
-        self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(self._builders, frozenset[str]())
+        self._builder_nodes: dict[str, frozenset[str]] = dict.fromkeys(
+            self._builders, frozenset[str]()
+        )
         self._homes = Homes()
-        # Of all classes: what has run is no failed pull. Rules read them of some, which take in what nodes report, too.
+        # Of all classes: what has run is no failed pull. Rules read them of some, which take in
+        # what nodes report, too.
         self._warm = {name: WarmFacts() for name in settings.classes}
         self._warm_sets = self._classes_that_read(Reads.WARM) if settings.reads_nodes else []
         self._images = ReportedImages()
@@ -306,7 +355,9 @@ class _Watches:
         self._waiting: dict[str, str] = {}
         show(metrics.unplaced, dict.fromkeys(settings.classes, 0))
         show(metrics.waiting, dict.fromkeys(settings.classes, 0))
-        self._metrics.show_leases({part: (lease.age_seconds, lease.is_away) for part, lease in self.leases.items()})
+        self._metrics.show_leases(
+            {part: (lease.age_seconds, lease.is_away) for part, lease in self.leases.items()}
+        )
 
     @property
     def _of_no_class(self) -> tuple[WatchCache[Any] | None, ...]:
@@ -321,7 +372,9 @@ class _Watches:
 
     @property
     def parts(self) -> Iterator[WatchCache[Any]]:
-        """Those watches that the facts are made of: not the ones that never were allowed to list, nor refused nodes."""
+        """Those watches that the facts are made of: not the ones that never were allowed to list,
+        nor refused nodes.
+        """
         for cache in self.caches:
             if not cache.is_forbidden or (cache.synced and cache is not self._nodes):
                 yield cache
@@ -346,7 +399,9 @@ class _Watches:
 
     @property
     def claimable(self) -> frozenset[str]:
-        """As in `Facts`; none where it can't be known, so that the gate requires too little rather than too much."""
+        """As in `Facts`; none where it can't be known, so that the gate requires too little rather
+        than too much.
+        """
         classes = self._device_classes
         known = classes.objects().values() if classes is not None and _is_known(classes) else ()
         return frozenset[str]().union(*known)
@@ -376,9 +431,13 @@ class _Watches:
         """Give each watch its thread."""
         for cache in self.caches:
             waits = cache not in self._of_no_class and self._namespaces is not None
-            threading.Thread(target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True).start()
+            threading.Thread(
+                target=self._run, args=(cache, waits), name=f"watch-{cache.kind}", daemon=True
+            ).start()
         for lease in self.leases.values():
-            threading.Thread(target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True).start()
+            threading.Thread(
+                target=lease.run, args=(self.stop,), name=f"watch-{lease.kind}", daemon=True
+            ).start()
 
     def _run(self, cache: WatchCache[Any], waits_for_namespaces: bool) -> None:
         # Which class a pod belongs to may hang on its namespace's labels.
@@ -431,23 +490,36 @@ class _Watches:
                 if labels is not None and name in before
             )
         for name, builders in self._builders.items():
-            pods = self._builder_pods[name] = _changed(self._builder_pods[name], self._take(builders))
+            pods = self._builder_pods[name] = _changed(
+                self._builder_pods[name], self._take(builders)
+            )
             names = frozenset(pods.values())
             # The same object while nothing changed: rings are recognised by it.
             if names != self._builder_nodes[name]:
                 self._builder_nodes = {**self._builder_nodes, name: names}
         seen = self._refresh_pods()
-        # Only now: a pod that is still bound to a node that went tells of its images with each change of its status.
+        # Only now: a pod that is still bound to a node that went tells of its images with each
+        # change of its status.
         self._keep_in_step()
         # Only where all pods with a home are known.
-        counts_homes = all(_is_known(self._pods[name]) for name in self._classes_that_read(Reads.HOMES))
+        counts_homes = all(
+            _is_known(self._pods[name]) for name in self._classes_that_read(Reads.HOMES)
+        )
         facts = Facts(
             nodes=self._known_nodes if self.knows_nodes else None,
-            builder_nodes={name: self._builder_nodes[name] for name, one in self._builders.items() if _is_known(one)},
+            builder_nodes={
+                name: self._builder_nodes[name]
+                for name, one in self._builders.items()
+                if _is_known(one)
+            },
             homes=self._homes if counts_homes else _NO_HOMES,
             shows_new_pods=self.shows_new_pods,
-            namespaces=self._known_namespaces if self._namespaces and _is_known(self._namespaces) else None,
-            warm={name: self._warm[name] for name in self._warm_sets if _is_known(self._pods[name])},
+            namespaces=self._known_namespaces
+            if self._namespaces and _is_known(self._namespaces)
+            else None,
+            warm={
+                name: self._warm[name] for name in self._warm_sets if _is_known(self._pods[name])
+            },
             failed_pulls=self._failed_pulls,
             given_up=self._given_up,
             quotas=self.quotas,
@@ -464,8 +536,12 @@ class _Watches:
     def _keep_in_step(self) -> None:
         """Let warm sets forget images with their nodes, and take in what nodes report."""
         nodes = None if self._nodes is None or self._nodes.is_forbidden else self._known_nodes
-        self._warm = self._images.follow(self._warm, nodes, self._warm_sets, with_reports=self.knows_nodes)
-        self._failed_pulls = {key: at for key, at in self._failed_pulls.items() if not self._proves(*key)}
+        self._warm = self._images.follow(
+            self._warm, nodes, self._warm_sets, with_reports=self.knows_nodes
+        )
+        self._failed_pulls = {
+            key: at for key, at in self._failed_pulls.items() if not self._proves(*key)
+        }
 
     def _proves(self, node: str, image: str) -> bool:
         return any(warm.proves(node, image) for warm in self._warm.values())
@@ -504,9 +580,11 @@ class _Watches:
         return list(homes)
 
     def _note_pulls(self, changes: Mapping[str, PlacedPod | None]) -> None:
-        """Remember which images nodes can't pull, and couldn't lately, until one of their containers starts.
+        """Remember which images nodes can't pull, and couldn't lately, until one of their
+        containers starts.
 
-        Called before warm facts know of the changes. A pull that hangs raises no error: its pods go, and never started.
+        Called before warm facts know of the changes. A pull that hangs raises no error: its pods
+        go, and never started.
         """
         failed = dict(self._failed_pulls)
         now = self._clock()
@@ -531,24 +609,34 @@ class _Watches:
             told = set[tuple[str, str]]().union(*self._failing.values())
             failed.update(dict.fromkeys(told, math.inf))
             failed = {
-                key: at for key, at in failed.items() if key not in started and now - at < FAILED_PULL.age_seconds
+                key: at
+                for key, at in failed.items()
+                if key not in started and now - at < FAILED_PULL.age_seconds
             }
             self._given_up = (self._given_up & failed.keys()) - told
         self._failed_pulls = failed
 
     def _looks_elsewhere(self, pod_class: PodClass) -> bool:
-        counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(pod_class.name)
+        counts_others = self._shared is not None and Reads.WARM in self._rulebook.reads(
+            pod_class.name
+        )
         return counts_others or pod_class.namespace_selector is not None
 
     def _builder_reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], str | None]:
-        """Builders of all hubs of a class make one ring: those of the release's namespace, and of the selected ones."""
+        """Builders of all hubs of a class make one ring: those of the release's namespace, and of
+        the selected ones.
+        """
         selector = pod_class.namespace_selector
         required = None if selector is None else read_label_selector(selector)
 
         def read(item: JSONObject) -> str | None:
             namespace = item["metadata"].get("namespace") or ""
             is_own = namespace == self.settings.namespace
-            if required is None or is_own or namespace_matches(required, namespace, self._namespace_labels()):
+            if (
+                required is None
+                or is_own
+                or namespace_matches(required, namespace, self._namespace_labels())
+            ):
                 return read_builder(item)
             return None
 
@@ -556,14 +644,20 @@ class _Watches:
 
     def _reader_for(self, pod_class: PodClass) -> Callable[[JSONObject], WatchedPod | None]:
         classes = self._classes
-        names = {own_scheduler_name(self.settings, pod_class, suffix) for suffix in ("", STRICT_SUFFIX)} - {""}
+        names = {
+            own_scheduler_name(self.settings, pod_class, suffix) for suffix in ("", STRICT_SUFFIX)
+        } - {""}
 
         def is_unplaced(pod: PodBody) -> bool:
-            # Pods without the revision annotation, except those that no rule is for. A pod that names Roost's scheduler
-            # can still lack the other rules; only Roost's own placeholders are created with all of them. A pod that
-            # its author bound to a node can't be told from a scheduled one, nor an older pod from a missed one.
+            # Pods without the revision annotation, except those that no rule is for. A pod that
+            # names Roost's scheduler can still lack the other rules; only Roost's own placeholders
+            # are created with all of them. A pod that its author bound to a node can't be told from
+            # a scheduled one, nor an older pod from a missed one.
             is_own = pod.labels.get(PART_OF_LABEL) == OWN_PART
-            carries_all = pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER or pod.scheduler_name in names
+            carries_all = (
+                pod.labels.get(OWN_COMPONENT_LABEL) != OWN_PLACEHOLDER
+                or pod.scheduler_name in names
+            )
             return not (
                 POLICY_REVISION_ANNOTATION in pod.annotations
                 or (is_own and carries_all)
@@ -582,14 +676,20 @@ class _Watches:
             if classes.classify(pod.labels, namespace, self._namespace_labels()) != pod_class:
                 return self._read_other_hubs(item, pod, pod_class)
             # A pod that is being deleted doesn't wait.
-            is_unbound = not item["spec"].get("nodeName") and not item["metadata"].get("deletionTimestamp")
+            is_unbound = not item["spec"].get("nodeName") and not item["metadata"].get(
+                "deletionTimestamp"
+            )
             is_waiting = pod.scheduler_name in names and is_unbound
             placed = read_placed_pod(item, pod_class.name)
-            return WatchedPod(str(item["metadata"].get("uid") or ""), placed, is_unplaced(pod), is_waiting)
+            return WatchedPod(
+                str(item["metadata"].get("uid") or ""), placed, is_unplaced(pod), is_waiting
+            )
 
         return read
 
-    def _read_other_hubs(self, item: JSONObject, pod: PodBody, pod_class: PodClass) -> WatchedPod | None:
+    def _read_other_hubs(
+        self, item: JSONObject, pod: PodBody, pod_class: PodClass
+    ) -> WatchedPod | None:
         """A pod of another hub that would belong to the class: it takes room in the warm set.
 
         Only once it has a node: before, it may still go to a node outside the set.
@@ -598,10 +698,17 @@ class _Watches:
             return None
         known = self._namespace_labels()
         is_shared = namespace_matches(self._shared, pod.namespace, known)
-        if not is_shared or self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class:
+        if (
+            not is_shared
+            or self._classes.classify(pod.labels, self.settings.namespace, known) != pod_class
+        ):
             return None
         placed = read_placed_pod(item, pod_class.name)
-        return WatchedPod("", placed, is_of_others=True) if placed is not None and placed.node else None
+        return (
+            WatchedPod("", placed, is_of_others=True)
+            if placed is not None and placed.node
+            else None
+        )
 
     def _namespace_labels(self) -> Mapping[str, Mapping[str, str]] | None:
         if self._namespaces is None or not self._namespaces.synced:
@@ -618,7 +725,11 @@ def _read_quota(quota: JSONObject) -> tuple[str, frozenset[str]] | None:
     """The quota's namespace, and those of its scopes and resources that rules look for."""
     spec = quota.get("spec") or {}
     selected = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    names = (*(spec.get("hard") or ()), *(spec.get("scopes") or ()), *(one.get("scopeName") for one in selected))
+    names = (
+        *(spec.get("hard") or ()),
+        *(spec.get("scopes") or ()),
+        *(one.get("scopeName") for one in selected),
+    )
     found = _QUOTA_NAMES.intersection(names)
     return (str(quota["metadata"]["namespace"]), found) if found else None
 

@@ -1,6 +1,7 @@
 """The checks of the values, one file each, and the table of them.
 
-Each finds what fits the schema and yet doesn't do what it says. Copy `disruption.py` for a new one, and add it here.
+Each finds what fits the schema and yet doesn't do what it says. Copy `disruption.py` for a new one,
+and add it here.
 """
 
 from __future__ import annotations
@@ -21,8 +22,27 @@ def _checks(names: Iterable[str]) -> tuple[Check, ...]:
 
 CHECKS: Final = _checks(
     (
-        *("admission", "certificates", "classes", "controllers", "disruption", "events", "feature_gates", "gate"),
-        *("names", "placeholders", "ports", "priorities", "reach", "recorder", "scheduler", "resources", "webhook"),
+        *(
+            "admission",
+            "certificates",
+            "classes",
+            "controllers",
+            "disruption",
+            "events",
+            "feature_gates",
+            "gate",
+        ),
+        *(
+            "names",
+            "placeholders",
+            "ports",
+            "priorities",
+            "reach",
+            "recorder",
+            "scheduler",
+            "resources",
+            "webhook",
+        ),
     )
 )
 # What hints and nothing else.
@@ -35,12 +55,17 @@ def lint(merged: Merged, release: Release) -> list[Fault]:
 
 
 def find_hints(merged: Merged, release: Release) -> list[Fault]:
-    """Every hint: what works as it is written and might work better. Only `roost validate` shows them."""
+    """Every hint: what works as it is written and might work better.
+
+    Only `roost validate` shows them.
+    """
     found = _find(merged, release, (*CHECKS, *HINTS), with_hints=True)
     return [fault for fault in found if fault.severity == "hint"]
 
 
-def _find(merged: Merged, release: Release, checks: Sequence[Check], *, with_hints: bool = False) -> list[Fault]:
+def _find(
+    merged: Merged, release: Release, checks: Sequence[Check], *, with_hints: bool = False
+) -> list[Fault]:
     if merged.values.get("enabled") is False:
         return []
     report = LintReport(merged.values, merged.places, merged.defaults, with_hints=with_hints)

@@ -23,12 +23,24 @@ def check(report: LintReport, release: Release) -> None:
     for name, entry in mapping(report.values.get("podClasses")).items():
         if at(entry, "home") is not None:
             reason = "admission policies have no ring: pods of this class get no home."
-            report.warn(("podClasses", name, "home"), reason, "Set it to null, or use admission.mode: webhook.")
+            report.warn(
+                ("podClasses", name, "home"),
+                reason,
+                "Set it to null, or use admission.mode: webhook.",
+            )
         if at(entry, "warm") is not None and not report.is_default(("podClasses", name, "warm")):
             reason = "admission policies don't know nodes: pods of this class get no warm set."
-            report.warn(("podClasses", name, "warm"), reason, "Set it to null, or use admission.mode: webhook.")
-        if at(entry, "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
+            report.warn(
+                ("podClasses", name, "warm"),
+                reason,
+                "Set it to null, or use admission.mode: webhook.",
+            )
+        if (
+            at(entry, "imageGate") is True
+            and at(report.values, "imageGate", "mode") == "requireLabel"
+        ):
             reason = (
-                "an admission policy can't see whether the controllers run: the gate only prefers nodes with the image."
+                "an admission policy can't see whether the controllers run: the gate only prefers"
+                " nodes with the image."
             )
             report.warn(("podClasses", name, "imageGate"), reason, "Use admission.mode: webhook.")

@@ -26,18 +26,28 @@ def _lint_own_certificates(report: LintReport, certificates: dict[str, object]) 
         if not at(report.values, "controllers", key):
             said = f"self with controllers.{key}: {off}"
             reason = f"{said}: the controllers create the certificate, so the webhook gets none."
-            report.refuse(path, reason, f"Use mode certManager or secret, or controllers.{key}: {on}.")
+            report.refuse(
+                path, reason, f"Use mode certManager or secret, or controllers.{key}: {on}."
+            )
             break
     if report.values.get("clusterResources") is False:
         reason = (
-            "self with clusterResources: false: nothing can write the caBundle, and without the admission policies an "
-            "account that can create Secrets can get a token of every account in the namespace."
+            "self with clusterResources: false: nothing can write the caBundle, and without the"
+            " admission policies an account that can create Secrets can get a token of every"
+            " account in the namespace."
         )
-        fix = "Use mode secret or certManager: whoever creates the webhook configuration supplies the CA bundle."
+        fix = (
+            "Use mode secret or certManager: whoever creates the webhook configuration supplies the"
+            " CA bundle."
+        )
         report.refuse(path, reason, fix)
     if text(certificates.get("secretName")).endswith("-webhook-ca"):
         reason = "is the Secret with the CA's key, which the webhook would then mount."
-        report.refuse(("webhook", "certificates", "secretName"), reason, "Use another name, or leave it empty.")
+        report.refuse(
+            ("webhook", "certificates", "secretName"),
+            reason,
+            "Use another name, or leave it empty.",
+        )
 
 
 def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> None:
@@ -52,8 +62,13 @@ def _lint_certificates(report: LintReport, certificates: dict[str, object]) -> N
         report.warn((*path, "caBundle"), reason, "Remove it, or set mode: secret.")
     bundle = text(certificates.get("caBundle")).replace("\n", "")
     # "-----BEGIN CERTIFICATE-----" in base64.
-    if bundle and (len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")):
-        found, fix = Phrase("text that is not base64-encoded PEM"), "Make it with: base64 -w0 ca.pem"
+    if bundle and (
+        len(bundle) % 4 or not bundle.startswith("LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0t")
+    ):
+        found, fix = (
+            Phrase("text that is not base64-encoded PEM"),
+            "Make it with: base64 -w0 ca.pem",
+        )
         report.error((*path, "caBundle"), found, "PEM certificates in base64", fix)
     issuer = mapping(certificates.get("issuerRef"))
     if mode == "certManager" and issuer.get("kind") == "ClusterIssuer" and not issuer.get("name"):

@@ -1,4 +1,6 @@
-"""Lint `podClasses`: which pods match, which terms add up, and how the class's scheduler profile weighs them."""
+"""Lint `podClasses`: which pods match, which terms add up, and how the class's scheduler profile
+weighs them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ _SIDES: Final = ("join", "avoid")
 
 def check(report: LintReport, _release: Release) -> None:
     """Check every class, and each against the others."""
-    classes: _Classes = {name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()}
+    classes: _Classes = {
+        name: mapping(entry) for name, entry in mapping(report.values.get("podClasses")).items()
+    }
     for name, pod_class in classes.items():
         path = ("podClasses", name)
         _lint_references(report, path, pod_class, classes)
@@ -33,18 +37,30 @@ def check(report: LintReport, _release: Release) -> None:
     _lint_placeholder_class(report, classes)
 
 
-def _lint_references(report: LintReport, path: Path, pod_class: dict[str, object], classes: _Classes) -> None:
+def _lint_references(
+    report: LintReport, path: Path, pod_class: dict[str, object], classes: _Classes
+) -> None:
     profile = text(pod_class.get("profile"))
     profiles = mapping(at(report.values, "scheduler", "profiles"))
     if profile and profile not in profiles and at(report.values, "scheduler", "target") == "deploy":
         fix = 'Add it there, or set "" to keep the pod\'s scheduler.'
-        report.error((*path, "profile"), profile, f"a key of scheduler.profiles ({', '.join(sorted(profiles))})", fix)
+        report.error(
+            (*path, "profile"),
+            profile,
+            f"a key of scheduler.profiles ({', '.join(sorted(profiles))})",
+            fix,
+        )
     for side in _SIDES:
         for other in mapping(pod_class.get(side)):
             # The values may have removed a class that a default names.
             if other not in classes and not report.is_default((*path, side, other)):
                 expected = f"a key of podClasses ({', '.join(sorted(classes))})"
-                report.error((*path, side, other), Phrase(f"the class {describe(other)}"), expected, "null deletes it.")
+                report.error(
+                    (*path, side, other),
+                    Phrase(f"the class {describe(other)}"),
+                    expected,
+                    "null deletes it.",
+                )
 
 
 def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
@@ -55,35 +71,56 @@ def _lint_home(report: LintReport, path: Path, pod_class: dict[str, object]) -> 
     for index, (before, weight) in enumerate(pairwise(weights), start=1):
         if number(weight) >= number(before):
             fix = "The first node of the ring must weigh most: 100, 50, 25."
-            report.error((*path, "home", "weights", index), weight, f"less than the weight before it ({before})", fix)
+            report.error(
+                (*path, "home", "weights", index),
+                weight,
+                f"less than the weight before it ({before})",
+                fix,
+            )
     if 0 < number(at(home, "maxLoad")) < 1:
         reason = "below 1 every node counts as overloaded as soon as minLoad is reached."
         report.warn((*path, "home", "maxLoad"), reason, "Use 2; 0 for no bound.")
     if not mapping(pod_class.get("resources")):
-        reason = "pods of a class with a home often request nothing, and then no node ever looks full."
+        reason = (
+            "pods of a class with a home often request nothing, and then no node ever looks full."
+        )
         report.warn((*path, "resources"), reason, "Give a default: {cpu: 100m, memory: 1Gi}.")
     for index, term in enumerate(listing(pod_class.get("preferredNodeTerms"))):
         if number(at(term, "weight")) >= _HEAVY_TERM:
             reason = "adds to the home's weights, and can outweigh a repository's first node."
-            report.warn((*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}.")
+            report.warn(
+                (*path, "preferredNodeTerms", index, "weight"), reason, f"Stay below {_HEAVY_TERM}."
+            )
     if pod_class.get("warm") is not None:
-        reason = "the class has a home too: the weights of both add up, and a node that is neither's best may win."
+        reason = (
+            "the class has a home too: the weights of both add up, and a node that is neither's"
+            " best may win."
+        )
         report.warn((*path, "warm"), reason, "Keep one of them.")
 
 
 def _lint_unread_nodes(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
-    if at(report.values, "webhook", "readNodes") is not False or at(report.values, "admission", "mode") != "webhook":
+    if (
+        at(report.values, "webhook", "readNodes") is not False
+        or at(report.values, "admission", "mode") != "webhook"
+    ):
         return
     for key, lacks in (("warm", "nodes"), ("resources", "PriorityClasses")):
         if pod_class.get(key) is not None and not report.is_default((*path, key)):
-            reason = f"does nothing while the webhook can't read {lacks} (webhook.readNodes: false)."
+            reason = (
+                f"does nothing while the webhook can't read {lacks} (webhook.readNodes: false)."
+            )
             report.warn((*path, key), reason, f"Set webhook.readNodes to true, or {key} to null.")
 
 
 def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) -> None:
     """Check the class's terms against its profile's strategy."""
     profile = mapping(at(report.values, "scheduler", "profiles", text(pod_class.get("profile"))))
-    if at(report.values, "scheduler", "target") != "deploy" or profile.get("plugins") or profile.get("pluginConfig"):
+    if (
+        at(report.values, "scheduler", "target") != "deploy"
+        or profile.get("plugins")
+        or profile.get("pluginConfig")
+    ):
         return
     if mapping(pod_class.get("join")) and profile.get("strategy") == "spread":
         reason = "contradicts the strategy spread, which prefers the emptiest node."
@@ -91,7 +128,9 @@ def _lint_profile(report: LintReport, path: Path, pod_class: dict[str, object]) 
 
 
 def _lint_pairs(report: LintReport, classes: _Classes) -> None:
-    """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small enough weight."""
+    """Both directions of a pair add up in kube-scheduler: only one side may set it, with a small
+    enough weight.
+    """
 
     def weight(name: str, side: str, other: str) -> float:
         # What breaks ties by default contradicts nothing.
@@ -100,7 +139,12 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
 
     for first, second in combinations(sorted(classes), 2):
         pairs = ((first, second), (second, first))
-        said = [(name, side, other) for name, other in pairs for side in _SIDES if weight(name, side, other) > 0]
+        said = [
+            (name, side, other)
+            for name, other in pairs
+            for side in _SIDES
+            if weight(name, side, other) > 0
+        ]
         if len(said) > 1:
             (first_name, side, other), (last, last_side, last_other) = said[0], said[-1]
             pair = f"{first_name}.{side}.{other} and {last}.{last_side}.{last_other}"
@@ -116,7 +160,11 @@ def _lint_pairs(report: LintReport, classes: _Classes) -> None:
                 continue
             mine, theirs = weight(name, "avoid", other), weight(other, "avoid", name)
             if (mine + theirs) * _MAX_PODS_A_NODE >= 2 * own:
-                path: Path = ("podClasses", name, "avoid", other) if mine else ("podClasses", other, "avoid", name)
+                path: Path = (
+                    ("podClasses", name, "avoid", other)
+                    if mine
+                    else ("podClasses", other, "avoid", name)
+                )
                 enough = int(2 * own // (mine + theirs))
                 repels = f"a node repels a {name} more than one {name} there attracts it."
                 reason = f"from {enough} {other} pods on, {repels}"
@@ -132,7 +180,9 @@ def _lint_shared_pools(report: LintReport, classes: _Classes) -> None:
         own = at(pod_class, "match", "namespaceSelector")
         if own is not None and shared not in (own, {}):
             reason = f"replaces podClasses.{name}.match.namespaceSelector in every join and avoid."
-            report.warn(path, reason, f"It must select the namespaces of podClasses.{name} as well.")
+            report.warn(
+                path, reason, f"It must select the namespaces of podClasses.{name} as well."
+            )
 
 
 def _lint_likeness(report: LintReport, classes: _Classes) -> None:
@@ -141,7 +191,9 @@ def _lint_likeness(report: LintReport, classes: _Classes) -> None:
         if all(one.get(key) == other.get(key) for key in ("labels", "namespaceSelector")):
             reason = f"matches the same pods as podClasses.{first}, which comes first by name"
             fix = "Match another label, or delete one with null."
-            report.refuse(("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix)
+            report.refuse(
+                ("podClasses", second, "match"), f"{reason}: this class never gets a pod.", fix
+            )
 
 
 def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
@@ -154,7 +206,10 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
         report.error(("podClasses", name), None, "a class, which placeholders belong to", fix)
         return
     labels = mapping(at(classes[name], "match", "labels"))
-    if at(classes[name], "imageGate") is True and at(report.values, "imageGate", "mode") == "requireLabel":
+    if (
+        at(classes[name], "imageGate") is True
+        and at(report.values, "imageGate", "mode") == "requireLabel"
+    ):
         reason = "a placeholder that waits for an image doesn't trigger a scale-up."
         report.warn(("podClasses", name, "imageGate"), reason, "Set it to false.")
     for placeholder_set in placeholder_sets(report):
@@ -162,6 +217,14 @@ def _lint_placeholder_class(report: LintReport, classes: _Classes) -> None:
         labels_of_set = {**common, **mapping(placeholder_set.whole["labels"]), **labels}
         for other, pod_class in classes.items():
             class_labels = mapping(at(pod_class, "match", "labels"))
-            if other != name and len(class_labels) > len(labels) and class_labels.items() <= labels_of_set.items():
+            if (
+                other != name
+                and len(class_labels) > len(labels)
+                and class_labels.items() <= labels_of_set.items()
+            ):
                 reason = f"with these labels the pods belong to podClasses.{other}, not to {name}."
-                report.refuse(placeholder_set.path("labels"), reason, f"Remove one of {', '.join(class_labels)}.")
+                report.refuse(
+                    placeholder_set.path("labels"),
+                    reason,
+                    f"Remove one of {', '.join(class_labels)}.",
+                )

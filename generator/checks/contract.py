@@ -1,7 +1,9 @@
-"""What a check of the values is, and what it reports to: where in the values, how bad, what is said.
+"""What a check of the values is, and what it reports to: where in the values, how bad, what is
+said.
 
-A check reads merged values that fit the schema and calls `report.error`, `refuse`, `warn` or `hint`. It does no I/O.
-`generator/checks/disruption.py` is the example to copy; `terms.py` is for checks that read terms and tolerations.
+A check reads merged values that fit the schema and calls `report.error`, `refuse`, `warn` or
+`hint`. It does no I/O. `generator/checks/disruption.py` is the example to copy; `terms.py` is for
+checks that read terms and tolerations.
 """
 
 from __future__ import annotations
@@ -28,7 +30,12 @@ class LintReport:
     """Values under lint, and the faults found so far."""
 
     def __init__(
-        self, values: Values, places: Places, defaults: Mapping[str, object] | None = None, *, with_hints: bool = True
+        self,
+        values: Values,
+        places: Places,
+        defaults: Mapping[str, object] | None = None,
+        *,
+        with_hints: bool = True,
     ) -> None:
         """defaults: the chart's; None: whatever the values say is the operator's choice.
 
@@ -43,17 +50,23 @@ class LintReport:
     @cached_property
     def pullers(self) -> list[PullerGroup]:
         """The DaemonSets of the puller; no more of them than are looked at, and too many by one."""
-        return puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))[: MOST_PULLERS + 1]
+        return puller_groups(self.values.get("singleuser"), self.values.get("prePuller"))[
+            : MOST_PULLERS + 1
+        ]
 
     def is_default(self, path: Path) -> bool:
-        """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be warned of it."""
+        """Whether a key says what the chart's defaults say: nobody chose it, so nobody need be
+        warned of it.
+        """
         keys = [str(step) for step in path]
         default = at(self._defaults, *keys)
         return default is not None and at(self.values, *keys) == default
 
     def error(self, path: Path, found: object, expected: str, fix: str = "") -> None:
         """Say that a value doesn't work: what was found (shown as JSON), what is accepted."""
-        self._add(path, found if isinstance(found, Phrase) else describe(found), expected, fix, "error")
+        self._add(
+            path, found if isinstance(found, Phrase) else describe(found), expected, fix, "error"
+        )
 
     def refuse(self, path: Path, reason: str, fix: str = "") -> None:
         """Say in a sentence why values don't work together."""
@@ -74,9 +87,17 @@ class LintReport:
         self.faults.append(fault)
 
     def _at_its_cause(self, fault: Fault, path: Path) -> Fault:
-        """The same fault of a default, where somebody set a key that it names, or else one beside it."""
-        names = sorted(_KEY.findall(f"{fault.found} {fault.expected}"), key=lambda name: "." not in name)
-        named: list[Path] = [tuple(name.split(".")) for name in names if at(self.values, *name.split(".")) is not None]
+        """The same fault of a default, where somebody set a key that it names, or else one beside
+        it.
+        """
+        names = sorted(
+            _KEY.findall(f"{fault.found} {fault.expected}"), key=lambda name: "." not in name
+        )
+        named: list[Path] = [
+            tuple(name.split("."))
+            for name in names
+            if at(self.values, *name.split(".")) is not None
+        ]
         for cause in (*named, *(path[:depth] for depth in range(len(path) - 1, 0, -1))):
             file, line = self._places.of(cause)
             if file != DEFAULTS_NAME:
@@ -127,7 +148,9 @@ def repeated(items: Iterable[T]) -> Iterator[tuple[int, T]]:
 
 
 def entry_key(key: str) -> Path:
-    """Key of an entry of a list, as a reader of documents writes it; of the list where there are more faults."""
+    """Key of an entry of a list, as a reader of documents writes it; of the list where there are
+    more faults.
+    """
     index, _, rest = key.removeprefix("[").partition("].")
     return (int(index), rest) if index.isdigit() else ()
 

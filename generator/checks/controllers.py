@@ -15,7 +15,8 @@ from roost_core.placement.go_json import to_json
 from roost_core.placement.labels import USER_CLASS
 from roost_core.placement.managed_images import MOST_BYTES, PullerGroup, are_too_many, puller_groups
 
-# Image volumes are on by default from here on; before, a feature gate of the API server and the kubelets.
+# Image volumes are on by default from here on; before, a feature gate of the API server and the
+# kubelets.
 _IMAGE_VOLUME_MINOR: Final = (1, 35)
 # Each is a pod on every node it selects.
 _MANY_PULLERS: Final = 20
@@ -24,16 +25,20 @@ _MOST_BYTES: Final = 2**19
 # A user waits twice as long where the first node that is opened is the wrong one.
 _PATIENT_SECONDS: Final = 15
 _LABEL_KEY: Final = re.compile(
-    r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII
+    r"(?:[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+    re.ASCII,
 )
 _LABEL_VALUE: Final = re.compile(r"(?:[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 IMAGE: Final = (
-    "an image's name in lower case, like quay.io/jupyter/base-notebook:2026-01-05, or NAME@sha256: and 64 hex digits"
+    "an image's name in lower case, like quay.io/jupyter/base-notebook:2026-01-05, or NAME@sha256:"
+    " and 64 hex digits"
 )
 
 
 def check(report: LintReport, release: Release) -> None:
-    """Check the keys of the image gate's facts, the puller, the mover, windows and popular images."""
+    """Check the keys of the image gate's facts, the puller, the mover, windows and popular
+    images.
+    """
     _lint_program(report)
     _lint_gate(report)
     _lint_puller(report, release)
@@ -61,26 +66,44 @@ def _lint_program(report: LintReport) -> None:
             reason = "with startupTaint nothing removes the taint: new nodes never accept users."
             report.refuse(path, reason, "Set it to true, or use another imageGate.mode.")
         elif mode == "requireLabel":
-            reason = "nobody labels nodes, so requireLabel only prefers; what controllers wrote before stays on nodes."
-            fix = "Set it to true, or imageGate.mode to off; take what was written away with `roost cleanup`."
+            reason = (
+                "nobody labels nodes, so requireLabel only prefers; what controllers wrote before"
+                " stays on nodes."
+            )
+            fix = (
+                "Set it to true, or imageGate.mode to off; take what was written away with `roost"
+                " cleanup`."
+            )
             report.warn(path, reason, fix)
         return
     if number(controllers.get("replicas")) == 0:
         reason = "with 0 nobody labels nodes or moves placeholders, and requireLabel only prefers."
         report.warn(("controllers", "replicas"), reason, "Use 2, or controllers.enabled: false.")
     if report.values.get("clusterResources") is False:
-        reason = "false: somebody else must let the controllers patch nodes, or nothing labels them."
-        report.warn(("clusterResources",), reason, "Set controllers.enabled to false where that isn't granted.")
+        reason = (
+            "false: somebody else must let the controllers patch nodes, or nothing labels them."
+        )
+        report.warn(
+            ("clusterResources",),
+            reason,
+            "Set controllers.enabled to false where that isn't granted.",
+        )
 
 
 def _lint_gate(report: LintReport) -> None:
     """Warn of what makes users wait longer than they would without Roost."""
     gate = mapping(report.values.get("imageGate"))
     # Elsewhere the gate requires nothing.
-    if gate.get("mode") != "requireLabel" or at(report.values, "admission", "mode") != "webhook" or not _is_on(report):
+    if (
+        gate.get("mode") != "requireLabel"
+        or at(report.values, "admission", "mode") != "webhook"
+        or not _is_on(report)
+    ):
         return
     if number(gate.get("openAfterSeconds")) > _PATIENT_SECONDS:
-        reason = f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
+        reason = (
+            f"above {_PATIENT_SECONDS}, a user may start more than 30 s later than without Roost."
+        )
         report.warn(("imageGate", "openAfterSeconds"), reason, f"Use {_PATIENT_SECONDS} or less.")
 
 
@@ -89,23 +112,45 @@ def _lint_puller(report: LintReport, release: Release) -> None:
     is_on = puller.get("enabled") is True
     whose = at(report.values, "imageGate", "pullerPods")
     if puller.get("method") != "noop" and release.kube_minor < _IMAGE_VOLUME_MINOR and is_on:
-        reason = f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate was set"
+        reason = (
+            f"image volumes are off in Kubernetes {release.kube_version}, unless its feature gate"
+            " was set"
+        )
         if puller.get("method") == "imageVolume":
             report.warn(("prePuller", "method"), f"{reason}.", "Use auto or noop.")
         elif report.pullers:
-            report.hint(("prePuller", "method"), f"{reason}: the puller runs a small program in each image instead.")
+            report.hint(
+                ("prePuller", "method"),
+                f"{reason}: the puller runs a small program in each image instead.",
+            )
     if is_on and whose == "zeroToJupyterHub":
         reason = "the gate follows zero-to-jupyterhub's puller, and Roost's pulls the same images."
-        report.warn(("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost.")
+        report.warn(
+            ("prePuller", "enabled"), reason, "Set it to false, or imageGate.pullerPods to roost."
+        )
 
 
 def _lint_size(report: LintReport) -> None:
-    """Refuse what multiplies: choices with each other (as does the chart's `roost.refuse_too_many`), and defaults."""
+    """Refuse what multiplies: choices with each other (as does the chart's
+    `roost.refuse_too_many`), and defaults.
+    """
     profiles: Path = ("singleuser", "profileList")
-    if not report.pullers and are_too_many(report.values.get("singleuser"), report.values.get("prePuller")):
-        reason = f"its images, each with all that its users have, come to more than {MOST_BYTES // 2**20} MiB."
-        fix = "Give fewer choices or images, or fewer tolerations, terms, labels and containers to all users."
-        report.refuse(profiles if at(report.values, *map(str, profiles)) else ("prePuller", "extraImages"), reason, fix)
+    if not report.pullers and are_too_many(
+        report.values.get("singleuser"), report.values.get("prePuller")
+    ):
+        reason = (
+            "its images, each with all that its users have, come to more than"
+            f" {MOST_BYTES // 2**20} MiB."
+        )
+        fix = (
+            "Give fewer choices or images, or fewer tolerations, terms, labels and containers to"
+            " all users."
+        )
+        report.refuse(
+            profiles if at(report.values, *map(str, profiles)) else ("prePuller", "extraImages"),
+            reason,
+            fix,
+        )
     left = _MOST_BYTES
     for path, written in (
         (profiles, (list(group) for group in report.pullers)),
@@ -130,21 +175,42 @@ def _lint_profiles(report: LintReport) -> None:
             # KubeSpawner would send it, and the API server refuse the pod.
             if value is not None and not isinstance(value, str):
                 where = (*path, index, "kubespawner_override", "node_selector", key)
-                report.warn(where, f"{value!r} is not a string, so no pod can select it.", "Write it in quotes.")
+                report.warn(
+                    where,
+                    f"{value!r} is not a string, so no pod can select it.",
+                    "Write it in quotes.",
+                )
     # Those of the values' own keys have their own faults.
-    own = at(puller, "tolerations"), at(singleuser, "extraTolerations"), at(singleuser, "extraNodeAffinity", "required")
+    own = (
+        at(puller, "tolerations"),
+        at(singleuser, "extraTolerations"),
+        at(singleuser, "extraNodeAffinity", "required"),
+    )
     seen = {to_json(entry) for entries in own for entry in listing(entries)}
     for group in report.pullers:
-        for entries, why in ((group.tolerations, lint_toleration), (group.required_terms, lint_required_term)):
+        for entries, why in (
+            (group.tolerations, lint_toleration),
+            (group.required_terms, lint_required_term),
+        ):
             for entry in entries:
                 if to_json(entry) not in seen and (wrong := why(entry)):
-                    report.refuse(path, f"a profile's {describe(entry)} {wrong}.", "The API server rejects such pods.")
+                    report.refuse(
+                        path,
+                        f"a profile's {describe(entry)} {wrong}.",
+                        "The API server rejects such pods.",
+                    )
                 seen.add(to_json(entry))
     if (count := len(report.pullers)) > _MANY_PULLERS:
-        say, more = (report.refuse, f"more than {MOST_PULLERS}") if count > MOST_PULLERS else (report.warn, str(count))
+        say, more = (
+            (report.refuse, f"more than {MOST_PULLERS}")
+            if count > MOST_PULLERS
+            else (report.warn, str(count))
+        )
         reason = f"its node selectors make {more} DaemonSets of the puller."
         say(path, reason, "Give profiles fewer different node_selector values.")
-    for key, value in sorted({pair for group in report.pullers for pair in group.node_selector.items()}):
+    for key, value in sorted(
+        {pair for group in report.pullers for pair in group.node_selector.items()}
+    ):
         if not _LABEL_KEY.fullmatch(key) or not _LABEL_VALUE.fullmatch(value):
             report.error(path, {key: value}, "a node's label and its value")
 
@@ -156,10 +222,14 @@ def _lint_references(report: LintReport) -> None:
     places: dict[Path, list[PullerGroup]]
     places = {("singleuser", key): puller_groups({key: at(singleuser, key)}, {}) for key in keys}
     for index, profile in enumerate(listing(at(singleuser, "profileList"))):
-        found = puller_groups({"profileList": [profile]}, {**puller, "extraImages": {}, "tolerations": []})
+        found = puller_groups(
+            {"profileList": [profile]}, {**puller, "extraImages": {}, "tolerations": []}
+        )
         places |= {("singleuser", "profileList", index): found}
     for name, image in mapping(puller.get("extraImages")).items():
-        places |= {("prePuller", "extraImages", name): puller_groups({}, {"extraImages": {name: image}})}
+        places |= {
+            ("prePuller", "extraImages", name): puller_groups({}, {"extraImages": {name: image}})
+        }
     for path, groups in places.items():
         for image in sorted({image for group in groups for image in group.images}):
             if not is_reference(image):
@@ -173,7 +243,9 @@ def _lint_popular(report: LintReport) -> None:
         return
     path = ("popularImages", "enabled")
     if not _is_on(report):
-        report.warn(path, "only the controllers pull popular images.", "Set controllers.enabled to true.")
+        report.warn(
+            path, "only the controllers pull popular images.", "Set controllers.enabled to true."
+        )
     if not classes.get(USER_CLASS) or number(popular.get("perNode")) == 0:
         reason = "without podClasses.user, or with perNode 0, no image is ever popular."
         report.warn(path, reason, "Set it to false, or keep the class and raise perNode.")

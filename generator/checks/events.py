@@ -19,7 +19,9 @@ def check(report: LintReport, _release: Release) -> None:
         return
     path = ("events", "enabled")
     if at(report.values, "controllers", "enabled") is not True:
-        report.warn(path, "only the controllers keep room for events.", "Set controllers.enabled to true.")
+        report.warn(
+            path, "only the controllers keep room for events.", "Set controllers.enabled to true."
+        )
     elif not report.values.get("placeholders"):
         reason = "no entry of placeholders, so every booking is refused."
         report.warn(path, reason, "Add an entry; replicas: 0 keeps nothing outside events.")
@@ -38,4 +40,6 @@ def _lint_booked(report: LintReport, booked: list[object]) -> None:
         for reason, fix in hub_limits(event.people, mapping(report.values.get("events"))):
             report.warn(("events", "booked"), f"of {event.name}: {reason}", fix)
     for fault in read.faults:
-        report.error(("events", "booked", *entry_key(fault.key)), Phrase(fault.found), fault.expected)
+        report.error(
+            ("events", "booked", *entry_key(fault.key)), Phrase(fault.found), fault.expected
+        )

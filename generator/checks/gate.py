@@ -8,28 +8,50 @@ from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:
-    """Find what makes the image gate prefer where it should require, or keeps it from seeing pullers."""
+    """Find what makes the image gate prefer where it should require, or keeps it from seeing
+    pullers.
+    """
     mode = at(report.values, "imageGate", "mode")
-    gated = [name for name, entry in mapping(report.values.get("podClasses")).items() if at(entry, "imageGate") is True]
+    gated = [
+        name
+        for name, entry in mapping(report.values.get("podClasses")).items()
+        if at(entry, "imageGate") is True
+    ]
     path = ("imageGate", "mode")
     if not gated:
         return
     if at(report.values, "imageGate", "pullerPods") == "zeroToJupyterHub" and any(
-        at(report.values, "podClasses", name, "match", "namespaceSelector") is not None for name in gated
+        at(report.values, "podClasses", name, "match", "namespaceSelector") is not None
+        for name in gated
     ):
-        reason = "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't seen."
-        report.warn(("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs.")
+        reason = (
+            "zeroToJupyterHub with a namespaceSelector: pullers outside of the release's aren't"
+            " seen."
+        )
+        report.warn(
+            ("imageGate", "pullerPods"), reason, "Use roost, with prePuller.enabled, for all hubs."
+        )
     placeholders = any(map(is_wanted, placeholder_sets(report)))
     is_pulled = at(report.values, "prePuller", "enabled") is True
     if mode in {"prefer", "off"} and is_pulled and placeholders:
-        moved = ", to which placeholderMover attracts them" if at(report.values, "placeholderMover", "enabled") else ""
+        moved = (
+            ", to which placeholderMover attracts them"
+            if at(report.values, "placeholderMover", "enabled")
+            else ""
+        )
         reason = (
-            f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether that holds the image "
-            f"or not, since pre-emption ignores scores and takes the newest node{moved}."
+            f"{text(mode)} with placeholders: a user who pre-empts one is put on its node whether"
+            " that holds the image or not, since pre-emption ignores scores and takes the newest"
+            f" node{moved}."
         )
         report.warn(path, reason, "Use requireLabel.")
     if mode == "requireLabel" and at(report.values, "webhook", "readNodes") is False:
         sets = any(at(entry, "warm") for entry in mapping(report.values.get("podClasses")).values())
         also = ", and no class has a warm set" if sets else ""
-        reason = f"false: the webhook doesn't know which nodes have an image, so requireLabel only prefers{also}."
-        report.warn(("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted.")
+        reason = (
+            "false: the webhook doesn't know which nodes have an image, so requireLabel only"
+            f" prefers{also}."
+        )
+        report.warn(
+            ("webhook", "readNodes"), reason, "Set it to true where a cluster role may be granted."
+        )

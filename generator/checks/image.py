@@ -7,24 +7,48 @@ from generator.values.helm_release import Release
 
 
 def check(report: LintReport, _release: Release) -> None:
-    """Hint at an image that no registry has, and at what keeps the warm set on although pullers bring users' images."""
+    """Hint at an image that no registry has, and at what keeps the warm set on although pullers
+    bring users' images.
+    """
     values = report.values
     paths = [("image", "name"), ("recorder", "image", "name")]
     for path in paths if at(values, "recorder", "enabled") is True else paths[:1]:
         if report.is_default(path):
-            reason = "no registry has this image, so nodes can run Roost only if they were given it."
-            fix = "Build it, push it to your registry, and name it here: docs/install-helm.md#the-image."
+            reason = (
+                "no registry has this image, so nodes can run Roost only if they were given it."
+            )
+            fix = (
+                "Build it, push it to your registry, and name it here:"
+                " docs/install-helm.md#the-image."
+            )
             report.hint(path, reason, fix)
-    works = at(values, "admission", "mode") == "webhook" and at(values, "webhook", "readNodes") is True
-    has_set = any(at(entry, "warm") is not None for entry in mapping(values.get("podClasses")).values())
-    lists_users = at(values, "singleuser", "image", "name") or at(values, "singleuser", "profileList")
-    # Another container's image may be missing, too, but this one zero-to-jupyterhub runs unless it is told not to.
+    works = (
+        at(values, "admission", "mode") == "webhook" and at(values, "webhook", "readNodes") is True
+    )
+    has_set = any(
+        at(entry, "warm") is not None for entry in mapping(values.get("podClasses")).values()
+    )
+    lists_users = at(values, "singleuser", "image", "name") or at(
+        values, "singleuser", "profileList"
+    )
+    # Another container's image may be missing, too, but this one zero-to-jupyterhub runs unless it
+    # is told not to.
     tools = ("singleuser", "networkTools", "image", "name")
-    if works and has_set and at(values, "prePuller", "enabled") and lists_users and not at(values, *tools):
+    if (
+        works
+        and has_set
+        and at(values, "prePuller", "enabled")
+        and lists_users
+        and not at(values, *tools)
+    ):
         reason = (
-            "empty: if the hub has cloudMetadata.blockWithIptables (zero-to-jupyterhub's default), each user's pod runs"
-            " that chart's network tools, too. While users run any image that isn't listed, they keep their warm set, "
-            "which takes more nodes than packing them does where the puller brings everything."
+            "empty: if the hub has cloudMetadata.blockWithIptables (zero-to-jupyterhub's default),"
+            " each user's pod runs that chart's network tools, too. While users run any image that"
+            " isn't listed, they keep their warm set, which takes more nodes than packing them does"
+            " where the puller brings everything."
         )
-        fix = "Name it as in the hub's values; name images of other sidecars in singleuser.extraContainers."
+        fix = (
+            "Name it as in the hub's values; name images of other sidecars in"
+            " singleuser.extraContainers."
+        )
         report.hint(tools, reason, fix)

@@ -17,7 +17,9 @@ FIX: Final = "Give each build a tag of its own, or name its digest (docs/puller.
 def moving(images: Iterable[str]) -> list[str]:
     """References without digest whose tag is missing, or has no digit: `latest`, `prod`, `main`."""
     split = ((image, split_reference(image)) for image in images)
-    return [image for image, (_, tag, digest) in split if not digest and not any(map(str.isdigit, tag))]
+    return [
+        image for image, (_, tag, digest) in split if not digest and not any(map(str.isdigit, tag))
+    ]
 
 
 def check(report: LintReport, _release: Release) -> None:

@@ -1,11 +1,22 @@
-"""Lint `placeholders` and `placeholder.defaults`: names, windows, and whether they reserve room where users run."""
+"""Lint `placeholders` and `placeholder.defaults`: names, windows, and whether they reserve room
+where users run.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from generator.checks.contract import LintReport, Phrase, at, entry_key, listing, mapping, number, text
+from generator.checks.contract import (
+    LintReport,
+    Phrase,
+    at,
+    entry_key,
+    listing,
+    mapping,
+    number,
+    text,
+)
 from generator.faults import Path
 from generator.render.functions import complete_placeholder_set
 from generator.values.helm_release import Release
@@ -24,7 +35,11 @@ class ListedSet(NamedTuple):
 
     def path(self, key: str) -> Path:
         """The path at which the value of `key` is written."""
-        return ("placeholders", self.position, key) if self.named.get(key) is not None else (*DEFAULTS, key)
+        return (
+            ("placeholders", self.position, key)
+            if self.named.get(key) is not None
+            else (*DEFAULTS, key)
+        )
 
 
 def placeholder_sets(report: LintReport) -> Iterator[ListedSet]:
@@ -52,14 +67,20 @@ def check(report: LintReport, _release: Release) -> None:
         name = text(placeholder_set.named.get("name"))
         if name in first:
             path = ("placeholders", placeholder_set.position, "name")
-            report.error(path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one.")
+            report.error(
+                path, name, f"a name of its own (placeholders[{first[name]}] has it)", "Rename one."
+            )
         first.setdefault(name, placeholder_set.position)
         resources = mapping(placeholder_set.whole.get("resources"))
         # What only has a limit requests as much.
         is_empty = not (resources.get("requests") or resources.get("limits"))
         if is_empty and number(placeholder_set.whole.get("replicas")) > 0:
             reason = "a placeholder without requests keeps nothing free."
-            report.warn(placeholder_set.path("resources"), reason, "Request at least what one user requests.")
+            report.warn(
+                placeholder_set.path("resources"),
+                reason,
+                "Request at least what one user requests.",
+            )
         _lint_dropped(report, placeholder_set)
     _lint_windows(report)
 
@@ -76,7 +97,10 @@ def _lint_windows(report: LintReport) -> None:
             _lint_learn(report, (*path, "learn"), mapping(entry))
         for key, is_used in (("windows", bool(windows)), ("learn", learns)):
             if is_used and at(report.values, "controllers", "enabled") is not True:
-                reason = "only the controllers set the number of placeholders: placeholders[].replicas applies."
+                reason = (
+                    "only the controllers set the number of placeholders: placeholders[].replicas"
+                    " applies."
+                )
                 report.warn((*path, key), reason, "Set controllers.enabled to true, or remove it.")
 
 
@@ -86,7 +110,12 @@ def _lint_learn(report: LintReport, path: Path, entry: Values) -> None:
     low, high = number(at(entry, "learn", "min")), number(at(entry, "learn", "max"))
     zone = text(at(entry, "learn", "timeZone"))
     if low > high:
-        report.error((*path, "min"), at(entry, "learn", "min"), f"a number up to max, which is {high:g}", "Lower it.")
+        report.error(
+            (*path, "min"),
+            at(entry, "learn", "min"),
+            f"a number up to max, which is {high:g}",
+            "Lower it.",
+        )
     if not is_time_zone(zone):
         report.error((*path, "timeZone"), zone, TIME_ZONE, "Correct the name.")
 
@@ -114,16 +143,29 @@ def _lint_calendar(report: LintReport, path: Path, windows: list[object]) -> Non
             continue
         longest, hours = longest_and_hours(window)
         # Fields three and five; cron takes a day that either names.
-        days = [field for field in (window.start.split()[2:3] + window.start.split()[4:5]) if field[0] != "*"]
+        days = [
+            field
+            for field in window.start.split()[2:3] + window.start.split()[4:5]
+            if field[0] != "*"
+        ]
         if longest > _LONG_HOURS or len(days) > 1:
-            either = "its start names days of the month and of the week, and cron takes either; " if days[1:] else ""
-            reason = f"{either}it lasts up to {round(longest, 1):,g} hours, {hours:,.0f} placeholder-hours a week."
+            either = (
+                "its start names days of the month and of the week, and cron takes either; "
+                if days[1:]
+                else ""
+            )
+            reason = (
+                f"{either}it lasts up to {round(longest, 1):,g} hours, {hours:,.0f}"
+                " placeholder-hours a week."
+            )
             fix = "If that isn't meant: let end name each day that start does, after its last hour."
             report.hint((*path, position, "start"), reason, fix)
 
 
 def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
-    """Warn about a list without the tolerations of the user pools: it replaces the list of the defaults."""
+    """Warn about a list without the tolerations of the user pools: it replaces the list of the
+    defaults.
+    """
     # What a set learns are users where its pods can go: without any, it keeps nothing.
     fixed = placeholder_set._replace(whole={**placeholder_set.whole, "learn": None})
     if placeholder_set.named.get("tolerations") is None or not is_wanted(fixed):
@@ -136,8 +178,9 @@ def _lint_dropped(report: LintReport, placeholder_set: ListedSet) -> None:
     ]
     if dropped:
         reason = (
-            f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these placeholders keep no room "
-            "on nodes with that taint, and may take room of core nodes instead."
+            f"leaves out {' and '.join(dropped)} of placeholder.defaults.tolerations: these"
+            " placeholders keep no room on nodes with that taint, and may take room of core nodes"
+            " instead."
         )
         fix = "Add it, or leave `tolerations` out of the entry to inherit it."
         report.warn(placeholder_set.path("tolerations"), reason, fix)

@@ -8,7 +8,8 @@ from generator.checks.contract import LintReport, at, of_core_pod
 from generator.faults import describe
 from generator.values.helm_release import Release
 
-# What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of `corePods`.
+# What may be on the host network: its key, what turns it on, its ports. `metricsPort` is of
+# `corePods`.
 _PROGRAMS: Final = (
     ("scheduler", ("scheduler", "target"), "deploy", ("port",)),
     ("webhook", ("admission", "mode"), "webhook", ("port", "metricsPort")),
@@ -18,7 +19,9 @@ _PROGRAMS: Final = (
 
 
 def check(report: LintReport, _release: Release) -> None:
-    """Find ports that programs on the host network share: Kubernetes treats them as ports of the node."""
+    """Find ports that programs on the host network share: Kubernetes treats them as ports of the
+    node.
+    """
     first: dict[object, str] = {}
     for part, switch, on, keys in _PROGRAMS:
         if at(report.values, *switch) != on or of_core_pod(report, part, "hostNetwork") is not True:
@@ -29,10 +32,15 @@ def check(report: LintReport, _release: Release) -> None:
             # Two ports of one program are checked elsewhere.
             if not other.startswith(f"{part}."):
                 reason = (
-                    f"{other} is {describe(port)} too, and both are on the host network: no node takes a pod of each, "
-                    "and where nodes are few one stays Pending."
+                    f"{other} is {describe(port)} too, and both are on the host network: no node"
+                    " takes a pod of each, and where nodes are few one stays Pending."
                 )
                 report.warn((part, key), reason, "Use another port.")
         if part == "scheduler":
-            reason = "the webhook can't tell if the scheduler that leads has the values' profiles (docs/beliefs.md)."
-            report.warn((part, "hostNetwork"), reason, "Add a profile in one upgrade, use it in the next.")
+            reason = (
+                "the webhook can't tell if the scheduler that leads has the values' profiles"
+                " (docs/beliefs.md)."
+            )
+            report.warn(
+                (part, "hostNetwork"), reason, "Add a profile in one upgrade, use it in the next."
+            )

@@ -1,4 +1,5 @@
-"""Lint whether images are pulled to the nodes that users can use: by which puller, with which Secrets, on which nodes.
+"""Lint whether images are pulled to the nodes that users can use: by which puller, with which
+Secrets, on which nodes.
 
 On a node that no puller reaches users start cold: their image is pulled while they wait.
 """
@@ -32,7 +33,8 @@ def check(report: LintReport, _release: Release) -> None:
     _lint_unpulled_profiles(report)
     _lint_secrets(report)
     tolerated = {
-        group.component: {text(each.get("key") or "") for each in group.tolerations} for group in report.pullers
+        group.component: {text(each.get("key") or "") for each in group.tolerations}
+        for group in report.pullers
     }
     for placeholder_set in placeholder_sets(report):
         if report.pullers and is_wanted(placeholder_set):
@@ -54,14 +56,20 @@ def _has_images(singleuser: Values, puller: Values) -> bool:
 def _lint_whose(report: LintReport) -> None:
     """Check that some puller runs: the gate depends on it."""
     mode = at(report.values, "imageGate", "mode")
-    whose, is_on = at(report.values, "imageGate", "pullerPods"), at(report.values, "prePuller", "enabled")
+    whose, is_on = (
+        at(report.values, "imageGate", "pullerPods"),
+        at(report.values, "prePuller", "enabled"),
+    )
     if mode == "off":
         return
     if whose == "roost" and is_on is not True:
-        reason = f"false with imageGate.pullerPods: roost: nothing pulls images to nodes, so new nodes {_COLD}."
+        reason = (
+            "false with imageGate.pullerPods: roost: nothing pulls images to nodes, so new nodes"
+            f" {_COLD}."
+        )
         fix = (
-            "Set it to true; or imageGate.pullerPods to zeroToJupyterHub where that chart's pullers run, "
-            "or imageGate.mode to off."
+            "Set it to true; or imageGate.pullerPods to zeroToJupyterHub where that chart's pullers"
+            " run, or imageGate.mode to off."
         )
         report.warn(("prePuller", "enabled"), reason, fix)
     if whose != "zeroToJupyterHub":
@@ -70,10 +78,13 @@ def _lint_whose(report: LintReport) -> None:
         named = {key for override in overrides(profile) for key in override if override[key]}
         if names := [key for key in _STEERING if key in named]:
             reason = (
-                f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes that only this "
-                f"profile's users may use {_COLD}."
+                f"{' and '.join(names)}: zero-to-jupyterhub has one puller for all users, so nodes"
+                f" that only this profile's users may use {_COLD}."
             )
-            fix = "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller runs there."
+            fix = (
+                "Set prePuller.enabled to true and imageGate.pullerPods to roost: Roost's puller"
+                " runs there."
+            )
             report.warn(("singleuser", "profileList", index), reason, fix)
 
 
@@ -83,7 +94,10 @@ def _lint_narrower(report: LintReport) -> None:
     for key, value in mapping(at(report.values, "prePuller", "nodeSelector")).items():
         if users.get(key) != value:
             reason = f"users may use nodes without {key}={value}, and these {_COLD}."
-            fix = "Name it in singleuser.nodeSelector, if users are kept to such nodes; or remove it here."
+            fix = (
+                "Name it in singleuser.nodeSelector, if users are kept to such nodes; or remove it"
+                " here."
+            )
             report.warn(("prePuller", "nodeSelector", key), reason, fix)
 
 
@@ -91,10 +105,19 @@ def _lint_unpulled_profiles(report: LintReport) -> None:
     if at(report.values, "prePuller", "pullProfileListImages") is not False:
         return
     profiles = listing(at(report.values, "singleuser", "profileList"))
-    count = sum(any(override.get("image") for override in overrides(profile)) for profile in profiles)
+    count = sum(
+        any(override.get("image") for override in overrides(profile)) for profile in profiles
+    )
     if count:
-        reason = f"false: the images of {count} profile(s) are not pulled to any node: their users start cold."
-        report.warn(("prePuller", "pullProfileListImages"), reason, "Set it to true, or name them in extraImages.")
+        reason = (
+            f"false: the images of {count} profile(s) are not pulled to any node: their users start"
+            " cold."
+        )
+        report.warn(
+            ("prePuller", "pullProfileListImages"),
+            reason,
+            "Set it to true, or name them in extraImages.",
+        )
 
 
 def _lint_secrets(report: LintReport) -> None:
@@ -102,24 +125,48 @@ def _lint_secrets(report: LintReport) -> None:
     known = {*listing(report.values.get("imagePullSecrets"))}
     known |= {*listing(at(report.values, "singleuser", "image", "pullSecrets"))}
     for index, profile in enumerate(listing(at(report.values, "singleuser", "profileList"))):
-        secrets = [secret for override in overrides(profile) for secret in listing(override.get("image_pull_secrets"))]
-        named = [secret.get("name") if isinstance(secret, Mapping) else secret for secret in secrets]
+        secrets = [
+            secret
+            for override in overrides(profile)
+            for secret in listing(override.get("image_pull_secrets"))
+        ]
+        named = [
+            secret.get("name") if isinstance(secret, Mapping) else secret for secret in secrets
+        ]
         for name in dict.fromkeys(filter(None, map(text, named))):
             if name not in known:
-                reason = f"its users pull with the Secret {name}, which the puller doesn't have: its nodes {_COLD}."
-                report.warn(("singleuser", "profileList", index), reason, "Name it in singleuser.image.pullSecrets.")
+                reason = (
+                    f"its users pull with the Secret {name}, which the puller doesn't have: its"
+                    f" nodes {_COLD}."
+                )
+                report.warn(
+                    ("singleuser", "profileList", index),
+                    reason,
+                    "Name it in singleuser.image.pullSecrets.",
+                )
 
 
-def _lint_set(report: LintReport, placeholder_set: ListedSet, tolerated: Mapping[str, Set[object]]) -> None:
-    """A puller should run wherever placeholders can: otherwise the user who takes their room waits for a pull."""
+def _lint_set(
+    report: LintReport, placeholder_set: ListedSet, tolerated: Mapping[str, Set[object]]
+) -> None:
+    """A puller should run wherever placeholders can: otherwise the user who takes their room waits
+    for a pull.
+    """
     selector = mapping(placeholder_set.whole["nodeSelector"])
     groups = report.pullers
-    pullers = [group for group in groups if all(selector.get(k, v) == v for k, v in group.node_selector.items())]
+    pullers = [
+        group
+        for group in groups
+        if all(selector.get(k, v) == v for k, v in group.node_selector.items())
+    ]
     path = ("placeholders", placeholder_set.position)
     if not pullers:
         labels = ", ".join(f"{key}={value}" for key, value in selector.items())
         reason = f"no puller runs on nodes with {labels}: these {_COLD}."
-        fix = "Give the profile of its users this node_selector, or name the labels in singleuser.nodeSelector."
+        fix = (
+            "Give the profile of its users this node_selector, or name the labels in"
+            " singleuser.nodeSelector."
+        )
         report.warn(path, reason, fix)
         return
     missing = [
@@ -127,12 +174,19 @@ def _lint_set(report: LintReport, placeholder_set: ListedSet, tolerated: Mapping
             show_toleration(mapping(toleration))
             for toleration in listing(placeholder_set.whole["tolerations"])
             # Which value a taint of that key has is not known here.
-            if at(toleration, "key") and not tolerated[group.component] & {"", text(at(toleration, "key"))}
+            if at(toleration, "key")
+            and not tolerated[group.component] & {"", text(at(toleration, "key"))}
         ]
         for group in pullers
     ]
     if all(missing):
         least = min(missing, key=len)
-        reason = f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that taint {_COLD}."
-        fix = "Name it in prePuller.tolerations, or as a toleration of the profile whose users go there."
+        reason = (
+            f"no puller tolerates {' and '.join(least)}, as these placeholders do: nodes with that"
+            f" taint {_COLD}."
+        )
+        fix = (
+            "Name it in prePuller.tolerations, or as a toleration of the profile whose users go"
+            " there."
+        )
         report.warn(path, reason, fix)

@@ -23,7 +23,10 @@ def check(report: LintReport, _release: Release) -> None:
     if recorder.get("enabled") is not True:
         return
     if report.values.get("clusterResources") is False:
-        reason = "false: without permission to list and watch the cluster's pods the recorder records nothing."
+        reason = (
+            "false: without permission to list and watch the cluster's pods the recorder records"
+            " nothing."
+        )
         report.warn(("clusterResources",), reason, "Grant it, or set recorder.enabled to false.")
     secret = text(at(recorder, "database", "existingSecret"))
     if not secret:
@@ -32,16 +35,32 @@ def check(report: LintReport, _release: Release) -> None:
     for index, entry in enumerate(listing(at(report.values, named_by, "extraEnv"))):
         if at(entry, "name") == _VARIABLE:
             reason = f"{_VARIABLE} is already set by recorder.database."
-            report.refuse((named_by, "extraEnv", index), reason, "Give the URL in recorder.database.existingSecret.")
+            report.refuse(
+                (named_by, "extraEnv", index),
+                reason,
+                "Give the URL in recorder.database.existingSecret.",
+            )
 
 
 def _lint_file(report: LintReport, persistence: dict[str, object]) -> None:
     """Check SQLite's file: it is on a volume that is large enough."""
     if persistence.get("enabled") is not True:
-        reason = "false without an existingSecret: the history is lost when the recorder's pod is replaced."
-        report.warn((*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret.")
+        reason = (
+            "false without an existingSecret: the history is lost when the recorder's pod is"
+            " replaced."
+        )
+        report.warn(
+            (*_DATABASE, "persistence", "enabled"), reason, "Set it to true, or name a Secret."
+        )
     modes = listing(persistence.get("accessModes"))
     if _ALONE in modes and len(modes) > 1:
-        report.error((*_DATABASE, "persistence", "accessModes"), modes, f"{_ALONE} alone", "Remove the others.")
+        report.error(
+            (*_DATABASE, "persistence", "accessModes"),
+            modes,
+            f"{_ALONE} alone",
+            "Remove the others.",
+        )
     if parse_quantity(persistence.get("size")) < _LEAST_BYTES:
-        report.error((*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi")
+        report.error(
+            (*_DATABASE, "persistence", "size"), persistence.get("size"), "a size like 5Gi"
+        )

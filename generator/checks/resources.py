@@ -1,4 +1,6 @@
-"""Lint amounts: requests against limits, and placeholders against the users whose room they reserve."""
+"""Lint amounts: requests against limits, and placeholders against the users whose room they
+reserve.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ def check(report: LintReport, _release: Release) -> None:
         resource: override[trait]
         for override in overridden
         for resource, trait in (("cpu", "cpu_guarantee"), ("memory", "mem_guarantee"))
-        if trait in override and (override[trait] is None or _hub_amount(resource, override[trait]) is not None)
+        if trait in override
+        and (override[trait] is None or _hub_amount(resource, override[trait]) is not None)
     }
     # Users of the default profile go nowhere else.
     nodes = dict(mapping(singleuser.get("nodeSelector")))
@@ -50,7 +53,9 @@ def check(report: LintReport, _release: Release) -> None:
         if selector not in (nodes, at(report.values, *DEFAULTS, "nodeSelector")):
             continue
         # What only has a limit requests as much.
-        limits, requests = (mapping(at(placeholder_set.whole, "resources", part)) for part in ("limits", "requests"))
+        limits, requests = (
+            mapping(at(placeholder_set.whole, "resources", part)) for part in ("limits", "requests")
+        )
         for resource, amount in users.items():
             request = {**limits, **requests}.get(resource)
             _lint_placeholder(report, (*path, "requests", resource), request, resource, amount)
@@ -81,7 +86,12 @@ def _lint_limits(report: LintReport, path: Path, resources: object) -> None:
         request = requests.get(resource)
         if request is not None and parse_quantity(request) > parse_quantity(limit):
             expected = f"at most the limit ({limit})"
-            report.error((*path, "requests", resource), request, expected, "The API server rejects such pods.")
+            report.error(
+                (*path, "requests", resource),
+                request,
+                expected,
+                "The API server rejects such pods.",
+            )
 
 
 def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
@@ -93,31 +103,48 @@ def _hub_amount(resource: str, amount: object) -> Fraction | int | None:
         return None
 
 
-def _lint_placeholder(report: LintReport, path: Path, request: object, resource: str, guarantee: object) -> None:
-    """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers of 1024 there."""
+def _lint_placeholder(
+    report: LintReport, path: Path, request: object, resource: str, guarantee: object
+) -> None:
+    """Compare a placeholder with a user, whose amounts are zero-to-jupyterhub's: K, M, G are powers
+    of 1024 there.
+    """
     if guarantee is None:
         return
     user = _hub_amount(resource, guarantee)
     if user is None:
         key = ("singleuser", resource, "guarantee")
-        report.error(key, guarantee, "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G")
+        report.error(
+            key,
+            guarantee,
+            "a number" if resource == "cpu" else "a number of bytes, or text like 512M or 2G",
+        )
         return
     placeholder = parse_quantity(request) if request is not None else 0
     if user and placeholder < user:
         binary = isinstance(guarantee, str) and resource == "memory" and guarantee[-1:] in "KMGT"
         hint = f" ({text(guarantee)} is {text(guarantee)}i in Kubernetes)" if binary else ""
         found = Phrase("nothing" if request is None else str(request))
-        reason = f"the placeholder ({found}) is smaller than the user it is kept for ({guarantee}){hint}."
+        reason = (
+            f"the placeholder ({found}) is smaller than the user it is kept for"
+            f" ({guarantee}){hint}."
+        )
         fix = "A user might not fit in the room that a placeholder frees: request at least as much."
         report.warn(path, reason, fix)
 
 
-def _lint_extended(report: LintReport, path: Path, resources: Values, overridden: Sequence[Values]) -> None:
-    """Compare the extended resources of a placeholder with those of every user; a limit implies a request."""
+def _lint_extended(
+    report: LintReport, path: Path, resources: Values, overridden: Sequence[Values]
+) -> None:
+    """Compare the extended resources of a placeholder with those of every user; a limit implies a
+    request.
+    """
     extra = at(report.values, "singleuser", "extraResource")
     users = {**mapping(at(extra, "guarantees")), **mapping(at(extra, "limits"))}
     for override in overridden:
-        named = mapping(override.get("extra_resource_guarantees")) | mapping(override.get("extra_resource_limits"))
+        named = mapping(override.get("extra_resource_guarantees")) | mapping(
+            override.get("extra_resource_limits")
+        )
         # What KubeSpawner is told in a profile may be anything.
         users |= {name: amount for name, amount in named.items() if str(amount).isdecimal()}
     held = {**mapping(resources.get("requests")), **mapping(resources.get("limits"))}

@@ -1,8 +1,8 @@
 """Lint kube-scheduler's configuration: profiles, raw plugins and their arguments.
 
-kube-scheduler rejects some of these faults at start, when the old replica is already gone, and ignores most silently.
-Source: kube-scheduler v1.37 (`pkg/scheduler/framework/runtime`, `apis/config/validation`). Which plugins there are:
-roost_core/scheduler/plugins.py.
+kube-scheduler rejects some of these faults at start, when the old replica is already gone, and
+ignores most silently. Source: kube-scheduler v1.37 (`pkg/scheduler/framework/runtime`,
+`apis/config/validation`). Which plugins there are: roost_core/scheduler/plugins.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,16 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from generator.checks.contract import LintReport, Phrase, at, listing, mapping, number, repeated, text
+from generator.checks.contract import (
+    LintReport,
+    Phrase,
+    at,
+    listing,
+    mapping,
+    number,
+    repeated,
+    text,
+)
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
 from generator.values.helm_release import Release
@@ -30,12 +39,16 @@ _BEST_SCORE: Final = 100
 
 # Default weights of the in-tree score plugins.
 DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
-# The minors that brought keys of a profile. kube-scheduler doesn't start with one that it doesn't know.
+# The minors that brought keys of a profile. kube-scheduler doesn't start with one that it doesn't
+# know.
 _POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
 _ARGUMENTS_SINCE: Final = {"filterTimeout": 34, "bindingTimeout": 36}
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
-_UNMODELLED: Final = "Roost's model doesn't know it: placeholders with this profile don't move, and nothing is replayed"
+_UNMODELLED: Final = (
+    "Roost's model doesn't know it: placeholders with this profile don't move, and nothing is"
+    " replayed"
+)
 # client-go's leader election waits up to this many retry periods between tries.
 _JITTER: Final = 1.2
 
@@ -55,9 +68,16 @@ def check(report: LintReport, release: Release) -> None:
     queue_sorts = {}
     for name, entry in profiles.items():
         profile, path = mapping(entry), ("scheduler", "profiles", name)
-        if profile.get("strategy") is None and not (profile.get("plugins") and profile.get("pluginConfig")):
+        if profile.get("strategy") is None and not (
+            profile.get("plugins") and profile.get("pluginConfig")
+        ):
             fix = "Or give both plugins and pluginConfig."
-            report.error((*path, "strategy"), Phrase("nothing"), "one of imageFirst, pack, spread, sticky", fix)
+            report.error(
+                (*path, "strategy"),
+                Phrase("nothing"),
+                "one of imageFirst, pack, spread, sticky",
+                fix,
+            )
         _lint_plugins(report, (*path, "plugins"), mapping(profile.get("plugins")), minor, gates)
         _lint_plugin_config(report, (*path, "pluginConfig"), profile, minor)
         queue_sorts[name] = at(profile, "plugins", "queueSort")
@@ -71,29 +91,58 @@ def seconds(duration: object) -> float:
 
 def _lint_process(report: LintReport, scheduler: dict[str, object], release: Release) -> None:
     if number(scheduler.get("replicas")) == 0:
-        fix = "Without it pods with a profile stay Pending. Use scheduler.target: none to keep the cluster's scheduler."
+        fix = (
+            "Without it pods with a profile stay Pending. Use scheduler.target: none to keep the"
+            " cluster's scheduler."
+        )
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
     if number(scheduler.get("percentageOfNodesToScore")) < _BEST_SCORE:
-        reason = "in clusters of 100 or more nodes the fullest node or a repository's home is often not scored."
+        reason = (
+            "in clusters of 100 or more nodes the fullest node or a repository's home is often not"
+            " scored."
+        )
         report.warn(("scheduler", "percentageOfNodesToScore"), reason, "Use 100.")
     election = mapping(scheduler.get("leaderElection"))
-    lease, renew, retry = (seconds(election.get(key)) for key in ("leaseDuration", "renewDeadline", "retryPeriod"))
+    lease, renew, retry = (
+        seconds(election.get(key)) for key in ("leaseDuration", "renewDeadline", "retryPeriod")
+    )
     path: Path = ("scheduler", "leaderElection")
     if lease <= renew:
         expected = f"more than renewDeadline ({text(election.get('renewDeadline'))})"
-        report.error((*path, "leaseDuration"), election.get("leaseDuration"), expected, "Use 15s, 10s and 2s.")
+        report.error(
+            (*path, "leaseDuration"),
+            election.get("leaseDuration"),
+            expected,
+            "Use 15s, 10s and 2s.",
+        )
     if renew <= _JITTER * retry or retry == 0:
-        expected = f"more than {_JITTER} times retryPeriod ({text(election.get('retryPeriod'))}), which is above 0"
-        report.error((*path, "renewDeadline"), election.get("renewDeadline"), expected, "Use 15s, 10s and 2s.")
+        expected = (
+            f"more than {_JITTER} times retryPeriod ({text(election.get('retryPeriod'))}), which is"
+            " above 0"
+        )
+        report.error(
+            (*path, "renewDeadline"),
+            election.get("renewDeadline"),
+            expected,
+            "Use 15s, 10s and 2s.",
+        )
     image = mapping(scheduler.get("image"))
     tags = mapping(image.get("tags"))
     if not image.get("tag"):
         if not tags:
-            report.refuse(("scheduler", "image"), "neither tag nor tags selects a kube-scheduler.", "Set tag.")
+            report.refuse(
+                ("scheduler", "image"), "neither tag nor tags selects a kube-scheduler.", "Set tag."
+            )
         elif release.kube_minor < min(_minor(tag) for tag in tags):
             oldest = min(tags, key=_minor)
-            reason = f"kube-scheduler {tags[oldest]} is newer than the cluster ({release.kube_version})"
-            report.warn(("scheduler", "image", "tags"), f"{reason}, which Kubernetes doesn't support.", "Set tag.")
+            reason = (
+                f"kube-scheduler {tags[oldest]} is newer than the cluster ({release.kube_version})"
+            )
+            report.warn(
+                ("scheduler", "image", "tags"),
+                f"{reason}, which Kubernetes doesn't support.",
+                "Set tag.",
+            )
 
 
 def _minor(version: str) -> tuple[int, ...]:
@@ -126,17 +175,26 @@ def _lint_name(report: LintReport, path: Path, name: str, point: str, minor: int
         image = text(at(report.values, "scheduler", "image", "name"))
         if image.rpartition("/")[2] == "kube-scheduler":
             fix = "kube-scheduler would not start."
-            report.error(path, name, "a plugin of kube-scheduler", f"{fix} {_nearest(name)}".rstrip())
+            report.error(
+                path, name, "a plugin of kube-scheduler", f"{fix} {_nearest(name)}".rstrip()
+            )
         else:
             report.warn(path, f"{name} is not a plugin of kube-scheduler: {image} must include it.")
     elif minor < PLUGINS[name].since:
         expected = f"a plugin of kube-scheduler 1.{minor}: it came with 1.{PLUGINS[name].since}"
         report.error(path, name, expected, "kube-scheduler would not start.")
     elif point != "multiPoint" and name not in names_at(point, minor):
-        report.error(path, name, f"a plugin with the extension point {point}", "kube-scheduler would not start.")
+        report.error(
+            path,
+            name,
+            f"a plugin with the extension point {point}",
+            "kube-scheduler would not start.",
+        )
 
 
-def _lint_since(report: LintReport, path: Path, key: str, since: Mapping[str, int], minor: int) -> None:
+def _lint_since(
+    report: LintReport, path: Path, key: str, since: Mapping[str, int], minor: int
+) -> None:
     if minor < since.get(key, minor):
         expected = f"nothing, for kube-scheduler 1.{minor}: it came with 1.{since[key]}"
         report.error(path, Phrase(key), expected, "kube-scheduler would not start, or ignore it.")
@@ -154,17 +212,29 @@ def _warn_unknown(report: LintReport, path: Path, name: str) -> None:
 
 
 def _lint_plugins(
-    report: LintReport, path: Path, plugins: dict[str, object], minor: int, gates: Mapping[str, bool]
+    report: LintReport,
+    path: Path,
+    plugins: dict[str, object],
+    minor: int,
+    gates: Mapping[str, bool],
 ) -> None:
     for point, entry in plugins.items():
         plugin_set = mapping(entry)
         _lint_since(report, (*path, point), point, _POINTS_SINCE, minor)
-        _lint_enabled(report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor)
+        _lint_enabled(
+            report, (*path, point, "enabled"), point, listing(plugin_set.get("enabled")), minor
+        )
         for index, name in enumerate(_names(plugin_set.get("enabled"))):
-            off = [gate for gate in (PLUGINS[name].gates if name in PLUGINS else ()) if not is_on(gate, minor, gates)]
+            off = [
+                gate
+                for gate in (PLUGINS[name].gates if name in PLUGINS else ())
+                if not is_on(gate, minor, gates)
+            ]
             if off:
                 reason = f"{name} is behind the feature gate {off[0]}, which is off."
-                report.warn((*path, point, "enabled", index), reason, "Set it in scheduler.featureGates.")
+                report.warn(
+                    (*path, point, "enabled", index), reason, "Set it in scheduler.featureGates."
+                )
         for index, name in enumerate(_names(plugin_set.get("disabled"))):
             if name != "*" and name not in PLUGINS:
                 _warn_unknown(report, (*path, point, "disabled", index), name)
@@ -175,7 +245,9 @@ def _names(entries: object, *path: str) -> list[str]:
     return [text(at(entry, "name")) for entry in listing(at(entries, *path))]
 
 
-def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[object], minor: int) -> None:
+def _lint_enabled(
+    report: LintReport, path: Path, point: str, entries: list[object], minor: int
+) -> None:
     for index, name in repeated(_names(entries)):
         fix = "kube-scheduler would not start: already registered."
         report.error((*path, index, "name"), name, "each plugin once in a list", fix)
@@ -184,10 +256,15 @@ def _lint_enabled(report: LintReport, path: Path, point: str, entries: list[obje
         name, weight = text(entry.get("name")), entry.get("weight")
         here = (*path, index)
         _lint_name(report, (*here, "name"), name, point, minor)
-        if point not in {"score", "multiPoint"} or (point == "multiPoint" and name not in DEFAULT_WEIGHTS):
+        if point not in {"score", "multiPoint"} or (
+            point == "multiPoint" and name not in DEFAULT_WEIGHTS
+        ):
             continue
         if weight == 0:
-            fix = "0 means 1 to kube-scheduler: list the plugin under score.disabled to switch it off."
+            fix = (
+                "0 means 1 to kube-scheduler: list the plugin under score.disabled to switch it"
+                " off."
+            )
             report.error((*here, "weight"), 0, "an integer from 1 on", fix)
         elif weight is None and DEFAULT_WEIGHTS.get(name, 1) != 1:
             reason = f"without a weight {name} gets 1, not its default {DEFAULT_WEIGHTS[name]}."
@@ -198,24 +275,50 @@ def _lint_combination(report: LintReport, path: Path, plugins: dict[str, object]
     names = partial(_names, plugins)
     scored = _enabled_scores(plugins)
     for index, name in enumerate(names("preScore", "disabled")):
-        needing = [plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored]
+        needing = [
+            plugin for plugin in SCORES_NEED_PRE_SCORE if name in {plugin, "*"} and plugin in scored
+        ]
         broken = [plugin for plugin in needing if plugin not in names("preScore", "enabled")]
         if broken:
-            verb, fails, whose = ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
-            reason = f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose} preScore."
-            report.refuse((*path, "preScore", "disabled", index), reason, "Disable it under score instead.")
+            verb, fails, whose = (
+                ("scores", "fails", "its") if len(broken) == 1 else ("score", "fail", "their")
+            )
+            reason = (
+                f"{', '.join(broken)} still {verb}, and {fails} for every pod without {whose}"
+                " preScore."
+            )
+            report.refuse(
+                (*path, "preScore", "disabled", index), reason, "Disable it under score instead."
+            )
     for index, name in enumerate(names("preFilter", "disabled")):
         off = {*names("filter", "disabled"), *names("multiPoint", "disabled")}
-        needing = [plugin for plugin in FILTERS_NEED_PRE_FILTER if name in {plugin, "*"} and not {plugin, "*"} & off]
+        needing = [
+            plugin
+            for plugin in FILTERS_NEED_PRE_FILTER
+            if name in {plugin, "*"} and not {plugin, "*"} & off
+        ]
         broken = [plugin for plugin in needing if plugin not in names("preFilter", "enabled")]
         if broken:
-            reason = f"{', '.join(broken)} still filter, and fail every pod without what preFilter leaves behind."
-            report.refuse((*path, "preFilter", "disabled", index), reason, "Disable it under filter too.")
+            reason = (
+                f"{', '.join(broken)} still filter, and fail every pod without what preFilter"
+                " leaves behind."
+            )
+            report.refuse(
+                (*path, "preFilter", "disabled", index), reason, "Disable it under filter too."
+            )
     if "*" in names("multiPoint", "disabled"):
-        for point, plugin, what in (("queueSort", "PrioritySort", "queue sort"), ("bind", "DefaultBinder", "bind")):
+        for point, plugin, what in (
+            ("queueSort", "PrioritySort", "queue sort"),
+            ("bind", "DefaultBinder", "bind"),
+        ):
             if plugin not in names("multiPoint", "enabled") and not names(point, "enabled"):
-                reason = f"with all of multiPoint disabled there is no {what} plugin, and kube-scheduler doesn't start."
-                report.refuse((*path, "multiPoint", "disabled"), reason, f"Enable {plugin} under multiPoint.")
+                reason = (
+                    f"with all of multiPoint disabled there is no {what} plugin, and kube-scheduler"
+                    " doesn't start."
+                )
+                report.refuse(
+                    (*path, "multiPoint", "disabled"), reason, f"Enable {plugin} under multiPoint."
+                )
     if plugins and not scored:
         reason = "no plugin scores: the first node that fits is taken."
         report.warn((*path, "score"), reason, "Enable at least one score plugin.")
@@ -240,38 +343,56 @@ def _lint_queue_sorts(report: LintReport, queue_sorts: dict[str, object]) -> Non
             report.refuse(path, reason, "Use the same list in every profile.")
 
 
-def _lint_plugin_config(report: LintReport, path: Path, profile: dict[str, object], minor: int) -> None:
+def _lint_plugin_config(
+    report: LintReport, path: Path, profile: dict[str, object], minor: int
+) -> None:
     entries = listing(profile.get("pluginConfig"))
     names = _names(entries)
     for index, name in repeated(names):
-        report.error((*path, index, "name"), name, "each plugin once", "kube-scheduler would not start.")
+        report.error(
+            (*path, index, "name"), name, "each plugin once", "kube-scheduler would not start."
+        )
     for index, name in enumerate(names):
         arguments, here = mapping(at(entries[index], "args")), (*path, index)
         if name not in PLUGINS:
             _warn_unknown(report, (*here, "name"), name)
             continue
         for key in unmodelled(name, arguments) if name in ARGUMENTS else ():
-            report.warn((*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it.")
+            report.warn(
+                (*here, "args", key), f"{_UNMODELLED}.", "Leave it out, unless users need it."
+            )
         for key in arguments:
             _lint_since(report, (*here, "args", key), key, _ARGUMENTS_SINCE, minor)
         for key in arguments.keys() - {"apiVersion", "kind"} if name not in ARGUMENTS else ():
-            report.error((*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments")
+            report.error(
+                (*here, "args", key), Phrase("an unknown argument"), "none: it takes no arguments"
+            )
         _lint_arguments(report, (*here, "args"), name, arguments)
     if entries and "PodTopologySpread" not in names:
         reason = (
-            "kube-scheduler's default spreading then works against packing, for placeholders and pods of a Service."
+            "kube-scheduler's default spreading then works against packing, for placeholders and"
+            " pods of a Service."
         )
         fix = "Add {name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: []}}."
         report.warn(path, reason, fix)
 
 
-def _lint_arguments(report: LintReport, path: Path, name: str, arguments: dict[str, object]) -> None:
+def _lint_arguments(
+    report: LintReport, path: Path, name: str, arguments: dict[str, object]
+) -> None:
     if name == "NodeResourcesFit":
         _lint_fit(report, (*path, "scoringStrategy"), mapping(arguments.get("scoringStrategy")))
     elif name == "NodeResourcesBalancedAllocation":
         _lint_resources(report, path, arguments)
     elif name == "PodTopologySpread":
         constraints = listing(arguments.get("defaultConstraints"))
-        pairs = ((text(at(one, "topologyKey")), text(at(one, "whenUnsatisfiable"))) for one in constraints)
+        pairs = (
+            (text(at(one, "topologyKey")), text(at(one, "whenUnsatisfiable")))
+            for one in constraints
+        )
         for index, pair in repeated(pairs):
-            report.error((*path, "defaultConstraints", index), pair, "each topologyKey and whenUnsatisfiable once")
+            report.error(
+                (*path, "defaultConstraints", index),
+                pair,
+                "each topologyKey and whenUnsatisfiable once",
+            )

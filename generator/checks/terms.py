@@ -10,7 +10,9 @@ from generator.values.merge import Values
 
 
 def overrides(profile: object) -> Iterator[Values]:
-    """`kubespawner_override` of a profile and of the choices of its options; {} where there is none."""
+    """`kubespawner_override` of a profile and of the choices of its options; {} where there is
+    none.
+    """
     yield mapping(at(profile, "kubespawner_override"))
     for option in mapping(at(profile, "profile_options")).values():
         for choice in mapping(at(option, "choices")).values():
@@ -18,19 +20,27 @@ def overrides(profile: object) -> Iterator[Values]:
 
 
 def default_overrides(profiles: object) -> list[Values]:
-    """`kubespawner_override` of who takes the default profile, else the first, with its default choices."""
+    """`kubespawner_override` of who takes the default profile, else the first, with its default
+    choices.
+    """
     chosen = _default(listing(profiles) or by_key(profiles))
-    choices = [_default(by_key(at(option, "choices"))) for option in by_key(at(chosen, "profile_options"))]
+    choices = [
+        _default(by_key(at(option, "choices"))) for option in by_key(at(chosen, "profile_options"))
+    ]
     return [mapping(at(one, "kubespawner_override")) for one in (chosen, *choices)]
 
 
 def by_key(named: object) -> list[object]:
-    """Entries of a mapping, in the order of their keys: Helm keeps no other, and a chart may take one for a list."""
+    """Entries of a mapping, in the order of their keys: Helm keeps no other, and a chart may take
+    one for a list.
+    """
     return [item for _, item in sorted(mapping(named).items(), key=lambda entry: str(entry[0]))]
 
 
 def _default(listed: list[object]) -> object:
-    return next((one for one in listed if at(one, "default") is True), listed[0] if listed else None)
+    return next(
+        (one for one in listed if at(one, "default") is True), listed[0] if listed else None
+    )
 
 
 def lint_toleration(toleration: object) -> str:

@@ -26,8 +26,9 @@ def check(report: LintReport, _release: Release) -> None:
         report.warn(("webhook", "replicas"), reason, "Use 2.")
     if number(webhook.get("timeoutSeconds")) >= _SPAWNER_SECONDS:
         reason = (
-            "KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s in all: while the "
-            "webhook hangs, no start succeeds, and after five failures in a row JupyterHub exits."
+            "KubeSpawner gives each creation of a pod 3 s (its k8s_api_request_timeout), and 30 s"
+            " in all: while the webhook hangs, no start succeeds, and after five failures in a row"
+            " JupyterHub exits."
         )
         report.refuse(("webhook", "timeoutSeconds"), reason, "Use 2, or 1.")
     if webhook.get("port") == of_core_pod(report, "webhook", "metricsPort"):

@@ -1,7 +1,7 @@
 """Map BinderHub's and binderhub-service's values: where builds run, and what their placement needs.
 
-Source: BinderHub's chart and traits (KubernetesBuildExecutor, with the older names under BinderHub) of 2026;
-binderhub-service's templates.
+Source: BinderHub's chart and traits (KubernetesBuildExecutor, with the older names under BinderHub)
+of 2026; binderhub-service's templates.
 """
 
 from __future__ import annotations
@@ -27,11 +27,12 @@ _OLD_NAMES: Final[Mapping[str, str]] = {
 }
 _BUILDERS: Final = "stays with the builders; Roost's ring takes the nodes that have a ready one"
 _BUILDER_SIZE: Final = (
-    "stays with the builders; were it to come from Roost, a class of podClasses that matches component: image-builder "
-    "could give it as its resources"
+    "stays with the builders; were it to come from Roost, a class of podClasses that matches"
+    " component: image-builder could give it as its resources"
 )
 _STAYS: Final = (
-    "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a ready builder pod"
+    "stays with BinderHub: build pods bring it along, and Roost's ring takes the nodes that have a"
+    " ready builder pod"
 )
 
 
@@ -49,8 +50,13 @@ def map_builds(draft: Draft, charts: Charts) -> None:
 
 
 def _map_service(draft: Draft, service: HubSection) -> None:
-    """binderhub-service labels its builders otherwise than BinderHub's chart, so both default labels must go."""
-    labels = {"app.kubernetes.io/name": "binderhub-service", "app.kubernetes.io/component": "docker-api"}
+    """binderhub-service labels its builders otherwise than BinderHub's chart, so both default
+    labels must go.
+    """
+    labels = {
+        "app.kubernetes.io/name": "binderhub-service",
+        "app.kubernetes.io/component": "docker-api",
+    }
     why = "binderhub-service's builder pods; null deletes the labels of BinderHub's own chart."
     draft.put("podClasses.build.home.builders.labels", {**_NO_LABELS, **labels}, service.path, why)
     for key in ("nodeSelector", "tolerations", "affinity"):
@@ -63,14 +69,24 @@ def _map_builder(draft: Draft, binder: HubSection) -> None:
         if binder.mapping(f"{kind}.resources"):
             draft.reject(binder, (kind, "resources"), _BUILDER_SIZE)
     builder = binder.text("imageBuilderType")
-    if builder is None and any(binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink")):
+    if builder is None and any(
+        binder.switch(f"{kind}.enabled", default=False) for kind in ("dind", "pink")
+    ):
         builder = "dind"
     if builder is None and _trait(binder, "sticky_builds", "boolean")[0] is True:
         # BinderHub's sticky builds fail without builder pods: another file says dind or pink.
         return
     if builder in (None, "host", "local"):
-        why = "imageBuilderType host (the default): builds use the Docker of their node, so any node can be a home."
-        draft.put("podClasses.build.home.builders.labels", _NO_LABELS, (*binder.path, "imageBuilderType"), why)
+        why = (
+            "imageBuilderType host (the default): builds use the Docker of their node, so any node"
+            " can be a home."
+        )
+        draft.put(
+            "podClasses.build.home.builders.labels",
+            _NO_LABELS,
+            (*binder.path, "imageBuilderType"),
+            why,
+        )
     elif builder not in ("dind", "pink"):
         reason = "expected host, dind or pink; podClasses.build.home.builders must find its pods"
         draft.reject(binder, ("imageBuilderType",), reason)
@@ -82,17 +98,22 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
         draft.switch_off.append(f"{section.show(sticky_key)}: false")
     elif sticky is False:
         draft.put(
-            "podClasses.build.home", None, (*section.path, *sticky_key), "sticky_builds was off: builds have no home."
+            "podClasses.build.home",
+            None,
+            (*section.path, *sticky_key),
+            "sticky_builds was off: builds have no home.",
         )
     elif not any(piece.path == ("podClasses", "build", "home") for piece in draft.pieces):
         draft.notes.append(
-            f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost gives the builds of a "
-            "repository one home. podClasses.build.home: null doesn't."
+            f"{section.show(sticky_key)} is not in this file (BinderHub's default is off): Roost"
+            " gives the builds of a repository one home. podClasses.build.home: null doesn't."
         )
     namespace, key = _trait(section, "namespace", "string")
     if namespace:
         selector, at = {"matchLabels": {NAMESPACE_NAME_LABEL: namespace}}, (*section.path, *key)
-        draft.put("podClasses.build.match.namespaceSelector", selector, at, "Where build pods are made.")
+        draft.put(
+            "podClasses.build.match.namespaceSelector", selector, at, "Where build pods are made."
+        )
     resources = section.mapping(".".join((*_EXECUTOR, "resources")))
     at = (*_EXECUTOR, "resources")
     requests = kubernetes_resources(draft, section, at, resources).get("requests", {})
@@ -102,16 +123,26 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
         requests.setdefault("memory", memory_quantity(size_bytes))
     elif memory not in (None, 0, ""):
         draft.reject(section, key, f"expected {MEMORY}")
-    known = {name: size for name, size in requests.items() if name in ("cpu", "memory", "ephemeral-storage")}
+    known = {
+        name: size
+        for name, size in requests.items()
+        if name in ("cpu", "memory", "ephemeral-storage")
+    }
     if not requests:
         draft.notes.append(
-            f"{section.show(at)} is not in this file: Roost gives builds requests (podClasses.build.resources), so "
-            "that nodes fill up. Where all memory is requested, builds then wait for room; null leaves them without."
+            f"{section.show(at)} is not in this file: Roost gives builds requests"
+            " (podClasses.build.resources), so that nodes fill up. Where all memory is requested,"
+            " builds then wait for room; null leaves them without."
         )
-    draft.put_each("podClasses.build.resources", known, (*section.path, *at), "What build pods request there.")
+    draft.put_each(
+        "podClasses.build.resources", known, (*section.path, *at), "What build pods request there."
+    )
     host, key = _trait(section, "docker_host", "string")
     if host and not str(host).startswith(("/", "unix:///")):
-        reason = "no socket of the build's node, so no node has a warm cache; set podClasses.build.home: null"
+        reason = (
+            "no socket of the build's node, so no node has a warm cache; set podClasses.build.home:"
+            " null"
+        )
         draft.reject(section, key, reason)
     for at in ((*_EXECUTOR, "node_selector"), ("config", "BinderHub", "build_node_selector")):
         if section.get(".".join(at), "mapping"):
@@ -119,7 +150,9 @@ def _map_executor(draft: Draft, section: HubSection) -> None:
 
 
 def _trait(section: HubSection, name: str, kind: Kind) -> tuple[object, Path]:
-    """A trait by its name of today or before, and the key where it stands (of today when nowhere)."""
+    """A trait by its name of today or before, and the key where it stands (of today when
+    nowhere).
+    """
     today = (*_EXECUTOR, name)
     for key in (today, ("config", "BinderHub", _OLD_NAMES[name])):
         if child(section.data, *key) is not None:
@@ -134,13 +167,16 @@ def _note_node_placeholder(draft: Draft, parent: HubSection) -> None:
     draft.reject(
         parent,
         ("nodePlaceholder",),
-        "its pods keep up to N nodes alive by repelling each other, which Roost's placeholders don't: leave it there, "
-        "or add an entry of `placeholders` whose resources are a whole node's",
+        "its pods keep up to N nodes alive by repelling each other, which Roost's placeholders"
+        " don't: leave it there, or add an entry of `placeholders` whose resources are a whole"
+        " node's",
     )
 
 
 def _note_dask(draft: Draft, parent: HubSection) -> None:
-    """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds them."""
+    """Dask Gateway's pods may name the hub's user scheduler: once that is off, nobody binds
+    them.
+    """
     if child(parent.data, "dask-gateway", "enabled") is False:
         return
     for role in ("scheduler", "worker"):
@@ -148,7 +184,10 @@ def _note_dask(draft: Draft, parent: HubSection) -> None:
         for key in ("schedulerName", "nodeSelector", "tolerations", "affinity"):
             value = child(parent.data, *at, key)
             if key == "schedulerName" and value:
-                reason = f"change it before you switch the scheduler {value} off, or these pods stay Pending"
+                reason = (
+                    f"change it before you switch the scheduler {value} off, or these pods stay"
+                    " Pending"
+                )
                 draft.reject(parent, (*at, key), reason)
             elif value:
                 reason = "Dask's pods keep it; a class of their own in podClasses would place them"

@@ -1,6 +1,7 @@
 """Find a hub's values inside the objects by which Argo CD and Flux install its chart.
 
-Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's HelmRelease (helm.toolkit.fluxcd.io/v2).
+Source: Argo CD's Application and ApplicationSet (argoproj.io/v1alpha1), Flux's HelmRelease
+(helm.toolkit.fluxcd.io/v2).
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ from generator.values.merge import merge_maps
 from generator.values.sources import LoadedFile, Source
 
 # Kind -> where its Application stands.
-_ARGO: Final[dict[str, tuple[str, ...]]] = {"Application": (), "ApplicationSet": ("spec", "template")}
+_ARGO: Final[dict[str, tuple[str, ...]]] = {
+    "Application": (),
+    "ApplicationSet": ("spec", "template"),
+}
 _ELSEWHERE: Final = ("valueFiles", "valuesFrom", "fileParameters", "parameters")
 
 
@@ -38,13 +42,19 @@ class _Below(Source):
 def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
     """The files that an object holds, later ones over earlier, and the release; "": it names none.
 
-    The file itself, unless it is such an object. Raises ValuesError when the text that it holds is no YAML.
+    The file itself, unless it is such an object. Raises ValuesError when the text that it holds is
+    no YAML.
     """
     group = str(file.values.get("apiVersion", "")).partition("/")[0]
     kind = file.values.get("kind")
     if group == "helm.toolkit.fluxcd.io" and kind == "HelmRelease":
-        name, namespace = (text(child(file.values, *at)) for at in (("metadata", "name"), ("spec", "targetNamespace")))
-        named = text(child(file.values, "spec", "releaseName")) or (f"{namespace}-{name}" if namespace else name)
+        name, namespace = (
+            text(child(file.values, *at))
+            for at in (("metadata", "name"), ("spec", "targetNamespace"))
+        )
+        named = text(child(file.values, "spec", "releaseName")) or (
+            f"{namespace}-{name}" if namespace else name
+        )
         return [_mapping_at(file, ("spec", "values"))], named
     if group == "argoproj.io" and kind in _ARGO:
         above = _ARGO[kind]
@@ -52,18 +62,27 @@ def unwrap(file: LoadedFile) -> tuple[list[LoadedFile], str]:
         name = text(child(file.values, *above, "metadata", "name"))
         usual = "" if "{" in name else name
         helms = _helms(file, (*above, "spec"))
-        found = [(_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual) for at, helm in helms]
+        found = [
+            (_argo_files(file, at, helm), text(child(helm, "releaseName")) or usual)
+            for at, helm in helms
+        ]
         return next((one for one in found if find_charts(values_of(one[0])) is not None), found[0])
     return [file], ""
 
 
 def unread(file: LoadedFile) -> list[str]:
-    """What else an object gives the chart, by its keys: values from elsewhere, and single ones over all others."""
+    """What else an object gives the chart, by its keys: values from elsewhere, and single ones over
+    all others.
+    """
     kind = text(file.values.get("kind"))
-    holders: list[tuple[Path, object]] = [(("spec",), child(file.values, "spec"))] if kind == "HelmRelease" else []
+    holders: list[tuple[Path, object]] = (
+        [(("spec",), child(file.values, "spec"))] if kind == "HelmRelease" else []
+    )
     if kind in _ARGO:
         holders = [*_helms(file, (*_ARGO[kind], "spec"))]
-    return [show_path((*at, key)) for at, holder in holders for key in _ELSEWHERE if child(holder, key)]
+    return [
+        show_path((*at, key)) for at, holder in holders for key in _ELSEWHERE if child(holder, key)
+    ]
 
 
 def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, object]]:
@@ -75,7 +94,9 @@ def _helms(file: LoadedFile, above: tuple[str, ...]) -> Iterator[tuple[Path, obj
 
 
 def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]:
-    """`valuesObject` is a mapping; `values` is text, which Argo CD reads only where that isn't there."""
+    """`valuesObject` is a mapping; `values` is text, which Argo CD reads only where that isn't
+    there.
+    """
     if child(helm, "valuesObject"):
         return [_mapping_at(file, (*above, "valuesObject"))]
     written = child(helm, "values")
@@ -89,7 +110,11 @@ def _argo_files(file: LoadedFile, above: Path, helm: object) -> list[LoadedFile]
 def _mapping_at(file: LoadedFile, path: Path) -> LoadedFile:
     value: object = file.values
     for step in path:
-        value = value[step] if isinstance(value, list) and isinstance(step, int) else child(value, str(step))
+        value = (
+            value[step]
+            if isinstance(value, list) and isinstance(step, int)
+            else child(value, str(step))
+        )
     return LoadedFile(value if isinstance(value, dict) else {}, _Below(file.source, path))
 
 

@@ -1,8 +1,8 @@
 """Map zero-to-jupyterhub's values, key by key.
 
-What the file doesn't say has the chart's own default: a user scheduler, no placeholders, 1 GiB a user. What the hub
-decides in Python at run time (`hub.config`, `hub.extraConfig`) is named, never guessed.
-Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
+What the file doesn't say has the chart's own default: a user scheduler, no placeholders, 1 GiB a
+user. What the hub decides in Python at run time (`hub.config`, `hub.extraConfig`) is named, never
+guessed. Source: zero-to-jupyterhub 4.4, templates/scheduling and templates/image-puller.
 """
 
 from __future__ import annotations
@@ -24,19 +24,35 @@ from roost_core.placement.labels import NODE_PURPOSE_LABEL, USER_CLASS
 # Beside the scheduler; where the scheduler is another's, they are Roost's core pods.
 _CORE_PROGRAMS: Final = ("webhook", "controllers", "recorder")
 
-_CHART_PRIORITIES: Final = {"defaultPriority": 0, "userPlaceholderPriority": -10, "imagePullerPriority": -5}
+_CHART_PRIORITIES: Final = {
+    "defaultPriority": 0,
+    "userPlaceholderPriority": -10,
+    "imagePullerPriority": -5,
+}
 
-_CHART_SCORES: Final = {"NodeAffinity": 14631, "InterPodAffinity": 1331, "NodeResourcesFit": 121, "ImageLocality": 11}
+_CHART_SCORES: Final = {
+    "NodeAffinity": 14631,
+    "InterPodAffinity": 1331,
+    "NodeResourcesFit": 121,
+    "ImageLocality": 11,
+}
 _CHART_PLUGINS: Final[Mapping[str, object]] = {
     "score": {
-        "disabled": [{"name": name} for name in ("NodeResourcesBalancedAllocation", *_CHART_SCORES)],
+        "disabled": [
+            {"name": name} for name in ("NodeResourcesBalancedAllocation", *_CHART_SCORES)
+        ],
         "enabled": [{"name": name, "weight": weight} for name, weight in _CHART_SCORES.items()],
     }
 }
 _CHART_RESOURCES: Final = [{"name": name, "weight": 1} for name in ("cpu", "memory")]
 _CHART_STRATEGY: Final = {"type": "MostAllocated", "resources": _CHART_RESOURCES}
-_CHART_PLUGIN_CONFIG: Final = [{"name": "NodeResourcesFit", "args": {"scoringStrategy": _CHART_STRATEGY}}]
-_NO_SPREADING: Final = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
+_CHART_PLUGIN_CONFIG: Final = [
+    {"name": "NodeResourcesFit", "args": {"scoringStrategy": _CHART_STRATEGY}}
+]
+_NO_SPREADING: Final = {
+    "name": "PodTopologySpread",
+    "args": {"defaultingType": "List", "defaultConstraints": []},
+}
 
 
 def map_hub(draft: Draft, charts: Charts) -> None:
@@ -58,9 +74,15 @@ def map_hub(draft: Draft, charts: Charts) -> None:
 
 
 def _map_limits(draft: Draft, hub: HubSection, traits: Mapping[str, tuple[object, Path]]) -> None:
-    again = "where more people come at once, the others read that they should come again in 30 to 60 s. Set it to"
+    again = (
+        "where more people come at once, the others read that they should come again in 30 to 60 s."
+        " Set it to"
+    )
     full = "who comes while so many servers run is refused. Set it to those of all others and"
-    limits = (("concurrentSpawnLimit", LIMITS[0], 64, again), ("activeServerLimit", LIMITS[1], 0, full))
+    limits = (
+        ("concurrentSpawnLimit", LIMITS[0], 64, again),
+        ("activeServerLimit", LIMITS[1], 0, full),
+    )
     for key, trait, usual, told in limits:
         at: Path = ("hub", key)
         limit, where = hub.get(f"hub.{key}", "any"), hub.show(at)
@@ -88,8 +110,8 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
             "scheduler.target",
             "none",
             (*source, "enabled"),
-            "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users, remove this line and "
-            "the nulls of join and warm below.",
+            "The user scheduler was off: pods keep the cluster's. For Roost's, which packs users,"
+            " remove this line and the nulls of join and warm below.",
         )
         why = "The hub's users didn't gather on few nodes, so they don't here."
         draft.put("podClasses.user.join.user", None, (*source, "enabled"), why)
@@ -98,7 +120,8 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         return
     name = object_name(hub, draft.release, "user-scheduler", in_namespace=False)
     why = (
-        f"The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to be {draft.release}."
+        "The hub's own scheduler, for pods that still name it. The hub's Helm release is taken to"
+        f" be {draft.release}."
     )
     draft.put("replaceSchedulers", [name], source, why)
     draft.switch_off.append(f"{hub.show((*at, 'enabled'))}: false")
@@ -108,12 +131,15 @@ def _map_scheduler(draft: Draft, hub: HubSection) -> None:
         if value is not None and value != CHART_DEFAULTS.get((*at, key)):
             draft.put(f"scheduler.{key}", value, (*source, key))
     for key in ("nodeSelector", "labels", "annotations"):
-        draft.put(f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key))
+        draft.put(
+            f"scheduler.{key}", hub.mapping(f"scheduling.userScheduler.{key}"), (*source, key)
+        )
     resources = hub.mapping("scheduling.userScheduler.resources")
     amounts = kubernetes_resources(draft, hub, (*at, "resources"), resources)
     requests, limits = amounts.get("requests", {}), amounts.get("limits", {})
     for name, most in limits.items():
-        # Kubernetes takes the limit for a request that isn't there; Roost's default request could be above it.
+        # Kubernetes takes the limit for a request that isn't there; Roost's default request could
+        # be above it.
         requests.setdefault(name, most)
     draft.put_each("scheduler.resources.requests", requests, (*source, "resources"))
     draft.put_each("scheduler.resources.limits", limits, (*source, "resources"))
@@ -129,7 +155,9 @@ def _map_disruption(draft: Draft, hub: HubSection) -> None:
     most = hub.get("scheduling.userScheduler.pdb.maxUnavailable", "any")
     least = hub.get("scheduling.userScheduler.pdb.minAvailable", "any")
     if least is not None and enabled:
-        draft.reject(hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only")
+        draft.reject(
+            hub, (*at, "minAvailable"), "Roost's budget has scheduler.pdb.maxUnavailable only"
+        )
     if most is not None:
         draft.put("scheduler.pdb.maxUnavailable", most, (*hub.path, *at, "maxUnavailable"))
 
@@ -143,9 +171,14 @@ def _map_scheduler_image(draft: Draft, hub: HubSection) -> None:
     if name:
         draft.put("scheduler.image.name", name, (*source, "name"))
     if policy:
-        draft.reject(hub, (*at, "pullPolicy"), "image.pullPolicy holds for every image that Roost runs")
+        draft.reject(
+            hub, (*at, "pullPolicy"), "image.pullPolicy holds for every image that Roost runs"
+        )
     if tag:
-        reason = "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would pin one"
+        reason = (
+            "Roost takes the kube-scheduler of the cluster's minor; scheduler.image.tag would"
+            " pin one"
+        )
         draft.reject(hub, (*at, "tag"), reason)
     map_pull_secrets(draft, hub, "scheduling.userScheduler.image.pullSecrets")
 
@@ -162,17 +195,29 @@ def _map_plugins(draft: Draft, hub: HubSection) -> None:
     is_silent = settings and all(child(one, "name") != "PodTopologySpread" for one in settings)
     said = "; default spreading, which works against packing, is off" if is_silent else ""
     why = f"The hub's own plugins, unchanged{said}.", "Without this, users get the strategy `pack`."
-    profile = {"plugins": merged, "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])]}
-    draft.put("scheduler.profiles.user", profile, (*hub.path, *at, "plugins" if plugins else "pluginConfig"), *why)
+    profile = {
+        "plugins": merged,
+        "pluginConfig": [*settings, *([_NO_SPREADING] if is_silent else [])],
+    }
+    draft.put(
+        "scheduler.profiles.user",
+        profile,
+        (*hub.path, *at, "plugins" if plugins else "pluginConfig"),
+        *why,
+    )
 
 
 def _map_core_pods(draft: Draft, hub: HubSection) -> None:
-    """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's are."""
+    """Roost's scheduler, webhook, controllers and recorder are core pods as zero-to-jupyterhub's
+    are.
+    """
     at = ("scheduling", "corePods")
     source = (*hub.path, *at)
     core = hub.items("scheduling.corePods.tolerations")
     own = hub.items("scheduling.userScheduler.tolerations") or []
-    tolerations = core if core is not None else listing(child(draft.defaults, "corePods", "tolerations"))
+    tolerations = (
+        core if core is not None else listing(child(draft.defaults, "corePods", "tolerations"))
+    )
     draft.put("corePods.tolerations", tolerations, (*source, "tolerations"))
     if own:
         draft.put("scheduler.tolerations", [*tolerations, *own], (*source, "tolerations"))
@@ -181,21 +226,31 @@ def _map_core_pods(draft: Draft, hub: HubSection) -> None:
     affinities: Mapping[str, Mapping[str, object]] = {
         # A list, which replaces Roost's own; null would not do in a parent chart.
         "ignore": {"preferredDuringSchedulingIgnoredDuringExecution": []},
-        "require": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}},
-        "prefer": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]},
+        "require": {
+            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}
+        },
+        "prefer": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": term}]
+        },
     }
     if purpose is not None and purpose in affinities:
         source_key = (*source, "nodeAffinity", "matchNodePurpose")
         draft.put("corePods.affinity", {"nodeAffinity": dict(affinities[purpose])}, source_key)
     elif purpose is not None:
-        draft.reject(hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require")
+        draft.reject(
+            hub, (*at, "nodeAffinity", "matchNodePurpose"), "expected ignore, prefer or require"
+        )
     for part in _CORE_PROGRAMS:
         _map_nodes(draft, hub, part, tolerations)
 
 
 def _map_nodes(draft: Draft, hub: HubSection, target: str, core: Sequence[object]) -> None:
-    """Roost's programs run on the core pods' nodes; a selector is kept with the tolerations that its nodes need."""
-    own = {part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")}
+    """Roost's programs run on the core pods' nodes; a selector is kept with the tolerations that
+    its nodes need.
+    """
+    own = {
+        part: hub.items(f"{part}.tolerations") or [] for part in ("scheduling.userScheduler", "hub")
+    }
     chosen = next((part for part in own if hub.mapping(f"{part}.nodeSelector")), None)
     if chosen is not None:
         key = (*hub.path, *chosen.split("."), "nodeSelector")
@@ -204,7 +259,10 @@ def _map_nodes(draft: Draft, hub: HubSection, target: str, core: Sequence[object
         source = (*hub.path, *chosen.split("."), "tolerations")
         draft.put(f"{target}.tolerations", [*core, *own[chosen]], source)
     if own["hub"] and chosen != "hub" and target == "webhook":
-        reason = "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall share those nodes"
+        reason = (
+            "the hub's pod keeps it; webhook.tolerations takes it too, if Roost's webhook shall"
+            " share those nodes"
+        )
         draft.reject(hub, ("hub", "tolerations"), reason)
 
 
@@ -212,10 +270,14 @@ def _map_priorities(draft: Draft, hub: HubSection) -> None:
     at = ("scheduling", "podPriority")
     source = (*hub.path, *at)
     if not hub.switch("scheduling.podPriority.enabled", default=False):
-        # Nobody's pods had priorities; Roost's placeholders need theirs to give way, which changes no other pod.
+        # Nobody's pods had priorities; Roost's placeholders need theirs to give way, which changes
+        # no other pod.
         hub.read.add(at)
         return
-    for key, target in (("defaultPriority", USER_CLASS), ("userPlaceholderPriority", "placeholder")):
+    for key, target in (
+        ("defaultPriority", USER_CLASS),
+        ("userPlaceholderPriority", "placeholder"),
+    ):
         value = hub.get(f"scheduling.podPriority.{key}", "integer")
         if value is not None:
             draft.put(f"priorityClasses.{target}", value, (*source, key))
@@ -223,23 +285,30 @@ def _map_priorities(draft: Draft, hub: HubSection) -> None:
     if hub.switch("scheduling.podPriority.globalDefault", default=False):
         draft.put("priorityClasses.globalDefault", True, (*source, "globalDefault"))
         draft.switch_off.append(
-            f"{hub.show((*at, 'globalDefault'))}: false    # before installing Roost: a cluster has one default class"
+            f"{hub.show((*at, 'globalDefault'))}: false    # before installing Roost: a cluster has"
+            " one default class"
         )
         return
     # Roost names no class in user pods, so users have the hub's class, or 0.
     priority = hub.get("scheduling.podPriority.defaultPriority", "integer") or 0
     verb = "can" if priority == 0 else f"must (its users have priority {priority} through it)"
-    draft.notes.append(f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same.")
+    draft.notes.append(
+        f"{hub.show((*at, 'enabled'))}: true {verb} stay; Roost's numbers are the same."
+    )
 
 
 def _map_puller_priority(draft: Draft, hub: HubSection, source: Path) -> None:
-    """The chart's puller can have the users' priority or a higher one; Roost's displaces placeholders only."""
+    """The chart's puller can have the users' priority or a higher one; Roost's displaces
+    placeholders only.
+    """
 
     def priority(key: str) -> int:
         given = hub.get(f"scheduling.podPriority.{key}", "integer")
         return given if isinstance(given, int) else _CHART_PRIORITIES[key]
 
-    puller, user, placeholder = map(priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority"))
+    puller, user, placeholder = map(
+        priority, ("imagePullerPriority", "defaultPriority", "userPlaceholderPriority")
+    )
     comments = []
     if not placeholder < puller < user:
         comments.append(f"Between placeholders and users; {puller} is not.")

@@ -1,9 +1,10 @@
-"""Find the hubs of a folder: which files are a hub's own, and which ones several hubs have in common.
+"""Find the hubs of a folder: which files are a hub's own, and which ones several hubs have in
+common.
 
-Layouts: HUB.values.yaml or HUB.yaml beside each other; a folder HUB with values.yaml, or with several files, which are
-hubs HUB-FILE. In each, common files come first: those called common (or shared, base, default), for all hubs of the
-folder that have a key at the top with them in common; FAMILY-common or common-FAMILY for the hubs FAMILY, FAMILY-* and
-*-FAMILY.
+Layouts: HUB.values.yaml or HUB.yaml beside each other; a folder HUB with values.yaml, or with
+several files, which are hubs HUB-FILE. In each, common files come first: those called common (or
+shared, base, default), for all hubs of the folder that have a key at the top with them in common;
+FAMILY-common or common-FAMILY for the hubs FAMILY, FAMILY-* and *-FAMILY.
 """
 
 from __future__ import annotations
@@ -48,11 +49,15 @@ class _File(NamedTuple):
 
     @property
     def family(self) -> str:
-        """Of which hubs it is by its name: physics of physics-common and common-physics; "": of all."""
+        """Of which hubs it is by its name: physics of physics-common and common-physics; "": of
+        all.
+        """
         return next((found[1] or found[2] for found in [_FAMILY.fullmatch(self.stem)] if found), "")
 
 
-def find_hubs_in(folder: Path, common: Sequence[tuple[str, bytes]] = ()) -> tuple[list[HubFiles], list[str]]:
+def find_hubs_in(
+    folder: Path, common: Sequence[tuple[str, bytes]] = ()
+) -> tuple[list[HubFiles], list[str]]:
     """The hubs of a folder, by name, and what was passed over. common: layers below each hub's own.
 
     Raises ValuesError when there is none, UsageError when there is no such folder.
@@ -65,7 +70,9 @@ def find_hubs_in(folder: Path, common: Sequence[tuple[str, bytes]] = ()) -> tupl
     own = [file for file in _files(folder, []) if not file.is_common]
     for hub in _hubs_of(own, above, common, passed):
         found[hub.name] = hub
-    for below in sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")):
+    for below in sorted(
+        path for path in folder.iterdir() if path.is_dir() and not path.name.startswith(".")
+    ):
         place = below / "config" if (below / "config").is_dir() else below
         files = _files(place, passed)
         shared = [*above, *(file for file in files if file.is_common)]
@@ -84,7 +91,9 @@ def find_hubs_in(folder: Path, common: Sequence[tuple[str, bytes]] = ()) -> tupl
             found.setdefault(hub.name, hub)
     if not found:
         fix = "Name a folder with HUB.values.yaml or HUB/values.yaml, one for each hub."
-        raise ValuesError([Fault(str(folder), 0, "", "no values of a hub", "values of zero-to-jupyterhub", fix)])
+        raise ValuesError(
+            [Fault(str(folder), 0, "", "no values of a hub", "values of zero-to-jupyterhub", fix)]
+        )
     return sorted(found.values()), passed
 
 
@@ -94,13 +103,19 @@ def hubs_of_files(files: Sequence[tuple[str, bytes]]) -> list[HubFiles]:
 
 
 def _hubs_of(
-    own: Sequence[_File], shared: Sequence[_File], common: Sequence[tuple[str, bytes]], passed: list[str]
+    own: Sequence[_File],
+    shared: Sequence[_File],
+    common: Sequence[tuple[str, bytes]],
+    passed: list[str],
 ) -> Iterator[HubFiles]:
     families = {file.family for file in shared if any(_is_of(hub.stem, file.family) for hub in own)}
     passed += [
-        f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is of all"
+        f"{file.name}: nothing says which hubs it is of. Name it as FILE beside --folder if it is"
+        " of all"
         for file in shared
-        if file.stem.startswith(("common", "shared")) and file.family and file.family not in families
+        if file.stem.startswith(("common", "shared"))
+        and file.family
+        and file.family not in families
     ]
     for file in own:
         if file.values and find_charts(file.values) is None:
@@ -113,19 +128,27 @@ def _hubs_of(
             elif layer.stem.startswith(("common", "shared")) and layer.family:
                 is_of_it = False
             else:
-                is_of_it = not layer.values or not file.values or bool(set(layer.values) & set(file.values))
+                is_of_it = (
+                    not layer.values
+                    or not file.values
+                    or bool(set(layer.values) & set(file.values))
+                )
             if is_of_it:
                 layers.append((layer.name, layer.content))
         yield HubFiles(file.stem, (*layers, (file.name, file.content)))
 
 
 def _is_of(hub: str, family: str) -> bool:
-    return bool(family) and (hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}"))
+    return bool(family) and (
+        hub == family or hub.startswith(f"{family}-") or hub.endswith(f"-{family}")
+    )
 
 
 def _files(folder: Path, passed: list[str]) -> list[_File]:
     found = []
-    paths = sorted(path for path in folder.iterdir() if path.name.endswith(_ENDINGS) and path.is_file())
+    paths = sorted(
+        path for path in folder.iterdir() if path.name.endswith(_ENDINGS) and path.is_file()
+    )
     for path in paths[:MOST_FILES]:
         if _SECRET.search(path.name):
             continue

@@ -11,7 +11,12 @@ from generator.faults import some
 from generator.importing.lost_overrides import note_lost
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.quantities import cpu_quantity, spawner_memory
-from generator.importing.resources import kubernetes_resources, object_name, put_pull_secrets, secret_names
+from generator.importing.resources import (
+    kubernetes_resources,
+    object_name,
+    put_pull_secrets,
+    secret_names,
+)
 from generator.importing.result import Draft
 from generator.importing.source import UNKNOWN, Charts, HubSection, Path, child
 from generator.importing.users import hub_size, node_selector
@@ -19,7 +24,9 @@ from roost_core.objects.image_references import is_reference
 
 
 def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, Path]]) -> None:
-    """Map the users' images and pods, the nodes that they are for, and the pullers. traits: the spawner's."""
+    """Map the users' images and pods, the nodes that they are for, and the pullers. traits: the
+    spawner's.
+    """
     hub = charts.hub
     image = {"name": hub.text("singleuser.image.name"), "tag": _tag(hub)}
     misread = any(("singleuser", "image", key) in hub.misfits for key in image)
@@ -29,23 +36,32 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         if isinstance(reference, str) and "{" not in reference and reference != UNKNOWN_IMAGE:
             # The spawner's own setting takes the place of the chart's.
             image, source, misread = {"name": reference, "tag": None}, keys, False
-    if image["name"] and source == ("singleuser", "image") and "tag" not in mapping(child(hub.data, *source)):
+    if (
+        image["name"]
+        and source == ("singleuser", "image")
+        and "tag" not in mapping(child(hub.data, *source))
+    ):
         draft.notes.append(
-            f"{hub.show((*source, 'tag'))} is not in this file, and pods run the chart's own tag: no image is brought "
-            "for it. Name the tag, or import what Helm made of all: helm get values RELEASE --all."
+            f"{hub.show((*source, 'tag'))} is not in this file, and pods run the chart's own tag:"
+            " no image is brought for it. Name the tag, or import what Helm made of all: helm get"
+            " values RELEASE --all."
         )
     elif image["name"] and not misread:
         # In one piece: half a reference would name another image.
         named = {key: value for key, value in image.items() if value}
         draft.put("singleuser.image", named, (*hub.path, *source))
-        always = "Always" in (hub.text("singleuser.image.pullPolicy"), traits.get("image_pull_policy", ("",))[0])
+        always = "Always" in (
+            hub.text("singleuser.image.pullPolicy"),
+            traits.get("image_pull_policy", ("",))[0],
+        )
         if is_reference(reference := ":".join(named.values())) and (always or moving([reference])):
             why = "pullPolicy: Always" if always else "a tag that moves"
             draft.notes.append(f"{hub.show(source)}: {why}; {STALE}. {FIX}")
     elif image["name"] is None and charts.binder is None:
         draft.notes.append(
-            f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users back for images "
-            "that singleuser.image, singleuser.profileList and prePuller.extraImages name, for no others."
+            f"{hub.show('singleuser.image.name')} is not in this file: the image gate holds users"
+            " back for images that singleuser.image, singleuser.profileList and"
+            " prePuller.extraImages name, for no others."
         )
     profiles, keys = hub.get("singleuser.profileList", "any"), ("singleuser", "profileList")
     listed, set_at = traits.get("profile_list", (profiles, keys))
@@ -59,18 +75,31 @@ def map_images(draft: Draft, charts: Charts, traits: Mapping[str, tuple[object, 
         # Where only a function knows which profiles there are, none is the usual one.
         known = [] if listed == UNKNOWN else profiles
         usual = next((one for one in known if child(one, "default")), known[0] if known else None)
-        kept = {at: read for at, one in enumerate(profiles) if (read := profile_images(one, is_usual=one is usual))}
+        kept = {
+            at: read
+            for at, one in enumerate(profiles)
+            if (read := profile_images(one, is_usual=one is usual))
+        }
         if kept and known and usual is profiles[0] and 0 not in kept:
             # Else the next would be taken for the default profile.
             kept = {0: {"display_name": text(child(usual, "display_name"))}, **kept}
         at, why = (*hub.path, *keys), "Of the profiles, what says which images go to which nodes."
         draft.put("singleuser.profileList", list(kept.values()), at, why, positions=tuple(kept))
         note_lost(draft, at, profiles)
-        said = [(text(one.get("image")), one.get("image_pull_policy")) for each in profiles for one in overrides(each)]
-        moved = [image for image, policy in said if is_reference(image) and (policy == "Always" or moving([image]))]
+        said = [
+            (text(one.get("image")), one.get("image_pull_policy"))
+            for each in profiles
+            for one in overrides(each)
+        ]
+        moved = [
+            image
+            for image, policy in said
+            if is_reference(image) and (policy == "Always" or moving([image]))
+        ]
         if moved:
             draft.notes.append(
-                f"{hub.show(keys)}: {some(moved, 1)}: a tag that moves, or is always pulled; {STALE}. {FIX}"
+                f"{hub.show(keys)}: {some(moved, 1)}: a tag that moves, or is always pulled;"
+                f" {STALE}. {FIX}"
             )
     elif profiles is not None:
         draft.reject(hub, ("singleuser", "profileList"), "expected a list of profiles")
@@ -91,19 +120,26 @@ def _map_containers(draft: Draft, hub: HubSection) -> None:
         ]
         draft.put(f"singleuser.{key}", kept, at, "Their images are pulled to nodes, too.")
     old = hub.get("singleuser.cloudMetadata.enabled", "boolean")
-    if not (hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True) if old is None else not old):
+    if not (
+        hub.switch("singleuser.cloudMetadata.blockWithIptables", default=True)
+        if old is None
+        else not old
+    ):
         return
     at = ("singleuser", "networkTools", "image")
     image = {part: hub.text(f"singleuser.networkTools.image.{part}") for part in ("name", "tag")}
     if all(image.values()):
         draft.put_each(
-            "singleuser.networkTools.image", image, (*hub.path, *at), "Its init container, block-cloud-metadata."
+            "singleuser.networkTools.image",
+            image,
+            (*hub.path, *at),
+            "Its init container, block-cloud-metadata.",
         )
     else:
         draft.notes.append(
-            f"{hub.show(at)} is not in this file, and each user's pod runs the chart's own: until that small image "
-            "is on a new node, a start there waits for it. Import what Helm made of all files (helm get values --all), "
-            "or set singleuser.networkTools.image."
+            f"{hub.show(at)} is not in this file, and each user's pod runs the chart's own: until"
+            " that small image is on a new node, a start there waits for it. Import what Helm made"
+            " of all files (helm get values --all), or set singleuser.networkTools.image."
         )
 
 
@@ -119,7 +155,12 @@ def _map_secrets(draft: Draft, hub: HubSection, profiles: Sequence[object]) -> N
     for override in (override for profile in profiles for override in overrides(profile)):
         users += secret_names(override.get("image_pull_secrets"))
     at = (*hub.path, "singleuser", "image", "pullSecrets")
-    draft.put("singleuser.image.pullSecrets", list(dict.fromkeys(users)), at, "Users', for the puller's pods.")
+    draft.put(
+        "singleuser.image.pullSecrets",
+        list(dict.fromkeys(users)),
+        at,
+        "Users', for the puller's pods.",
+    )
 
 
 def _tag(hub: HubSection) -> str | None:
@@ -135,7 +176,8 @@ def _tag(hub: HubSection) -> str | None:
 
 
 def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
-    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {} when it has none.
+    """What Roost reads of a profile: its names, images and node selectors, also of its choices. {}
+    when it has none.
 
     is_usual: of the default profile also the size, which placeholders have.
     """
@@ -143,12 +185,15 @@ def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
     options: dict[str, object] = {}
     for option_name, option in mapping(child(profile, "profile_options")).items():
         choices: dict[str, object] = {
-            name: _override(choice, is_usual=is_usual) for name, choice in mapping(child(option, "choices")).items()
+            name: _override(choice, is_usual=is_usual)
+            for name, choice in mapping(child(option, "choices")).items()
         }
         unlisted = child(option, "unlisted_choice")
         if any("kubespawner_override" in mapping(choice) for choice in choices.values()):
             typed = {"unlisted_choice": {"enabled": True, **_override(unlisted)}}
-            options[option_name] = {"choices": choices} | (typed if child(unlisted, "enabled") is True else {})
+            options[option_name] = {"choices": choices} | (
+                typed if child(unlisted, "enabled") is True else {}
+            )
     if options:
         entry["profile_options"] = options
     if not entry:
@@ -158,7 +203,9 @@ def profile_images(profile: object, *, is_usual: bool) -> dict[str, object]:
 
 
 def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
-    """`kubespawner_override` as far as it says which images go to which nodes; {} when it doesn't."""
+    """`kubespawner_override` as far as it says which images go to which nodes; {} when it
+    doesn't.
+    """
     override = child(holder, "kubespawner_override")
     choice: dict[str, object] = {}
     for key in ("image", "image_spec"):
@@ -167,15 +214,22 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
     for key in ("node_selector", "extra_resource_limits", "extra_resource_guarantees"):
         if kept := mapping(child(override, key)):
             # A label's value is text, or null, which takes it away.
-            choice[key] = {k: v for k, v in kept.items() if key != "node_selector" or isinstance(v, str | None)}
-    for key, lint_entry in (("tolerations", lint_toleration), ("node_affinity_required", lint_required_term)):
+            choice[key] = {
+                k: v for k, v in kept.items() if key != "node_selector" or isinstance(v, str | None)
+            }
+    for key, lint_entry in (
+        ("tolerations", lint_toleration),
+        ("node_affinity_required", lint_required_term),
+    ):
         entries = child(override, key)
         if isinstance(entries, list):
             # An empty list is kept: KubeSpawner takes it in place of the users'.
             choice[key] = [entry for entry in entries if not lint_entry(entry)]
     for key in ("init_containers", "extra_containers"):
         containers = child(override, key)
-        images = [child(one, "image") for one in [*mapping(containers).values(), *listing(containers)]]
+        images = [
+            child(one, "image") for one in [*mapping(containers).values(), *listing(containers)]
+        ]
         if any(images):
             choice[key] = [{"image": image} for image in images if text(image)]
     for key in ("cpu_guarantee", "mem_guarantee") if is_usual else ():
@@ -190,7 +244,11 @@ def _override(holder: object, *, is_usual: bool = False) -> dict[str, object]:
 def _map_pullers(draft: Draft, charts: Charts) -> None:
     hub = charts.hub
     pulls_profiles = hub.switch("prePuller.pullProfileListImages", default=True)
-    draft.put("prePuller.pullProfileListImages", pulls_profiles, (*hub.path, "prePuller", "pullProfileListImages"))
+    draft.put(
+        "prePuller.pullProfileListImages",
+        pulls_profiles,
+        (*hub.path, "prePuller", "pullProfileListImages"),
+    )
     for name, image in hub.mapping("prePuller.extraImages").items():
         parts = {key: child(image, key) for key in ("name", "tag")}
         key = ("prePuller", "extraImages", name)
@@ -206,24 +264,32 @@ def _map_pullers(draft: Draft, charts: Charts) -> None:
     if not continuous:
         draft.put("prePuller.enabled", False, at)
     if not hook and not continuous:
-        why = "Both pullers were off: no node gets images ahead of users, so there is nothing to wait for."
+        why = (
+            "Both pullers were off: no node gets images ahead of users, so there is nothing to wait"
+            " for."
+        )
         draft.put("imageGate.mode", "off", at, why)
     elif not continuous:
         _keep_hook_only(draft, hub)
     else:
         _map_puller_pods(draft, hub)
-        draft.switch_off.append(f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this")
+        draft.switch_off.append(
+            f"{hub.show('prePuller.continuous.enabled')}: false    # Roost's puller does this"
+        )
         draft.replaced["puller"] = draft.switch_off[-1]
     if hook and continuous:
         draft.notes.append(
-            f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait until nodes hold the "
-            "new images. Roost's puller brings them too, and holds no upgrade up. To keep both of the hub's pullers "
-            "instead, set Roost's prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
+            f"{hub.show('prePuller.hook.enabled')} can stay: it makes an upgrade of the hub wait"
+            " until nodes hold the new images. Roost's puller brings them too, and holds no"
+            " upgrade up. To keep both of the hub's pullers instead, set Roost's"
+            " prePuller.enabled: false and imageGate.pullerPods: zeroToJupyterHub."
         )
 
 
 def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
-    """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for them there."""
+    """Images come to the nodes of an upgrade, and to no node that joins later: nothing may wait for
+    them there.
+    """
     at = (*hub.path, "prePuller", "continuous", "enabled")
     why = (
         "The hub pulled images during its upgrades only. Users prefer nodes that have their image.",
@@ -236,11 +302,17 @@ def _keep_hook_only(draft: Draft, hub: HubSection) -> None:
 def _map_puller_pods(draft: Draft, hub: HubSection) -> None:
     """The chart's pullers run where users run, and where `extraTolerations` lets them."""
     users = hub.items("scheduling.userPods.tolerations")
-    usual = users if users is not None else listing(child(draft.defaults, "prePuller", "tolerations"))
+    usual = (
+        users if users is not None else listing(child(draft.defaults, "prePuller", "tolerations"))
+    )
     tolerations = [*usual, *(hub.items("prePuller.extraTolerations") or [])]
     draft.put("prePuller.tolerations", tolerations, (*hub.path, "prePuller", "extraTolerations"))
     for key in ("labels", "annotations"):
-        draft.put(f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key))
-    resources = kubernetes_resources(draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources"))
+        draft.put(
+            f"prePuller.{key}", dict(hub.mapping(f"prePuller.{key}")), (*hub.path, "prePuller", key)
+        )
+    resources = kubernetes_resources(
+        draft, hub, ("prePuller", "resources"), hub.mapping("prePuller.resources")
+    )
     for part, sizes in resources.items() if any(resources.values()) else ():
         draft.put(f"prePuller.resources.{part}", sizes, (*hub.path, "prePuller", "resources"))

@@ -1,7 +1,9 @@
-"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and report what could not be converted.
+"""Turn zero-to-jupyterhub's or BinderHub's values into Roost's, and report what could not be
+converted.
 
-Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders than the file did;
-and every placement-related key is either mapped, or named with its line and the reason.
+Guarantees: the result is valid for Roost, whatever the file holds; it asks for no more placeholders
+than the file did; and every placement-related key is either mapped, or named with its line and the
+reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +26,8 @@ from roost_core.placement.managed_images import puller_groups
 
 _ALL = "import what Helm made of all: helm get values RELEASE --all -o yaml"
 _LAYERS = (
-    "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults. If it is one of "
-    f"several files, {_ALL}"
+    "Read as the hub's whole configuration: keys that it doesn't hold have their chart's defaults."
+    f" If it is one of several files, {_ALL}"
 )
 
 
@@ -41,14 +43,19 @@ _OTHER_CHARTS: Mapping[source.Path, str] = {
 
 
 def import_layers(
-    layers: Sequence[tuple[str, str | bytes]], release: str = "", hub: str | None = None, *, usual_release: str = "hub"
+    layers: Sequence[tuple[str, str | bytes]],
+    release: str = "",
+    hub: str | None = None,
+    *,
+    usual_release: str = "hub",
 ) -> ImportResult:
-    """Roost's values for the hub that the given files (name and content; later ones win, as with Helm) configure.
+    """Roost's values for the hub that the given files (name and content; later ones win, as with
+    Helm) configure.
 
-    release: the hub's Helm release; its user scheduler is named after it. "": what an object of Argo CD or Flux names,
-    else `usual_release`. hub: the key of the hub's values, like "basehub.jupyterhub"; None: the only one there is.
-    Raises ValuesError when one is no values file or is encrypted, or when they hold no hub of zero-to-jupyterhub's or
-    BinderHub's, or several.
+    release: the hub's Helm release; its user scheduler is named after it. "": what an object of
+    Argo CD or Flux names, else `usual_release`. hub: the key of the hub's values, like
+    "basehub.jupyterhub"; None: the only one there is. Raises ValuesError when one is no values file
+    or is encrypted, or when they hold no hub of zero-to-jupyterhub's or BinderHub's, or several.
     """
     read = [_load(name, text) for name, text in layers]
     objects = [unwrap(file) for file in read]
@@ -61,7 +68,9 @@ def import_layers(
     defaults = read_defaults().values
     draft = Draft(filename, defaults=defaults, places=places, release=release)
     ignored = ((file.source.name, key) for file in read for key in unread(file))
-    draft.notes += [f"{name}: {key} isn't read here, and may say otherwise: {_ALL}" for name, key in ignored]
+    draft.notes += [
+        f"{name}: {key} isn't read here, and may say otherwise: {_ALL}" for name, key in ignored
+    ]
     if len(loaded) == 1:
         draft.notes.append(_LAYERS)
     draft.is_binder = charts.binder is not None
@@ -79,18 +88,29 @@ def import_layers(
 
 def faults_of(values: Mapping[str, object]) -> list[Fault]:
     """What `roost validate` says of values, over Roost's defaults."""
-    merged = Merged(coalesce(values, read_defaults().values), Places([ValueSource("imported values", values)]))
+    merged = Merged(
+        coalesce(values, read_defaults().values), Places([ValueSource("imported values", values)])
+    )
     return judge(merged, Release())
 
 
 def _judge(result: ImportResult) -> None:
-    """Lint what was made, as `roost validate` will, and say in plain words what Roost does with it."""
+    """Lint what was made, as `roost validate` will, and say in plain words what Roost does with
+    it.
+    """
     merged = merge_values(read_defaults(), [load(result.to_yaml().encode(), "imported values")])
-    result.warnings = [fault for fault in check(merged, Release()) if fault.file == "imported values"]
+    result.warnings = [
+        fault for fault in check(merged, Release()) if fault.file == "imported values"
+    ]
     if not puller_groups(merged.values.get("singleuser"), merged.values.get("prePuller")):
-        result.keep_on("puller", "no image of users is named here, so Roost's puller has none to bring")
+        result.keep_on(
+            "puller", "no image of users is named here, so Roost's puller has none to bring"
+        )
     if any(not user.pod["spec"]["containers"][0]["image"] for user in user_pods(result)):
-        result.keep_on("puller", "not every user's image is named here, and Roost's puller brings what is named")
+        result.keep_on(
+            "puller",
+            "not every user's image is named here, and Roost's puller brings what is named",
+        )
     result.tell(merged.values)
 
 
@@ -98,7 +118,9 @@ def _load(name: str, text: str | bytes) -> LoadedFile:
     loaded = load(text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass"), name)
     if isinstance(loaded.values.get("sops"), Mapping):
         found = "a file encrypted by SOPS"
-        raise ValuesError([Fault(name, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")])
+        raise ValuesError(
+            [Fault(name, 1, "sops", found, "readable values", "Decrypt it first: sops -d FILE")]
+        )
     return loaded
 
 
@@ -108,10 +130,14 @@ def _chosen_hub(
     """Where the hub's values are; None: wherever `find_charts` finds them."""
     hubs = source.find_hubs(values)
     if hub is not None:
-        chosen = () if hub == source.show_key(()) else tuple(part for part in hub.split(".") if part)
+        chosen = (
+            () if hub == source.show_key(()) else tuple(part for part in hub.split(".") if part)
+        )
         if source.kind_of(source.child(values, *chosen)) != "mapping":
             there = " or ".join(map(source.show_key, hubs)) or "no hub"
-            raise ValuesError([Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")])
+            raise ValuesError(
+                [Fault(filename, 0, "", f"no values below {hub}", there, "Name that with --hub.")]
+            )
         return chosen
     if len(hubs) < 2:
         return None
@@ -119,40 +145,67 @@ def _chosen_hub(
     for path in hubs:
         # At the top, one of a hub's keys.
         saying = [
-            one for one in files if path in source.find_hubs(one.values) or (path and source.child(one.values, *path))
+            one
+            for one in files
+            if path in source.find_hubs(one.values) or (path and source.child(one.values, *path))
         ]
         named.append(f"{source.show_key(path)} ({', '.join(file.source.name for file in saying)})")
     fix = (
-        "Where one holds another chart's defaults (basehub's own file below daskhub, say), import what Helm made of "
-        "all: helm get values RELEASE --all. Or choose one: --hub " + source.show_key(hubs[0]) + "."
+        "Where one holds another chart's defaults (basehub's own file below daskhub, say), import"
+        " what Helm made of all: helm get values RELEASE --all. Or choose one: --hub "
+        + source.show_key(hubs[0])
+        + "."
     )
-    raise ValuesError([Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)])
+    raise ValuesError(
+        [Fault(filename, 0, "", f"{len(hubs)} hubs: {' and '.join(named)}", "one hub", fix)]
+    )
 
 
 def _spawn_page_note(hub: source.HubSection) -> str:
     if source.child(hub.data, "hub", "config", "KubeSpawner", "events_enabled") is False:
         key = hub.show("hub.config.KubeSpawner.events_enabled")
-        return f"{key} is false: the spawn page shows no Events, so nobody reads Roost's start notices there."
-    return "docs/start-notices.md has lines for the hub's values: the scheduler's warnings in plain words."
+        return (
+            f"{key} is false: the spawn page shows no Events, so nobody reads Roost's start notices"
+            " there."
+        )
+    return (
+        "docs/start-notices.md has lines for the hub's values: the scheduler's warnings in plain"
+        " words."
+    )
 
 
-def _charts(values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None) -> source.Charts:
+def _charts(
+    values: Mapping[str, object], filename: str, places: Places, hub: source.Path | None
+) -> source.Charts:
     charts = source.find_charts(values, hub)
     for keys, whose in _OTHER_CHARTS.items():
         path = (*(charts.hub.path if charts is not None else ()), *keys)
         if source.child(values, *path) is not None:
-            fix = "Give the values of the hub's own chart; its images have name and tag: helm get values RELEASE --all."
+            fix = (
+                "Give the values of the hub's own chart; its images have name and tag: helm get"
+                " values RELEASE --all."
+            )
             found = f"a key of {whose}"
-            raise ValuesError([Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)])
+            raise ValuesError(
+                [Fault(*places.of(path), source.show_key(path), found, _ACCEPTED, fix)]
+            )
     if charts is not None and charts.service is not None and not charts.has_hub:
-        key = next(key for key in (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials") if key in values)
+        key = next(
+            key
+            for key in (*charts.service.path, "dockerApi", "buildPodsRegistryCredentials")
+            if key in values
+        )
         fix = "It has no users: give its hub's values, too, as one of several files."
-        raise ValuesError([Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)])
+        raise ValuesError(
+            [Fault(*places.of((key,)), key, "binderhub-service alone", _ACCEPTED, fix)]
+        )
     if charts is not None:
         return charts
     fix = "Write the section's keys below it, or remove it."
     misshapen = [
-        Fault(*places.of(path), source.show_key(path), f"a {source.kind_of(value)}", "a mapping", fix)
+        Fault(
+            *places.of(path), source.show_key(path), f"a {source.kind_of(value)}", "a mapping", fix
+        )
         for path, value in source.misshapen_sections(values)
     ]
     if misshapen:
@@ -161,14 +214,22 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: so
     some = sorted(source.HUB_KEYS & set(values))
     if some:
         found = f"{' and '.join(some)} alone, as other charts may have"
-        fix = "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm get values --all."
+        fix = (
+            "If a hub's, write `singleuser: {}` beside it, or import what Helm made of all: helm"
+            " get values --all."
+        )
         raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED, fix)])
     if isinstance(kind := values.get("kind"), str) and "apiVersion" in values:
-        fix = "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are read."
+        fix = (
+            "Of objects, those of Argo CD (Application, ApplicationSet) and Flux (HelmRelease) are"
+            " read."
+        )
         raise ValuesError([Fault(filename, 1, "kind", f"an object {kind}", _ACCEPTED, fix)])
     if source.child(values, "image", "repository") is not None:
         found = "a key of another chart: these charts name images by name and tag"
-        raise ValuesError([Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)])
+        raise ValuesError(
+            [Fault(*places.of(("image", "repository")), "image.repository", found, _ACCEPTED)]
+        )
     if values:
         found = f"no key of a hub ({', '.join(sorted(source.HUB_KEYS | source.BINDER_KEYS))})"
         raise ValuesError([Fault(filename, 1, "", found, _ACCEPTED)])
@@ -179,7 +240,8 @@ def _charts(values: Mapping[str, object], filename: str, places: Places, hub: so
 def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
     """The pieces that Roost accepts together; those that it rejects are noted.
 
-    A size or a text that zero-to-jupyterhub lets pass may be a fault here: then the rest is still worth having.
+    A size or a text that zero-to-jupyterhub lets pass may be a fault here: then the rest is still
+    worth having.
     """
     pieces = list(draft.pieces)
     faults = _faults(pieces, defaults)
@@ -192,15 +254,24 @@ def _valid_pieces(draft: Draft, defaults: Mapping[str, object]) -> list[Piece]:
             draft.refuse(refused.source, refused.value, _reason(faults[0]))
             if refused.path[:3] == ("podClasses", "user", "match"):
                 draft.places_users_once.append(f"{source.show_key(refused.path)} follows the hub's")
-            if refused.path == ("placeholders",) and refused.value and refused.path not in {one.path for one in pieces}:
-                # Without the piece, Roost's own default would add placeholders that the hub doesn't have.
-                pieces.append(Piece(refused.path, [], ("The hub's were rejected.",), refused.source))
+            if (
+                refused.path == ("placeholders",)
+                and refused.value
+                and refused.path not in {one.path for one in pieces}
+            ):
+                # Without the piece, Roost's own default would add placeholders that the hub doesn't
+                # have.
+                pieces.append(
+                    Piece(refused.path, [], ("The hub's were rejected.",), refused.source)
+                )
         faults = _faults(pieces, defaults)
     return pieces
 
 
 def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -> Piece | None:
-    """A list without its entries that Roost rejects, each of which is noted; None: not one of several is to blame."""
+    """A list without its entries that Roost rejects, each of which is noted; None: not one of
+    several is to blame.
+    """
     if not isinstance(piece.value, list) or piece.path == ("placeholders",):
         return None
     faults = [_faults([replace(piece, value=[entry])], defaults) for entry in piece.value]
@@ -210,8 +281,14 @@ def _sound_entries(draft: Draft, piece: Piece, defaults: Mapping[str, object]) -
     for entry, position, found in zip(piece.value, positions, faults, strict=True):
         if found:
             draft.refuse((*piece.source, position), entry, _reason(found[0]))
-    sound = [(entry, at) for entry, at, found in zip(piece.value, positions, faults, strict=True) if not found]
-    return replace(piece, value=[entry for entry, _ in sound], positions=tuple(at for _, at in sound))
+    sound = [
+        (entry, at)
+        for entry, at, found in zip(piece.value, positions, faults, strict=True)
+        if not found
+    ]
+    return replace(
+        piece, value=[entry for entry, _ in sound], positions=tuple(at for _, at in sound)
+    )
 
 
 def _reason(fault: Fault) -> str:
@@ -220,12 +297,16 @@ def _reason(fault: Fault) -> str:
 
 
 def _guilty(fault: Fault, pieces: Sequence[Piece], defaults: Mapping[str, object]) -> int:
-    """The piece to drop for `fault`: the one that it names, else the one without which the fewest faults remain."""
+    """The piece to drop for `fault`: the one that it names, else the one without which the fewest
+    faults remain.
+    """
     for at in reversed(range(len(pieces))):
         path = show_path(pieces[at].path)
         if fault.key == path or fault.key.startswith((f"{path}.", f"{path}[")):
             return at
-    counts = [(len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), at) for at in range(len(pieces))]
+    counts = [
+        (len(_faults([*pieces[:at], *pieces[at + 1 :]], defaults)), at) for at in range(len(pieces))
+    ]
     return min(counts)[1]
 
 

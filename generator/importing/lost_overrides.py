@@ -1,4 +1,5 @@
-"""Name what of profiles' `kubespawner_override` decides about placement and isn't carried over, each with its line.
+"""Name what of profiles' `kubespawner_override` decides about placement and isn't carried over,
+each with its line.
 
 Source: KubeSpawner 7, traits of KubeSpawner; a name that is no trait changes nothing there.
 """
@@ -20,13 +21,17 @@ from generator.importing.source import child, kind_of
 from generator.importing.unread import POD_KEEPS_IT, SPAWNER_TRAITS, places_pods
 from roost_core.objects.image_references import is_reference
 
-_NAMESPACE: Final = "Roost leaves such pods alone until podClasses.user.match.namespaceSelector selects it"
+_NAMESPACE: Final = (
+    "Roost leaves such pods alone until podClasses.user.match.namespaceSelector selects it"
+)
 _KEPT: Final[Mapping[str, str]] = {
     **dict.fromkeys(("namespace", "enable_user_namespaces", "user_namespace_template"), _NAMESPACE),
     "component_label": "Roost leaves such pods alone until podClasses.user.match.labels matches it",
     "scheduler_name": "Roost places such pods once replaceSchedulers has it",
-    "priority_class_name": "the pods keep it; who may pre-empt others isn't held back for an image, and placeholders "
-    "make room only for priorities above theirs",
+    "priority_class_name": (
+        "the pods keep it; who may pre-empt others isn't held back for an image, and placeholders "
+        "make room only for priorities above theirs"
+    ),
 }
 _CAMEL: Final = re.compile("(?<=[a-z0-9])([A-Z])")
 _Lost = tuple[Path, object, str]
@@ -36,7 +41,9 @@ _LINTS: Final = {"tolerations": lint_toleration, "node_affinity_required": lint_
 
 
 def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
-    """Note each override, of profiles and their choices, that Roost can't carry over. listed: where they are."""
+    """Note each override, of profiles and their choices, that Roost can't carry over. listed: where
+    they are.
+    """
     known = [piece.value for piece in draft.pieces if piece.path == ("replaceSchedulers",)]
     for at, profile in enumerate(profiles):
         source: Path = (*listed, at)
@@ -44,7 +51,9 @@ def note_lost(draft: Draft, listed: Path, profiles: Sequence[object]) -> None:
             draft.refuse(source, profile, f"expected a profile, found a {kind_of(profile)}")
         for below, override in _overrides(profile):
             for keys, value, reason in _lost(override):
-                if keys != ("scheduler_name",) or (value != "default-scheduler" and [value] not in known):
+                if keys != ("scheduler_name",) or (
+                    value != "default-scheduler" and [value] not in known
+                ):
                     draft.refuse((*source, *below, "kubespawner_override", *keys), value, reason)
 
 
@@ -52,7 +61,10 @@ def _overrides(profile: object) -> Iterator[tuple[Path, Mapping[str, object]]]:
     holders: list[tuple[Path, object]] = [((), profile)]
     for name, option in mapping(child(profile, "profile_options")).items():
         below: Path = ("profile_options", name)
-        holders += [((*below, "choices", key), choice) for key, choice in mapping(child(option, "choices")).items()]
+        holders += [
+            ((*below, "choices", key), choice)
+            for key, choice in mapping(child(option, "choices")).items()
+        ]
         holders.append(((*below, "unlisted_choice"), child(option, "unlisted_choice")))
     for path, holder in holders:
         yield path, mapping(child(holder, "kubespawner_override"))
@@ -64,7 +76,11 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
             continue
         if key in ("image", "image_spec"):
             if not isinstance(value, str):
-                yield (key,), value, "expected text: KubeSpawner takes an image as one reference, NAME:TAG"
+                yield (
+                    (key,),
+                    value,
+                    "expected text: KubeSpawner takes an image as one reference, NAME:TAG",
+                )
             elif not is_reference(value):
                 yield (key,), value, f"expected {IMAGE}; no node can pull it"
         elif key in _MAPPINGS and not isinstance(value, Mapping):
@@ -72,15 +88,27 @@ def _lost(override: Mapping[str, object]) -> Iterator[_Lost]:
         elif isinstance(value, Mapping) and key in _MAPPINGS:
             is_label, expected = key == "node_selector", _VALUES[key == "node_selector"]
             for name, one in value.items():
-                if one is not None and (not isinstance(one, str) if is_label else quantity(one) is None):
+                if one is not None and (
+                    not isinstance(one, str) if is_label else quantity(one) is None
+                ):
                     yield (key, name), one, f"expected {expected}"
         elif key in SIZES:
             if (cpu_quantity(value) if key.startswith("cpu") else spawner_memory(value)) is None:
-                yield (key,), value, f"expected {'a number of CPUs' if key.startswith('cpu') else MEMORY}"
+                yield (
+                    (key,),
+                    value,
+                    f"expected {'a number of CPUs' if key.startswith('cpu') else MEMORY}",
+                )
         elif key in _LINTS:
             yield from _lost_entries(key, value)
-        elif (trait := _CAMEL.sub(r"_\1", key).lower()) != key and re.fullmatch(SPAWNER_TRAITS, trait):
-            yield (key,), value, f"KubeSpawner has no trait of this name and ignores it; {trait} is one"
+        elif (trait := _CAMEL.sub(r"_\1", key).lower()) != key and re.fullmatch(
+            SPAWNER_TRAITS, trait
+        ):
+            yield (
+                (key,),
+                value,
+                f"KubeSpawner has no trait of this name and ignores it; {trait} is one",
+            )
         elif re.fullmatch(SPAWNER_TRAITS, key) and value and places_pods(key, value):
             yield (key,), value, _KEPT.get(key, POD_KEEPS_IT)
 

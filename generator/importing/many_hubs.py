@@ -1,8 +1,9 @@
-"""Make one release's values of many hubs' values, and say hub by hub what changes and what it costs.
+"""Make one release's values of many hubs' values, and say hub by hub what changes and what it
+costs.
 
-Each hub is imported by itself. Images come together with their nodes, placeholder sets by pool and size, names of
-schedulers and pull Secrets as lists. Of everything else a release has one value: that of most hubs. A hub that had
-another one is named with both.
+Each hub is imported by itself. Images come together with their nodes, placeholder sets by pool and
+size, names of schedulers and pull Secrets as lists. Of everything else a release has one value:
+that of most hubs. A hub that had another one is named with both.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from roost_core.placement.managed_images import puller_groups
 
 Values = Mapping[str, Any]
 
-# On the hubs' namespaces. A list of names would be in each user's pod, as its terms carry the selector.
+# On the hubs' namespaces. A list of names would be in each user's pod, as its terms carry the
+# selector.
 USERS_LABEL: Final = "hub.jupyter.org/users"
 # United in a way of their own.
 _UNITED: Final[tuple[Path, ...]] = (
@@ -41,7 +43,8 @@ _UNITED: Final[tuple[Path, ...]] = (
     ("placeholder", "defaults"),
     ("replaceSchedulers",),
     ("imagePullSecrets",),
-    # Pullers of other namespaces than the release's aren't seen: the release has pullers of its own, or none.
+    # Pullers of other namespaces than the release's aren't seen: the release has pullers of its
+    # own, or none.
     ("imageGate", "pullerPods"),
 )
 # Of a placeholder set, what says which nodes it is for.
@@ -80,11 +83,19 @@ class ManyHubs:
     def to_yaml(self) -> str:
         """The values as a commented document."""
         head = [
-            f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a namespace of its own.",
-            "Only what differs from Roost's defaults. Each hub's namespace is taken to be called like the hub:",
+            (
+                f"Made by `roost import` from {len(self.hubs)} hubs: one release for all, in a"
+                " namespace of its own."
+            ),
+            (
+                "Only what differs from Roost's defaults. Each hub's namespace is taken to be"
+                " called like the hub:"
+            ),
             *(f"  kubectl label namespace {one} {USERS_LABEL}=true" for one in self._namespaces()),
         ]
-        return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(self.values, self.comments)
+        return "".join(f"# {one_line(line)}\n" for line in head) + print_yaml(
+            self.values, self.comments
+        )
 
     def _namespaces(self) -> list[str]:
         """Those of users and builds, as kubectl takes them."""
@@ -92,24 +103,43 @@ class ManyHubs:
         selectors: list[str] = []
         for hub in self.hubs:
             for name in ("user", "build"):
-                labels = child(hub.result.values, "podClasses", name, "match", "namespaceSelector", "matchLabels")
+                labels = child(
+                    hub.result.values,
+                    "podClasses",
+                    name,
+                    "match",
+                    "namespaceSelector",
+                    "matchLabels",
+                )
                 own = dict(labels) if isinstance(labels, dict) else {NAMESPACE_NAME_LABEL: hub.name}
                 if own.keys() == {NAMESPACE_NAME_LABEL}:
                     names += own.values()
                 else:
-                    selectors.append(f"-l {','.join(f'{key}={value}' for key, value in own.items())}")
+                    selectors.append(
+                        f"-l {','.join(f'{key}={value}' for key, value in own.items())}"
+                    )
         return [" ".join(dict.fromkeys(names)), *dict.fromkeys(selectors)]
 
     def report(self) -> str:
-        """The report for stderr: what was left out, what to switch off and didn't map, and a table of hubs."""
+        """The report for stderr: what was left out, what to switch off and didn't map, and a table
+        of hubs.
+        """
         lines = [f"left out: {line}" for line in self.left_out]
-        unmapped = ((note.key, note.reason, hub.name) for hub in self.hubs for note in hub.result.unmapped)
-        lines += _grouped("not mapped", ((f"{key}: {reason}", name) for key, reason, name in unmapped), self.hubs)
+        unmapped = (
+            (note.key, note.reason, hub.name) for hub in self.hubs for note in hub.result.unmapped
+        )
+        lines += _grouped(
+            "not mapped", ((f"{key}: {reason}", name) for key, reason, name in unmapped), self.hubs
+        )
         switched = ((line, hub.name) for hub in self.hubs for line in hub.result.switch_off)
         lines += _grouped("switch off", switched, self.hubs)
         kept = ((line, hub.name) for hub in self.hubs for line in hub.result.keep)
         lines += _grouped("keep on", kept, self.hubs)
-        lines += _grouped("alone", ((line, hub.name) for hub in self.hubs for line in hub.result.verdict), self.hubs)
+        lines += _grouped(
+            "alone",
+            ((line, hub.name) for hub in self.hubs for line in hub.result.verdict),
+            self.hubs,
+        )
         lines += [str(fault) for fault in self.faults]
         return "".join(f"{one_line(line)}\n" for line in (*lines, *self._table()))
 
@@ -124,7 +154,9 @@ class ManyHubs:
             after = set().union(*(on_nodes.get(nodes, set()) for nodes in own))
             has_pullers = hub.values["prePuller"]["enabled"] or release["prePuller"]["enabled"]
             brought = f"{len(alone)} -> {len(after | alone)}" if has_pullers and after else "none"
-            moved = ["its users get Roost's scheduler in place of the hub's"] * ("scheduler" in hub.result.replaced)
+            moved = ["its users get Roost's scheduler in place of the hub's"] * (
+                "scheduler" in hub.result.replaced
+            )
             changes = "; ".join([*moved, *self.differences.get(hub.name, [])])
             had = _placeholders_by_pool(hub.values)
             count, total = sum(had.values()), sum(kept[pool] for pool in had)
@@ -132,25 +164,31 @@ class ManyHubs:
             rows.append((hub.name, placeholders, brought, changes or "nothing"))
         widths = [max(len(row[column]) for row in rows) for column in range(3)]
         for row in rows:
-            yield "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+            yield "  ".join(
+                [*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]
+            )
 
 
 def import_many(files: Sequence[HubFiles], attempt: Callable[[ImportResult], None]) -> ManyHubs:
-    """Import each hub, and unite them. A hub that can't be imported is left out, and told; others count.
+    """Import each hub, and unite them. A hub that can't be imported is left out, and told; others
+    count.
 
-    attempt: tries a hub's values on made pods of its users.
-    Raises ValuesError when no hub is left.
+    attempt: tries a hub's values on made pods of its users. Raises ValuesError when no hub is left.
     """
     many = ManyHubs([])
     faults: list[Fault] = []
     for hub in files:
         try:
             if not _NAMESPACE.fullmatch(hub.name):
-                many.left_out.append(f"{hub.name}: no namespace can be called so. Rename its file or folder.")
+                many.left_out.append(
+                    f"{hub.name}: no namespace can be called so. Rename its file or folder."
+                )
                 continue
             result = import_layers(hub.layers, usual_release=hub.name)
             attempt(result)
-            many.hubs.append(ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values)))
+            many.hubs.append(
+                ImportedHub(hub.name, result, coalesce(result.values, read_defaults().values))
+            )
         except ValuesError as error:
             faults += error.faults
             many.left_out += [f"{hub.name}: {fault}" for fault in error.faults]
@@ -175,7 +213,11 @@ def _unite(many: ManyHubs) -> None:
     many.values = {key: many.values[key] for key in (*defaults, *many.values) if key in many.values}
     many.faults = faults_of(many.values)
     for part, is_off, key in (
-        ("scheduler", child(many.values, "scheduler", "target") == "none", "scheduler.target: none"),
+        (
+            "scheduler",
+            child(many.values, "scheduler", "target") == "none",
+            "scheduler.target: none",
+        ),
         ("puller", child(many.values, "prePuller", "enabled") is False, "prePuller.enabled: false"),
     ):
         for hub in hubs if is_off else ():
@@ -196,17 +238,27 @@ def _put_most(many: ManyHubs, path: Path, defaults: Values) -> None:
             many.comments[path] = list(said)
     for name, value in values.items():
         if to_json(value) != best:
-            many.differences.setdefault(name, []).append(f"{show_key(path)}: {_short(value)} -> {_short(chosen)}")
+            many.differences.setdefault(name, []).append(
+                f"{show_key(path)}: {_short(value)} -> {_short(chosen)}"
+            )
 
 
 def _unite_lists(many: ManyHubs) -> None:
-    for path in (("replaceSchedulers",), ("imagePullSecrets",), ("singleuser", "image", "pullSecrets")):
-        found = [item for hub in many.hubs for item in (child(hub.result.values, *path) or [])]  # type: ignore[attr-defined]
+    for path in (
+        ("replaceSchedulers",),
+        ("imagePullSecrets",),
+        ("singleuser", "image", "pullSecrets"),
+    ):
+        found = [item for hub in many.hubs for item in child(hub.result.values, *path) or []]  # type: ignore[attr-defined]
         if found:
             put_at(many.values, path, list(dict.fromkeys(found)))
-    if child(many.values, "imagePullSecrets") or child(many.values, "singleuser", "image", "pullSecrets"):
+    if child(many.values, "imagePullSecrets") or child(
+        many.values, "singleuser", "image", "pullSecrets"
+    ):
         path = ("imagePullSecrets",) if "imagePullSecrets" in many.values else ("singleuser",)
-        many.comments[path] = ["Pull Secrets are the hubs': create them in the release's namespace, too."]
+        many.comments[path] = [
+            "Pull Secrets are the hubs': create them in the release's namespace, too."
+        ]
 
 
 def _unite_images(many: ManyHubs, defaults: Values) -> None:
@@ -215,9 +267,13 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     hubs_of: dict[str, list[str]] = {}
     entry_of: dict[str, dict[str, Any]] = {}
     hubs = ((hub.name, hub.values["singleuser"], hub.values["prePuller"]) for hub in many.hubs)
-    groups = [(name, group) for name, users, puller in hubs for group in puller_groups(users, puller)]
+    groups = [
+        (name, group) for name, users, puller in hubs for group in puller_groups(users, puller)
+    ]
     # What every puller tolerates is said once, unless some hub's doesn't.
-    always = usual if all(all(one in group.tolerations for one in usual) for _, group in groups) else []
+    always = (
+        usual if all(all(one in group.tolerations for one in usual) for _, group in groups) else []
+    )
     for name, group in groups:
         tolerations = [dict(one) for one in group.tolerations if one not in always]
         for image in group.images:
@@ -238,9 +294,13 @@ def _unite_images(many: ManyHubs, defaults: Values) -> None:
     if not entry_of:
         return
     order = sorted(entry_of, key=lambda key: -len(hubs_of[key]))
-    profiles = [{"display_name": some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order]
+    profiles = [
+        {"display_name": some(hubs_of[key]), "kubespawner_override": entry_of[key]} for key in order
+    ]
     put_at(many.values, ("singleuser", "profileList"), profiles)
-    many.comments["singleuser", "profileList"] = ["Each image with its nodes, the one of most hubs first."]
+    many.comments["singleuser", "profileList"] = [
+        "Each image with its nodes, the one of most hubs first."
+    ]
 
 
 def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
@@ -258,13 +318,20 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
             united = sets.setdefault(key, {"name": "", "replicas": 0, **whole})
             united["replicas"] += replicas
             hubs_of.setdefault(key, []).append(hub.name)
-    # A set that learns its number counts all users of its nodes: one is enough where none keeps room already.
+    # A set that learns its number counts all users of its nodes: one is enough where none keeps
+    # room already.
     by_pool: dict[str, str] = {}
-    for key, one in sorted(sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))):
+    for key, one in sorted(
+        sets.items(), key=lambda item: (not item[1]["replicas"], -len(hubs_of[item[0]]))
+    ):
         first = by_pool.setdefault(to_json([one.get(part) for part in _NODES]), key)
         if not one["replicas"]:
             hubs_of[first] += [hub for hub in hubs_of[key] if hub not in hubs_of[first]]
-    kept = [one for key, one in sets.items() if one["replicas"] or (one.get("learn") and key in by_pool.values())]
+    kept = [
+        one
+        for key, one in sets.items()
+        if one["replicas"] or (one.get("learn") and key in by_pool.values())
+    ]
     # Without any, one entry is enough, for events to be booked.
     kept = kept or list(sets.values())[:1]
     taken: set[str] = set()
@@ -275,7 +342,10 @@ def _unite_placeholders(many: ManyHubs, defaults: Values) -> None:
     put_at(many.values, ("placeholders",), kept)
     told = [f"{one['name']}: of {some(hubs_of[key])}" for key, one in sets.items() if one in kept]
     many.comments["placeholders",] = [
-        "As many as the hubs had together, by pool and size. Hubs that share them need fewer: lower replicas.",
+        (
+            "As many as the hubs had together, by pool and size. Hubs that share them need fewer:"
+            " lower replicas."
+        ),
         *told,
     ]
 
@@ -291,11 +361,15 @@ def _placeholders_by_pool(values: Values) -> Counter[str]:
 
 
 def _images_by_nodes(values: Values) -> dict[str, set[str]]:
-    """The images of each kind of node: those that pullers bring there, also as they go to all nodes."""
+    """The images of each kind of node: those that pullers bring there, also as they go to all
+    nodes.
+    """
     groups = puller_groups(values["singleuser"], values["prePuller"])
     images: dict[str, set[str]] = {}
     for group in groups:
-        wider = (other for other in groups if other.node_selector.items() <= group.node_selector.items())
+        wider = (
+            other for other in groups if other.node_selector.items() <= group.node_selector.items()
+        )
         images[to_json(group.node_selector)] = {image for other in wider for image in other.images}
     return images
 
@@ -323,5 +397,6 @@ def _grouped(what: str, told: Iterable[tuple[str, str]], hubs: Sequence[Imported
         if name not in names.setdefault(text, []):
             names[text].append(name)
     return [
-        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else some(found)})" for text, found in names.items()
+        f"{what}: {text} ({'all hubs' if len(found) == len(hubs) else some(found)})"
+        for text, found in names.items()
     ]

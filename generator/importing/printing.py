@@ -1,7 +1,7 @@
 """Print imported values as YAML that reads back the same under Helm's rules, with comments.
 
-A plain scalar is printed bare only when no YAML reader takes it for anything but text: PyYAML would print `1e3` so that
-Helm reads a number.
+A plain scalar is printed bare only when no YAML reader takes it for anything but text: PyYAML would
+print `1e3` so that Helm reads a number.
 """
 
 from __future__ import annotations
@@ -17,13 +17,17 @@ from generator.importing.source import Path
 _MAX_WIDTH: Final = 120
 # Words, and Kubernetes quantities that have a unit.
 _BARE: Final = re.compile(r"[A-Za-z/][A-Za-z0-9_./-]*|[0-9]{1,18}(?:[KMGT]i?|m)")
-_NOT_TEXT: Final = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"})
+_NOT_TEXT: Final = frozenset(
+    {"y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan", "inf"}
+)
 # What YAML does not allow raw, and what an editor may take for the end of a line.
 _UNPRINTABLE: Final = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def print_yaml(values: Mapping[str, object], comments: Mapping[Path, Sequence[str]]) -> str:
-    """`values` as a block-style document; the lines of `comments[path]` stand above the key at `path`."""
+    """`values` as a block-style document; the lines of `comments[path]` stand above the key at
+    `path`.
+    """
     return "".join(f"{line}\n" for line in _mapping_lines(values, (), comments))
 
 
@@ -40,7 +44,10 @@ def _mapping_lines(
         if not is_block or (depth > 0 and not is_commented and len(flow) + 2 * depth <= _MAX_WIDTH):
             lines.append(flow)
         elif isinstance(value, Mapping):
-            lines += [f"{_scalar(key)}:", *_indented(_mapping_lines(value, here, comments, depth + 1))]
+            lines += [
+                f"{_scalar(key)}:",
+                *_indented(_mapping_lines(value, here, comments, depth + 1)),
+            ]
         elif isinstance(value, list):
             lines += [f"{_scalar(key)}:", *_indented(_list_lines(value, depth + 1))]
     return lines
@@ -64,7 +71,9 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 def _flow(value: object) -> str:
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        return (
+            "{" + ", ".join(f"{_scalar(key)}: {_flow(item)}" for key, item in value.items()) + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(_flow(item) for item in value) + "]"
     return _scalar(value)

@@ -1,7 +1,8 @@
 """Placeholder sets for the node pools that a hub's profiles choose, as large as who goes there.
 
-The default set stands for users of the default profile. Who chooses a profile with another node selector, other
-tolerations or terms waits for a node of that pool, whatever room the default set keeps.
+The default set stands for users of the default profile. Who chooses a profile with another node
+selector, other tolerations or terms waits for a node of that pool, whatever room the default set
+keeps.
 """
 
 from __future__ import annotations
@@ -35,13 +36,22 @@ _A_MACHINE_BYTES: Final = 64 * 2**30
 # Of an imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
-# Learned seats leave the p95 of the wait nearly as it is, for 8 % more node-hours (decision 45 of the simulator).
-COSTLY: Final = "0 replicas, none learned: each would cost a node with {}. For a course's hours there are windows."
+# Learned seats leave the p95 of the wait nearly as it is, for 8 % more node-hours (decision 45 of
+# the simulator).
+COSTLY: Final = (
+    "0 replicas, none learned: each would cost a node with {}. For a course's hours there are"
+    " windows."
+)
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
 # KubeSpawner takes nothing else for these.
-_SHAPES: Final[Mapping[str, type]] = {"node_selector": dict, "tolerations": list, "node_affinity_required": list}
-# By trait: its part of a pod's resources, which of these, and its key below `singleuser.cpu` or `.memory`.
+_SHAPES: Final[Mapping[str, type]] = {
+    "node_selector": dict,
+    "tolerations": list,
+    "node_affinity_required": list,
+}
+# By trait: its part of a pod's resources, which of these, and its key below `singleuser.cpu` or
+# `.memory`.
 SIZES: Final = {
     "cpu_guarantee": ("requests", "cpu", "guarantee"),
     "cpu_limit": ("limits", "cpu", "limit"),
@@ -51,11 +61,14 @@ SIZES: Final = {
 _NODES: Final = ("nodeSelector", "tolerations", "requiredNodeTerms")
 
 
-def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str]) -> list[tuple[Room, str]]:
-    """One set for each pool that a profile or a choice leads to and the hub's other users don't use, in their order.
+def pool_sets(
+    profiles: object, now: Mapping[str, object], taken: Collection[str]
+) -> list[tuple[Room, str]]:
+    """One set for each pool that a profile or a choice leads to and the hub's other users don't
+    use, in their order.
 
-    profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole. taken: names of sets.
-    Each comes with the reason why it is as it is.
+    profiles: `singleuser.profileList` as the hub has it. now: Roost's values for this hub, whole.
+    taken: names of sets. Each comes with the reason why it is as it is.
     """
     defaults = mapping(at(now, "placeholder", "defaults"))
     nodes = zip(_SHAPES, (defaults.get(key) for key in _NODES), strict=True)
@@ -65,7 +78,9 @@ def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str
     slugs: dict[str, str] = {}
     listed = list(named_profiles(profiles))
     for name, profile in listed:
-        for chosen, traits in kinds_of(usual, profile, name, _pool_and_sizes, MOST_KINDS // len(listed)):
+        for chosen, traits in kinds_of(
+            usual, profile, name, _pool_and_sizes, MOST_KINDS // len(listed)
+        ):
             pool = _pool_and_sizes(traits)[0]
             by_pool.setdefault(pool, []).append((chosen, room_of(traits)))
             slugs.setdefault(pool, "-".join([text(child(profile, "slug")) or name, *chosen[1:]]))
@@ -83,7 +98,12 @@ def pool_sets(profiles: object, now: Mapping[str, object], taken: Collection[str
         learn, reason = learning(device)
         why += f". {reason}".rstrip(" ")
         sized = learn | ({"resources": room["resources"]} if room["resources"] else {})
-        entry = {"name": name, "replicas": 0 if device else 1, **sized, **nodes_unlike(room, usual_room)}
+        entry = {
+            "name": name,
+            "replicas": 0 if device else 1,
+            **sized,
+            **nodes_unlike(room, usual_room),
+        }
         found.append((entry, why))
     return found
 
@@ -101,20 +121,29 @@ def is_gpu(device: str) -> bool:
 
 
 def default_kind(usual: Traits, profiles: object) -> Kind:
-    """Who takes the default profile with its default choices: the profile that says so, else the first.
+    """Who takes the default profile with its default choices: the profile that says so, else the
+    first.
 
     usual: what the hub says of all users. profiles: `singleuser.profileList` as the hub has it.
     """
     listed = list(named_profiles(profiles))
     chosen = [one for one in listed if child(one[1], "default")] or listed
-    return kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0] if chosen else ((), usual)
+    return (
+        kinds_of(usual, chosen[0][1], chosen[0][0], _pool_and_sizes, 1)[0]
+        if chosen
+        else ((), usual)
+    )
 
 
 def mark_defaults(profiles: object) -> None:
-    """Say of each option's first choice that it is the default one, if none does: values don't keep their order."""
+    """Say of each option's first choice that it is the default one, if none does: values don't keep
+    their order.
+    """
     listed = listing(profiles) or by_key(profiles)
     for option in (one for each in listed for one in by_key(child(each, "profile_options"))):
-        choices = [one for one in mapping(child(option, "choices")).values() if isinstance(one, dict)]
+        choices = [
+            one for one in mapping(child(option, "choices")).values() if isinstance(one, dict)
+        ]
         if choices and not any(choice.get("default") for choice in choices):
             choices[0]["default"] = True
 
@@ -123,7 +152,12 @@ def named_profiles(profiles: object) -> Iterator[tuple[str, object]]:
     """Each profile with its name for people; what isn't a mapping is none."""
     for place, profile in enumerate(listing(profiles) or by_key(profiles), start=1):
         if isinstance(profile, dict):
-            yield text(child(profile, "display_name")) or text(child(profile, "slug")) or f"profile {place}", profile
+            yield (
+                text(child(profile, "display_name"))
+                or text(child(profile, "slug"))
+                or f"profile {place}",
+                profile,
+            )
 
 
 def kinds_of(
@@ -131,22 +165,28 @@ def kinds_of(
 ) -> list[Kind]:
     """Whoever takes a profile, with the usual choices first.
 
-    told: of traits, what makes a choice worth naming, and what else tells kinds apart. most: options multiply; beyond
-    it a choice is taken with the first of the others only.
+    told: of traits, what makes a choice worth naming, and what else tells kinds apart. most:
+    options multiply; beyond it a choice is taken with the first of the others only.
     """
     kinds: list[Kind] = [((name,), _overridden(usual, profile))]
     for option in by_key(child(profile, "profile_options")):
         choices = sorted(
-            mapping(child(option, "choices")).items(), key=lambda one: (not child(one[1], "default"), str(one[0]))
+            mapping(child(option, "choices")).items(),
+            key=lambda one: (not child(one[1], "default"), str(one[0])),
         )
-        if any(child(option, key, "enabled") is True for key in ("unlisted_choice", "dynamic_image_building")):
+        if any(
+            child(option, key, "enabled") is True
+            for key in ("unlisted_choice", "dynamic_image_building")
+        ):
             choices.append((UNLISTED, child(option, "unlisted_choice")))
         found: dict[object, Kind] = {}
         for key, choice in choices:
             for chosen, before in kinds[: max(1, most // len(choices))]:
                 traits, named = _overridden(before, choice), (*chosen, str(key))
                 as_told = told(traits)
-                found.setdefault(as_told, (chosen if as_told[0] == told(before)[0] else named, traits))
+                found.setdefault(
+                    as_told, (chosen if as_told[0] == told(before)[0] else named, traits)
+                )
         kinds = list(found.values()) or kinds
     return kinds
 
@@ -160,13 +200,18 @@ def _overridden(traits: Traits, holder: object) -> Traits:
         before = {} if changed.get(name) is None else changed[name]
         changed[name] = UNKNOWN_IMAGE if isinstance(value, str) and "{value}" in value else value
         if isinstance(value, dict) and isinstance(before, dict):
-            changed[name] = {key: item for key, item in {**before, **value}.items() if item is not None}
+            changed[name] = {
+                key: item for key, item in {**before, **value}.items() if item is not None
+            }
     return changed
 
 
 def size_traits(singleuser: object) -> dict[str, object]:
     """The traits of a user's size, as `singleuser` of zero-to-jupyterhub says it."""
-    said = {f"extra_resource_{part}": at(singleuser, "extraResource", part) for part in ("limits", "guarantees")}
+    said = {
+        f"extra_resource_{part}": at(singleuser, "extraResource", part)
+        for part in ("limits", "guarantees")
+    }
     said |= {trait: at(singleuser, name, key) for trait, (_, name, key) in SIZES.items()}
     return {trait: value for trait, value in said.items() if value is not None}
 
@@ -185,21 +230,28 @@ def own_sizes(traits: Traits) -> dict[str, dict[str, str]]:
 def room_of(traits: Traits) -> Room:
     """What a placeholder needs to stand for a user: the user's size, and where the user may go."""
     sizes = own_sizes(traits)
-    for part, key in (("requests", "extra_resource_guarantees"), ("limits", "extra_resource_limits")):
+    for part, key in (
+        ("requests", "extra_resource_guarantees"),
+        ("limits", "extra_resource_limits"),
+    ):
         for name, value in mapping(traits.get(key)).items():
             # Kubernetes wants the same number of an extended resource in both.
             for each in ("requests", "limits") if "/" in name else (part,):
                 if (quantity(value) or 0) > 0:
                     sizes[each][name] = str(value)
     for name, least in sizes["requests"].items():
-        if name in sizes["limits"] and (quantity(sizes["limits"][name]) or 0) < (quantity(least) or 0):
+        if name in sizes["limits"] and (quantity(sizes["limits"][name]) or 0) < (
+            quantity(least) or 0
+        ):
             del sizes["limits"][name]
     selector = mapping(traits["node_selector"])
     return {
         "resources": {part: amounts for part, amounts in sizes.items() if amounts},
         "nodeSelector": {key: value for key, value in selector.items() if isinstance(value, str)},
         "tolerations": [one for one in listing(traits["tolerations"]) if not lint_toleration(one)],
-        "requiredNodeTerms": [one for one in listing(traits["node_affinity_required"]) if not lint_required_term(one)],
+        "requiredNodeTerms": [
+            one for one in listing(traits["node_affinity_required"]) if not lint_required_term(one)
+        ],
     }
 
 
@@ -215,13 +267,19 @@ def nodes_unlike(room: Room, usual: Room) -> Room:
 
 
 def device_of(entry: object, usual: Mapping[str, object]) -> str:
-    """What makes a placeholder of this set a node of its own: a device that it holds, or its size; empty: nothing."""
+    """What makes a placeholder of this set a node of its own: a device that it holds, or its size;
+    empty: nothing.
+    """
     extended = sorted(name for name in mapping(at(entry, "resources", "requests")) if "/" in name)
-    own = [one for key in _NODES for one in _parts(at(entry, key)) if one not in _parts(usual.get(key))]
+    own = [
+        one for key in _NODES for one in _parts(at(entry, key)) if one not in _parts(usual.get(key))
+    ]
     if (quantity(at(entry, "resources", "requests", "memory")) or 0) > _A_MACHINE_BYTES:
         extended.append("more than 64 GiB of memory")
     return " and ".join(extended) or ("a GPU" if is_gpu(" ".join(own)) else "")
 
 
 def _parts(nodes: object) -> list[str]:
-    return [to_json({key: item}) for key, item in mapping(nodes).items()] + [to_json(one) for one in listing(nodes)]
+    return [to_json({key: item}) for key, item in mapping(nodes).items()] + [
+        to_json(one) for one in listing(nodes)
+    ]

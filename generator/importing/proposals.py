@@ -1,6 +1,7 @@
 """What would help a hub most that it doesn't have: as values to lay over the imported ones.
 
-Each proposal is what the import would say if the hub had that part switched on, so sizes and selectors are the hub's.
+Each proposal is what the import would say if the hub had that part switched on, so sizes and
+selectors are the hub's.
 """
 
 from __future__ import annotations
@@ -31,15 +32,21 @@ _HEAD: Final = """\
 # after this one:
 #   roost simulate --trace LAUNCHES -f values.yaml -f values.yaml,more.yaml
 """
-_PULLER: Final = "Bring the users' images to new nodes before users come, and keep users off nodes that still pull."
-_PLACEHOLDERS: Final = (
-    "Keep room for the next users, so that they needn't wait until a node has booted. It costs what it requests."
+_PULLER: Final = (
+    "Bring the users' images to new nodes before users come, and keep users off nodes that still"
+    " pull."
 )
-_POPULAR: Final = "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
+_PLACEHOLDERS: Final = (
+    "Keep room for the next users, so that they needn't wait until a node has booted. It costs what"
+    " it requests."
+)
+_POPULAR: Final = (
+    "Bring images that several users run to nodes that lack them (docs/popular-images.md)."
+)
 _BELOW: Final = "What would help this hub most stands below the values, as comments:"
 _POOLS: Final = (
-    "Keep room in the node pools that profiles choose, too: the other placeholders don't stand there. Each costs what "
-    "it requests."
+    "Keep room in the node pools that profiles choose, too: the other placeholders don't stand"
+    " there. Each costs what it requests."
 )
 _SCHEDULER: Final = "Send users to nodes that hold their image, on as few nodes as carry all users."
 
@@ -55,7 +62,10 @@ class Proposal(NamedTuple):
 
 
 def propose(
-    result: ImportResult, layers: Sequence[tuple[str, str | bytes]], release: str, hub: str | None = None
+    result: ImportResult,
+    layers: Sequence[tuple[str, str | bytes]],
+    release: str,
+    hub: str | None = None,
 ) -> list[Proposal]:
     """Proposals for a hub, most helpful first; none where nothing is missing, or no hub.
 
@@ -79,26 +89,41 @@ def propose(
         values.pop("replaceSchedulers", None)
         # A seat with a GPU is a machine that nobody uses.
         inherited = mapping(at(now, "placeholder", "defaults"))
-        sets = [{**inherited, **mapping(one)} for each in (now, values) for one in listing(each.get("placeholders"))]
+        sets = [
+            {**inherited, **mapping(one)}
+            for each in (now, values)
+            for one in listing(each.get("placeholders"))
+        ]
         if values and not ("placeholders" in values and any(device_of(one, {}) for one in sets)):
             proposals.append(Proposal(reason, values))
-    if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(now, "popularImages", "enabled") is False:
+    if (images <= {UNKNOWN_IMAGE} or UNKNOWN_IMAGE in images) and at(
+        now, "popularImages", "enabled"
+    ) is False:
         proposals.append(Proposal(_POPULAR, {"popularImages": {"enabled": True}}))
     # The placeholder sets that a proposal brings, or else those that the hub has.
     rooms = [one.values["placeholders"] for one in proposals if "placeholders" in one.values]
     listed = (child(result.hub.data, "singleuser", "profileList"), ())
     profiles = traits_of(result.hub).get("profile_list", listed)[0]
-    return proposals + _pools(result, now, listing(rooms[0] if rooms else now.get("placeholders")), profiles)
+    return proposals + _pools(
+        result, now, listing(rooms[0] if rooms else now.get("placeholders")), profiles
+    )
 
 
-def _pools(result: ImportResult, now: Values, sets: Sequence[object], profiles: object) -> list[Proposal]:
-    """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a list."""
+def _pools(
+    result: ImportResult, now: Values, sets: Sequence[object], profiles: object
+) -> list[Proposal]:
+    """Sets for the pools of profiles, behind the others of the hub: a list of values replaces a
+    list.
+    """
     names = [name for one in sets if isinstance(name := at(one, "name"), str)]
     # A profile may name labels that nodes can't have.
     found = [
         (entry, why)
         for entry, why in pool_sets(profiles, now, names)
-        if "error" not in {one.severity for one in faults_of({**result.values, "placeholders": [*sets, entry]})}
+        if "error"
+        not in {
+            one.severity for one in faults_of({**result.values, "placeholders": [*sets, entry]})
+        }
     ]
     if not any(entry["replicas"] or "learn" in entry for entry, _ in found):
         return []
@@ -110,7 +135,10 @@ def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
     """What to switch on in the hub's values, most helpful first (lab/docs/simulator-results.md)."""
     scheduler = (_SCHEDULER, {"scheduling": {"userScheduler": {"enabled": True}}})
     puller = (_PULLER, {"prePuller": {"hook": {"enabled": True}, "continuous": {"enabled": True}}})
-    room = (_PLACEHOLDERS, {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}})
+    room = (
+        _PLACEHOLDERS,
+        {"scheduling": {"userPlaceholder": {"enabled": True, "replicas": PLACEHOLDERS}}},
+    )
     has_room = any(number(mapping(one).get("replicas")) for one in listing(now.get("placeholders")))
     rooms = [] if has_room else [room]
     if not names_images:
@@ -119,7 +147,9 @@ def _missing(now: Values, *, names_images: bool) -> list[tuple[str, Values]]:
 
 
 def _images(result: ImportResult) -> set[str]:
-    """What users run, beside it nothing: UNKNOWN_IMAGE stands for all that nobody can name in advance."""
+    """What users run, beside it nothing: UNKNOWN_IMAGE stands for all that nobody can name in
+    advance.
+    """
     users = user_pods(result)
     if result.has_builds and all(len(user.chosen) < 2 and len(users) < 3 for user in users):
         return {UNKNOWN_IMAGE}

@@ -1,7 +1,8 @@
 """Turn zero-to-jupyterhub's sizes of users into Kubernetes quantities.
 
-KubeSpawner reads K, M, G and T as powers of 1024, Kubernetes reads them as powers of 1000: a placeholder that copies
-the text `1G` is 7 % smaller than the user it keeps a placeholder for, and two of them must go for one user.
+KubeSpawner reads K, M, G and T as powers of 1024, Kubernetes reads them as powers of 1000: a
+placeholder that copies the text `1G` is 7 % smaller than the user it keeps a placeholder for, and
+two of them must go for one user.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from typing import Final
 
 from roost_core.objects.quantities import parse_hub_bytes, parse_quantity
 
-# Beyond an exbibyte or a million CPUs nothing is a real size, and Kubernetes' 64-bit quantities overflow soon after.
+# Beyond an exbibyte or a million CPUs nothing is a real size, and Kubernetes' 64-bit quantities
+# overflow soon after.
 _MAX_BYTES: Final = 2**60
 _MAX_CPUS: Final = 1_000_000
 MEMORY: Final = "bytes, or a number with K, M, G or T"
@@ -20,7 +22,10 @@ _UNITS: Final = {"Ti": 2**40, "Gi": 2**30, "Mi": 2**20, "Ki": 2**10}
 
 
 def spawner_bytes(size: object) -> int | None:
-    """Bytes that KubeSpawner means by `size`: a number, or text with K, M, G, T (Gi too). None: no such size."""
+    """Bytes that KubeSpawner means by `size`: a number, or text with K, M, G, T (Gi too).
+
+    None: no such size.
+    """
     try:
         count = parse_hub_bytes(size.strip().removesuffix("i") if isinstance(size, str) else size)
     except ValueError:
@@ -43,7 +48,10 @@ def memory_quantity(size_bytes: int) -> str:
 
 
 def cpu_quantity(cpus: object) -> str | None:
-    """CPUs as a Kubernetes quantity in thousandths, rounded up: 0.05 -> "50m". None: no number above zero."""
+    """CPUs as a Kubernetes quantity in thousandths, rounded up: 0.05 -> "50m".
+
+    None: no number above zero.
+    """
     amount = quantity(cpus)
     if amount is None or not 0 < amount <= _MAX_CPUS:
         return None

@@ -28,14 +28,20 @@ def kubernetes_resources(
                 continue
             is_text = isinstance(value, str)
             amounts[part][name] = (
-                str(value).strip() if is_text else cpu_quantity(value) or "0" if name == "cpu" else f"{int(amount)}"
+                str(value).strip()
+                if is_text
+                else cpu_quantity(value) or "0"
+                if name == "cpu"
+                else f"{int(amount)}"
             )
     return amounts
 
 
 def secret_names(secrets: object) -> list[str]:
     """Names of pull secrets, each a name or an object with one."""
-    named = [child(item, "name") if isinstance(item, Mapping) else item for item in listing(secrets)]
+    named = [
+        child(item, "name") if isinstance(item, Mapping) else item for item in listing(secrets)
+    ]
     return [name for name in named if isinstance(name, str) and name]
 
 
@@ -46,13 +52,17 @@ def map_pull_secrets(draft: Draft, hub: HubSection, dotted: str) -> None:
 
 def put_pull_secrets(draft: Draft, names: Sequence[str], source: Path) -> None:
     """Add to the list of all of Roost's pods."""
-    known = listing(next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), []))
+    known = listing(
+        next((piece.value for piece in draft.pieces if piece.path == ("imagePullSecrets",)), [])
+    )
     draft.pieces = [piece for piece in draft.pieces if piece.path != ("imagePullSecrets",)]
     draft.put("imagePullSecrets", list(dict.fromkeys([*known, *names])), source)
 
 
 def object_name(hub: HubSection, release: str, name: str, *, in_namespace: bool = True) -> str:
-    """What zero-to-jupyterhub calls an object: by default, those without a namespace are prefixed with the release."""
+    """What zero-to-jupyterhub calls an object: by default, those without a namespace are prefixed
+    with the release.
+    """
     override = child(hub.data, "fullnameOverride")
     if "fullnameOverride" not in hub.data or isinstance(override, str):
         prefix = override or ("" if in_namespace else release)

@@ -23,7 +23,10 @@ _CORE_PROGRAMS: Final = ("scheduler", "webhook", "controllers", "recorder")
 
 @dataclass(frozen=True, slots=True)
 class ImportNote:
-    """A placement-related key that could not be mapped. `key`: its full name in the file; `line`: 0 when unknown."""
+    """A placement-related key that could not be mapped.
+
+    `key`: its full name in the file; `line`: 0 when unknown.
+    """
 
     file: str
     key: str
@@ -54,7 +57,8 @@ class ImportResult:
     summary: HubSummary = field(default_factory=lambda: HubSummary([], [], [], is_inert=False))
     # The hub's own values; None: there is no hub.
     hub: HubSection | None = None
-    # Whether images are built for its users; and whether BinderHub's chart is around it, which starts no others.
+    # Whether images are built for its users; and whether BinderHub's chart is around it, which
+    # starts no others.
     has_builds: bool = False
     is_binder: bool = False
     # What must be true before users are placed; empty: they are.
@@ -72,10 +76,14 @@ class ImportResult:
         self.summary = summary_of(values, self.places_users_once, seen, has_builds=self.has_builds)
         self.tried = seen.lines if seen is not None else []
         if unplaced := self.places_users_once if seen is None else seen.unplaced:
-            self.keep_on("scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}")
+            self.keep_on(
+                "scheduler", f"Roost doesn't place all users until {' and '.join(unplaced)}"
+            )
 
     def keep_on(self, part: str, reason: str) -> None:
-        """Have the hub keep its "scheduler" or "puller", instead of the line that switches it off."""
+        """Have the hub keep its "scheduler" or "puller", instead of the line that switches it
+        off.
+        """
         if line := self.replaced.pop(part, ""):
             self.switch_off.remove(line)
             self.keep.append(f"{line.partition(': ')[0]}: {reason}")
@@ -83,20 +91,30 @@ class ImportResult:
     @property
     def verdict(self) -> list[str]:
         """Whether users are placed at all, if not, and how they fare."""
-        return [*(line for line in self.summary.will if line[0] != " " and line[-1] != ":"), *self.tried]
+        return [
+            *(line for line in self.summary.will if line[0] != " " and line[-1] != ":"),
+            *self.tried,
+        ]
 
     def to_yaml(self) -> str:
         """The values as a commented document that `roost validate` passes."""
-        head = [f"Made by `roost import` from {self.filename}: only what differs from Roost's defaults."]
+        head = [
+            f"Made by `roost import` from {self.filename}: only what differs from Roost's defaults."
+        ]
         if self.switch_off:
-            head += ["Set there, once Roost is installed:", *(f"  {line}" for line in self.switch_off)]
+            head += [
+                "Set there, once Roost is installed:",
+                *(f"  {line}" for line in self.switch_off),
+            ]
         body = print_yaml(self.values, self.comments) if self.values else "{}\n"
         return "".join(f"# {one_line(line)}\n" for line in head) + body
 
     def report(self, proposals: Sequence[str] = (), *, details: bool = True) -> str:
-        """The report for stderr: what Roost will do, what to switch off, what would help, and then all else.
+        """The report for stderr: what Roost will do, what to switch off, what would help, and then
+        all else.
 
-        proposals: lines that name them. Without details at most 12 lines, and two of the first week.
+        proposals: lines that name them. Without details at most 12 lines, and two of the first
+        week.
         """
         lines = [*self.summary.will]
         lines += [f"switch off there: {line}" for line in self.switch_off]
@@ -109,7 +127,9 @@ class ImportResult:
         lines += self.summary.wont
         if not details and len(lines) > _SHORT_LINES:
             rest = len(lines) - _SHORT_LINES + 1
-            faults = sum(line.startswith((self.filename, "imported values")) for line in lines[-rest:])
+            faults = sum(
+                line.startswith((self.filename, "imported values")) for line in lines[-rest:]
+            )
             named = f", {faults} of them keys that aren't mapped and warnings" if faults else ""
             lines[-rest:] = [f"{rest} more lines{named}: roost import --details"]
         lines += self.summary.first_week
@@ -130,25 +150,48 @@ class Piece:
 
 @dataclass(slots=True, kw_only=True)
 class Draft(ImportResult):
-    """The result while values are read: collects pieces and notes. `places`: knows file and line of each key."""
+    """The result while values are read: collects pieces and notes.
+
+    `places`: knows file and line of each key.
+    """
 
     defaults: Mapping[str, object]
     places: Places
     release: str
     pieces: list[Piece] = field(default_factory=list)
 
-    def put(self, dotted: str, value: object, source: Path, *comments: str, positions: Sequence[int] = ()) -> None:
-        """Set a value of Roost's, unless it is the default. `source`: the full path of the key that it comes from."""
+    def put(
+        self,
+        dotted: str,
+        value: object,
+        source: Path,
+        *comments: str,
+        positions: Sequence[int] = (),
+    ) -> None:
+        """Set a value of Roost's, unless it is the default.
+
+        `source`: the full path of the key that it comes from.
+        """
         path = tuple(dotted.split("."))
         if self._default(path) != value:
-            self.pieces.append(Piece(path, copy.deepcopy(value), comments, source, tuple(positions)))
+            self.pieces.append(
+                Piece(path, copy.deepcopy(value), comments, source, tuple(positions))
+            )
 
     def _default(self, path: Path) -> object:
         own = child(self.defaults, *path)
-        return child(self.defaults, "corePods", *path[1:]) if own is None and path[0] in _CORE_PROGRAMS else own
+        return (
+            child(self.defaults, "corePods", *path[1:])
+            if own is None and path[0] in _CORE_PROGRAMS
+            else own
+        )
 
-    def put_each(self, dotted: str, values: Mapping[str, object], source: Path, *comments: str) -> None:
-        """`put` for a mapping that is merged into a default which is not empty: each key by itself."""
+    def put_each(
+        self, dotted: str, values: Mapping[str, object], source: Path, *comments: str
+    ) -> None:
+        """`put` for a mapping that is merged into a default which is not empty: each key by
+        itself.
+        """
         for key, value in values.items():
             path = (*dotted.split("."), key)
             if child(self.defaults, *path) != value:
@@ -169,7 +212,9 @@ class Draft(ImportResult):
 def merge_pieces(
     pieces: Sequence[Piece], defaults: Mapping[str, object]
 ) -> tuple[dict[str, object], dict[Path, list[str]]]:
-    """The values that all pieces make, in the order of the defaults, later pieces over earlier; and their comments."""
+    """The values that all pieces make, in the order of the defaults, later pieces over earlier; and
+    their comments.
+    """
     values: dict[str, object] = {}
     comments: dict[Path, list[str]] = {}
     for piece in pieces:
@@ -190,7 +235,9 @@ def put_at(values: dict[str, Any], path: Path, value: object) -> None:
 
 
 def free_name(text: str, taken: Collection[str], fallback: str, longest: int) -> str:
-    """A DNS label made of `text` that is none of `taken`; fallback: for a text that has nothing to offer."""
+    """A DNS label made of `text` that is none of `taken`; fallback: for a text that has nothing to
+    offer.
+    """
     plain = re.sub(r"[^a-z0-9]+", "-", text.lower())[:longest].strip("-") or fallback
     name, number = plain, 2
     while name in taken:
@@ -199,8 +246,13 @@ def free_name(text: str, taken: Collection[str], fallback: str, longest: int) ->
 
 
 def _in_order(values: Mapping[str, object], defaults: Mapping[str, object]) -> dict[str, object]:
-    keys = [*(key for key in defaults if key in values), *(key for key in values if key not in defaults)]
+    keys = [
+        *(key for key in defaults if key in values),
+        *(key for key in values if key not in defaults),
+    ]
     return {
-        key: _in_order(value, mapping(defaults.get(key))) if isinstance(value := values[key], dict) else value
+        key: _in_order(value, mapping(defaults.get(key)))
+        if isinstance(value := values[key], dict)
+        else value
         for key in keys
     }

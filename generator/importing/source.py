@@ -1,7 +1,8 @@
 """Find the hub in a foreign values file, and keep account of which of its keys were understood.
 
-A hub's values lie at the top of the file or under a parent chart's key (`jupyterhub`, `basehub.jupyterhub`).
-What the importer reads is ticked off; `Section.unread` tells what is left, so that nothing is dropped in silence.
+A hub's values lie at the top of the file or under a parent chart's key (`jupyterhub`,
+`basehub.jupyterhub`). What the importer reads is ticked off; `Section.unread` tells what is left,
+so that nothing is dropped in silence.
 """
 
 import json
@@ -58,7 +59,9 @@ def kind_of(value: object) -> str:
 
 
 def show_key(path: Path) -> str:
-    """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a line."""
+    """`path` with dots; a key that holds dots or odd characters is quoted, so it never breaks a
+    line.
+    """
     parts = [part if _PLAIN_KEY.fullmatch(part) else json.dumps(part) for part in path]
     return ".".join(parts).replace(".[", "[") or "(top)"
 
@@ -82,7 +85,8 @@ class HubSection:
     def get(self, dotted: str, kind: Kind) -> object:
         """The value at `dotted`, ticked off.
 
-        None when absent, null (`is_deleted` tells which) or not of `kind` (then noted in `misfits`).
+        None when absent, null (`is_deleted` tells which) or not of `kind` (then noted in
+        `misfits`).
         """
         keys = tuple(dotted.split("."))
         value = child(self.data, *keys)
@@ -112,7 +116,11 @@ class HubSection:
     def mapping(self, dotted: str) -> Mapping[str, object]:
         """Like `get`; {} for none. Without nulls: Helm deletes those keys."""
         value = self.get(dotted, "mapping")
-        return {key: item for key, item in value.items() if item is not None} if isinstance(value, Mapping) else {}
+        return (
+            {key: item for key, item in value.items() if item is not None}
+            if isinstance(value, Mapping)
+            else {}
+        )
 
     def items(self, dotted: str) -> list[object] | None:
         """Like `get` for a list; None tells an absent list from an empty or deleted one."""
@@ -134,7 +142,9 @@ class HubSection:
         return value if isinstance(value, bool) else default
 
     def unread(self, below: Path) -> Iterator[tuple[Path, object]]:
-        """Leaves at and below `below` that were never read; lists are leaves, null and empty values are none."""
+        """Leaves at and below `below` that were never read; lists are leaves, null and empty values
+        are none.
+        """
         value = child(self.data, *below)
         if below in self.read or value is None or value in ({}, [], ""):
             return
@@ -165,23 +175,40 @@ class Charts:
 
 def find_hubs(values: Mapping[str, object]) -> list[Path]:
     """Where `values` hold a hub; below a BinderHub's own key, its hub alone."""
-    paths = [path for path in _USUAL_NESTINGS if _is_hub(values, path, named=_is_named(values, path))]
-    paths += [path for path in _walk(values, ()) if path not in paths and _is_hub(values, path, named=False)]
+    paths = [
+        path for path in _USUAL_NESTINGS if _is_hub(values, path, named=_is_named(values, path))
+    ]
+    paths += [
+        path
+        for path in _walk(values, ())
+        if path not in paths and _is_hub(values, path, named=False)
+    ]
     binder_path = _binder_path(values, paths)
-    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
+    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always
+    # below `jupyterhub`.
     is_named = binder_path is not None and (*binder_path, "jupyterhub") in paths
     return [path for path in paths if not (is_named and path == binder_path)]
 
 
 def misshapen_sections(values: Mapping[str, object]) -> list[tuple[Path, object]]:
-    """What has the name of a hub, or of a section of one, in one of the usual places, and is no mapping."""
+    """What has the name of a hub, or of a section of one, in one of the usual places, and is no
+    mapping.
+    """
     keys = sorted(HUB_KEYS | {"jupyterhub"})
-    sections = {(*place, key): child(values, *place, key) for place in _USUAL_NESTINGS for key in keys}
-    return [(path, value) for path, value in sections.items() if value is not None and not isinstance(value, Mapping)]
+    sections = {
+        (*place, key): child(values, *place, key) for place in _USUAL_NESTINGS for key in keys
+    }
+    return [
+        (path, value)
+        for path, value in sections.items()
+        if value is not None and not isinstance(value, Mapping)
+    ]
 
 
 def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts | None:
-    """Find the hub (or take the one at `hub`) and what stands around it; None when nothing looks like one."""
+    """Find the hub (or take the one at `hub`) and what stands around it; None when nothing looks
+    like one.
+    """
     paths = find_hubs(values) if hub is None else [hub]
     binder_path = _binder_path(values, paths)
     service_path = _service_path(values, paths[0][:-1] if paths else ())
@@ -189,12 +216,21 @@ def find_charts(values: Mapping[str, object], hub: Path | None = None) -> Charts
         return None
     # A BinderHub's values without a word on its hub: the hub has the chart's defaults.
     hub_path = paths[0] if paths else (*(binder_path or service_path or ())[:1], "jupyterhub")
-    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always below `jupyterhub`.
+    # `binderhub:` may hold a hub's key by mistake only; the hub of BinderHub's chart is always
+    # below `jupyterhub`.
     if binder_path is not None and hub_path == binder_path:
         below = (*binder_path, "jupyterhub")
         hub_path = below if isinstance(child(values, *below), Mapping) else hub_path
-    binder = None if binder_path is None else HubSection(mapping(child(values, *binder_path)), binder_path)
-    service = None if service_path is None else HubSection(mapping(child(values, *service_path)), service_path)
+    binder = (
+        None
+        if binder_path is None
+        else HubSection(mapping(child(values, *binder_path)), binder_path)
+    )
+    service = (
+        None
+        if service_path is None
+        else HubSection(mapping(child(values, *service_path)), service_path)
+    )
     parent_path = hub_path[:-1]
     return Charts(
         hub=HubSection(mapping(child(values, *hub_path)), hub_path),
@@ -211,28 +247,54 @@ def _is_named(values: Mapping[str, object], path: Path) -> bool:
 
 
 def _is_hub(values: Mapping[str, object], path: Path, *, named: bool) -> bool:
-    """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no other chart has."""
+    """Named `jupyterhub`, any mapping is one; elsewhere it takes two known keys, or one that no
+    other chart has.
+    """
     values = mapping(child(values, *path))
-    known = {key for key in HUB_KEYS & set(values) if values[key] is None or isinstance(values[key], Mapping)}
+    known = {
+        key
+        for key in HUB_KEYS & set(values)
+        if values[key] is None or isinstance(values[key], Mapping)
+    }
     is_plain_hub = any(map(_KEYS_OF_HUB.fullmatch, map(str, mapping(values.get("hub")))))
-    return named or len(known) > 1 or bool(known & {"scheduling", "singleuser", "prePuller"}) or is_plain_hub
+    return (
+        named
+        or len(known) > 1
+        or bool(known & {"scheduling", "singleuser", "prePuller"})
+        or is_plain_hub
+    )
 
 
 def _is_binder(values: Mapping[str, object], path: Path) -> bool:
     values = mapping(child(values, *path))
-    is_configured = bool(_BINDER_CONFIG & set(mapping(values.get("config")))) and "dockerApi" not in values
-    return bool(BINDER_KEYS & set(values)) or is_configured or (path[-1:] == ("binderhub",) and bool(values))
+    is_configured = (
+        bool(_BINDER_CONFIG & set(mapping(values.get("config")))) and "dockerApi" not in values
+    )
+    return (
+        bool(BINDER_KEYS & set(values))
+        or is_configured
+        or (path[-1:] == ("binderhub",) and bool(values))
+    )
 
 
 def _binder_path(values: Mapping[str, object], hub_paths: list[Path]) -> Path | None:
-    places = [*(path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",)), (), ("binderhub",)]
+    places = [
+        *(path[:-1] for path in hub_paths if path[-1:] == ("jupyterhub",)),
+        (),
+        ("binderhub",),
+    ]
     return next((path for path in places if _is_binder(values, path)), None)
 
 
 def _service_path(values: Mapping[str, object], parent: Path) -> Path | None:
-    """binderhub-service is 2i2c's chart for a hub that builds images; its own file has `dockerApi` at the top."""
+    """binderhub-service is 2i2c's chart for a hub that builds images; its own file has `dockerApi`
+    at the top.
+    """
     for path in ((*parent, SERVICE_KEY), (SERVICE_KEY,)):
-        if isinstance(child(values, *path), Mapping) and child(values, *path, "enabled") is not False:
+        if (
+            isinstance(child(values, *path), Mapping)
+            and child(values, *path, "enabled") is not False
+        ):
             return path
     return () if "dockerApi" in values or "buildPodsRegistryCredentials" in values else None
 

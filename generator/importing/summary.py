@@ -18,7 +18,8 @@ PLACEHOLDERS: Final = "placeholders"
 
 
 class Seen(NamedTuple):
-    """What made pods of the hub's users showed: promises that hold for some, a line for each way in which users fare.
+    """What made pods of the hub's users showed: promises that hold for some, a line for each way in
+    which users fare.
 
     unplaced: what must be so before Roost's scheduler gets users that the hub's had.
     """
@@ -33,7 +34,9 @@ _COLUMNS: Final = "one line a class: weekday,time,people,until"
 
 
 class HubSummary(NamedTuple):
-    """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for people."""
+    """What Roost will do for a hub and what not, and whether users notice nothing of it; lines for
+    people.
+    """
 
     will: list[str]
     wont: list[str]
@@ -43,9 +46,14 @@ class HubSummary(NamedTuple):
 
 
 def summary_of(
-    values: Mapping[str, object], once: Sequence[str] = (), seen: Seen | None = None, *, has_builds: bool = True
+    values: Mapping[str, object],
+    once: Sequence[str] = (),
+    seen: Seen | None = None,
+    *,
+    has_builds: bool = True,
 ) -> HubSummary:
-    """What values do. once: what must be true before users are placed; has_builds: whether the hub makes any.
+    """What values do. once: what must be true before users are placed; has_builds: whether the hub
+    makes any.
 
     seen: a promise that no made pod showed isn't made; None: none was tried.
     """
@@ -54,17 +62,26 @@ def summary_of(
     has_scheduler = at(values, "scheduler", "target") != "none"
     if seen is not None and has_scheduler:
         once = [] if PLACE in seen.promises else seen.unplaced
-    for promise, tell in ((PLACE, _scheduling), (IMAGES, _images), (GATE, _gate), (PLACEHOLDERS, _placeholders)):
+    for promise, tell in (
+        (PLACE, _scheduling),
+        (IMAGES, _images),
+        (GATE, _gate),
+        (PLACEHOLDERS, _placeholders),
+    ):
         promised: list[str] = []
         if promise != PLACE or not once:
             tell(values, promised, wont)
         if seen is None or promise in seen.promises or (promise == PLACE and not has_scheduler):
             will += promised
         else:
-            wont += [f"{line}: not for these users, as pods made of the hub's values show" for line in promised]
+            wont += [
+                f"{line}: not for these users, as pods made of the hub's values show"
+                for line in promised
+            ]
     if _learns_from_none(values):
         will.append(
-            "keep placeholders from the third day on, as many as earlier days needed, for 1 to 10 % more node-hours"
+            "keep placeholders from the third day on, as many as earlier days needed, for 1 to 10 %"
+            " more node-hours"
         )
     # Images of popular repositories need no set, pull and scheduler.
     is_inert = not will and at(values, "popularImages", "enabled") is not True
@@ -74,14 +91,17 @@ def summary_of(
     head = [f"Roost places no users until {' and '.join(once)}."] if once else []
     if is_inert:
         head.append("Nothing changes for users with these values.")
-        head.append("To watch a hub before anything changes, begin with chart/examples/observe-only.yaml.")
+        head.append(
+            "To watch a hub before anything changes, begin with chart/examples/observe-only.yaml."
+        )
     if will:
         head.append("What Roost will do for this hub:")
     wont.append("hold an upgrade of the hub up until images are there")
     wont = ["What it won't:", *(f"  - {line}" for line in wont)]
     if at(values, "podClasses", USER_CLASS, "join") or at(values, "podClasses", USER_CLASS, "warm"):
         wont.append(
-            "Other hubs on these nodes? Count their users, too: one release, or sharedPools (docs/many-hubs.md)."
+            "Other hubs on these nodes? Count their users, too: one release, or sharedPools"
+            " (docs/many-hubs.md)."
         )
     return HubSummary([*head, *will], wont, _first_week(values), is_inert)
 
@@ -90,9 +110,13 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
     user = at(values, "podClasses", USER_CLASS)
     draws = bool(mapping(at(user, "join")))
     if at(values, "scheduler", "target") == "none":
-        wont.append("place users: the cluster's scheduler goes on doing that (scheduler.target: none)")
+        wont.append(
+            "place users: the cluster's scheduler goes on doing that (scheduler.target: none)"
+        )
         if draws:
-            will.append("prefer nodes with other users, by a preference that the cluster's scheduler weighs")
+            will.append(
+                "prefer nodes with other users, by a preference that the cluster's scheduler weighs"
+            )
         else:
             wont.append("bring users together: the hub didn't (podClasses.user.join)")
         return
@@ -100,10 +124,16 @@ def _scheduling(values: Mapping[str, object], will: list[str], wont: list[str]) 
     names = [name for name in listing(values.get("replaceSchedulers")) if isinstance(name, str)]
     whose = f" (also pods that name {' or '.join(names)})" if names else ""
     if profile.get("plugins"):
-        will.append(f"place users{whose} by a scheduler of its own with the hub's plugins and weights")
+        will.append(
+            f"place users{whose} by a scheduler of its own with the hub's plugins and weights"
+        )
     else:
         strategy = text(profile.get("strategy"))
-        how = ": on few nodes, and of those on one that holds their images" if strategy == "pack" else ""
+        how = (
+            ": on few nodes, and of those on one that holds their images"
+            if strategy == "pack"
+            else ""
+        )
         will.append(f"place users{whose} by a scheduler of its own, strategy {strategy}{how}")
 
 
@@ -116,17 +146,26 @@ def _images(values: Mapping[str, object], will: list[str], wont: list[str]) -> N
         wont.append("bring images to nodes: none is named in singleuser or prePuller.extraImages")
     else:
         # Of who chooses nothing; required terms may still keep some away.
-        pods = sum(group.node_selector.items() <= groups[0].node_selector.items() for group in groups)
+        pods = sum(
+            group.node_selector.items() <= groups[0].node_selector.items() for group in groups
+        )
         each = f", up to {pods} puller pods on a user node" if pods > 1 else ""
         daemon_sets = count_of(len(groups), "DaemonSet")
-        will.append(f"bring {count_of(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}")
+        will.append(
+            f"bring {count_of(len(images), 'image')} to nodes in advance, by {daemon_sets}{each}"
+        )
 
 
 def _gate(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:
     mode = at(values, "imageGate", "mode")
-    images = any(group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller")))
+    images = any(
+        group.images for group in puller_groups(values.get("singleuser"), values.get("prePuller"))
+    )
     if mode == "requireLabel" and images and at(values, "prePuller", "enabled") is True:
-        will.append("keep users off nodes that are still being brought their image, while another node holds it")
+        will.append(
+            "keep users off nodes that are still being brought their image, while another node"
+            " holds it"
+        )
     elif mode == "prefer" and images:
         will.append("let users prefer nodes that have their image, and use any other")
     else:
@@ -137,8 +176,16 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
     count = sum(int(number(placeholder_set.get("replicas"))) for placeholder_set in sets)
     if count:
-        moved = ", moved to the newest node" if at(values, "placeholderMover", "enabled") is True else ""
-        moved += ", after a week as many as earlier days needed" if any(each.get("learn") for each in sets) else ""
+        moved = (
+            ", moved to the newest node"
+            if at(values, "placeholderMover", "enabled") is True
+            else ""
+        )
+        moved += (
+            ", after a week as many as earlier days needed"
+            if any(each.get("learn") for each in sets)
+            else ""
+        )
         what = count_of(count, "placeholder")
         will.append(f"keep {what}{moved}: they give way to users and make an autoscaler act early")
     elif not _learns_from_none(values):
@@ -146,11 +193,18 @@ def _placeholders(values: Mapping[str, object], will: list[str], wont: list[str]
 
 
 def _first_week(values: Mapping[str, object]) -> list[str]:
-    learning = [entry for entry in listing(values.get("placeholders")) if mapping(entry).get("learn")]
+    learning = [
+        entry for entry in listing(values.get("placeholders")) if mapping(entry).get("learn")
+    ]
     if not learning:
         return []
     needs = "" if at(values, "events", "enabled") is True else ", with events.enabled: true"
-    lines = [f"Room for the first week's classes: roost book --timetable classes.csv    # {_COLUMNS}{needs}"]
+    lines = [
+        (
+            "Room for the first week's classes: roost book --timetable classes.csv    #"
+            f" {_COLUMNS}{needs}"
+        )
+    ]
     if len(learning) == 1:
         options = "-f values.yaml --release roost -n NAMESPACE --prometheus URL --config-map"
         lines.append(f"Or from the weeks before: roost headroom {options} | kubectl apply -f -")
@@ -159,7 +213,9 @@ def _first_week(values: Mapping[str, object]) -> list[str]:
 
 def _learns_from_none(values: Mapping[str, object]) -> bool:
     sets = [mapping(entry) for entry in listing(values.get("placeholders"))]
-    return any(each.get("learn") for each in sets) and not any(each.get("replicas") for each in sets)
+    return any(each.get("learn") for each in sets) and not any(
+        each.get("replicas") for each in sets
+    )
 
 
 def _builds(values: Mapping[str, object], will: list[str], wont: list[str]) -> None:

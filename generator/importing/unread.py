@@ -1,4 +1,5 @@
-"""Name what of a hub's values is about placement and has no place in Roost's: keys, and what Python sets at run time.
+"""Name what of a hub's values is about placement and has no place in Roost's: keys, and what Python
+sets at run time.
 
 Nothing is guessed of Python code; it is named.
 """
@@ -27,7 +28,9 @@ _PLACES: Final = re.compile(
     "|schedulerName|scheduler_name|tolerations|topologySpreadConstraints|topology_spread_constraints"
 )
 # In Python code, `image` and `namespace` alone mean too many things.
-_SPAWNER_WORDS: Final = re.compile(rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b")
+_SPAWNER_WORDS: Final = re.compile(
+    rf"\b(?!image\b|namespace\b)(?:{SPAWNER_TRAITS}|\w*[Ss]pawner\.image)\b"
+)
 _CLASS: Final = "spawner_class"
 _AT_RUN_TIME: Final = "set in the hub at run time, where Roost can't read it"
 _ROOST_KEYS_OF_TRAITS: Final = {
@@ -44,11 +47,18 @@ _ROOST_KEYS_OF_TRAITS: Final = {
     "scheduler_name": "replaceSchedulers",
 }
 _NO_COUNTERPART: Final = "Roost has no such setting"
-POD_KEEPS_IT: Final = "user pods bring it along and Roost leaves it there; placeholders can't carry it"
-_OWN_DEPLOYMENT: Final = "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
-_HOOK: Final = "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
+POD_KEEPS_IT: Final = (
+    "user pods bring it along and Roost leaves it there; placeholders can't carry it"
+)
+_OWN_DEPLOYMENT: Final = (
+    "Roost's scheduler is a Deployment of its own, hardened, with its own ServiceAccount"
+)
+_HOOK: Final = (
+    "of the pods with which the hub's upgrade waits for images; Roost holds no upgrade up"
+)
 
-# What has no place in Roost's values, and why. A longer path wins; the first also names any key unknown to us below it.
+# What has no place in Roost's values, and why. A longer path wins; the first also names any key
+# unknown to us below it.
 _UNMAPPED: Final[Mapping[Path, str]] = {
     ("scheduling",): _NO_COUNTERPART,
     ("scheduling", "userScheduler", "extraPodSpec"): _OWN_DEPLOYMENT,
@@ -62,10 +72,14 @@ _UNMAPPED: Final[Mapping[Path, str]] = {
     ("singleuser", "extraPodAffinity"): POD_KEEPS_IT,
     ("singleuser", "extraPodAntiAffinity"): POD_KEEPS_IT,
     ("singleuser", "extraPodConfig"): POD_KEEPS_IT,
-    ("singleuser", "schedulerStrategy"): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
+    (
+        "singleuser",
+        "schedulerStrategy",
+    ): "a key of old charts; Roost's is scheduler.profiles.user.strategy",
 }
 
-# The chart's own values of keys above: `helm get values --all` prints them, and they ask for nothing.
+# The chart's own values of keys above: `helm get values --all` prints them, and they ask for
+# nothing.
 CHART_DEFAULTS: Final[Mapping[Path, object]] = {
     ("scheduling", "userScheduler", "serviceAccount", "create"): True,
     ("scheduling", "userScheduler", "logLevel"): 4,
@@ -74,37 +88,58 @@ CHART_DEFAULTS: Final[Mapping[Path, object]] = {
 
 def places_pods(trait: str, value: object) -> bool:
     """Whether a trait decides about placement; extra_pod_config by what it holds."""
-    keys = map(str, value) if trait == "extra_pod_config" and isinstance(value, Mapping) else ("affinity",)
+    keys = (
+        map(str, value)
+        if trait == "extra_pod_config" and isinstance(value, Mapping)
+        else ("affinity",)
+    )
     return any(map(_PLACES.fullmatch, keys))
 
 
 def note_run_time(draft: Draft, hub: HubSection, followed: Collection[str]) -> None:
-    """Name what the hub sets by traits or in Python, where it is about placement. followed: traits that are mapped."""
+    """Name what the hub sets by traits or in Python, where it is about placement. followed: traits
+    that are mapped.
+    """
     for class_name, traits in mapping(hub.get("hub.config", "any")).items():
         if not class_name.endswith("Spawner") or not isinstance(traits, Mapping):
             continue
         for trait, value in traits.items():
             if not places_pods(trait, value):
                 continue
-            if re.fullmatch(SPAWNER_TRAITS, trait) and value not in (None, "", [], {}) and trait not in followed:
+            if (
+                re.fullmatch(SPAWNER_TRAITS, trait)
+                and value not in (None, "", [], {})
+                and trait not in followed
+            ):
                 key = _ROOST_KEYS_OF_TRAITS.get(trait)
-                reason = f"{_AT_RUN_TIME}; set {key} too if it is the same for all users" if key else _AT_RUN_TIME
+                reason = (
+                    f"{_AT_RUN_TIME}; set {key} too if it is the same for all users"
+                    if key
+                    else _AT_RUN_TIME
+                )
                 draft.reject(hub, ("hub", "config", class_name, trait), reason)
-    _note_spawner_class(draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS)
+    _note_spawner_class(
+        draft, hub, hub.text("hub.config.JupyterHub.spawner_class"), "config", "JupyterHub", _CLASS
+    )
     codes = python_of(hub)
     for at, code in codes:
         for spawner in re.findall(rf"\b{_CLASS}\s*=\s*[\"']?([\w.]+)", code):
             _note_spawner_class(draft, hub, spawner, *at[1:])
-        words = sorted(word for word in {*_SPAWNER_WORDS.findall(code)} if word.rpartition(".")[2] not in followed)
+        words = sorted(
+            word
+            for word in {*_SPAWNER_WORDS.findall(code)}
+            if word.rpartition(".")[2] not in followed
+        )
         if words:
             reason = (
-                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't guess what it does"
+                f"Python that speaks of {', '.join(words)}: it runs in the hub, and Roost doesn't"
+                " guess what it does"
             )
             draft.reject(hub, at, reason)
     if codes:
         draft.notes.append(
-            f"{hub.show(codes[0][0][:2])} is Python that may change pods at run time: what it sets was read where it "
-            "is written out."
+            f"{hub.show(codes[0][0][:2])} is Python that may change pods at run time: what it sets"
+            " was read where it is written out."
         )
 
 
@@ -118,13 +153,18 @@ def python_of(hub: HubSection) -> list[tuple[Path, str]]:
     ]
     entries = config if isinstance(config, Mapping) else {}
     found += [(("hub", "extraConfig", name), code) for name, code in sorted(entries.items())]
-    return [(at, code) for at, code in (*found, (("hub", "extraConfig"), config)) if isinstance(code, str) and code]
+    return [
+        (at, code)
+        for at, code in (*found, (("hub", "extraConfig"), config))
+        if isinstance(code, str) and code
+    ]
 
 
 def _note_spawner_class(draft: Draft, hub: HubSection, name: str | None, *below: str) -> None:
     if name and not name.lower().startswith("kubespawner"):
         reason = (
-            f"a spawner class of the hub's own, {name}: its pods are placed if podClasses.user.match has their labels"
+            f"a spawner class of the hub's own, {name}: its pods are placed if"
+            " podClasses.user.match has their labels"
         )
         draft.reject(hub, ("hub", *below), reason)
 
@@ -147,6 +187,12 @@ def note_unread(draft: Draft, hub: HubSection) -> None:
     for path, reason in groups.items():
         draft.reject(hub, path, reason)
     for path, (value, kind) in hub.misfits.items():
-        fix = "; nothing below it was read. Write its keys below it, or take it away" if kind == "mapping" else ""
-        reason = f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}{fix}"
+        fix = (
+            "; nothing below it was read. Write its keys below it, or take it away"
+            if kind == "mapping"
+            else ""
+        )
+        reason = (
+            f"expected {'an' if kind == 'integer' else 'a'} {kind}, found a {kind_of(value)}{fix}"
+        )
         draft.reject(hub, path, reason)

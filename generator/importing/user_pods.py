@@ -1,7 +1,9 @@
-"""Make the pods of a hub's users, one of each kind, as KubeSpawner makes them from the hub's own values.
+"""Make the pods of a hub's users, one of each kind, as KubeSpawner makes them from the hub's own
+values.
 
-Nothing that was imported is read here: imported values are tried on these pods.
-Source: zero-to-jupyterhub 4.4, jupyterhub_config.py; KubeSpawner 7.1, `_load_profile`, `_build_pod_labels`, `make_pod`.
+Nothing that was imported is read here: imported values are tried on these pods. Source:
+zero-to-jupyterhub 4.4, jupyterhub_config.py; KubeSpawner 7.1, `_load_profile`, `_build_pod_labels`,
+`make_pod`.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ from roost_core.placement.labels import NAMESPACE_NAME_LABEL
 
 
 class UserPod(NamedTuple):
-    """A user's pod, the labels of its namespace, and what its user chose: a profile and choices, () where none is."""
+    """A user's pod, the labels of its namespace, and what its user chose: a profile and choices, ()
+    where none is.
+    """
 
     chosen: tuple[str, ...]
     pod: dict[str, Any]
@@ -31,7 +35,9 @@ class UserPod(NamedTuple):
 
 
 def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
-    """A pod of each profile with each of its choices, of the hub that was imported. namespace: the hub's."""
+    """A pod of each profile with each of its choices, of the hub that was imported. namespace: the
+    hub's.
+    """
     if result.hub is None:
         return []
     names = listing(result.values.get("replaceSchedulers")) or [""]
@@ -53,7 +59,12 @@ def user_pods(result: ImportResult, namespace: str = "hub") -> list[UserPod]:
     if not kinds and not result.is_binder:
         kinds = [(("the hub's own image",) if result.has_builds else (), usual)]
     if result.has_builds:
-        kinds.append(((profile_pools.UNLISTED,) if kinds else (), {**usual, "image": profile_pools.UNKNOWN_IMAGE}))
+        kinds.append(
+            (
+                (profile_pools.UNLISTED,) if kinds else (),
+                {**usual, "image": profile_pools.UNKNOWN_IMAGE},
+            )
+        )
     return [UserPod(chosen, _pod_of(traits), _namespace_labels(traits)) for chosen, traits in kinds]
 
 
@@ -66,7 +77,9 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
     tolerations = at(read_defaults().values, "placeholder", "defaults", "tolerations")
     user_pods = {"tolerations": tolerations, "nodeAffinity": {"matchNodePurpose": "prefer"}}
     memory = {"guarantee": None if is_binder else "1G"}
-    data = coalesce(hub.data, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}})
+    data = coalesce(
+        hub.data, {"scheduling": {"userPods": user_pods}, "singleuser": {"memory": memory}}
+    )
     single, user_pods = mapping(data.get("singleuser")), mapping(at(data, "scheduling", "userPods"))
     purpose = at(user_pods, "nodeAffinity", "matchNodePurpose")
     priorities = at(data, "scheduling", "podPriority")
@@ -77,13 +90,17 @@ def _chart_traits(hub: HubSection, *, is_binder: bool) -> profile_pools.Traits:
     return {
         "image": _reference(at(hub.data, "singleuser", "image")),
         "node_selector": single.get("nodeSelector"),
-        "tolerations": listing(user_pods.get("tolerations")) + listing(single.get("extraTolerations")),
-        "node_affinity_required": [PURPOSE_TERM] * (purpose == "require") + listing(extra.get("required")),
+        "tolerations": listing(user_pods.get("tolerations"))
+        + listing(single.get("extraTolerations")),
+        "node_affinity_required": [PURPOSE_TERM] * (purpose == "require")
+        + listing(extra.get("required")),
         "node_affinity_preferred": preferred + listing(extra.get("preferred")),
         "init_containers": [guard] * bool(is_guarded) + listing(single.get("initContainers")),
         "extra_containers": listing(single.get("extraContainers")),
         "extra_labels": single.get("extraLabels"),
-        "priority": at(priorities, "defaultPriority") if at(priorities, "enabled") is True else None,
+        "priority": at(priorities, "defaultPriority")
+        if at(priorities, "enabled") is True
+        else None,
         "profile_list": single.get("profileList"),
         **profile_pools.size_traits(single),
     }
@@ -97,8 +114,15 @@ def _reference(image: object) -> str:
 
 def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
     sizes = profile_pools.own_sizes(traits)
-    for part, key in (("requests", "extra_resource_guarantees"), ("limits", "extra_resource_limits")):
-        sizes[part] |= {name: str(amount) for name, amount in mapping(traits.get(key)).items() if amount is not None}
+    for part, key in (
+        ("requests", "extra_resource_guarantees"),
+        ("limits", "extra_resource_limits"),
+    ):
+        sizes[part] |= {
+            name: str(amount)
+            for name, amount in mapping(traits.get(key)).items()
+            if amount is not None
+        }
     # As the API server's defaults are.
     sizes["requests"] = {**sizes["limits"], **sizes["requests"]}
     image = text(traits.get("image")) or text(traits.get("image_spec"))
@@ -119,7 +143,10 @@ def _pod_of(traits: profile_pools.Traits) -> dict[str, Any]:
     for key, value in mapping(traits.get("extra_pod_config")).items():
         spec[re.sub(r"_([a-z])", lambda found: found[1].upper(), key)] = value
     # Whatever extra_labels says of `component`, this one stands.
-    labels = {**mapping(traits.get("extra_labels")), "component": traits.get("component_label") or "singleuser-server"}
+    labels = {
+        **mapping(traits.get("extra_labels")),
+        "component": traits.get("component_label") or "singleuser-server",
+    }
     metadata = {"name": "jupyter-user", "namespace": _namespace(traits), "labels": labels}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
@@ -132,10 +159,19 @@ def _containers(value: object) -> list[object]:
 
 def _namespace(traits: profile_pools.Traits) -> str:
     template = text(traits.get("user_namespace_template")) or "{hubnamespace}-{username}"
-    named = re.sub(r"\{.*?\}", "user", template) if traits.get("enable_user_namespaces") is True else ""
+    named = (
+        re.sub(r"\{.*?\}", "user", template) if traits.get("enable_user_namespaces") is True else ""
+    )
     return named or text(traits.get("namespace"))
 
 
 def _namespace_labels(traits: profile_pools.Traits) -> Mapping[str, str]:
-    own = mapping(traits.get("user_namespace_labels")) if traits.get("enable_user_namespaces") is True else {}
-    return {**{key: str(value) for key, value in own.items()}, NAMESPACE_NAME_LABEL: _namespace(traits)}
+    own = (
+        mapping(traits.get("user_namespace_labels"))
+        if traits.get("enable_user_namespaces") is True
+        else {}
+    )
+    return {
+        **{key: str(value) for key, value in own.items()},
+        NAMESPACE_NAME_LABEL: _namespace(traits),
+    }

@@ -1,4 +1,6 @@
-"""Map how large a hub's users are and where they may go, and the placeholders that stand for them."""
+"""Map how large a hub's users are and where they may go, and the placeholders that stand for
+them.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ PURPOSE_TERM: Final[Mapping[str, object]] = {
 
 
 def map_user_terms(draft: Draft, hub: HubSection) -> None:
-    """The users' own node terms come with the pods; placeholders must carry the same, or they keep room elsewhere."""
+    """The users' own node terms come with the pods; placeholders must carry the same, or they keep
+    room elsewhere.
+    """
     at = ("scheduling", "userPods", "nodeAffinity", "matchNodePurpose")
     purpose = match_purpose(hub, "userPods")
     if purpose not in (None, "ignore", "prefer", "require"):
@@ -38,8 +42,9 @@ def map_user_terms(draft: Draft, hub: HubSection) -> None:
             weight = item.get("weight")
             if isinstance(weight, int) and weight >= 50:
                 draft.notes.append(
-                    f"{hub.show('singleuser.extraNodeAffinity.preferred')}: a term of weight {weight} is as strong "
-                    "as Roost's own (100): among nodes that differ in it, it can decide alone."
+                    f"{hub.show('singleuser.extraNodeAffinity.preferred')}: a term of weight"
+                    f" {weight} is as strong as Roost's own (100): among nodes that differ in it,"
+                    " it can decide alone."
                 )
     why = "What the hub's users prefer, so that placeholders are kept where users go."
     draft.put("podClasses.placeholder.preferredNodeTerms", preferred, (*hub.path, *at), why)
@@ -52,10 +57,16 @@ def match_purpose(hub: HubSection, pods: str) -> str | None:
 
 
 def map_users(draft: Draft, charts: Charts) -> pools.Traits:
-    """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is told."""
+    """A user's size: as the hub writes it for `roost validate`, and (returned) as KubeSpawner is
+    told.
+    """
     hub = charts.hub
     traits = pools.size_traits(child(hub.data, "singleuser"))
-    if charts.binder is None and "mem_guarantee" not in traits and not hub.is_deleted("singleuser.memory.guarantee"):
+    if (
+        charts.binder is None
+        and "mem_guarantee" not in traits
+        and not hub.is_deleted("singleuser.memory.guarantee")
+    ):
         # The chart's default; BinderHub's chart takes it away.
         traits["mem_guarantee"] = "1G"
     for trait, (_, kind, key) in pools.SIZES.items():
@@ -77,19 +88,27 @@ def map_users(draft: Draft, charts: Charts) -> pools.Traits:
                 source = (*hub.path, "singleuser", "extraResource", part)
                 draft.put_each(f"singleuser.extraResource.{part}", {name: value}, source)
             else:
-                draft.reject(hub, ("singleuser", "extraResource", part, name), "expected a Kubernetes quantity")
+                draft.reject(
+                    hub,
+                    ("singleuser", "extraResource", part, name),
+                    "expected a Kubernetes quantity",
+                )
     return traits
 
 
 def hub_size(value: object, quantity: str) -> object:
-    """`value` as zero-to-jupyterhub writes it; `quantity` says the same, should the hub have written it otherwise."""
+    """`value` as zero-to-jupyterhub writes it; `quantity` says the same, should the hub have
+    written it otherwise.
+    """
     if not isinstance(value, str) or re.fullmatch(r"[0-9]+(\.[0-9]+)?[KMGT]?", value):
         return value
     return int(quantity[:-1]) / 1000 if quantity.endswith("m") else quantity.removesuffix("i")
 
 
 def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profiles: object) -> None:
-    """Map the hub's placeholders to one set, and where users may go to what every set inherits. sizes: of a user."""
+    """Map the hub's placeholders to one set, and where users may go to what every set inherits.
+    sizes: of a user.
+    """
     at = ("scheduling", "userPlaceholder")
     source = (*hub.path, *at)
     replicas = hub.get("scheduling.userPlaceholder.replicas", "integer") or 0
@@ -111,20 +130,37 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         draft.put(f"placeholder.defaults.{key}", own, (*source, key))
     # The usual user first: should Roost reject what a profile says, that remains.
     # Sizes in profiles that Python sets aren't known.
-    one = "one user" if profiles != UNKNOWN else "`singleuser` says: write the size that your profiles give"
-    for whose, stood_for in {one: usual, f"a user of {', '.join(titles)}, the default profile": room}.items():
+    one = (
+        "one user"
+        if profiles != UNKNOWN
+        else "`singleuser` says: write the size that your profiles give"
+    )
+    for whose, stood_for in {
+        one: usual,
+        f"a user of {', '.join(titles)}, the default profile": room,
+    }.items():
         if stood_for is room == usual:
             break
         resources, comments = _placeholder_size(sized, stood_for["resources"], whose)
         device = pools.device_of(stood_for, {})
-        # The hub's placeholders were as large as its usual users, or as it says: others have no room in them.
+        # The hub's placeholders were as large as its usual users, or as it says: others have no
+        # room in them.
         is_kept = replicas and (sized or device == pools.device_of(usual, {}))
         device = "" if draft.is_binder or is_kept else device
-        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images: fewer seats would cost.
+        # Of many images, launches wait for pulls, and nodes that placeholders keep hold images:
+        # fewer seats would cost.
         learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
         comments += [reason] if reason else []
-        comments += ["timeZone: your users', so that classes aren't an hour off after a clock change."] if learn else []
-        whole = {**learn, **({"resources": resources} if resources else {}), **pools.nodes_unlike(stood_for, usual)}
+        comments += (
+            ["timeZone: your users', so that classes aren't an hour off after a clock change."]
+            if learn
+            else []
+        )
+        whole = {
+            **learn,
+            **({"resources": resources} if resources else {}),
+            **pools.nodes_unlike(stood_for, usual),
+        }
         entry = {"name": "default", "replicas": 0 if device else replicas, **whole}
         draft.put("placeholders", [entry], source, *comments)
     if replicas != 0:
@@ -134,18 +170,30 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
 def _placeholder_size(
     own: Mapping[str, Mapping[str, str]], user: Mapping[str, Mapping[str, str]], whose: str
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
-    """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the user's size."""
-    comments = ["As many as the hub kept; if it learns, until a week shows that fewer do, and more for learned crowds."]
+    """A placeholder as large as the user, or as the hub's `own`; and what to say of it. whose: the
+    user's size.
+    """
+    comments = [
+        (
+            "As many as the hub kept; if it learns, until a week shows that fewer do, and more for"
+            " learned crowds."
+        )
+    ]
     sizes = {part: dict(amounts) for part, amounts in (own or user).items()}
     if own:
         comments += _raise_to_user(sizes, user.get("requests", {}))
     elif sizes:
-        comments.append(f"One is as large as {whose}. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi here.")
+        comments.append(
+            f"One is as large as {whose}. KubeSpawner's K, M, G are powers of 1024, so 1G is 1Gi"
+            " here."
+        )
     return {part: amounts for part, amounts in sizes.items() if amounts}, comments
 
 
 def node_selector(hub: HubSection) -> tuple[dict[str, object], Path]:
-    """The users' node selector, and where it stands: extra_pod_config takes the place of what it names."""
+    """The users' node selector, and where it stands: extra_pod_config takes the place of what it
+    names.
+    """
     for at in ("singleuser.extraPodConfig.nodeSelector", "singleuser.nodeSelector"):
         if found := dict(hub.mapping(at)):
             return found, (*hub.path, *at.split("."))
@@ -170,27 +218,42 @@ def _map_placeholder_nodes(draft: Draft, hub: HubSection) -> pools.Traits:
     terms = _required_terms(draft, hub)
     at = (*hub.path, "scheduling", "userPods", "nodeAffinity")
     draft.put(
-        "singleuser.extraNodeAffinity.required", terms, at, "Which nodes users require: the puller runs on these."
+        "singleuser.extraNodeAffinity.required",
+        terms,
+        at,
+        "Which nodes users require: the puller runs on these.",
     )
     draft.put("placeholder.defaults.requiredNodeTerms", terms, at)
-    return {"node_selector": selector, "tolerations": [*tolerations, *extra], "node_affinity_required": terms}
+    return {
+        "node_selector": selector,
+        "tolerations": [*tolerations, *extra],
+        "node_affinity_required": terms,
+    }
 
 
 def _required_terms(draft: Draft, hub: HubSection) -> list[object]:
-    """As the users' pods have them. The chart adds node-purpose as one more term, and terms are ORed."""
-    instead = hub.items(f"singleuser.extraPodConfig.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms")
+    """As the users' pods have them.
+
+    The chart adds node-purpose as one more term, and terms are ORed.
+    """
+    instead = hub.items(
+        f"singleuser.extraPodConfig.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+    )
     if instead is not None:
         return [term for term in instead if isinstance(term, Mapping) and term]
     terms: list[object] = []
     if match_purpose(hub, "userPods") == "require":
         terms.append(dict(PURPOSE_TERM))
     own = [
-        item for item in hub.items("singleuser.extraNodeAffinity.required") or [] if isinstance(item, Mapping) and item
+        item
+        for item in hub.items("singleuser.extraNodeAffinity.required") or []
+        if isinstance(item, Mapping) and item
     ]
     if terms and own:
         draft.notes.append(
-            f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are ORed by "
-            "Kubernetes: users may go to nodes that meet either. Placeholders were given the same terms."
+            f"{hub.show('singleuser.extraNodeAffinity.required')} and matchNodePurpose: require are"
+            " ORed by Kubernetes: users may go to nodes that meet either. Placeholders were given"
+            " the same terms."
         )
     return [*terms, *own]
 
@@ -205,7 +268,8 @@ def _raise_to_user(resources: dict[str, dict[str, str]], user: Mapping[str, str]
         if (quantity(requests.get(name, 0)) or 0) < (quantity(least) or 0):
             if name in requests:
                 raised.append(
-                    f"{name} raised from {requests[name]} to {least}, what one user requests (K, M, G: powers of 1024)."
+                    f"{name} raised from {requests[name]} to {least}, what one user requests (K, M,"
+                    " G: powers of 1024)."
                 )
             requests[name] = least
             if "/" in name:

@@ -46,7 +46,9 @@ class ObjectChange(NamedTuple):
 ABSENT: Final = object()
 
 
-def compare(before: Mapping[Identity, object], after: Mapping[Identity, object]) -> list[ObjectChange]:
+def compare(
+    before: Mapping[Identity, object], after: Mapping[Identity, object]
+) -> list[ObjectChange]:
     """List the objects that differ, in the order in which they are applied."""
     changes = []
     for identity in sorted({*before, *after}, key=lambda one: (rank(one.kind), one)):
@@ -67,7 +69,9 @@ def _fields(before: object, after: object, path: FieldPath) -> Iterator[FieldCha
     elif isinstance(before, list) and isinstance(after, list):
         yield from _items(before, after, path)
     # 1 and 1.0 are one number in JSON.
-    elif before != after or (type(before) is not type(after) and {type(before), type(after)} != {int, float}):
+    elif before != after or (
+        type(before) is not type(after) and {type(before), type(after)} != {int, float}
+    ):
         yield FieldChange(path, before, after)
 
 
@@ -84,27 +88,37 @@ def _items(before: list[object], after: list[object], path: FieldPath) -> Iterat
 
 
 def _by_name(items: list[object]) -> dict[str, object] | None:
-    """Items by their `name`, as Kubernetes tells containers, ports and variables apart; None when they lack one."""
+    """Items by their `name`, as Kubernetes tells containers, ports and variables apart; None when
+    they lack one.
+    """
     named: dict[str, object] = {
-        item["name"]: item for item in items if isinstance(item, dict) and isinstance(item.get("name"), str)
+        item["name"]: item
+        for item in items
+        if isinstance(item, dict) and isinstance(item.get("name"), str)
     }
     return named if len(named) == len(items) else None
 
 
-# --- reading ----------------------------------------------------------------------------------------------------------
+# --- reading
+# ----------------------------------------------------------------------------------------------------------
 
 
 def read_folder(path: str) -> Objects:
     """Read all .yaml, .yml and .json of a folder and the folders in it, but kustomizations.
 
-    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled: false`).
+    Raises UsageError when it holds no manifest, unless `roost render` wrote it so (`enabled:
+    false`).
     """
     folder = Path(path)
     files = sorted(one for one in folder.rglob("*") if one.suffix in _SUFFIXES and one.is_file())
     names = [str(file) for file in files if file.name != KUSTOMIZATION]
-    objects = _objects((name, document) for name in names for document in _documents(read_bytes(name), name))
+    objects = _objects(
+        (name, document) for name in names for document in _documents(read_bytes(name), name)
+    )
     if not objects and not is_ours(folder):
-        raise UsageError(f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests.")
+        raise UsageError(
+            f"{path}: holds no manifest (*.yaml, *.yml, *.json). Give a folder of manifests."
+        )
     return objects
 
 
@@ -114,12 +128,17 @@ def read_manifests(path: str) -> Objects:
         return read_folder(path)
     found = _objects((path, document) for document in _documents(read_bytes(path), path))
     if not found:
-        raise UsageError(f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a file.")
+        raise UsageError(
+            f"{path}: found no manifests, expected objects with apiVersion and kind: a folder or a"
+            " file."
+        )
     return found
 
 
 def parse_manifests(data: bytes, name: str) -> Objects | None:
-    """Read one file's manifests; None when these are values: some document lacks apiVersion or kind."""
+    """Read one file's manifests; None when these are values: some document lacks apiVersion or
+    kind.
+    """
     try:
         documents = list(_documents(data, name))
     except GeneratorError:
@@ -155,7 +174,9 @@ def _documents(data: bytes, name: str) -> Iterator[dict[str, object]]:
             if document is None:
                 continue
             if not isinstance(document, dict):
-                raise GeneratorError(f"{name}: holds a {type(document).__name__}, expected objects.")
+                raise GeneratorError(
+                    f"{name}: holds a {type(document).__name__}, expected objects."
+                )
             yield document
     except (yaml.YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         raise GeneratorError(f"{name}: is not valid YAML: {' '.join(str(error).split())}") from None
@@ -174,17 +195,30 @@ def _identity(body: Mapping[str, object], file: str) -> Identity:
     named = metadata if isinstance(metadata, dict) else {}
     if not (body.get("apiVersion") and body.get("kind") and named.get("name")):
         raise GeneratorError(f"{file}: an object lacks apiVersion, kind or metadata.name.")
-    return Identity(str(body["apiVersion"]), str(body["kind"]), str(named.get("namespace") or ""), str(named["name"]))
+    return Identity(
+        str(body["apiVersion"]),
+        str(body["kind"]),
+        str(named.get("namespace") or ""),
+        str(named["name"]),
+    )
 
 
-# --- showing ----------------------------------------------------------------------------------------------------------
+# --- showing
+# ----------------------------------------------------------------------------------------------------------
 
 
 def sum_up(changes: list[ObjectChange]) -> str:
-    """Say in a line how many objects differ and whose replicas, placeholder sets by their names; "" of no changes."""
+    """Say in a line how many objects differ and whose replicas, placeholder sets by their names; ""
+    of no changes.
+    """
     kinds = Counter(change.kind for change in changes)
-    counted = ", ".join(f"{kinds[kind]} {what}" for kind, what in (("+", "new"), ("-", "gone")) if kinds[kind])
-    parts = [f"{len(changes)} object{'' if len(changes) == 1 else 's'}" + (f" ({counted})" if counted else "")]
+    counted = ", ".join(
+        f"{kinds[kind]} {what}" for kind, what in (("+", "new"), ("-", "gone")) if kinds[kind]
+    )
+    parts = [
+        f"{len(changes)} object{'' if len(changes) == 1 else 's'}"
+        + (f" ({counted})" if counted else "")
+    ]
     parts += [
         f"{change.identity.name.rpartition('-placeholder-')[2]} {field.before} → {field.after}"
         for change in changes
@@ -192,7 +226,11 @@ def sum_up(changes: list[ObjectChange]) -> str:
         if field.path == ("spec", "replicas") and ABSENT not in (field.before, field.after)
     ]
     rest = parts[_MOST_IN_LINE:]
-    return "; ".join([*parts[:_MOST_IN_LINE], *([f"and {len(rest)} more"] if rest else [])]) if changes else ""
+    return (
+        "; ".join([*parts[:_MOST_IN_LINE], *([f"and {len(rest)} more"] if rest else [])])
+        if changes
+        else ""
+    )
 
 
 def show(changes: list[ObjectChange]) -> str:
@@ -202,15 +240,24 @@ def show(changes: list[ObjectChange]) -> str:
         lines.append(f"{change.kind} {change.identity}")
         for field in change.fields:
             lines.append(f"    {show_path(field.path)}:")
-            is_secret = change.identity.kind == "Secret" and field.path[:1] in (("data",), ("stringData",))
-            shown = ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
+            is_secret = change.identity.kind == "Secret" and field.path[:1] in (
+                ("data",),
+                ("stringData",),
+            )
+            shown = (
+                ["~ (changed; not shown)"] if is_secret else _field_lines(field.before, field.after)
+            )
             lines.extend(f"      {line}" for line in shown)
     return "".join(f"{line}\n" for line in lines)
 
 
 def _field_lines(before: object, after: object) -> list[str]:
     if isinstance(before, str) and isinstance(after, str) and "\n" in before + after:
-        compared = difflib.unified_diff(before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES)
+        compared = difflib.unified_diff(
+            before.split("\n"), after.split("\n"), lineterm="", n=_CONTEXT_LINES
+        )
         return [one_line(line) for line in list(compared)[2:] if not line.startswith("@@")]
     sides = (("-", before), ("+", after))
-    return [f"{sign} {describe(value, longest=400)}" for sign, value in sides if value is not ABSENT]
+    return [
+        f"{sign} {describe(value, longest=400)}" for sign, value in sides if value is not ABSENT
+    ]

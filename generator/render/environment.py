@@ -1,4 +1,6 @@
-"""The restricted Jinja2 that `templates/` are written in; functions.py has what templates can call."""
+"""The restricted Jinja2 that `templates/` are written in; functions.py has what templates can
+call.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,18 @@ if TYPE_CHECKING:
     from jinja2.bccache import Bucket
 
 SUFFIX: Final = ".yaml.j2"
-# Filters of constants are evaluated when a template is compiled, so a change to these files compiles anew.
-_SOURCES = (Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py"))
+# Filters of constants are evaluated when a template is compiled, so a change to these files
+# compiles anew.
+_SOURCES = (
+    Path(__file__).with_name(name).read_text("utf-8") for name in ("environment.py", "functions.py")
+)
 _COMPILERS: Final = "".join([jinja2.__version__, *_SOURCES])
 
 
 class RestrictedEnvironment(ImmutableSandboxedEnvironment):
-    """Jinja2 less all that Go templates don't have in the same form: attributes are keys of maps, and nothing else."""
+    """Jinja2 less all that Go templates don't have in the same form: attributes are keys of maps,
+    and nothing else.
+    """
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
         # A `for` over nil is an empty loop in Go.
@@ -51,7 +58,8 @@ class RestrictedEnvironment(ImmutableSandboxedEnvironment):
 class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
     """Compiled templates in `__pycache__` beside them, as Python keeps its own.
 
-    Compiling takes twice as long as a render. Where that folder can't be written, each render compiles.
+    Compiling takes twice as long as a render. Where that folder can't be written, each render
+    compiles.
     """
 
     def get_source_checksum(self, source: str) -> str:
@@ -66,7 +74,10 @@ class _CompiledTemplates(jinja2.FileSystemBytecodeCache):
 
 
 def make_environment(root: Path) -> RestrictedEnvironment:
-    """Make the environment for the templates in the folder `root`. One serves any number of renders."""
+    """Make the environment for the templates in the folder `root`.
+
+    One serves any number of renders.
+    """
     environment = RestrictedEnvironment(
         loader=jinja2.FileSystemLoader(root),
         bytecode_cache=_CompiledTemplates(str(root / "__pycache__")),
@@ -97,8 +108,11 @@ def holds_macros(name: str) -> bool:
     return name.rpartition("/")[2].startswith("_")
 
 
-def render_template(environment: RestrictedEnvironment, name: str, template_context: Mapping[str, object]) -> str:
-    """Render one template with a `context`; the text is YAML, maybe of several documents or of none.
+def render_template(
+    environment: RestrictedEnvironment, name: str, template_context: Mapping[str, object]
+) -> str:
+    """Render one template with a `context`; the text is YAML, maybe of several documents or of
+    none.
 
     Raises TemplateError, which names the template.
     """
@@ -107,4 +121,6 @@ def render_template(environment: RestrictedEnvironment, name: str, template_cont
     except functions.TemplateError as fault:
         raise functions.TemplateError(str(fault), template=name) from fault
     except (jinja2.UndefinedError, jinja2.TemplateSyntaxError) as error:
-        raise functions.TemplateError(error.message or "is not a valid template", template=name) from error
+        raise functions.TemplateError(
+            error.message or "is not a valid template", template=name
+        ) from error

@@ -1,8 +1,9 @@
 """Own what a template may call: how values are printed and read, and the names of objects.
 
-Twin of `tools/compile/expressions.py`: whatever a filter or function here gives, the Go template that the compiler
-writes gives too, so `roost render` and `helm template` agree. Hence Go's rules: a missing key reads as nil (None), an
-attribute of nil is a fault, numbers print as Go's encoding/json prints a float64.
+Twin of `tools/compile/expressions.py`: whatever a filter or function here gives, the Go template
+that the compiler writes gives too, so `roost render` and `helm template` agree. Hence Go's rules: a
+missing key reads as nil (None), an attribute of nil is a fault, numbers print as Go's encoding/json
+prints a float64.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, profile_seats, puller_groups
 
-# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as constants.
+# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as
+# constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "opt_out": labels.OPT_OUT_ANNOTATION, "policy_revision": labels.POLICY_REVISION_ANNOTATION,
@@ -46,17 +48,24 @@ class Chart(NamedTuple):
 
 
 class TemplateError(Exception):
-    """A template can't be rendered with these values. Names the template; the text is for an operator."""
+    """A template can't be rendered with these values.
+
+    Names the template; the text is for an operator.
+    """
 
     def __init__(self, message: str, template: str = "") -> None:
         super().__init__(f"{template}: {message}" if template else message)
 
 
-# --- printing ---------------------------------------------------------------------------------------------------------
+# --- printing
+# ---------------------------------------------------------------------------------------------------------
 
 
 def to_json(value: object) -> str:
-    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
+    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes.
+
+    Sprig's `toJson`.
+    """
     try:
         return go_json.to_json(value)
     except ValueError as error:
@@ -90,7 +99,9 @@ def to_int(value: object) -> int:
 
 
 def items(value: object) -> list[tuple[str, object]]:
-    """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is empty."""
+    """Key and value of each entry by sorted key, as Go's `range` goes through a map; nil is
+    empty.
+    """
     if value is None:
         return []
     if not isinstance(value, Mapping):
@@ -108,7 +119,9 @@ def each(value: object) -> Sequence[object]:
 
 
 def default(value: object, fallback: object) -> object:
-    """`fallback` when the value is missing or nil; 0, false and "" stay (unlike Sprig's `default`)."""
+    """`fallback` when the value is missing or nil; 0, false and "" stay (unlike Sprig's
+    `default`).
+    """
     return fallback if value is None else value
 
 
@@ -126,7 +139,9 @@ def merge(*maps: Mapping[str, object] | None) -> dict[str, object]:
 
 
 def core_pod(common: object, own: object) -> dict[str, object]:
-    """Give `corePods` as one component has it: mappings merged with its own, anything else replaced by it."""
+    """Give `corePods` as one component has it: mappings merged with its own, anything else replaced
+    by it.
+    """
     shared = dict(items(common))
     return _laid_over(shared, {key: value for key, value in items(own) if key in shared})
 
@@ -171,7 +186,9 @@ def read_key(obj: object, key: object) -> object:
 
 
 def minor_for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> str:
-    """Pick the newest minor that the cluster has reached, else the oldest; "" when there is none."""
+    """Pick the newest minor that the cluster has reached, else the oldest; "" when there is
+    none.
+    """
     minors = sorted(by_minor, key=kube_minor)
     reached = [minor for minor in minors if kube_minor(minor) <= cluster]
     return (reached or minors[:1] or [""])[-1]
@@ -183,24 +200,32 @@ def for_cluster(by_minor: Mapping[str, object], cluster: tuple[int, int]) -> obj
 
 
 def puller_method(method: object, cluster: tuple[int, int]) -> object:
-    """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and always from 1.36."""
+    """`prePuller.method` for this cluster: image volumes are on by default from 1.35 (beta), and
+    always from 1.36.
+    """
     if method != "auto":
         return method
     return "imageVolume" if cluster >= (1, 35) else "noop"
 
 
 def in_registry(registry: object, image: str) -> str:
-    """An image that Roost runs, as `imageRegistry` has it: its whole name, registry included, below that one."""
+    """An image that Roost runs, as `imageRegistry` has it: its whole name, registry included, below
+    that one.
+    """
     return f"{registry}/{image}" if registry else image
 
 
 def own_image(image: object, app_version: str) -> str:
-    """An image of Roost's own, of `image` or `recorder.image` in the values: by digest where one is given."""
+    """An image of Roost's own, of `image` or `recorder.image` in the values: by digest where one is
+    given.
+    """
     name, digest = read_key(image, "name"), read_key(image, "digest")
     return f"{name}@{digest}" if digest else f"{name}:{read_key(image, 'tag') or app_version}"
 
 
-def pulled_labels(release: str, namespace: str, singleuser: object, puller: object) -> dict[str, str]:
+def pulled_labels(
+    release: str, namespace: str, singleuser: object, puller: object
+) -> dict[str, str]:
     """Give the node label of each image that the puller brings, by each way to write that image."""
     by_reference: dict[str, str] = {}
     for full in managed_images(singleuser, puller):
@@ -217,7 +242,9 @@ def pulled_labels(release: str, namespace: str, singleuser: object, puller: obje
 
 
 def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str, object]]:
-    """Give each set of `placeholders` with its StatefulSet's name, and with the defaults of what it doesn't name."""
+    """Give each set of `placeholders` with its StatefulSet's name, and with the defaults of what it
+    doesn't name.
+    """
     completed = []
     for entry in each(sets):
         name = read_key(entry, "name")
@@ -227,7 +254,9 @@ def placeholder_sets(base: str, sets: object, defaults: object) -> list[dict[str
 
 
 def complete_placeholder_set(entry: object, defaults: object) -> dict[str, object]:
-    """Lay one entry of `placeholders` over `placeholder.defaults`: a key that it names counts as a whole."""
+    """Lay one entry of `placeholders` over `placeholder.defaults`: a key that it names counts as a
+    whole.
+    """
     named = {key: value for key, value in items(entry) if value is not None}
     return {**_SET_DEFAULTS, **dict(items(defaults)), **named}
 
@@ -238,7 +267,9 @@ def chart_file(name: str) -> str:
 
 
 def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, object]]:
-    """Give each DaemonSet of the puller: its name, where its users may go, its images in order of use."""
+    """Give each DaemonSet of the puller: its name, where its users may go, its images in order of
+    use.
+    """
     return [
         {
             "name": labels.object_name(base, group.component),
@@ -252,7 +283,9 @@ def pullers(base: str, singleuser: object, puller: object) -> list[dict[str, obj
 
 
 def context(values: Mapping[str, object], release: Release, chart: Chart) -> dict[str, object]:
-    """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the compiler knows too."""
+    """All that a template sees: `values`, `release`, `chart`, `keys`, and the functions the
+    compiler knows too.
+    """
     name, namespace, cluster = release.name, release.namespace, release.kube_minor
     base = labels.base_name(name, values.get("fullnameOverride"))
 
@@ -264,7 +297,9 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
 
     def pause_image() -> str:
         image = read_key(values["placeholder"], "image")
-        return in_registry(values.get("imageRegistry"), f"{read_key(image, 'name')}:{read_key(image, 'tag')}")
+        return in_registry(
+            values.get("imageRegistry"), f"{read_key(image, 'name')}:{read_key(image, 'tag')}"
+        )
 
     # Several templates ask for it, and there may be much to go through.
     made = pullers(base, values.get("singleuser"), values.get("prePuller"))

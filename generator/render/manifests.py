@@ -12,14 +12,21 @@ from typing import Final, NamedTuple
 
 from generator.faults import Fault, GeneratorError, ValuesError
 from generator.locations import chart_folder, templates_folder
-from generator.render.environment import RestrictedEnvironment, make_environment, render_template, template_names
+from generator.render.environment import (
+    RestrictedEnvironment,
+    make_environment,
+    render_template,
+    template_names,
+)
 from generator.render.functions import Chart, TemplateError, context
 from generator.render.order import rank
 from generator.values.helm_release import Release
 
 _SEPARATOR: Final = re.compile(r"^---[ \t]*(?:#.*)?$", re.MULTILINE)
 # The lines that say which object a document is, as every template writes them.
-_HEAD: Final = re.compile(r"^(apiVersion|kind|metadata): *(\S.*)?$|^  (name|namespace): *(\S.*)$", re.MULTILINE)
+_HEAD: Final = re.compile(
+    r"^(apiVersion|kind|metadata): *(\S.*)?$|^  (name|namespace): *(\S.*)$", re.MULTILINE
+)
 
 
 class Identity(NamedTuple):
@@ -36,7 +43,9 @@ class Identity(NamedTuple):
 
 
 class Manifest:
-    """One object: its YAML as rendered, its identity, and its body, which is parsed on first use."""
+    """One object: its YAML as rendered, its identity, and its body, which is parsed on first
+    use.
+    """
 
     def __init__(self, text: str, template: str) -> None:
         self.text = text
@@ -50,24 +59,33 @@ class Manifest:
 
 
 def render(values: Mapping[str, object], release: Release) -> list[Manifest]:
-    """Render every template with `values` (merged and valid). Sorted for apply; same values, same bytes.
+    """Render every template with `values` (merged and valid). Sorted for apply; same values, same
+    bytes.
 
-    Raises GeneratorError when a template can't be rendered: an error in Roost, or values that weren't validated.
+    Raises GeneratorError when a template can't be rendered: an error in Roost, or values that
+    weren't validated.
     """
     if values.get("enabled") is False:
         return []
     manifests = [
-        Manifest(text, template) for template, output in render_texts(values, release) for text in documents(output)
+        Manifest(text, template)
+        for template, output in render_texts(values, release)
+        for text in documents(output)
     ]
     manifests.sort(key=lambda manifest: (rank(manifest.identity.kind), manifest.identity))
     for before, after in pairwise(manifests):
         if before.identity == after.identity:
-            raise GeneratorError(f"{after.template}: {after.identity} is rendered twice; give one another name.")
+            raise GeneratorError(
+                f"{after.template}: {after.identity} is rendered twice; give one another name."
+            )
     return manifests
 
 
 def render_texts(values: Mapping[str, object], release: Release) -> Iterator[tuple[str, str]]:
-    """Yield each template's name and output for `values`. Raises ValuesError when a template rejects them."""
+    """Yield each template's name and output for `values`.
+
+    Raises ValuesError when a template rejects them.
+    """
     template_context = context(values, release, read_chart())
     try:
         environment, names = _environment(templates_folder())
@@ -93,7 +111,10 @@ def documents(output: str) -> list[str]:
 
 
 def parse_document(text: str, name: str) -> dict[str, object]:
-    """Parse one manifest as the API server would. Raises GeneratorError when it is not an object."""
+    """Parse one manifest as the API server would.
+
+    Raises GeneratorError when it is not an object.
+    """
     # Rendering itself parses nothing.
     import yaml  # noqa: PLC0415
 
@@ -119,7 +140,9 @@ def read_chart() -> Chart:
 
 
 def _read_identity(text: str, template: str) -> Identity:
-    """Read the identity from the head's lines; parsing whole documents would take most of a render's time."""
+    """Read the identity from the head's lines; parsing whole documents would take most of a
+    render's time.
+    """
     top: dict[str, str] = {}
     names: dict[str, str] = {}
     in_metadata = False

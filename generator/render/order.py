@@ -1,4 +1,6 @@
-"""The order of objects: those that others need come first, those that affect other pods of the cluster last."""
+"""The order of objects: those that others need come first, those that affect other pods of the
+cluster last.
+"""
 
 from typing import Final
 
@@ -7,7 +9,8 @@ _KINDS: Final = (
     "ClusterRoleBinding", "Role", "RoleBinding", "Issuer", "Certificate", "Service", "DaemonSet", "Deployment",
     "StatefulSet", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule",
 )  # fmt: skip
-# These affect the pods of the whole cluster as soon as they exist: everything they call must exist by then.
+# These affect the pods of the whole cluster as soon as they exist: everything they call must exist
+# by then.
 _LAST: Final = (
     "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
     "MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",

@@ -1,4 +1,6 @@
-"""Write manifests: a stream, or a folder for `kubectl apply -k`, which is replaced as a whole or not at all."""
+"""Write manifests: a stream, or a folder for `kubectl apply -k`, which is replaced as a whole or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ def file_name(manifest: Manifest) -> str:
 
 
 def files_of(manifests: Sequence[Manifest]) -> dict[str, str]:
-    """Name and content of each file of the folder: one an object, and the kustomization that lists them in order."""
+    """Name and content of each file of the folder: one an object, and the kustomization that lists
+    them in order.
+    """
     files: dict[str, str] = {}
     for manifest in manifests:
         name = file_name(manifest)
@@ -38,7 +42,8 @@ def files_of(manifests: Sequence[Manifest]) -> dict[str, str]:
         files[name] = manifest.text
     listed = "".join(f"  - {name}\n" for name in files) or "  []\n"
     files[KUSTOMIZATION] = (
-        f"{MARK}\napiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n{listed}"
+        f"{MARK}\napiVersion: kustomize.config.k8s.io/v1beta1\nkind:"
+        f" Kustomization\nresources:\n{listed}"
     )
     return files
 
@@ -68,11 +73,15 @@ def write_folder(manifests: Sequence[Manifest], folder: str) -> None:
                 (fresh / name).write_text(content, encoding="utf-8")
             _swap(fresh, target, old)
     except OSError as error:
-        raise UsageError(f"--output-dir {folder}: can't be written ({error.strerror}). Nothing was changed.") from None
+        raise UsageError(
+            f"--output-dir {folder}: can't be written ({error.strerror}). Nothing was changed."
+        ) from None
 
 
 def _swap(fresh: Path, target: Path, old: Path) -> None:
-    """Put `fresh` where `target` was, with its permissions; a folder can't be renamed over one that has files."""
+    """Put `fresh` where `target` was, with its permissions; a folder can't be renamed over one that
+    has files.
+    """
     if not target.exists():
         fresh.rename(target)
         return
@@ -92,27 +101,36 @@ def _free_target(folder: str) -> Path:
         raise UsageError(f"--output-dir {folder}: exists and is not a folder. Give another path.")
     target = given.resolve()
     if target in (Path.cwd(), *Path.cwd().parents):
-        raise UsageError(f"--output-dir {folder}: is the current folder or above it. Give a folder below it.")
+        raise UsageError(
+            f"--output-dir {folder}: is the current folder or above it. Give a folder below it."
+        )
     listed = _listed(target) or set()
     entries = target.iterdir() if target.is_dir() else ()
     foreign = sorted(
-        entry.name for entry in entries if entry.name not in listed or entry.is_symlink() or not entry.is_file()
+        entry.name
+        for entry in entries
+        if entry.name not in listed or entry.is_symlink() or not entry.is_file()
     )
     if foreign:
         shown = ", ".join(foreign[:3]) + (", …" if len(foreign) > 3 else "")
         raise UsageError(
-            f"--output-dir {folder}: holds what roost render did not write ({one_line(shown)}) and would replace. "
-            "Give an empty or a new folder."
+            f"--output-dir {folder}: holds what roost render did not write ({one_line(shown)}) and"
+            " would replace. Give an empty or a new folder."
         )
     return target
 
 
 def _listed(folder: Path) -> set[str] | None:
-    """Names of the files that a kustomization of ours accounts for; None when there is none of ours."""
+    """Names of the files that a kustomization of ours accounts for; None when there is none of
+    ours.
+    """
     try:
         text = (folder / KUSTOMIZATION).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return None
     if not text.startswith(MARK):
         return None
-    return {KUSTOMIZATION, *(line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - "))}
+    return {
+        KUSTOMIZATION,
+        *(line.removeprefix("  - ") for line in text.splitlines() if line.startswith("  - ")),
+    }

@@ -1,1 +1,3 @@
-"""Hold values against chart/values.schema.json: `check.py` asks jsonschema-rs, `explain.py` words the faults."""
+"""Hold values against chart/values.schema.json: `check.py` asks jsonschema-rs, `explain.py` words
+the faults.
+"""

@@ -34,7 +34,9 @@ def fits(value: object, definition: str) -> bool:
 
 
 def why_unfit(value: object, definition: str) -> str:
-    """Why a value doesn't fit one of the schema's definitions, in its checker's words; "" if it does."""
+    """Why a value doesn't fit one of the schema's definitions, in its checker's words; "" if it
+    does.
+    """
     error = next(iter(_validator(definition).iter_errors(value)), None)
     return "" if error is None else error.message
 

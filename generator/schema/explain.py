@@ -1,4 +1,6 @@
-"""Say what the schema's checker finds wrong in values in an operator's words: key, found, accepted, fix."""
+"""Say what the schema's checker finds wrong in values in an operator's words: key, found, accepted,
+fix.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ _TYPE_NAMES: Final = {
     "integer": "an integer", "number": "a number",
 }  # fmt: skip
 _SET_IT: Final = "Set it: entries of a list have no defaults."
-_SET_IT_TOO: Final = "Set it too: --set-json replaces the list, and what the default's entries hold is gone."
+_SET_IT_TOO: Final = (
+    "Set it too: --set-json replaces the list, and what the default's entries hold is gone."
+)
 _SET_IT_NOT_NULL: Final = "Set it; null removes the default."
 # Naming more keys than this helps nobody.
 _MOST_NAMED: Final = 14
@@ -45,7 +49,10 @@ def _key_of(values: dict[str, Any], step: str | int) -> str | None:
     """The key that jsonschema-rs means: it takes "7", "007" and "+7" for the index 7."""
     if str(step) in values:
         return str(step)
-    return next((key for key in values if isinstance(step, int) and re.fullmatch(rf"\+?0*{step}", key)), None)
+    return next(
+        (key for key in values if isinstance(step, int) and re.fullmatch(rf"\+?0*{step}", key)),
+        None,
+    )
 
 
 def _place_of(values: object, steps: Iterable[str | int]) -> Path:
@@ -88,13 +95,21 @@ class _Explainer:
             name = str(error.kind.error.instance)
             at, expected = (*path, name), self.expected(schema)
             expected = f"at most {schema[keyword]} letters" if keyword == "maxLength" else expected
-            yield at, self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema))
+            yield (
+                at,
+                self._places.fault(at, f"the key {describe(name)}", expected, self.fix(schema)),
+            )
         elif keyword in {"minProperties", "maxProperties", "minItems", "maxItems"}:
             count = f"{len(instance)} entries"
             bound = "at least" if str(keyword).startswith("min") else "at most"
             yield path, self._places.fault(path, count, f"{bound} {argument}", self.fix(schema))
         elif keyword == "uniqueItems":
-            yield path, self._places.fault(path, "an entry twice", "each entry once", "Remove one of them.")
+            yield (
+                path,
+                self._places.fault(
+                    path, "an entry twice", "each entry once", "Remove one of them."
+                ),
+            )
         else:
             found, fix = describe(instance), self._fix_of(instance, schema)
             yield path, self._places.fault(path, found, self.expected(schema), fix)
@@ -129,7 +144,11 @@ class _Explainer:
             return title
         enum = resolved.get("enum")
         if isinstance(enum, list):
-            return "one of " + ", ".join(value or '""' for value in enum) if len(enum) > 1 else str(enum[0])
+            return (
+                "one of " + ", ".join(value or '""' for value in enum)
+                if len(enum) > 1
+                else str(enum[0])
+            )
         for keyword in ("anyOf", "allOf"):
             parts = resolved.get(keyword)
             if isinstance(parts, list):
@@ -137,7 +156,10 @@ class _Explainer:
                 joint = " or " if keyword == "anyOf" else " that is "
                 return joint.join(dict.fromkeys(name for name in named if name != "another value"))
         types = sorted(self._types(resolved))
-        said = " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES) or "another value"
+        said = (
+            " or ".join(_TYPE_NAMES[name] for name in types if name in _TYPE_NAMES)
+            or "another value"
+        )
         least, most = resolved.get("minimum"), resolved.get("maximum")
         if least is not None and most is not None:
             return f"{said} from {least} to {most}"

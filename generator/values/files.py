@@ -15,7 +15,8 @@ from generator.values.sources import MAX_FILE_BYTES, LoadedFile
 
 
 def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merged:
-    """Read and merge the chart's defaults, `files` in their order ("-" is stdin) and the command line's settings.
+    """Read and merge the chart's defaults, `files` in their order ("-" is stdin) and the command
+    line's settings.
 
     Raises ValuesError with the faults of all files, UsageError for a file that can't be read.
     """
@@ -30,7 +31,9 @@ def read_values(files: Sequence[str], settings: Settings = NO_SETTINGS) -> Merge
 def read_what_loads(
     files: Sequence[str], settings: Settings = NO_SETTINGS
 ) -> tuple[Merged, list[Fault], list[UsageError]]:
-    """`read_values` without the files that hold no values or can't be read; and their faults and errors."""
+    """`read_values` without the files that hold no values or can't be read; and their faults and
+    errors.
+    """
     loaded: list[LoadedFile] = []
     faults: list[Fault] = []
     unread: list[UsageError] = []
@@ -66,4 +69,6 @@ def read_file(name: str, most_bytes: int = MAX_FILE_BYTES) -> bytes:
         with Path(name).open("rb") as file:
             return file.read(most_bytes + 1)
     except OSError as error:
-        raise UsageError(f"{name}: can't be read ({error.strerror}). Give the path of a file.") from None
+        raise UsageError(
+            f"{name}: can't be read ({error.strerror}). Give the path of a file."
+        ) from None

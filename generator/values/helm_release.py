@@ -20,7 +20,9 @@ _LABEL: Final = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _NAMESPACE: Final = re.compile(_LABEL)
 _MINOR: Final = re.compile(r"v?(\d+)\.(\d+)")
-_VERSION: Final = re.compile(r"v?([1-9][0-9]{0,2})\.([0-9]{1,3})(?:\.[0-9]{1,5})?(?:[-+][0-9A-Za-z.+-]*)?")
+_VERSION: Final = re.compile(
+    r"v?([1-9][0-9]{0,2})\.([0-9]{1,3})(?:\.[0-9]{1,5})?(?:[-+][0-9A-Za-z.+-]*)?"
+)
 
 
 class Release(NamedTuple):
@@ -58,7 +60,8 @@ def check_release(release: Release) -> None:
         )
     if not _VERSION.fullmatch(release.kube_version):
         raise UsageError(
-            f"--kube-version {release.kube_version!r}: is not a Kubernetes version. Write it like v1.37.2 or 1.37."
+            f"--kube-version {release.kube_version!r}: is not a Kubernetes version. Write it like"
+            " v1.37.2 or 1.37."
         )
     if release.kube_minor < OLDEST_KUBE_MINOR:
         oldest = ".".join(map(str, OLDEST_KUBE_MINOR))

@@ -1,9 +1,9 @@
 """Read a values file as Helm does, and remember on which line each key stands.
 
-Helm reads YAML through go-yaml v2 and then JSON: plain scalars follow YAML 1.1 in go-yaml's reading (`on` is true,
-`017` is 15, `12:30:00` and dates are strings), keys become strings, and every number becomes a float64. What Helm
-accepts but no operator intends (a key twice, two documents, control characters) is a fault here.
-Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
+Helm reads YAML through go-yaml v2 and then JSON: plain scalars follow YAML 1.1 in go-yaml's reading
+(`on` is true, `017` is 15, `12:30:00` and dates are strings), keys become strings, and every number
+becomes a float64. What Helm accepts but no operator intends (a key twice, two documents, control
+characters) is a fault here. Source: go-yaml v2 `resolve.go` and `decode.go`; sigs.k8s.io/yaml.
 """
 
 import math
@@ -14,7 +14,14 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from generator.faults import Fault, Path, ValuesError, describe, show_path
-from generator.values.sources import CONTROL, MAX_DEPTH, MAX_FILE_BYTES, LoadedFile, Source, normalise_float
+from generator.values.sources import (
+    CONTROL,
+    MAX_DEPTH,
+    MAX_FILE_BYTES,
+    LoadedFile,
+    Source,
+    normalise_float,
+)
 
 # Values after expanding aliases: a few nested anchors can expand to billions.
 MAX_VALUES: Final = 250_000
@@ -25,13 +32,18 @@ MAX_CHARACTERS: Final = 2 * MAX_FILE_BYTES
 _MANY_MARKS: Final = 4_000
 
 _TAG: Final = "tag:yaml.org,2002:"
-# What `_PlainLoader.resolve` gives a plain scalar without a tag: its type is decided below, by go-yaml's rules.
+# What `_PlainLoader.resolve` gives a plain scalar without a tag: its type is decided below, by
+# go-yaml's rules.
 _PLAIN: Final = "plain"
 _MERGE_KEY: Final = "<<"
 
 _WORDS: Final[dict[str, bool | float | None]] = {
-    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
-    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+    **dict.fromkeys(
+        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
+    ),
+    **dict.fromkeys(
+        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
+    ),
     **dict.fromkeys(("", "~", "null", "Null", "NULL")),
     **dict.fromkeys((".nan", ".NaN", ".NAN"), math.nan),
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
@@ -40,7 +52,9 @@ _WORDS: Final[dict[str, bool | float | None]] = {
 _NUMBER_STARTS: Final = frozenset("+-.0123456789")
 _FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _DOT_FLOAT: Final = re.compile(r"\.[0-9]+(?:_[0-9]+)*(?:[eE][-+]?[0-9]+(?:_[0-9]+)*)?")
-_INTEGER: Final = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
+_INTEGER: Final = re.compile(
+    r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))"
+)
 _QUOTES_HINT: Final = "Use spaces, and quote the value if it holds a colon, a hash or a brace."
 
 
@@ -73,7 +87,9 @@ class NodeSource(Source):
 class _PlainLoader(yaml.CSafeLoader):
     """libyaml's parser, with the types of scalars left undecided."""
 
-    def resolve(self, kind: type[Node], _text: str | None, implicit: tuple[bool, bool] | bool) -> str:
+    def resolve(
+        self, kind: type[Node], _text: str | None, implicit: tuple[bool, bool] | bool
+    ) -> str:
         if kind is ScalarNode:
             return _PLAIN if isinstance(implicit, tuple) and implicit[0] else f"{_TAG}str"
         return f"{_TAG}map" if kind is MappingNode else f"{_TAG}seq"
@@ -86,7 +102,10 @@ class _PlainLoader(yaml.CSafeLoader):
 
 
 def load(data: bytes, name: str) -> LoadedFile:
-    """Read one values file; an empty one is {}. Raises ValuesError with every fault, each with its line."""
+    """Read one values file; an empty one is {}.
+
+    Raises ValuesError with every fault, each with its line.
+    """
     text = _decode(data, name)
     try:
         _check_depth(text, name)
@@ -105,7 +124,9 @@ def load(data: bytes, name: str) -> LoadedFile:
         values = {}
     if not isinstance(values, dict):
         kind = "a list" if isinstance(values, list) else describe(values)
-        builder.fault(root, (), kind, "a map of keys at the top of the file", "Write `key: value` lines.")
+        builder.fault(
+            root, (), kind, "a map of keys at the top of the file", "Write `key: value` lines."
+        )
     if builder.faults:
         raise ValuesError(builder.faults)
     return LoadedFile(values if isinstance(values, dict) else {}, NodeSource(name, root))
@@ -122,7 +143,9 @@ def _check_depth(text: str, name: str) -> None:
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
         if depth > MAX_DEPTH:
-            raise ValuesError([_too_deep(name, event.start_mark.line + 1 if event.start_mark else 0, "")])
+            raise ValuesError(
+                [_too_deep(name, event.start_mark.line + 1 if event.start_mark else 0, "")]
+            )
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -135,10 +158,14 @@ def _decode(data: bytes, name: str) -> str:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         found = f"byte 0x{data[error.start]:02x}, which is not UTF-8"
-        raise ValuesError([Fault(name, line, "", found, "UTF-8 text", "Save the file as UTF-8.")]) from None
+        raise ValuesError(
+            [Fault(name, line, "", found, "UTF-8 text", "Save the file as UTF-8.")]
+        ) from None
     control = CONTROL.search(text)
     if control is not None:
-        raise ValuesError([_control_fault(name, text.count("\n", 0, control.start()) + 1, "", control[0])])
+        raise ValuesError(
+            [_control_fault(name, text.count("\n", 0, control.start()) + 1, "", control[0])]
+        )
     return text
 
 
@@ -153,14 +180,25 @@ class _Builder:
         self._open: set[int] = set()
 
     def fault(self, node: Node, path: Path, found: str, expected: str, fix: str = "") -> None:
-        self.faults.append(Fault(self.name, node.start_mark.line + 1, show_path(path), found, expected, fix))
+        self.faults.append(
+            Fault(self.name, node.start_mark.line + 1, show_path(path), found, expected, fix)
+        )
 
     def build(self, node: Node, path: Path = ()) -> object:
         self._count += 1
         if self._count > MAX_VALUES:
             found = f"more than {MAX_VALUES} values once aliases are written out"
             raise ValuesError(
-                [Fault(self.name, node.start_mark.line + 1, "", found, "fewer", "Remove nested aliases.")]
+                [
+                    Fault(
+                        self.name,
+                        node.start_mark.line + 1,
+                        "",
+                        found,
+                        "fewer",
+                        "Remove nested aliases.",
+                    )
+                ]
             )
         if isinstance(node, ScalarNode):
             self._weigh(node)
@@ -168,7 +206,9 @@ class _Builder:
         if len(path) >= MAX_DEPTH:
             raise ValuesError([_too_deep(self.name, node.start_mark.line + 1, show_path(path[:4]))])
         if id(node) in self._open:
-            self.fault(node, path, "an alias inside its own anchor", "values that end", "Remove the alias.")
+            self.fault(
+                node, path, "an alias inside its own anchor", "values that end", "Remove the alias."
+            )
             return None
         self._open.add(id(node))
         try:
@@ -185,13 +225,17 @@ class _Builder:
         if self._characters > MAX_CHARACTERS:
             found = f"more than {MAX_CHARACTERS} characters once aliases are written out"
             line = node.start_mark.line + 1
-            raise ValuesError([Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")])
+            raise ValuesError(
+                [Fault(self.name, line, "", found, "fewer", "Name long texts by fewer aliases.")]
+            )
 
     def _check_tag(self, node: Node, path: Path, kind: str) -> None:
         if node.tag != f"{_TAG}{kind}":
             self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it.")
 
-    def _mapping(self, node: MappingNode, path: Path, built: dict[str, object]) -> dict[str, object]:
+    def _mapping(
+        self, node: MappingNode, path: Path, built: dict[str, object]
+    ) -> dict[str, object]:
         lines: dict[str, int] = {}
         for key_node, value_node in node.value:
             # In the order of the file: in go-yaml v2 a merge after a key overrides it.
@@ -218,17 +262,23 @@ class _Builder:
                 built.update(value if isinstance(value, dict) else {})
             else:
                 found, accepted = "a value that is not a map", "a map or a list of maps"
-                self.fault(merged_node, (*path, _MERGE_KEY), found, accepted, "Merge an anchor of a map.")
+                self.fault(
+                    merged_node, (*path, _MERGE_KEY), found, accepted, "Merge an anchor of a map."
+                )
 
     def _key(self, node: Node, path: Path) -> str | None:
         if not isinstance(node, ScalarNode):
             kind = "a map" if isinstance(node, MappingNode) else "a list"
-            self.fault(node, path, f"{kind} as a key", "a name", "Quote names that start with { or [.")
+            self.fault(
+                node, path, f"{kind} as a key", "a name", "Quote names that start with { or [."
+            )
             return None
         self._weigh(node)
         value = _resolve(node.value) if node.tag == _PLAIN else self._scalar(node, path)
         if value is None:
-            self.fault(node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".')
+            self.fault(
+                node, path, "an empty key (null)", "a name", 'Quote it if it is meant: "null".'
+            )
             return None
         if isinstance(value, bool):
             return "true" if value else "false"
@@ -247,11 +297,19 @@ class _Builder:
         if node.tag == _PLAIN:
             value = plain_scalar(text)
         elif node.tag != f"{_TAG}str":
-            self.fault(node, path, f"the tag {describe(node.tag)}", "no tag", "Remove it; quote text instead.")
+            self.fault(
+                node,
+                path,
+                f"the tag {describe(node.tag)}",
+                "no tag",
+                "Remove it; quote text instead.",
+            )
         if type(value) is str:
             control = CONTROL.search(value)
             if control is not None:
-                self.faults.append(_control_fault(self.name, node.start_mark.line + 1, show_path(path), control[0]))
+                self.faults.append(
+                    _control_fault(self.name, node.start_mark.line + 1, show_path(path), control[0])
+                )
             return value
         if isinstance(value, float) and not math.isfinite(value):
             self.fault(node, path, text, "a finite number", "Quote it if text is meant.")
@@ -260,9 +318,11 @@ class _Builder:
 
 
 def plain_scalar(text: str) -> str | int | float | bool | None:
-    """Read an unquoted scalar as go-yaml v2 does, and numbers as the float64 that Helm makes of them.
+    """Read an unquoted scalar as go-yaml v2 does, and numbers as the float64 that Helm makes of
+    them.
 
-    Integral numbers below 10^21 come back as int (as Go prints them), -0.0 as 0; NaN and infinities as floats.
+    Integral numbers below 10^21 come back as int (as Go prints them), -0.0 as 0; NaN and infinities
+    as floats.
     """
     value = _resolve(text)
     if isinstance(value, int) and not isinstance(value, bool):
@@ -285,9 +345,12 @@ def _resolve(text: str) -> str | int | float | bool | None:
     integer = _INTEGER.fullmatch(plain)
     if integer is not None:
         sign, hexadecimal, binary, octal, decimal = integer.groups()
-        digits, base = next((d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d)
+        digits, base = next(
+            (d, b) for d, b in ((hexadecimal, 16), (binary, 2), (octal, 8), (decimal, 10)) if d
+        )
         number = int(digits, base) if len(digits) <= 70 else 2**65
-        # int64, or without a sign uint64: Go's ParseInt and ParseUint. Larger decimals are floats, others text.
+        # int64, or without a sign uint64: Go's ParseInt and ParseUint. Larger decimals are floats,
+        # others text.
         if number < 2**63 or (number < 2**64 and not sign) or (number == 2**63 and sign == "-"):
             return -number if sign == "-" else number
     return _float(plain, text) if _FLOAT.fullmatch(plain) else text
@@ -300,7 +363,11 @@ def _float(plain: str, text: str) -> str | float:
 
 
 def _is_merge(node: Node) -> bool:
-    return isinstance(node, ScalarNode) and node.value == _MERGE_KEY and node.tag in {_PLAIN, f"{_TAG}merge"}
+    return (
+        isinstance(node, ScalarNode)
+        and node.value == _MERGE_KEY
+        and node.tag in {_PLAIN, f"{_TAG}merge"}
+    )
 
 
 def _last_entry(node: MappingNode, key: str) -> tuple[Node, Node] | None:
@@ -310,41 +377,76 @@ def _last_entry(node: MappingNode, key: str) -> tuple[Node, Node] | None:
         if _is_merge(key_node):
             maps = value_node.value if isinstance(value_node, SequenceNode) else [value_node]
             for merged_node in maps:
-                merged_entry = _last_entry(merged_node, key) if isinstance(merged_node, MappingNode) else None
+                merged_entry = (
+                    _last_entry(merged_node, key) if isinstance(merged_node, MappingNode) else None
+                )
                 if merged_entry is not None:
                     entry = merged_entry
                     break
         elif isinstance(key_node, ScalarNode):
             name = key_node.value
-            if name == key or (key_node.tag == _PLAIN and str(plain_scalar(name)).lower() == key.lower() != name):
+            if name == key or (
+                key_node.tag == _PLAIN and str(plain_scalar(name)).lower() == key.lower() != name
+            ):
                 entry = (key_node, value_node)
     return entry
 
 
 def _control_fault(name: str, line: int, key: str, char: str) -> Fault:
     found = f"the control character U+{ord(char):04X}"
-    return Fault(name, line, key, found, "printable text", "Remove it; it may have come with a copied block.")
+    return Fault(
+        name, line, key, found, "printable text", "Remove it; it may have come with a copied block."
+    )
 
 
 def _too_deep(name: str, line: int, key: str) -> Fault:
-    return Fault(name, line, key, f"more than {MAX_DEPTH} levels", "fewer", "Is this the right file?")
+    return Fault(
+        name, line, key, f"more than {MAX_DEPTH} levels", "fewer", "Is this the right file?"
+    )
 
 
 def _syntax_fault(error: yaml.YAMLError, text: str, name: str) -> Fault:
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     line = mark.line + 1 if mark is not None else 1
-    problem = str(getattr(error, "problem", None) or getattr(error, "reason", None) or "invalid YAML")
+    problem = str(
+        getattr(error, "problem", None) or getattr(error, "reason", None) or "invalid YAML"
+    )
     lines = text.split("\n")
     shown = lines[line - 1] if line <= len(lines) else ""
     if "but found another document" in problem or "expected a single document" in str(error):
-        return Fault(name, line, "", "a second document (---)", "one document", "Give each as a file of its own.")
-    if "\t" in shown[: len(shown) - len(shown.lstrip())] or (mark is not None and shown[mark.column :][:1] == "\t"):
+        return Fault(
+            name,
+            line,
+            "",
+            "a second document (---)",
+            "one document",
+            "Give each as a file of its own.",
+        )
+    if "\t" in shown[: len(shown) - len(shown.lstrip())] or (
+        mark is not None and shown[mark.column :][:1] == "\t"
+    ):
         return Fault(name, line, "", "a tab", "spaces", "YAML is indented with spaces.")
     if "undefined alias" in problem:
-        return Fault(name, line, "", "an alias (*name)", "its anchor (&name) above it", "Define it in the same file.")
+        return Fault(
+            name,
+            line,
+            "",
+            "an alias (*name)",
+            "its anchor (&name) above it",
+            "Define it in the same file.",
+        )
     context = getattr(error, "context_mark", None)
     if not shown.strip() and context is not None and context.line < min(line, len(lines)):
         begun = describe(lines[context.line].strip())
-        return Fault(name, context.line + 1, "", f"{begun}, which nothing closes ({problem})", "YAML", _QUOTES_HINT)
+        return Fault(
+            name,
+            context.line + 1,
+            "",
+            f"{begun}, which nothing closes ({problem})",
+            "YAML",
+            _QUOTES_HINT,
+        )
     place = describe(shown.strip()) if shown.strip() else "the end of the file"
-    return Fault(name, line, "", f"{place}, where the YAML parser stops ({problem})", "YAML", _QUOTES_HINT)
+    return Fault(
+        name, line, "", f"{place}, where the YAML parser stops ({problem})", "YAML", _QUOTES_HINT
+    )

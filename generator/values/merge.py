@@ -1,8 +1,9 @@
 """Put values together as Helm does: chart defaults, then -f files, then --set-json, then --set.
 
-Maps merge deeply, lists replace, `null` deletes a key of the defaults; nulls in the defaults themselves vanish. Each
---set sets one key; of Helm's ways to say it, what is accepted here means the same there.
-Source: Helm 4's `pkg/cli/values`, `pkg/strvals` and `pkg/chart/common/util/coalesce.go`.
+Maps merge deeply, lists replace, `null` deletes a key of the defaults; nulls in the defaults
+themselves vanish. Each --set sets one key; of Helm's ways to say it, what is accepted here means
+the same there. Source: Helm 4's `pkg/cli/values`, `pkg/strvals` and
+`pkg/chart/common/util/coalesce.go`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, NoReturn
 
 from generator.faults import UsageError
-from generator.values.sources import CONTROL, MAX_DEPTH, LoadedFile, Places, Source, ValueSource, normalise_float
+from generator.values.sources import (
+    CONTROL,
+    MAX_DEPTH,
+    LoadedFile,
+    Places,
+    Source,
+    ValueSource,
+    normalise_float,
+)
 
 # Helm's bound on `--set a.b.c…`.
 MAX_NESTED_NAMES: Final = 30
@@ -41,8 +50,13 @@ class Merged(NamedTuple):
     defaults: Mapping[str, object] = {}
 
 
-def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Settings = NO_SETTINGS) -> Merged:
-    """Merge everything into one map; the arguments stay as they are. Raises UsageError for a `--set` Helm refuses."""
+def merge_values(
+    defaults: LoadedFile, files: Sequence[LoadedFile], settings: Settings = NO_SETTINGS
+) -> Merged:
+    """Merge everything into one map; the arguments stay as they are.
+
+    Raises UsageError for a `--set` Helm refuses.
+    """
     given: Values = {}
     sources: list[Source] = [defaults.source]
     for file in files:
@@ -58,11 +72,17 @@ def merge_values(defaults: LoadedFile, files: Sequence[LoadedFile], settings: Se
 
 
 def merge_maps(older: Mapping[str, object], newer: Mapping[str, object]) -> Values:
-    """Lay `newer` over `older`: maps deeply, everything else replaced; a null stays, to delete a default later."""
+    """Lay `newer` over `older`: maps deeply, everything else replaced; a null stays, to delete a
+    default later.
+    """
     merged = dict(older)
     for key, value in newer.items():
         before = merged.get(key)
-        merged[key] = merge_maps(before, value) if isinstance(value, dict) and isinstance(before, dict) else value
+        merged[key] = (
+            merge_maps(before, value)
+            if isinstance(value, dict) and isinstance(before, dict)
+            else value
+        )
     return merged
 
 
@@ -103,7 +123,8 @@ def _copy_map(value: Mapping[str, object]) -> Values:
     return {key: _copy(item) for key, item in value.items()}
 
 
-# --- --set ------------------------------------------------------------------------------------------------------------
+# --- --set
+# ------------------------------------------------------------------------------------------------------------
 
 _NAME: Final = r"(?:\\.|[^\\.,=[])+"
 _SETTING: Final = re.compile(rf"({_NAME}(?:\.{_NAME})*)=(.*)", re.DOTALL)
@@ -121,12 +142,15 @@ class _Setting:
         whole = _SETTING.fullmatch(text)
         if whole is None or (flag == "--set" and not _PLAIN.fullmatch(whole[2])):
             self._fail(
-                "found no single key and its value, expected for example --set scheduler.replicas=2. "
-                "A list: --set-json 'imagePullSecrets=[\"one\"]'; a comma or a dot that belongs to a text: \\, and \\."
+                "found no single key and its value, expected for example --set"
+                " scheduler.replicas=2. A list: --set-json 'imagePullSecrets=[\"one\"]'; a comma or"
+                " a dot that belongs to a text: \\, and \\."
             )
         self._names = [_unescaped(name) for name in re.findall(_NAME, whole[1])]
         if len(self._names) > MAX_NESTED_NAMES:
-            self._fail(f"found {len(self._names)} nested names, expected at most {MAX_NESTED_NAMES}")
+            self._fail(
+                f"found {len(self._names)} nested names, expected at most {MAX_NESTED_NAMES}"
+            )
         self._value = _typed(_unescaped(whole[2])) if flag == "--set" else self._json(whole[2])
 
     def put(self, values: Mapping[str, object], depth: int = 0) -> Values:
@@ -170,7 +194,9 @@ def _unescaped(text: str) -> str:
 
 
 def _typed(text: str) -> object:
-    """Read a `--set` value: true, false, null, an integer that fits int64 and doesn't start with 0, else text."""
+    """Read a `--set` value: true, false, null, an integer that fits int64 and doesn't start with 0,
+    else text.
+    """
     folded = text.lower()
     if folded in {"true", "false", "null"}:
         return {"true": True, "false": False, "null": None}[folded]

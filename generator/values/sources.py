@@ -10,7 +10,8 @@ from generator.faults import Fault, Path, Severity, show_path
 
 MAX_FILE_BYTES: Final = 4 * 2**20
 MAX_DEPTH: Final = 64
-# C0 but tab, newline and carriage return; DEL; C1. Helm prints some raw and then can't read its own output.
+# C0 but tab, newline and carriage return; DEL; C1. Helm prints some raw and then can't read its own
+# output.
 CONTROL: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -25,8 +26,8 @@ class Source:
     def find(self, path: Path) -> tuple[int, int, bool]:
         """Find a key as deep as this source has it.
 
-        Returns how many steps of `path` were found, the line of the last (0 without lines), and whether the search
-        went into a list, which hides earlier files (lists replace).
+        Returns how many steps of `path` were found, the line of the last (0 without lines), and
+        whether the search went into a list, which hides earlier files (lists replace).
         """
         raise NotImplementedError
 
@@ -54,13 +55,17 @@ class ValueSource(Source):
 
 
 class Places:
-    """Says where a key of the merged values was written: the last source that has it, or has its parent."""
+    """Says where a key of the merged values was written: the last source that has it, or has its
+    parent.
+    """
 
     def __init__(self, sources: Sequence[Source]) -> None:
         self._sources = tuple(sources)
 
     def of(self, path: Path) -> tuple[str, int]:
-        """File and line for `path`; the line of the nearest parent when the key itself stands nowhere."""
+        """File and line for `path`; the line of the nearest parent when the key itself stands
+        nowhere.
+        """
         best = (-1, "values", 0)
         for source in reversed(self._sources):
             depth, line, in_list = source.find(path)
@@ -69,9 +74,18 @@ class Places:
                 best = (depth, source.name, line)
             if in_list or depth == len(path):
                 break
-        return (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
+        return (
+            (best[1], best[2]) if best[0] > 0 or not self._sources else (self._sources[-1].name, 1)
+        )
 
-    def fault(self, path: Path, found: str, expected: str = "", fix: str = "", severity: Severity = "error") -> Fault:
+    def fault(
+        self,
+        path: Path,
+        found: str,
+        expected: str = "",
+        fix: str = "",
+        severity: Severity = "error",
+    ) -> Fault:
         """What is wrong with a key, with its place."""
         return Fault(*self.of(path), show_path(path), found, expected, fix, severity)
 
@@ -84,5 +98,7 @@ class LoadedFile(NamedTuple):
 
 
 def normalise_float(value: float) -> int | float:
-    """Give integral floats below 10^21 as int, and -0.0 as 0: both print alike in Go, and compare alike here."""
+    """Give integral floats below 10^21 as int, and -0.0 as 0: both print alike in Go, and compare
+    alike here.
+    """
     return int(value) if value.is_integer() and abs(value) < 1e21 else value

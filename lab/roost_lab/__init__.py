@@ -1,1 +1,3 @@
-"""The laboratory of Roost: what records starts, explains and reports on them, and replays launches."""
+"""The laboratory of Roost: what records starts, explains and reports on them, and replays
+launches.
+"""

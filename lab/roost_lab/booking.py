@@ -16,15 +16,29 @@ from zoneinfo import available_timezones
 import click
 
 from generator.faults import UsageError
-from roost_core.placement.headroom_windows import DATE_TIME, TIME_ZONE, is_time_zone, local_datetime, start_fault
+from roost_core.placement.headroom_windows import (
+    DATE_TIME,
+    TIME_ZONE,
+    is_time_zone,
+    local_datetime,
+    start_fault,
+)
 from roost_core.release.events import Event, Limits, parse_events
 from roost_core.release.reader import Document, Reader, SettingsFault
 
-FORMS: Final = "a time like tomorrow 9:00, tuesday 14:30, 2026-12-01 9:00, every monday,thursday 9am or every day 8:00"
+FORMS: Final = (
+    "a time like tomorrow 9:00, tuesday 14:30, 2026-12-01 9:00, every monday,thursday 9am or every"
+    " day 8:00"
+)
 WEEKDAYS: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK: Final = re.compile(r"([0-9]{1,2})(?::([0-9]{2}))?(am|pm)?", re.ASCII)
 # Keys of an event, and the options that give them.
-_OPTIONS: Final = {"timeZone": "--zone", "set": "--placeholders", "start": "WHEN", "people": "PEOPLE"}
+_OPTIONS: Final = {
+    "timeZone": "--zone",
+    "set": "--placeholders",
+    "start": "WHEN",
+    "people": "PEOPLE",
+}
 
 
 class UnknownProfileError(UsageError):
@@ -41,10 +55,25 @@ class UnknownProfileError(UsageError):
 def event_options(command: click.decorators.FC) -> click.decorators.FC:
     """Add what an event is: people, when, profile, image, placeholders, zone."""
     for add in (
-        click.option("--zone", metavar="ZONE", default="", help="Of WHEN. Default: this machine's, else UTC."),
-        click.option("--placeholders", "set", metavar="NAME", default="", help="Of the values. Default: the first."),
-        click.option("--image", metavar="IMAGE", default="", help="What they launch, as their pods name it."),
-        click.option("--profile", metavar="NAME", default="", help="What they choose: gives image and placeholders."),
+        click.option(
+            "--zone", metavar="ZONE", default="", help="Of WHEN. Default: this machine's, else UTC."
+        ),
+        click.option(
+            "--placeholders",
+            "set",
+            metavar="NAME",
+            default="",
+            help="Of the values. Default: the first.",
+        ),
+        click.option(
+            "--image", metavar="IMAGE", default="", help="What they launch, as their pods name it."
+        ),
+        click.option(
+            "--profile",
+            metavar="NAME",
+            default="",
+            help="What they choose: gives image and placeholders.",
+        ),
         click.argument("when", nargs=-1),
         click.argument("people", type=int, required=False),
     ):
@@ -52,8 +81,13 @@ def event_options(command: click.decorators.FC) -> click.decorators.FC:
     return command
 
 
-def entry_of(people: int | None, when: Sequence[str], *, zone: str, name: str = "", **more: str) -> dict[str, Any]:
-    """An entry of `events`, with `profile` where one is said. more: its other keys. Raises UsageError."""
+def entry_of(
+    people: int | None, when: Sequence[str], *, zone: str, name: str = "", **more: str
+) -> dict[str, Any]:
+    """An entry of `events`, with `profile` where one is said. more: its other keys.
+
+    Raises UsageError.
+    """
     if people is None or not when:
         raise UsageError(f"found no PEOPLE and WHEN, expected how many come, and {FORMS}")
     zone = read_zone(zone)
@@ -66,13 +100,15 @@ def entry_of(people: int | None, when: Sequence[str], *, zone: str, name: str = 
 def with_profile(entry: Mapping[str, Any], profiles: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """An entry of `events`: image and set are its profile's, where it names none.
 
-    Raises UnknownProfileError.
-    profiles: as `profile_seats` gives them. A profile has two names, in any case and with any signs between words.
+    Raises UnknownProfileError. profiles: as `profile_seats` gives them. A profile has two names, in
+    any case and with any signs between words.
     """
     event = dict(entry)
     if wanted := event.pop("profile", ""):
         fit = [one for one in profiles if one["set"] or "set" in event]
-        found = {_slug(str(name)): one for one in fit for name in one["names"] if name}.get(_slug(wanted))
+        found = {_slug(str(name)): one for one in fit for name in one["names"] if name}.get(
+            _slug(wanted)
+        )
         if found is None:
             known = ", ".join(repr(one["names"][0] or one["names"][1]) for one in fit)
             known = known or "singleuser.profileList of Roost's values shows none"
@@ -89,7 +125,9 @@ def read_zone(zone: str) -> str:
     """A zone's name; without one, this machine's. Raises UsageError."""
     if not zone:
         own = (os.environ.get("TZ", "").lstrip(":"), str(Path("/etc/localtime").resolve()))
-        return next(filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", each) for each in own)), "UTC")
+        return next(
+            filter(is_time_zone, (re.sub(".*/zoneinfo[^/]*/", "", each) for each in own)), "UTC"
+        )
     if is_time_zone(zone):
         return zone
     near = get_close_matches(zone, available_timezones(), 1)
@@ -97,7 +135,10 @@ def read_zone(zone: str) -> str:
 
 
 def read_when(words: Sequence[str], zone: str, now: float) -> str:
-    """Return a start as `events` reads it: a local date-time, or a cron expression. Raises UsageError."""
+    """Return a start as `events` reads it: a local date-time, or a cron expression.
+
+    Raises UsageError.
+    """
     text = " ".join(words)
     if start_fault(text) is None:
         return text
@@ -111,7 +152,9 @@ def read_when(words: Sequence[str], zone: str, now: float) -> str:
     else:
         days = {"today": 0, "tomorrow": 1}.get(day)
         if len(numbers) == 1:
-            days = (numbers[0] - local.weekday()) % 7 or 7 * (f"{hour:02}:{minute:02}" <= f"{local:%H:%M}")
+            days = (numbers[0] - local.weekday()) % 7 or 7 * (
+                f"{hour:02}:{minute:02}" <= f"{local:%H:%M}"
+            )
         start = f"{day if days is None else local.date() + timedelta(days)}T{hour:02}:{minute:02}"
     if start_fault(start) is not None or len(rest) - (" " in start) > 2:
         raise UsageError(f"WHEN: found {text!r}, expected {FORMS}")
@@ -132,7 +175,9 @@ def read_clock(text: str) -> tuple[int, int] | None:
 
 
 def read_weekdays(text: str) -> list[int]:
-    """The day that a word of three letters or more begins, from Monday (0) on; weekday: all five."""
+    """The day that a word of three letters or more begins, from Monday (0) on; weekday: all
+    five.
+    """
     if text == "weekday":
         return [0, 1, 2, 3, 4]
     if len(text) < 3:
@@ -150,7 +195,10 @@ def weekly_start(weekdays: Iterable[int], hour: int, minute: int, months: str = 
 
 
 def checked(entry: Mapping[str, Any], limits: Limits) -> Event:
-    """The event of an entry of `events`. Raises UsageError with every fault, by the option that gives it."""
+    """The event of an entry of `events`.
+
+    Raises UsageError with every fault, by the option that gives it.
+    """
     event, faults = read_entry(entry, limits)
     if event is None:
         options = {fault.key: _OPTIONS.get(fault.key, f"--{fault.key}") for fault in faults}

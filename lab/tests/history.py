@@ -43,8 +43,18 @@ class Events:
         """A kubelet's Event, in whole seconds."""
         number = next(self._numbers)
         text = seconds_text(at)
-        metadata = {"name": f"{pod}.{number:016x}", "namespace": NAMESPACE, "uid": f"event-{number}"}
-        about = {"apiVersion": "v1", "kind": "Pod", "namespace": NAMESPACE, "name": pod, "uid": uid_of(pod)}
+        metadata = {
+            "name": f"{pod}.{number:016x}",
+            "namespace": NAMESPACE,
+            "uid": f"event-{number}",
+        }
+        about = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "namespace": NAMESPACE,
+            "name": pod,
+            "uid": uid_of(pod),
+        }
         event = {
             **KUBELET,
             "metadata": {**metadata, "creationTimestamp": text},
@@ -61,7 +71,12 @@ class Events:
     def schedule(self, pod: str, reason: str, message: str, at: datetime) -> Object:
         """A scheduler's Event, in microseconds."""
         event = self.add(pod, reason, message, at)
-        del event["involvedObject"]["fieldPath"], event["firstTimestamp"], event["lastTimestamp"], event["count"]
+        del (
+            event["involvedObject"]["fieldPath"],
+            event["firstTimestamp"],
+            event["lastTimestamp"],
+            event["count"],
+        )
         event.update(
             source={},
             eventTime=at.strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
@@ -71,11 +86,21 @@ class Events:
         return event
 
     def start(
-        self, pod: str, at: datetime, *, wait: float = 0, pull: float | None = None, end: float | None = None
+        self,
+        pod: str,
+        at: datetime,
+        *,
+        wait: float = 0,
+        pull: float | None = None,
+        end: float | None = None,
     ) -> None:
-        """All Events of one start: seconds without a node, of a cold pull, and until it is stopped."""
+        """All Events of one start: seconds without a node, of a cold pull, and until it is
+        stopped.
+        """
         if wait:
-            self.schedule(pod, "FailedScheduling", "0/4 nodes are available: 4 Insufficient memory.", at)
+            self.schedule(
+                pod, "FailedScheduling", "0/4 nodes are available: 4 Insufficient memory.", at
+            )
         bound = at + timedelta(seconds=wait)
         self.schedule(pod, "Scheduled", f"Successfully assigned {NAMESPACE}/{pod} to node-1", bound)
         ready = bound + timedelta(seconds=pull or 0)
@@ -83,7 +108,10 @@ class Events:
             self.add(pod, "Pulled", f'Container image "{IMAGE}" already present on machine', ready)
         else:
             self.add(pod, "Pulling", f'Pulling image "{IMAGE}"', bound)
-            took = f"in {pull - 0.5:.3f}s ({pull:.3f}s including waiting). Image size: 1203405607 bytes."
+            took = (
+                f"in {pull - 0.5:.3f}s ({pull:.3f}s including waiting). Image size: 1203405607"
+                " bytes."
+            )
             self.add(pod, "Pulled", f'Successfully pulled image "{IMAGE}" {took}', ready)
         self.add(pod, "Created", "Created container: notebook", ready)
         self.add(pod, "Started", "Started container notebook", ready + timedelta(seconds=1))
@@ -98,7 +126,13 @@ def uid_of(pod: str) -> str:
 def listed(items: Iterable[Object]) -> str:
     """As `kubectl get -o json` prints them."""
     return json.dumps(
-        {"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": list(items)}, indent=4
+        {
+            "apiVersion": "v1",
+            "kind": "List",
+            "metadata": {"resourceVersion": ""},
+            "items": list(items),
+        },
+        indent=4,
     )
 
 
@@ -111,7 +145,11 @@ def morning(pods: int = 6) -> Events:
     events = Events()
     for number in range(pods):
         at = BEGIN + timedelta(minutes=number, milliseconds=250)
-        wait, pull, end = 95 if number % 3 == 2 else 0, 40 if number % 3 else None, 1800 if number % 2 else None
+        wait, pull, end = (
+            95 if number % 3 == 2 else 0,
+            40 if number % 3 else None,
+            1800 if number % 2 else None,
+        )
         events.start(f"jupyter-user-{number}", at, wait=wait, pull=pull, end=end)
     return events
 
@@ -127,14 +165,23 @@ def user_pod(name: str, at: datetime, **labels: str) -> Object:
             "namespace": NAMESPACE,
             "uid": uid_of(name),
             "creationTimestamp": seconds_text(at),
-            "labels": {"component": "singleuser-server", "app": "jupyterhub", "release": "our-hub", **labels},
+            "labels": {
+                "component": "singleuser-server",
+                "app": "jupyterhub",
+                "release": "our-hub",
+                **labels,
+            },
         },
         "spec": {
             "nodeName": "node-1",
             "schedulerName": "hub-user-scheduler",
             "priority": 10,
             "containers": [
-                {"name": "notebook", "image": IMAGE, "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}}}
+                {
+                    "name": "notebook",
+                    "image": IMAGE,
+                    "resources": {"requests": {"cpu": "500m", "memory": "1Gi"}},
+                }
             ],
         },
         "status": {
@@ -145,7 +192,12 @@ def user_pod(name: str, at: datetime, **labels: str) -> Object:
                 {"type": "Ready", "status": "True", "lastTransitionTime": ready},
             ],
             "containerStatuses": [
-                {"name": "notebook", "image": IMAGE, "imageID": "", "state": {"running": {"startedAt": started}}}
+                {
+                    "name": "notebook",
+                    "image": IMAGE,
+                    "imageID": "",
+                    "state": {"running": {"startedAt": started}},
+                }
             ],
         },
     }
@@ -165,7 +217,9 @@ def import_texts(store: Store, folder: Path, *texts: str | bytes) -> ImportedHis
 
 def rows(store: Store, table: sa.FromClause) -> list[Object]:
     with store.reading() as connection:
-        return sorted((dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr)
+        return sorted(
+            (dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr
+        )
 
 
 # Kinds and places are numbered in the order in which they came.
@@ -178,10 +232,14 @@ def contents(store: Store) -> dict[str, list[Object]]:
         starts = connection.execute(
             sa.select(schema.start, schema.start_kind, schema.start_place.c.node_name)
             .join(schema.start_kind, schema.start_kind.c.id == schema.start.c.kind_id)
-            .join(schema.start_place, schema.start_place.c.id == schema.start.c.place_id, isouter=True)
+            .join(
+                schema.start_place, schema.start_place.c.id == schema.start.c.place_id, isouter=True
+            )
             .order_by(schema.start.c.pod_uid, schema.start.c.created_us)
         ).mappings()
-        found = {"starts": [{key: row[key] for key in row if key not in _NUMBERS} for row in starts]}
+        found = {
+            "starts": [{key: row[key] for key in row if key not in _NUMBERS} for row in starts]
+        }
     for table in (schema.pod, schema.decision, schema.pull, schema.preemption, schema.autoscaler):
         found[table.name] = rows(store, table)
     found["phase"] = rows(store, schema.phase)

@@ -1,4 +1,6 @@
-"""Builders of pods, nodes and Events as the API server sends them, and what the recorder reads of them."""
+"""Builders of pods, nodes and Events as the API server sends them, and what the recorder reads of
+them.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +9,20 @@ from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_n
 
 Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"
-BOUND: Object = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T08:00:01Z"}
+BOUND: Object = {
+    "type": "PodScheduled",
+    "status": "True",
+    "lastTransitionTime": "2027-01-15T08:00:01Z",
+}
 
 
 def metadata(name: str, version: int, created: str, labels: Mapping[str, str] | None) -> Object:
-    found = {"name": name, "uid": f"uid-{name}", "resourceVersion": str(version), "labels": dict(labels or {})}
+    found = {
+        "name": name,
+        "uid": f"uid-{name}",
+        "resourceVersion": str(version),
+        "labels": dict(labels or {}),
+    }
     return {**found, **({"creationTimestamp": created} if created else {})}
 
 
@@ -28,7 +39,9 @@ def pod_object(
     status: Object | None = None,
     **spec: Any,
 ) -> Object:
-    """A pod of namespace hub. cpu: also asks for 1 GiB. spec: more of it, in place of what is made here."""
+    """A pod of namespace hub. cpu: also asks for 1 GiB. spec: more of it, in place of what is made
+    here.
+    """
     requests = {"requests": {"cpu": cpu, "memory": "1Gi"}} if cpu else {}
     containers = [{"name": "c", "image": image, "resources": requests}]
     return {
@@ -64,7 +77,9 @@ def node_object(
     }
 
 
-def event_object(reason: str = "", note: str = "", name: str = "p", version: int = 1, **more: Any) -> Object:
+def event_object(
+    reason: str = "", note: str = "", name: str = "p", version: int = 1, **more: Any
+) -> Object:
     """An Event about the pod of that name, half a second after the pod was bound."""
     return {
         "metadata": {**metadata(f"{name}.{version}", version, "", None), "namespace": "hub"},

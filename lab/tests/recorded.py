@@ -59,7 +59,9 @@ def pod_record(uid: str, **changes: Any) -> PodRecord:
 
 
 def phase_record(uid: str, phase: Phase, at_us: int, detail: str = "") -> PhaseRecord:
-    return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source="event")
+    return PhaseRecord(
+        pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source="event"
+    )
 
 
 def bind_record(uid: str, at_us: int, node: str, model: str | None = None) -> DecisionRecord:
@@ -81,24 +83,43 @@ def bind_record(uid: str, at_us: int, node: str, model: str | None = None) -> De
 def fail_record(uid: str, number: int, reasons: dict[str, int], tries: int = 1) -> DecisionRecord:
     base = bind_record(uid, BEGIN + SECOND, "")
     return replace(
-        base, id=f"{uid}/fail/{number}", kind=DecisionKind.FAIL, reasons=json.dumps(reasons), tries=tries, model=None
+        base,
+        id=f"{uid}/fail/{number}",
+        kind=DecisionKind.FAIL,
+        reasons=json.dumps(reasons),
+        tries=tries,
+        model=None,
     )
 
 
-def decision_record(uid: str, kind: str, detail: str, at_us: int, node: str = "n") -> DecisionRecord:
-    return replace(bind_record(uid, at_us, node), id=f"{uid}/{kind}/{detail}", kind=DecisionKind(kind))
+def decision_record(
+    uid: str, kind: str, detail: str, at_us: int, node: str = "n"
+) -> DecisionRecord:
+    return replace(
+        bind_record(uid, at_us, node), id=f"{uid}/{kind}/{detail}", kind=DecisionKind(kind)
+    )
 
 
 def autoscaler_record(reason: str, at_us: int, message: str, count: int = 1) -> AutoscalerRecord:
     """About the pod p, once a minute."""
     last_us, event = at_us + (count - 1) * MINUTE, f"{reason}-{at_us}"
     return AutoscalerRecord(
-        event_uid=event, at_us=at_us, last_us=last_us, count=count, reason=reason, about="Pod/hub/p", message=message
+        event_uid=event,
+        at_us=at_us,
+        last_us=last_us,
+        count=count,
+        reason=reason,
+        about="Pod/hub/p",
+        message=message,
     )
 
 
 def pull_record(
-    uid: str, at_us: int = BEGIN, image: str = "registry.example.org/image:1", seconds: float | None = None, **more: Any
+    uid: str,
+    at_us: int = BEGIN,
+    image: str = "registry.example.org/image:1",
+    seconds: float | None = None,
+    **more: Any,
 ) -> PullRecord:
     """A warm pull on node n; seconds: a cold one that took so long."""
     took_us = None if seconds is None else round(seconds * SECOND)
@@ -114,24 +135,41 @@ _MADE: dict[str, Callable[..., Record]] = {
     "decision": decision_record,
     "pull": pull_record,
     "autoscaler": autoscaler_record,
-    "node": lambda name, created_us=BEGIN: NodeRecord(uid=f"uid-{name}", name=name, created_us=created_us),
-    "gap": lambda from_us, to_us, why: GapRecord(kind="pods", from_us=from_us, to_us=to_us, why=why),
+    "node": lambda name, created_us=BEGIN: NodeRecord(
+        uid=f"uid-{name}", name=name, created_us=created_us
+    ),
+    "gap": lambda from_us, to_us, why: GapRecord(
+        kind="pods", from_us=from_us, to_us=to_us, why=why
+    ),
     "preempted": lambda uid, at_us, by_uid=None: PreemptionRecord(
         victim_uid=uid, by_uid=by_uid, node_name="n", at_us=at_us, kind="preempted"
     ),
 }
 
 
-def record_of(thing: Thing, more: Mapping[str, Callable[..., Record]] = MappingProxyType({})) -> Record:
-    """What a line of a story stores: made by a function above or of `more`, then with the columns that it names."""
-    named = {key: json.dumps(value) if isinstance(value, dict) else value for key, value in thing.named.items()}
+def record_of(
+    thing: Thing, more: Mapping[str, Callable[..., Record]] = MappingProxyType({})
+) -> Record:
+    """What a line of a story stores: made by a function above or of `more`, then with the columns
+    that it names.
+    """
+    named = {
+        key: json.dumps(value) if isinstance(value, dict) else value
+        for key, value in thing.named.items()
+    }
     return replace({**_MADE, **more}[thing.kind](*thing.plain), **named)
 
 
 def story_records(image: str = "registry.example.org/image:1") -> list[Record]:
     """Every kind of record once, on node n."""
     return [
-        NodeRecord(uid="uid-n", name="n", created_us=BEGIN, ready_us=BEGIN + SECOND, images_ready_us=BEGIN + MINUTE),
+        NodeRecord(
+            uid="uid-n",
+            name="n",
+            created_us=BEGIN,
+            ready_us=BEGIN + SECOND,
+            images_ready_us=BEGIN + MINUTE,
+        ),
         pod_record("p", image=image, deleted_us=BEGIN + 2 * HOUR),
         bind_record("p", BEGIN + SECOND, "n", "agrees"),
         phase_record("p", Phase.STARTED, BEGIN + 2 * SECOND),

@@ -1,4 +1,6 @@
-"""Results of replays that never were, and work for sweeps: what a test needs of the simulator without its engine."""
+"""Results of replays that never were, and work for sweeps: what a test needs of the simulator
+without its engine.
+"""
 
 import os
 import signal
@@ -46,7 +48,9 @@ def result(
     setting: Mapping[str, Any] | None = None,
     launches: int = 2000,
 ) -> results.RunResult:
-    """A replay of `launches` starts, `scale` times as slow and cold as the others; a little different by seed."""
+    """A replay of `launches` starts, `scale` times as slow and cold as the others; a little
+    different by seed.
+    """
     chance = Chance(seed)
     shift = 0.95 + 0.1 * chance.uniform("shift", name)
     cold = int(launches * 0.09 * scale * shift)
@@ -56,7 +60,9 @@ def result(
         parts = {
             results.QUEUE: chance.uniform(results.QUEUE, number) * 0.1,
             results.NODE_WAIT: 200 * scale if number % 50 == 0 else 0.0,
-            results.PULL_WAIT: chance.uniform(results.PULL_WAIT, number) * 30 * scale if is_cold else 0.0,
+            results.PULL_WAIT: chance.uniform(results.PULL_WAIT, number) * 30 * scale
+            if is_cold
+            else 0.0,
             results.PULL: chance.log_normal(results.PULL, number, 25, 0.5) if is_cold else 0.0,
             results.START: 1.35,
         }
@@ -102,11 +108,15 @@ def work(job: Job) -> results.RunResult:
     time.sleep(0.02)
     name = job.policy.name
     sessions = {"short": 0.9, "mid": 1.0, "long": 1.3}[job.assumptions.sessions]
-    return result(name, job.seed, scale=SCALES.get(name, 1.0) * sessions, setting=job.setting, launches=300)
+    return result(
+        name, job.seed, scale=SCALES.get(name, 1.0) * sessions, setting=job.setting, launches=300
+    )
 
 
 def counted_work(job: Job) -> results.RunResult:
-    """The same, with a file for each time it was done, in the folder that the policy's digest names."""
+    """The same, with a file for each time it was done, in the folder that the policy's digest
+    names.
+    """
     Path(job.policy.digest, f"{job.policy.name}-{job.seed}-{time.time_ns()}").touch()
     return work(job)
 

@@ -1,4 +1,6 @@
-"""Small worlds to replay in: nodes with room for a few users, handwritten launches, and witnesses of the engine."""
+"""Small worlds to replay in: nodes with room for a few users, handwritten launches, and witnesses
+of the engine.
+"""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +27,9 @@ IMAGE_BYTES = 1_600_000_000
 MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
 
-def attempt(number: int, after_seconds: float, image: str = "a", *, stays: float = 3600.0, **more: Any) -> Attempt:
+def attempt(
+    number: int, after_seconds: float, image: str = "a", *, stays: float = 3600.0, **more: Any
+) -> Attempt:
     """One attempt, its image's repository called like it."""
     details = {"repository": image, "image_bytes": IMAGE_BYTES, "session_seconds": stays, **more}
     return Attempt(number, BEGIN + after_seconds, image=image, **details)
@@ -33,7 +37,9 @@ def attempt(number: int, after_seconds: float, image: str = "a", *, stays: float
 
 def in_order(*said: tuple[float, str], stays: float = 3600.0) -> list[Attempt]:
     """Attempts by (seconds after the beginning, image)."""
-    return [attempt(number, after, image, stays=stays) for number, (after, image) in enumerate(said)]
+    return [
+        attempt(number, after, image, stays=stays) for number, (after, image) in enumerate(said)
+    ]
 
 
 def small(room: int = 4, nodes: int = 2, **more: Any) -> Assumptions:
@@ -65,7 +71,10 @@ def without_pullers(name: str) -> Policy:
 def with_placeholders(name: str, replicas: int, **more: Any) -> Policy:
     """A shipped policy with so many placeholders of a user's size."""
     # A device comes with its node.
-    resources = {"requests": {"cpu": "10m", "memory": str(USER_BYTES)}, "limits": {"example.org/gpu": "1"}}
+    resources = {
+        "requests": {"cpu": "10m", "memory": str(USER_BYTES)},
+        "limits": {"example.org/gpu": "1"},
+    }
     placeholders = {"name": "default", "replicas": replicas, "resources": resources}
     return policy(name, json.dumps({"placeholders": [placeholders], **more}))
 
@@ -107,7 +116,9 @@ class WatchedHub(Hub):
 class WatchedWorld(World):
     """A world that notes what happens in it, and fails at what never may."""
 
-    def __init__(self, policy: Policy, assumptions: Assumptions, seed: int = 1, hubs: Sequence[str] = ()) -> None:
+    def __init__(
+        self, policy: Policy, assumptions: Assumptions, seed: int = 1, hubs: Sequence[str] = ()
+    ) -> None:
         super().__init__(policy, assumptions, seed, hubs)
         self.measures = WatchedMeasures(policy.name, seed)
         self.bindings: list[Binding] = []
@@ -129,7 +140,9 @@ class WatchedWorld(World):
         if pod.launch is not None:
             had_image = self.nodes[node_name].images.has(pod.launch.image, self.now)
         number = None if pod.launch is None else pod.launch.attempt.number
-        self.bindings.append(Binding(self.now - BEGIN, pod.key, pod.kind, node_name, number, had_image))
+        self.bindings.append(
+            Binding(self.now - BEGIN, pod.key, pod.kind, node_name, number, had_image)
+        )
         super().bind(pod, node_name)
         row = self.state.rows[node_name]
         assert len(row.pods) <= row.max_pods
@@ -145,7 +158,9 @@ class WatchedWorld(World):
         return seconds
 
     def remove_node(self, node: SimNode) -> None:
-        assert not any(pod.kind == USER for pod in node.pods.values()), f"{node.name} has users and is taken away"
+        assert not any(pod.kind == USER for pod in node.pods.values()), (
+            f"{node.name} has users and is taken away"
+        )
         self.removed.append((self.now - BEGIN, node.name))
         super().remove_node(node)
 

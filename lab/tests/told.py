@@ -1,4 +1,6 @@
-"""Stories in text files: what happened, a thing a line, and what is said of it. data/README.md tells how they look."""
+"""Stories in text files: what happened, a thing a line, and what is said of it. data/README.md
+tells how they look.
+"""
 
 import json
 import re
@@ -48,7 +50,9 @@ class Story:
         assert [one for one in self.said["!"] if one in text] == [], shown
 
     def check_drawn(self, lines: Iterable[str]) -> None:
-        """Likewise; and of each kind of line, its first word, that `>` tells of there are no others, in this order."""
+        """Likewise; and of each kind of line, its first word, that `>` tells of there are no
+        others, in this order.
+        """
         text = "\n".join(lines)
         kinds = {line.split()[0] for line in self.said[">"]}
         found = [line for line in text.splitlines() if line.partition(" ")[0] in kinds]
@@ -62,7 +66,9 @@ def value_of(word: str) -> Any:
         return BEGIN
     if found := _SPANS.fullmatch(word):
         parts = ((float(sign + number), unit) for sign, number, unit in _SPAN.findall(found[2]))
-        return (BEGIN if found[1] else 0) + round(sum(number * _UNITS[unit] for number, unit in parts))
+        return (BEGIN if found[1] else 0) + round(
+            sum(number * _UNITS[unit] for number, unit in parts)
+        )
     try:
         return json.loads(word)
     except ValueError:
@@ -73,7 +79,9 @@ def thing_of(line: str) -> Thing:
     kind, *words = shlex.split(line)
     found = [(word, _NAMED.fullmatch(word)) for word in words]
     plain = tuple(value_of(word) for word, named in found if named is None)
-    return Thing(kind, plain, {named[1]: value_of(named[2]) for _, named in found if named is not None})
+    return Thing(
+        kind, plain, {named[1]: value_of(named[2]) for _, named in found if named is not None}
+    )
 
 
 def read_stories(name: str) -> Iterator[Story]:
@@ -99,7 +107,9 @@ def read_stories(name: str) -> Iterator[Story]:
 
 
 def stories(name: str, kinds: str = "") -> pytest.MarkDecorator:
-    """A test's argument `story`: each of those in a file. kinds: of things that there may be, where any would pass."""
+    """A test's argument `story`: each of those in a file. kinds: of things that there may be, where
+    any would pass.
+    """
     found = list(read_stories(name))
     unknown = {thing.kind for story in found for thing in story.things} - {*kinds.split()}
     assert not kinds or not unknown, f"{name}.txt: found {unknown}, expected {kinds}"

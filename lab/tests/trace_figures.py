@@ -22,7 +22,11 @@ def figures(attempts: Iterable[Attempt]) -> dict[str, float]:
     repositories = Counter(owners)
     begin = moments[0] // DAY * DAY
     moments = [moment - begin for moment in moments]
-    found: dict[str, float] = {"records": len(moments), "specs": len(set(images)), "repositories": len(repositories)}
+    found: dict[str, float] = {
+        "records": len(moments),
+        "specs": len(set(images)),
+        "repositories": len(repositories),
+    }
     _popularity(found, Counter(images), repositories)
     _time(found, moments, images, owners)
     _novelty(found, moments, images)
@@ -38,10 +42,14 @@ def _popularity(found: dict[str, float], specs: Counter[str], repositories: Coun
     counts = Counter(specs.values())
     found["specs once"] = 100 * counts[1] / len(specs)
     found["specs twice"] = 100 * counts[2] / len(specs)
-    found["specs ten or more"] = 100 * sum(number for size, number in counts.items() if size >= 10) / len(specs)
+    found["specs ten or more"] = (
+        100 * sum(number for size, number in counts.items() if size >= 10) / len(specs)
+    )
 
 
-def _time(found: dict[str, float], moments: Sequence[float], images: Sequence[str], owners: Sequence[str]) -> None:
+def _time(
+    found: dict[str, float], moments: Sequence[float], images: Sequence[str], owners: Sequence[str]
+) -> None:
     days = int(moments[-1] // DAY) + 1
     minutes = Counter(int(moment // 60) for moment in moments)
     counts = sorted(minutes.get(minute, 0) for minute in range(days * 1440))
@@ -63,12 +71,19 @@ def _time(found: dict[str, float], moments: Sequence[float], images: Sequence[st
     per_day = Counter(int(moment // DAY) for moment in moments)
     weekend = [per_day[day] for day in range(days) if day % 7 in (3, 4)]
     weekdays = [per_day[day] for day in range(days) if day % 7 not in (3, 4)]
-    found["weekday"], found["weekend day"] = sum(weekdays) / len(weekdays), sum(weekend) / max(1, len(weekend))
+    found["weekday"], found["weekend day"] = (
+        sum(weekdays) / len(weekdays),
+        sum(weekend) / max(1, len(weekend)),
+    )
     head = {repository for repository, _ in Counter(owners).most_common(20)}
-    tail = Counter(int(m // 60) for m, owner in zip(moments, owners, strict=True) if owner not in head)
+    tail = Counter(
+        int(m // 60) for m, owner in zip(moments, owners, strict=True) if owner not in head
+    )
     tail_counts = [tail.get(minute, 0) for minute in range(days * 1440)]
     tail_mean = sum(tail_counts) / len(tail_counts)
-    found["tail dispersion"] = sum((count - tail_mean) ** 2 for count in tail_counts) / len(tail_counts) / tail_mean
+    found["tail dispersion"] = (
+        sum((count - tail_mean) ** 2 for count in tail_counts) / len(tail_counts) / tail_mean
+    )
 
 
 def _novelty(found: dict[str, float], moments: Sequence[float], images: Sequence[str]) -> None:
@@ -88,9 +103,15 @@ def _novelty(found: dict[str, float], moments: Sequence[float], images: Sequence
         seen[image] = moment
         hourly.setdefault(int(moment // 3600), set()).add(image)
         daily.setdefault(int(moment // DAY), Counter())[image] += 1
-    for name, seconds in (("1 h", 3600), ("6 h", 21600), *((f"{day} d", day * DAY) for day in (1, 2, 3, 5, 7, 10))):
+    for name, seconds in (
+        ("1 h", 3600),
+        ("6 h", 21600),
+        *((f"{day} d", day * DAY) for day in (1, 2, 3, 5, 7, 10)),
+    ):
         found[f"specs by {name}"] = bisect_right(firsts, seconds)
-    for name, number in zip(("1 min", "10 min", "1 h", "6 h", "24 h", "more", "first"), gaps, strict=True):
+    for name, number in zip(
+        ("1 min", "10 min", "1 h", "6 h", "24 h", "more", "first"), gaps, strict=True
+    ):
         found[f"gap {name}"] = 100 * number / len(moments)
     found["specs an hour"] = sum(map(len, hourly.values())) / len(hourly)
     found["specs an hour max"] = max(map(len, hourly.values()))
@@ -98,7 +119,9 @@ def _novelty(found: dict[str, float], moments: Sequence[float], images: Sequence
     pairs = [(daily[day], daily[day + 1]) for day in sorted(daily) if day + 1 in daily]
     if not pairs:
         return
-    found["next-day overlap"] = 100 * sum(len(a.keys() & b.keys()) / len(b) for a, b in pairs) / len(pairs)
+    found["next-day overlap"] = (
+        100 * sum(len(a.keys() & b.keys()) / len(b) for a, b in pairs) / len(pairs)
+    )
     for top in (10, 20, 50, 100, 200):
         covered = sum(sum(b[image] for image, _ in a.most_common(top)) for a, b in pairs)
         found[f"yesterday's {top}"] = 100 * covered / sum(b.total() for _, b in pairs)

@@ -21,13 +21,22 @@ def stamp(seconds: float, timespec: str = "seconds") -> str:
 
 def launch(minute: float = 0, spec: Any = "ada/engine/master", **more: Any) -> dict[str, Any]:
     """A line of the public archive, so many minutes after noon."""
-    usual = {"schema": "binderhub.jupyter.org/launch", "version": 2, "provider": "GitHub", "status": "success"}
+    usual = {
+        "schema": "binderhub.jupyter.org/launch",
+        "version": 2,
+        "provider": "GitHub",
+        "status": "success",
+    }
     return {"timestamp": stamp(NOON + 60 * minute), **usual, "spec": spec, **more}
 
 
 def recorded(second: float = 0, **more: Any) -> dict[str, Any]:
     """A line of `roost records export`, so many seconds after noon."""
-    return {"timestamp": stamp(NOON + second, "microseconds"), **object_of("recorded-launch"), **more}
+    return {
+        "timestamp": stamp(NOON + second, "microseconds"),
+        **object_of("recorded-launch"),
+        **more,
+    }
 
 
 def as_bytes(lines: Iterable[dict[str, Any] | str]) -> bytes:

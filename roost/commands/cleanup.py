@@ -15,7 +15,9 @@ from roost_core.kube.client import ClusterError
 @click.option("--release", metavar="NAME", required=True)
 @click.option("-n", "--namespace", metavar="NAME", required=True)
 @click.option("--kubeconfig", metavar="FILE", help="Kubeconfig of the cluster.")
-@click.option("--in-cluster", is_flag=True, help="Use the pod's service account instead of --kubeconfig.")
+@click.option(
+    "--in-cluster", is_flag=True, help="Use the pod's service account instead of --kubeconfig."
+)
 @click.option(
     "--controllers",
     metavar="NAME",
@@ -24,7 +26,13 @@ from roost_core.kube.client import ClusterError
 )
 @click.option("--dry-run", is_flag=True, help="Print what would be done, without doing it.")
 def command(
-    *, release: str, namespace: str, kubeconfig: str | None, in_cluster: bool, controllers: str, dry_run: bool
+    *,
+    release: str,
+    namespace: str,
+    kubeconfig: str | None,
+    in_cluster: bool,
+    controllers: str,
+    dry_run: bool,
 ) -> int:
     """Remove a release's labels, taints and conditions from the nodes, before or after an uninstall.
 
@@ -39,14 +47,18 @@ def command(
         return 2
     try:
         client = connect(Path(kubeconfig) if kubeconfig else None)
-        actions, failed = clean_up(client, release, namespace, controllers=controllers, dry_run=dry_run)
+        actions, failed = clean_up(
+            client, release, namespace, controllers=controllers, dry_run=dry_run
+        )
     except ClusterError as error:
         print(f"roost cleanup: {error}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
     for action in actions:
         click.echo(action)
     for action in failed:
-        click.echo(f"roost cleanup: left behind: {action}. Run it again, or mend it by hand.", err=True)
+        click.echo(
+            f"roost cleanup: left behind: {action}. Run it again, or mend it by hand.", err=True
+        )
     if not actions:
         click.echo("nothing of this release is on any node")
     return 1 if failed else 0

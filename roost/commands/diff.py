@@ -9,14 +9,25 @@ import click
 
 from generator.faults import GeneratorError, UsageError
 from generator.pipeline import make
-from generator.render.diff import Objects, compare, parse_manifests, read_bytes, read_folder, show, sum_up
+from generator.render.diff import (
+    Objects,
+    compare,
+    parse_manifests,
+    read_bytes,
+    read_folder,
+    show,
+    sum_up,
+)
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
 from roost.commands.options import release_options
 
 
 def _objects(path: str, release: Release) -> Objects:
-    """Objects of a folder, of manifests, or of values ("-" is stdin). Reads the path only once: it can be a pipe."""
+    """Objects of a folder, of manifests, or of values ("-" is stdin).
+
+    Reads the path only once: it can be a pipe.
+    """
     if Path(path).is_dir():
         return read_folder(path)
     data = read_bytes(path)

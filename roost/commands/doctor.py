@@ -29,7 +29,9 @@ _SEVERITIES: Final = ("error", "warning", "unknown")
 
 
 def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], wait: float) -> int:
-    """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be asked."""
+    """Print what Roost changes in the pod; 1 if it comes back untouched, or the cluster can't be
+    asked.
+    """
     try:
         client = connected()
         trial = try_until_placed(client, namespace, pod, wait)
@@ -37,16 +39,21 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
     except ClusterError as error:
         click.echo(f"roost doctor: no pod was tried in {namespace}: {error}", err=True)
         return 1
-    labels = ", ".join(f"{key}={value}" for key, value in pod["metadata"]["labels"].items()) or "no labels"
+    labels = (
+        ", ".join(f"{key}={value}" for key, value in pod["metadata"]["labels"].items())
+        or "no labels"
+    )
     if not trial.revision:
         click.echo(
-            f"A pod with {labels} came back untouched (scheduler {trial.scheduler}): it belongs to no class of "
-            "Roost's, or the API server didn't reach the webhook. Run roost doctor with the install's values; see also "
-            "docs/troubleshooting.md#is-the-webhook-healthy.",
+            f"A pod with {labels} came back untouched (scheduler {trial.scheduler}): it belongs to"
+            " no class of Roost's, or the API server didn't reach the webhook. Run roost doctor"
+            " with the install's values; see also docs/troubleshooting.md#is-the-webhook-healthy.",
             err=True,
         )
         return 1
-    click.echo(f"A pod with {labels} is placed by policy {trial.revision}, scheduler {trial.scheduler}.")
+    click.echo(
+        f"A pod with {labels} is placed by policy {trial.revision}, scheduler {trial.scheduler}."
+    )
     for change in changes:
         value = f" {json.dumps(change['value'])}" if "value" in change else ""
         click.echo(f"  {change['op']} {change['path']}{value}")
@@ -56,26 +63,43 @@ def _try(namespace: str, pod: dict[str, Any], connected: Callable[[], Client], w
 
 
 def _as_json(outcomes: list[CheckOutcome]) -> str:
-    told = [(one.check, one.looked_at, [finding._asdict() for finding in one.findings]) for one in outcomes]
-    return json.dumps([dict(zip(("check", "lookedAt", "findings"), one, strict=True)) for one in told], indent=2)
+    told = [
+        (one.check, one.looked_at, [finding._asdict() for finding in one.findings])
+        for one in outcomes
+    ]
+    return json.dumps(
+        [dict(zip(("check", "lookedAt", "findings"), one, strict=True)) for one in told], indent=2
+    )
 
 
 def _as_text(outcomes: list[CheckOutcome], *, before: bool) -> str:
-    """What users feel first, then other faults, then what is well; the last line says what follows."""
+    """What users feel first, then other faults, then what is well; the last line says what
+    follows.
+    """
     found = [(one.check, finding) for one in outcomes for finding in one.findings]
     felt = {
         (check, finding)
         for check, finding in found
-        if check in FELT and FELT[check] in finding.evidence and finding.severity != "unknown" and not before
+        if check in FELT
+        and FELT[check] in finding.evidence
+        and finding.severity != "unknown"
+        and not before
     }
     found.sort(key=lambda pair: (pair not in felt, _SEVERITIES.index(pair[1].severity)))
     lines: list[str] = []
     for check, finding in found:
-        lines += [f"{finding.severity:8} {check}: {finding.evidence}", f"         Fix: {finding.fix}"]
+        lines += [
+            f"{finding.severity:8} {check}: {finding.evidence}",
+            f"         Fix: {finding.fix}",
+        ]
     lines += [f"ok       {one.check}: {one.looked_at}" for one in outcomes if not one.findings]
     has_errors = any(finding.severity == "error" for _, finding in found)
     if before:
-        head = "The cluster doesn't take this install yet." if has_errors else "The cluster takes this install."
+        head = (
+            "The cluster doesn't take this install yet."
+            if has_errors
+            else "The cluster takes this install."
+        )
     elif felt:
         head = "Users are affected."
     else:
@@ -96,12 +120,22 @@ def _now(namespace: str, client: Client) -> int:
 @values_options
 @cluster_options
 @click.option(
-    "--before-install", is_flag=True, help="Whether these values can be installed; nothing of Roost is there."
+    "--before-install",
+    is_flag=True,
+    help="Whether these values can be installed; nothing of Roost is there.",
 )
-@click.option("--now", is_flag=True, help="Only say which pods of --namespace wait, by cause. Needs no values.")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
-    "--pod", metavar="FILE", help="Only try this pod, in YAML or JSON, and print what Roost changes. - is stdin."
+    "--now",
+    is_flag=True,
+    help="Only say which pods of --namespace wait, by cause. Needs no values.",
+)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+@click.option(
+    "--pod",
+    metavar="FILE",
+    help="Only try this pod, in YAML or JSON, and print what Roost changes. - is stdin.",
 )
 @click.option(
     "--wait",
@@ -154,4 +188,8 @@ def command(
     install = Install(client, release, merged.values, [manifest.body for manifest in manifests])
     outcomes = run_checks(install, BEFORE if before_install else INSTALLED)
     click.echo(_as_json(outcomes) if form == "json" else _as_text(outcomes, before=before_install))
-    return 1 if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings) else 0
+    return (
+        1
+        if any(finding.severity == "error" for outcome in outcomes for finding in outcome.findings)
+        else 0
+    )

@@ -28,7 +28,10 @@ def _annotation(fault: Fault) -> str:
         # From the repository's top, where GitHub looks for it; a job may run in a folder below.
         path = os.path.relpath(fault.file, os.environ.get("GITHUB_WORKSPACE") or ".")
         given = {"file": path, "line": str(fault.line or ""), **given}
-    escaped = {name: _escaped(value).replace(":", "%3A").replace(",", "%2C") for name, value in given.items()}
+    escaped = {
+        name: _escaped(value).replace(":", "%3A").replace(",", "%2C")
+        for name, value in given.items()
+    }
     said = ",".join(f"{name}={value}" for name, value in escaped.items() if value)
     return f"::{_LEVELS[fault.severity]} {said}::{_escaped(str(fault))}\n"
 

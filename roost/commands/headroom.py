@@ -1,4 +1,6 @@
-"""`roost headroom`: how many placeholders the values ask for in the coming days, and what they come to."""
+"""`roost headroom`: how many placeholders the values ask for in the coming days, and what they come
+to.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,10 @@ def _why_without_effect(values: Mapping[str, Any]) -> str:
     if not values["enabled"]:
         return "enabled is false, so nothing is rendered"
     if not values["controllers"]["enabled"]:
-        return "controllers.enabled is false; the number stays as the values' replicas, or as somebody set it"
+        return (
+            "controllers.enabled is false; the number stays as the values' replicas, or as somebody"
+            " set it"
+        )
     return ""
 
 
@@ -81,7 +86,9 @@ def _learned_changes(
     *,
     per_node: int,
 ) -> Iterator[ReplicaChange]:
-    """Yield each change of the number that the controllers would keep if nothing more were learned."""
+    """Yield each change of the number that the controllers would keep if nothing more were
+    learned.
+    """
     learn = placeholder_set["learn"]
     worth, _ = _worths(placeholder_set, history, per_node)
     rises = Rises(history)
@@ -93,7 +100,9 @@ def _learned_changes(
         for minute in range(int(moment // 60), int(-(-until // 60)), LOOK_MINUTES):
             outlook = look_ahead(history, minute, learn["timeZone"], rises)
             seats = forecast_need(outlook, None, worth).worth if outlook else 0
-            replicas = max(replicas, learned_replicas(period, outlook, seats, learn["min"], learn["max"]))
+            replicas = max(
+                replicas, learned_replicas(period, outlook, seats, learn["min"], learn["max"])
+            )
             by_windows = outlook is None or (bool(period.windows) and replicas == period.replicas)
         now = (replicas, period.windows if by_windows else (LEARNED,))
         if now != before:
@@ -102,7 +111,9 @@ def _learned_changes(
         moment = until
 
 
-def _worths(placeholder_set: Mapping[str, Any], history: History, per_node: int) -> tuple[Worth, Worth]:
+def _worths(
+    placeholder_set: Mapping[str, Any], history: History, per_node: int
+) -> tuple[Worth, Worth]:
     """What waiting is worth on the set's nodes, with the ceiling of cost and without it."""
     prices = placeholder_set["prices"]
     uncut = worth_of(prices["waitingHour"] / prices["nodeHour"], per_node, history.ahead_minutes)
@@ -121,24 +132,38 @@ def _basis(placeholder_set: Mapping[str, Any], history: History) -> str:
     if not history.levels:
         return f"{placeholder_set['name']}: nothing is learned yet\n"
     first, last = (local_time(minute * 60.0, zone) for minute in (history.first, history.end))
-    return f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first} to {last}\n"
+    return (
+        f"{placeholder_set['name']}: learned from {history.seen_minutes / 1440:.0f} days, {first}"
+        f" to {last}\n"
+    )
 
 
 def _account_lines(placeholder_set: Mapping[str, Any], history: History) -> Iterator[str]:
     """What learning saved and cost, week by week, and which classes were late."""
     account, zone = history.account, placeholder_set["learn"]["timeZone"]
     if account.weeks:
-        yield "  week of     starts   late  people's hours saved  node-hours net  hours saved a node-hour\n"
+        yield (
+            "  week of     starts   late  people's hours saved  node-hours net  hours saved a"
+            " node-hour\n"
+        )
     for week in account.weeks:
         day = local_time(week.begin * 60.0, zone).split()[1]
         late = f"{100 * week.late / week.people:.1f} %" if week.people else "-"
-        ratio = f"{week.saved_hours / week.net_node_hours:.1f}" if week.net_node_hours > 0 else "costs nothing"
+        ratio = (
+            f"{week.saved_hours / week.net_node_hours:.1f}"
+            if week.net_node_hours > 0
+            else "costs nothing"
+        )
         yield (
-            f"  {day} {week.people:>7} {late:>6} {week.saved_hours:>21.1f} {week.net_node_hours:>15.1f} {ratio:>24}\n"
+            f"  {day} {week.people:>7} {late:>6} {week.saved_hours:>21.1f}"
+            f" {week.net_node_hours:>15.1f} {ratio:>24}\n"
         )
     for late_class in account.late_classes[-MOST_LATE_CLASSES:]:
         at = local_time(late_class.minute * 60.0, zone)
-        yield f"  late: {at}, {late_class.late} of {late_class.people} people waited: {late_class.why}\n"
+        yield (
+            f"  late: {at}, {late_class.late} of {late_class.people} people waited:"
+            f" {late_class.why}\n"
+        )
 
 
 def _ceiling_lines(
@@ -151,15 +176,25 @@ def _ceiling_lines(
         return
     ceiling = _ceiling(placeholder_set, history)
     spent = f"{ceiling.spent:.2f} of {ceiling.most:g}"
-    yield f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts {ceiling.left:.0%} of its price\n"
-    for cut in cut_classes(history, int(begin // 60), int((end - begin) // 60), zone, worth=worth, uncut=uncut):
+    yield (
+        f"  prices.monthlyCeiling: {spent} are spent in thirty days; waiting counts"
+        f" {ceiling.left:.0%} of its price\n"
+    )
+    for cut in cut_classes(
+        history, int(begin // 60), int((end - begin) // 60), zone, worth=worth, uncut=uncut
+    ):
         cost = f"{cut.node_hours:.1f} node-hours ({cut.node_hours * prices['nodeHour']:.2f})"
         at = local_time(cut.minute * 60.0, zone)
-        yield f"  will wait: {at}, {cut.people} people, seats for {cut.seats}; room for all costs about {cost}\n"
+        yield (
+            f"  will wait: {at}, {cut.people} people, seats for {cut.seats}; room for all costs"
+            f" about {cost}\n"
+        )
 
 
 def _explanation(history: History, zone: str, moment: float) -> str:
-    """What the last weeks had from a time on; where it is known who has come, from when their wave may have begun."""
+    """What the last weeks had from a time on; where it is known who has come, from when their wave
+    may have begun.
+    """
     minute, have_come = int(moment // 60), ""
     end = minute + history.ahead_minutes
     five_ago, now = history.at(minute - WAVE_MINUTES), history.at(minute)
@@ -172,11 +207,16 @@ def _explanation(history: History, zone: str, moment: float) -> str:
         if likeness is Likeness.SAME_WEEKDAY
     )
     seen = [each for each in weeks if each is not None][:4]
-    (weekday, _, begin, _), until = (local_time(each * 60.0, zone).split() for each in (minute, end))
+    (weekday, _, begin, _), until = (
+        local_time(each * 60.0, zone).split() for each in (minute, end)
+    )
     if not seen:
         return f"  no {weekday} before this one was seen at {begin}{have_come}\n"
     people = f"{min(seen)} to {max(seen)} more people"
-    return f"  on the last {len(seen)} {weekday}, {people} came from {begin} to {until[2]}{have_come}\n"
+    return (
+        f"  on the last {len(seen)} {weekday}, {people} came from {begin} to"
+        f" {until[2]}{have_come}\n"
+    )
 
 
 def _lines(
@@ -199,7 +239,10 @@ def _lines(
         yield f"  {local_time(change.at, zone)}  {change.replicas:>{width}}  {why or 'no window'}\n"
     hours = round((end - changes[0].at) / 3600)
     placeholders, nodes = (_number(replica_hours(changes, end, per)) for per in (1, per_node))
-    yield f"  {hours} hours: {placeholders} placeholder-hours, {nodes} node-hours at most ({per_node} a node)\n"
+    yield (
+        f"  {hours} hours: {placeholders} placeholder-hours, {nodes} node-hours at most ({per_node}"
+        " a node)\n"
+    )
 
 
 def _zone_of(placeholder_set: Mapping[str, Any], windows: Sequence[Window]) -> str:
@@ -216,7 +259,9 @@ def _number(hours: float) -> str:
 @click.command("headroom")
 @values_options
 @click.option(
-    "--at", metavar="TIME", help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now."
+    "--at",
+    metavar="TIME",
+    help="Start, such as 2026-10-01T08:00 in the windows' time zone, or with Z. Default: now.",
 )
 @click.option("--days", type=click.IntRange(1, 366), default=7, show_default=True)
 @click.option(
@@ -233,14 +278,28 @@ def _number(hours: float) -> str:
     help="The controllers' ConfigMap of what they learned; - is stdin.",
 )
 @click.option(
-    "--launches", metavar="FILE", default="", help="Learn from lines of roost records export instead; - is stdin."
+    "--launches",
+    metavar="FILE",
+    default="",
+    help="Learn from lines of roost records export instead; - is stdin.",
 )
 @click.option(
-    "--prometheus", metavar="URL|FILE", default="", help="Learn from Prometheus, or from its answer to query_range."
+    "--prometheus",
+    metavar="URL|FILE",
+    default="",
+    help="Learn from Prometheus, or from its answer to query_range.",
 )
-@click.option("--explain", "explains", is_flag=True, help="Say what learned numbers rest on at the start, in people.")
 @click.option(
-    "--config-map", "prints_config_map", is_flag=True, help="Print a ConfigMap for the controllers to go on from."
+    "--explain",
+    "explains",
+    is_flag=True,
+    help="Say what learned numbers rest on at the start, in people.",
+)
+@click.option(
+    "--config-map",
+    "prints_config_map",
+    is_flag=True,
+    help="Print a ConfigMap for the controllers to go on from.",
 )
 def command(
     *,
@@ -269,18 +328,29 @@ def command(
         sys.stderr.write(f"{fault}\n")
     values: Any = merged.values
     defaults = values["placeholder"]["defaults"]
-    sets: list[dict[str, Any]] = [complete_placeholder_set(one, defaults) for one in values["placeholders"]]
+    sets: list[dict[str, Any]] = [
+        complete_placeholder_set(one, defaults) for one in values["placeholders"]
+    ]
     if not sets:
         sys.stdout.write("no placeholder sets\n")
     sources = {"--history": config_map, "--launches": launches, "--prometheus": prometheus}
     histories = read_histories(sources, sets, options.release.namespace)
     if prints_config_map:
         if not any(sources.values()):
-            raise UsageError("--config-map: found no history, expected --launches or --prometheus beside it")
+            raise UsageError(
+                "--config-map: found no history, expected --launches or --prometheus beside it"
+            )
         if not all(history.levels for history in histories.values()):
-            raise UsageError("--config-map: found no server in the source, expected some: nothing would stay learned")
+            raise UsageError(
+                "--config-map: found no server in the source, expected some: nothing would stay"
+                " learned"
+            )
         base = base_name(options.release.name, values.get("fullnameOverride"))
-        sys.stdout.write(as_config_map(histories, object_name(base, "headroom-history"), options.release.namespace))
+        sys.stdout.write(
+            as_config_map(
+                histories, object_name(base, "headroom-history"), options.release.namespace
+            )
+        )
         return 0
     without = _why_without_effect(values)
     for placeholder_set in sets:
@@ -295,12 +365,16 @@ def command(
                 sys.stdout.write(_explanation(history, placeholder_set["learn"]["timeZone"], begin))
             sys.stdout.writelines(_account_lines(placeholder_set, history))
             sys.stdout.writelines(_ceiling_lines(placeholder_set, history, begin, end, fit))
-            changes = list(_learned_changes(placeholder_set, windows, history, begin, end, per_node=fit))
+            changes = list(
+                _learned_changes(placeholder_set, windows, history, begin, end, per_node=fit)
+            )
         else:
             changes = list(changes_between(windows, placeholder_set["replicas"], begin, end))
         sys.stdout.writelines(_lines(placeholder_set, windows, changes, end, fit))
         if placeholder_set["learn"] and history is None:
-            sys.stdout.write("  learn: say --history, --launches or --prometheus to see what it would keep\n")
+            sys.stdout.write(
+                "  learn: say --history, --launches or --prometheus to see what it would keep\n"
+            )
         if without and (windows or placeholder_set["learn"]):
             what = "windows" if windows else "learn"
             sys.stdout.write(f"  {what} without effect: {without}\n")

@@ -15,14 +15,24 @@ import yaml
 from generator.faults import UsageError
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
-from roost_core.placement.headroom_history import History, HistoryError, history_of, read_history, size_in_placeholders
+from roost_core.placement.headroom_history import (
+    History,
+    HistoryError,
+    history_of,
+    read_history,
+    size_in_placeholders,
+)
 from roost_core.release.events import in_range
 
 
-def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]], namespace: str) -> dict[str, History]:
-    """Return the history of each set that learns, by name. Raises UsageError that names the option and the fix.
+def read_histories(
+    sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]], namespace: str
+) -> dict[str, History]:
+    """Return the history of each set that learns, by name. Raises UsageError that names the option
+    and the fix.
 
-    sources: what each option was given, "": nothing; launches are JSON lines, as `roost records export` prints them.
+    sources: what each option was given, "": nothing; launches are JSON lines, as `roost records
+    export` prints them.
     """
     named = [name for name, value in sources.items() if value]
     if not named:
@@ -31,15 +41,18 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
         raise UsageError(f"{named[1]}: found {named[0]} as well, expected one source of history")
     learning = [each for each in sets if each.get("learn")]
     if not learning:
-        raise UsageError(f"{named[0]}: found values in which no placeholder set has `learn`, expected one that has")
+        raise UsageError(
+            f"{named[0]}: found values in which no placeholder set has `learn`, expected one"
+            " that has"
+        )
     source = sources[named[0]]
     if named[0] == "--history":
         return _from_config_map(source, learning)
     if len(learning) > 1:
         names = ", ".join(str(each["name"]) for each in learning)
         raise UsageError(
-            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: it doesn't tell whose nodes"
-            " servers were on. Remove `learn` from the others"
+            f"{named[0]}: found {len(learning)} sets that learn ({names}), expected one: it doesn't"
+            " tell whose nodes servers were on. Remove `learn` from the others"
         )
     entry = learning[0]
     if named[0] == "--prometheus":
@@ -47,9 +60,15 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
 
         usage = read_usage(source, namespace)
         sys.stderr.write("".join(f"{line}\n" for line in usage.told))
-        return {str(entry["name"]): history_of(((*session, 1.0) for session in usage.sessions), usage.seen)}
+        return {
+            str(entry["name"]): history_of(
+                ((*session, 1.0) for session in usage.sessions), usage.seen
+            )
+        }
     requests = requested(entry["resources"])
-    own_cpu, own_memory = (float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory"))
+    own_cpu, own_memory = (
+        float(parse_quantity(requests.get(key) or 0)) for key in ("cpu", "memory")
+    )
     sessions = [
         (begin, end, size_in_placeholders(cpu, memory, 1000 * own_cpu, own_memory))
         for begin, end, cpu, memory in _launches(source)
@@ -60,7 +79,12 @@ def read_histories(sources: Mapping[str, str], sets: Sequence[Mapping[str, Any]]
 def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -> str:
     """Return the ConfigMap from which the controllers go on, as YAML."""
     data = {set_name: history.as_text(set_name) for set_name, history in histories.items()}
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data}
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": namespace},
+        "data": data,
+    }
     return yaml.safe_dump(body, sort_keys=False, width=1_000_000)
 
 
@@ -69,7 +93,9 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         body = yaml.load(text, Loader=yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
-        raise UsageError(f"--history: found {path}, which can't be read ({type(error).__name__})") from None
+        raise UsageError(
+            f"--history: found {path}, which can't be read ({type(error).__name__})"
+        ) from None
     data = body.get("data") if isinstance(body, dict) and body.get("kind") == "ConfigMap" else None
     if not isinstance(data, dict):
         raise UsageError(
@@ -88,13 +114,17 @@ def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[s
     if data and not histories:
         names = ", ".join(str(entry["name"]) for entry in learning)
         raise UsageError(
-            f"--history: {path}: found data of {', '.join(map(str, data))}, expected of a set here: {names}"
+            f"--history: {path}: found data of {', '.join(map(str, data))}, expected of a set here:"
+            f" {names}"
         )
     return histories
 
 
 def _moment(timestamp: str) -> float:
-    """The Unix time of a date-time. Raises ValueError, also for a year that can't be reckoned with."""
+    """The Unix time of a date-time.
+
+    Raises ValueError, also for a year that can't be reckoned with.
+    """
     if not in_range(timestamp):
         raise ValueError(timestamp)
     return datetime.fromisoformat(timestamp).timestamp()
@@ -110,11 +140,18 @@ def _launches(path: str) -> Iterator[tuple[float, float, float, float]]:
                     pod = json.loads(line)
                     begin = _moment(pod["timestamp"])
                     end = now if pod["seconds"] is None else begin + pod["seconds"]
-                    yield begin, end, float(pod.get("cpu_millicores") or 0), float(pod.get("memory_bytes") or 0)
+                    yield (
+                        begin,
+                        end,
+                        float(pod.get("cpu_millicores") or 0),
+                        float(pod.get("memory_bytes") or 0),
+                    )
                 except (ValueError, KeyError, TypeError, AttributeError):
                     raise UsageError(
-                        f"--launches: {path}:{number}: found {line.strip()[:60]!r}, expected a line of"
-                        " `roost records export`: JSON with timestamp and seconds"
+                        f"--launches: {path}:{number}: found {line.strip()[:60]!r}, expected a line"
+                        " of `roost records export`: JSON with timestamp and seconds"
                     ) from None
     except (OSError, UnicodeError) as error:
-        raise UsageError(f"--launches: found {path}, which can't be read ({type(error).__name__})") from None
+        raise UsageError(
+            f"--launches: found {path}, which can't be read ({type(error).__name__})"
+        ) from None

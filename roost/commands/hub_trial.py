@@ -1,7 +1,8 @@
-"""Try imported values on made pods of a hub's users: the webhook's rules and the scheduler's model say how they fare.
+"""Try imported values on made pods of a hub's users: the webhook's rules and the scheduler's model
+say how they fare.
 
-Nodes are made for each pod, of the pool that it asks for: one that holds its images, one that is pulling them, and one
-as large as a placeholder that stands there.
+Nodes are made for each pod, of the pool that it asks for: one that holds its images, one that is
+pulling them, and one as large as a placeholder that stands there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,15 @@ from roost_core.objects.pod_body import read_pod_body
 from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.requests import PODS, requested
 from roost_core.objects.selectors import Taint
-from roost_core.placement.labels import HELD, LINUX, OS_LABEL, PLACEHOLDER_SET_LABEL, PULLING, RELEASE_KEY, pulled_label
+from roost_core.placement.labels import (
+    HELD,
+    LINUX,
+    OS_LABEL,
+    PLACEHOLDER_SET_LABEL,
+    PULLING,
+    RELEASE_KEY,
+    pulled_label,
+)
 from roost_core.placement.nodes import Nodes
 from roost_core.scheduler.cycle import schedule
 from roost_core.scheduler.profile import Profile, default_profile, read_each_profile
@@ -83,10 +92,14 @@ def _try_users(world: World, users: Sequence[UserPod]) -> Seen:
     blocked: dict[str, list[tuple[str, ...]]] = {}
     for (_, _, reasons), chosen in outcomes.items():
         # Who names a scheduler of their own while others don't wants it.
-        if PLACE not in topics or not all(reason.startswith("replaceSchedulers") for reason in reasons):
+        if PLACE not in topics or not all(
+            reason.startswith("replaceSchedulers") for reason in reasons
+        ):
             for reason in reasons:
                 blocked.setdefault(reason, []).extend(chosen)
-    return Seen(topics, lines, [f"{reason}{_whose(chosen, users)}" for reason, chosen in blocked.items()])
+    return Seen(
+        topics, lines, [f"{reason}{_whose(chosen, users)}" for reason, chosen in blocked.items()]
+    )
 
 
 def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
@@ -116,24 +129,37 @@ def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     """The webhook's rules among rendered objects; None without a webhook."""
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
     documents = [each[RELEASE_KEY].encode() for each in data if RELEASE_KEY in each]
-    return Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
+    return (
+        Rulebook(read_settings(documents[0])) if "MutatingWebhookConfiguration" in kinds else None
+    )
 
 
 def _world(values: Object) -> World:
     sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
     kinds = by_kind({**values, "placeholders": sets}, _RELEASE)
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
-    configurations = [yaml.load(each["config.yaml"], Loader=yaml.CSafeLoader) for each in data if "config.yaml" in each]
-    profiles = {name: profile for each in configurations for name, profile in _profiles(each).items()}
+    configurations = [
+        yaml.load(each["config.yaml"], Loader=yaml.CSafeLoader)
+        for each in data
+        if "config.yaml" in each
+    ]
+    profiles = {
+        name: profile for each in configurations for name, profile in _profiles(each).items()
+    }
     priority = values["priorityClasses"]["placeholder"]
     placeholders = [
         (body["spec"]["replicas"], _made(body, priority=priority))
         for body in kinds.get("StatefulSet", [])
-        if body["spec"]["replicas"] and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
+        if body["spec"]["replicas"]
+        and PLACEHOLDER_SET_LABEL in body["spec"]["template"]["metadata"]["labels"]
     ]
     replaced = [DEFAULT_SCHEDULER, *profiles, *values["replaceSchedulers"]]
     return World(
-        read_rules(kinds), profiles, replaced, [_made(body) for body in kinds.get("DaemonSet", [])], placeholders
+        read_rules(kinds),
+        profiles,
+        replaced,
+        [_made(body) for body in kinds.get("DaemonSet", [])],
+        placeholders,
     )
 
 
@@ -151,18 +177,24 @@ def _made(body: Object, **spec: object) -> Pod:
     for container in template["spec"]["containers"]:
         sizes = container.get("resources") or {}
         containers.append({**container, "resources": {**sizes, "requests": requested(sizes)}})
-    return read_pod({"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}})
+    return read_pod(
+        {"metadata": metadata, "spec": {**template["spec"], "containers": containers, **spec}}
+    )
 
 
 def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, ...]]:
-    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't get them, if so."""
+    """What is said of such users, which promises held for them, and why Roost's scheduler doesn't
+    get them, if so.
+    """
     asked = read_pod(user.pod)
     images = _images(asked)
     holder, puller = (
         _node(asked, state, {pulled_label(*_RELEASE[:2], image): state for image in images})
         for state in (HELD, PULLING)
     )
-    facts = Facts(nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels})
+    facts = Facts(
+        nodes=Nodes([holder, puller]), namespaces={asked.namespace: user.namespace_labels}
+    )
     pod, changes, reasons = _admit(world, user, facts)
     profile = world.profiles.get(pod.scheduler_name) or default_profile(_RELEASE.kube_minor[1])
     seen: set[str] = set()
@@ -172,23 +204,37 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
         says = ["Roost's scheduler"]
     elif pod.scheduler_name == DEFAULT_SCHEDULER:
         says = ["the cluster's scheduler"]
-    brought = {image for one in world.pullers if _fits(one, holder, profile) for image in _images(one)} & set(images)
+    brought = {
+        image for one in world.pullers if _fits(one, holder, profile) for image in _images(one)
+    } & set(images)
     if world.pullers:
         seen |= {IMAGES} if brought else set()
         one = "image brought" if brought else "image not brought"
         many = f"{len(brought)} of {len(images)} images brought" if len(images) > 1 else one
         says.append(many if user.pod["spec"]["containers"][0]["image"] else "image not named here")
     goes_to = schedule(pod, ClusterState([puller, holder]), profile).node
-    required = sum(isinstance(one, RequireNode) and one.expression["values"] == [PULLING] for one in changes)
+    required = sum(
+        isinstance(one, RequireNode) and one.expression["values"] == [PULLING] for one in changes
+    )
     prefers = any(isinstance(one, PreferNode) and HELD in str(one.term) for one in changes)
     if goes_to == holder.name and (required or prefers) and (brought or not world.pullers):
         seen.add(GATE)
-        says.append(f"gate on {count_of(required, 'image')}" if required else "prefer nodes with their image")
+        says.append(
+            f"gate on {count_of(required, 'image')}"
+            if required
+            else "prefer nodes with their image"
+        )
     if world.placeholders:
-        fit = sum(count for count, one in world.placeholders if _keeps_room(one, asked, pod, profile))
+        fit = sum(
+            count for count, one in world.placeholders if _keeps_room(one, asked, pod, profile)
+        )
         seen |= {PLACEHOLDERS} if fit else set()
         says.append(
-            f"{count_of(fit, 'placeholder')} fit" if fit > 1 else "1 placeholder fits" if fit else "no placeholder fits"
+            f"{count_of(fit, 'placeholder')} fit"
+            if fit > 1
+            else "1 placeholder fits"
+            if fit
+            else "no placeholder fits"
         )
     if UNKNOWN in dict(asked.spec.node_selector):
         seen &= {PLACE}
@@ -196,26 +242,47 @@ def _fare(world: World, user: UserPod) -> tuple[str, frozenset[str], tuple[str, 
     return ", ".join(says), frozenset(seen), () if PLACE in seen or not world.profiles else reasons
 
 
-def _admit(world: World, user: UserPod, facts: Facts) -> tuple[Pod, Sequence[Change], tuple[str, ...]]:
-    """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is set."""
+def _admit(
+    world: World, user: UserPod, facts: Facts
+) -> tuple[Pod, Sequence[Change], tuple[str, ...]]:
+    """The pod as it is admitted, what Roost changes, and what must be so before its scheduler is
+    set.
+    """
     if world.rules is None:
         return read_pod(user.pod), (), ("webhook.enabled is true",)
     metadata = user.pod["metadata"]
-    decision = decide(read_pod_body(user.pod, metadata["namespace"]), world.rules, facts, Ledger(), pod_key="", now=0.0)
+    decision = decide(
+        read_pod_body(user.pod, metadata["namespace"]),
+        world.rules,
+        facts,
+        Ledger(),
+        pod_key="",
+        now=0.0,
+    )
     reasons = []
     if decision.pod_class is None:
         where = f"component: {metadata['labels']['component']}, namespace: {metadata['namespace']}"
         reasons.append(f"podClasses.user.match selects their pods ({where})")
     elif decision.reason:
-        reasons.append(f"their pods have nothing for which Roost leaves them alone ({decision.reason})")
+        reasons.append(
+            f"their pods have nothing for which Roost leaves them alone ({decision.reason})"
+        )
     if (named := user.pod["spec"].get("schedulerName")) not in world.replaced or not reasons:
         reasons.append(f"replaceSchedulers has {named}, named by users' pods")
-    return read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))), decision.changes, tuple(reasons)
+    return (
+        read_pod(jsonpatch.apply_patch(user.pod, list(decision.operations))),
+        decision.changes,
+        tuple(reasons),
+    )
 
 
 def _images(pod: Pod) -> list[str]:
     """Normalised references of all that it runs, or mounts to have it pulled."""
-    return list(dict.fromkeys(map(normalise_reference, filter(None, (*pod.spec.images, *pod.spec.volume_images)))))
+    return list(
+        dict.fromkeys(
+            map(normalise_reference, filter(None, (*pod.spec.images, *pod.spec.volume_images)))
+        )
+    )
 
 
 def _fits(pod: Pod, node: Node, profile: Profile, *others: Pod) -> bool:
@@ -225,14 +292,20 @@ def _fits(pod: Pod, node: Node, profile: Profile, *others: Pod) -> bool:
 
 
 def _keeps_room(placeholder: Pod, asked: Pod, user: Pod, profile: Profile) -> bool:
-    """Whether a placeholder may stand on a node that the user asks for, and its room is enough for the user."""
+    """Whether a placeholder may stand on a node that the user asks for, and its room is enough for
+    the user.
+    """
     room = _node(asked, "room", {})
     room = replace(room, allocatable={PODS: 2, **dict(placeholder.spec.requests)})
-    return _fits(placeholder, room, profile) and _fits(user, room, profile, replace(placeholder, node_name=room.name))
+    return _fits(placeholder, room, profile) and _fits(
+        user, room, profile, replace(placeholder, node_name=room.name)
+    )
 
 
 def _node(asked: Pod, name: str, labels: Mapping[str, str]) -> Node:
-    """An ample node of the pool that a pod asks for: its labels are required, its taints tolerated."""
+    """An ample node of the pool that a pod asks for: its labels are required, its taints
+    tolerated.
+    """
     wanted: dict[str, str] = {OS_LABEL: LINUX, **labels, **dict(asked.spec.node_selector)}
     for term in (asked.spec.required_node_terms or ())[:1]:
         for key, operator, values in term.expressions:

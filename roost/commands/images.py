@@ -11,7 +11,9 @@ from roost_core.objects.image_references import normalise_reference
 
 
 def images_of(bodies: Iterable[Any]) -> list[str]:
-    """Every image of containers and of image volumes in these objects, once each, by its whole name."""
+    """Every image of containers and of image volumes in these objects, once each, by its whole
+    name.
+    """
     return sorted({normalise_reference(image) for body in bodies for image in _images(body)})
 
 

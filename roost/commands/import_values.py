@@ -19,9 +19,11 @@ from roost.commands.hub_trial import try_import
 
 
 def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
-    """Print one release's values for many hubs, and the report to stderr; 1 if Roost wouldn't take them.
+    """Print one release's values for many hubs, and the report to stderr; 1 if Roost wouldn't take
+    them.
 
-    folders: of hubs' values; files are then common to all of these hubs. Without folders each file is a hub of its own.
+    folders: of hubs' values; files are then common to all of these hubs. Without folders each file
+    is a hub of its own.
     """
     layers = [(file, read_file(file)) for file in files]
     hubs, passed = ([], []) if folders else (hubs_of_files(layers), [])
@@ -43,15 +45,35 @@ def run_many(files: Sequence[str], folders: Sequence[Path]) -> int:
     "folders",
     type=click.Path(path_type=Path),
     multiple=True,
-    help="Of many hubs' values, for one release of all: HUB.values.yaml, HUB/values.yaml; FILE is then common to them.",
+    help=(
+        "Of many hubs' values, for one release of all: HUB.values.yaml, HUB/values.yaml; FILE is"
+        " then common to them."
+    ),
 )
 @click.option("--many", is_flag=True, help="Each FILE is a hub of its own, for one release of all.")
-@click.option("--release", metavar="NAME", default="", help="The hub's release. Default: as FILE names it, else hub.")
 @click.option(
-    "--hub", metavar="KEY", help="The key of the hub's values, like basehub.jupyterhub. Default: the only one."
+    "--release",
+    metavar="NAME",
+    default="",
+    help="The hub's release. Default: as FILE names it, else hub.",
 )
-@click.option("--quotas", metavar="PATH", help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.")
-@click.option("-n", "--namespace", metavar="NAME", default="default", help="With --quotas: where Roost will be.")
+@click.option(
+    "--hub",
+    metavar="KEY",
+    help="The key of the hub's values, like basehub.jupyterhub. Default: the only one.",
+)
+@click.option(
+    "--quotas",
+    metavar="PATH",
+    help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.",
+)
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    default="default",
+    help="With --quotas: where Roost will be.",
+)
 @click.option("--details", is_flag=True, help="Say all of it, not the first 12 lines.")
 def command(
     *,
@@ -80,7 +102,9 @@ def command(
             raise UsageError("--many: found no FILE, expected one for each hub")
         return run_many(files, folders)
     if not files:
-        raise UsageError("found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml")
+        raise UsageError(
+            "found neither FILE nor --folder, expected a hub's values: roost import hub-values.yaml"
+        )
     layers = [(file, read_file(file)) for file in files]
     result = import_layers(layers, release, hub)
     try_import(result)
@@ -91,5 +115,7 @@ def command(
         from roost.doctor.given import find_faults  # noqa: PLC0415 - loads all checks of the doctor
 
         values = parse_values(result.to_yaml().encode(), "values.yaml").values
-        sys.stderr.writelines(f"{fault}\n" for fault in find_faults(quotas, values, Release("roost", namespace)))
+        sys.stderr.writelines(
+            f"{fault}\n" for fault in find_faults(quotas, values, Release("roost", namespace))
+        )
     return 0

@@ -1,4 +1,6 @@
-"""Options that several commands share: the values, Helm's release, the cluster, a program's own fields."""
+"""Options that several commands share: the values, Helm's release, the cluster, a program's own
+fields.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,13 @@ from typing import Any, NamedTuple
 
 import click
 
-from generator.values.helm_release import DEFAULT_KUBE_VERSION, DEFAULT_NAME, DEFAULT_NAMESPACE, Release, check_release
+from generator.values.helm_release import (
+    DEFAULT_KUBE_VERSION,
+    DEFAULT_NAME,
+    DEFAULT_NAMESPACE,
+    Release,
+    check_release,
+)
 from generator.values.merge import Settings
 
 
@@ -23,9 +31,21 @@ class RenderOptions(NamedTuple):
 def release_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add what Helm calls the release; `command` gets one `release`."""
 
-    @click.option("--release", "name", metavar="NAME", default=DEFAULT_NAME, show_default=True, help="Helm's release.")
     @click.option(
-        "-n", "--namespace", metavar="NAME", default=DEFAULT_NAMESPACE, show_default=True, help="Where it is."
+        "--release",
+        "name",
+        metavar="NAME",
+        default=DEFAULT_NAME,
+        show_default=True,
+        help="Helm's release.",
+    )
+    @click.option(
+        "-n",
+        "--namespace",
+        metavar="NAME",
+        default=DEFAULT_NAMESPACE,
+        show_default=True,
+        help="Where it is.",
     )
     @click.option(
         "--kube-version",
@@ -46,9 +66,28 @@ def release_options(command: Callable[..., int]) -> Callable[..., int]:
 def values_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add the options that select the values; `command` gets one `options`."""
 
-    @click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win. - is stdin.")
-    @click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
-    @click.option("--set-json", "jsons", metavar="KEY=JSON", multiple=True, help="Like --set; for lists and maps.")
+    @click.option(
+        "-f",
+        "--values",
+        "files",
+        metavar="FILE",
+        multiple=True,
+        help="Values; later files win. - is stdin.",
+    )
+    @click.option(
+        "--set",
+        "values",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="As Helm's --set, one key: a.b=c.",
+    )
+    @click.option(
+        "--set-json",
+        "jsons",
+        metavar="KEY=JSON",
+        multiple=True,
+        help="Like --set; for lists and maps.",
+    )
     @release_options
     @wraps(command)
     def with_values(
@@ -66,13 +105,22 @@ def values_options(command: Callable[..., int]) -> Callable[..., int]:
 
 def cluster_options(command: Callable[..., int]) -> Callable[..., int]:
     """Add how to reach the cluster; `command` gets `kubeconfig` and `context`."""
-    context = click.option("--context", metavar="NAME", help="Of the kubeconfig. Default: its current one.")
+    context = click.option(
+        "--context", metavar="NAME", help="Of the kubeconfig. Default: its current one."
+    )
     help_ = "Default: $KUBECONFIG, else the pod's own account in a pod, else ~/.kube/config."
     return click.option("--kubeconfig", metavar="FILE", help=help_)(context(command))
 
 
 def program(name: str, options: type, serve: Callable[[Any], int], help_: str) -> click.Command:
-    """The command of a long-running program: `serve` gets an object of `options`, whose fields are the command's."""
+    """The command of a long-running program: `serve` gets an object of `options`, whose fields are
+    the command's.
+    """
     from roost_core.options import parameters  # noqa: PLC0415 - other commands needn't load dataclasses
 
-    return click.Command(name, params=parameters(options), callback=lambda **given: serve(options(**given)), help=help_)
+    return click.Command(
+        name,
+        params=parameters(options),
+        callback=lambda **given: serve(options(**given)),
+        help=help_,
+    )

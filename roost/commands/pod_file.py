@@ -9,8 +9,12 @@ import yaml
 
 from generator.faults import UsageError, describe
 
-_EXPECTED = "expected a Pod in YAML or JSON, such as {metadata: {labels: {component: singleuser-server}}}"
-_CLAIMS = "Not looked at: its resource claims. Which nodes have the devices is the scheduler's to find."
+_EXPECTED = (
+    "expected a Pod in YAML or JSON, such as {metadata: {labels: {component: singleuser-server}}}"
+)
+_CLAIMS = (
+    "Not looked at: its resource claims. Which nodes have the devices is the scheduler's to find."
+)
 
 
 def left_out(pod: Mapping[str, Any]) -> str:
@@ -19,10 +23,19 @@ def left_out(pod: Mapping[str, Any]) -> str:
 
 
 def read_pod_file(given: str) -> dict[str, Any]:
-    """The pod of a file, of stdin (`-`), or of JSON that is the argument itself. Raises UsageError."""
+    """The pod of a file, of stdin (`-`), or of JSON that is the argument itself.
+
+    Raises UsageError.
+    """
     name = "stdin" if given == "-" else "the argument" if given.startswith("{") else given
     try:
-        text = sys.stdin.read() if given == "-" else given if given.startswith("{") else Path(given).read_text("utf-8")
+        text = (
+            sys.stdin.read()
+            if given == "-"
+            else given
+            if given.startswith("{")
+            else Path(given).read_text("utf-8")
+        )
         pod = yaml.load(text, Loader=yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"--pod: {name}: {error}; {_EXPECTED}.") from None

@@ -1,4 +1,6 @@
-"""Read which servers a hub had from Prometheus: from its address, or from a file of what its API answered."""
+"""Read which servers a hub had from Prometheus: from its address, or from a file of what its API
+answered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from generator.faults import UsageError, count_of
 from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, MOST_USERS
 from roost_core.placement.headroom_windows import local_time
 
-# kube-state-metrics says when each pod was made, JupyterHub only how many servers run: the first is asked less often.
+# kube-state-metrics says when each pod was made, JupyterHub only how many servers run: the first is
+# asked less often.
 PODS, SERVERS = "kube_pod_created", "jupyterhub_running_servers"
 STEPS: Final = {PODS: 300, SERVERS: MINUTE_SECONDS}
 # As KubeSpawner names pods.
@@ -26,8 +29,9 @@ USER_PODS: Final = "jupyter-"
 # Prometheus gives no more than 11,000 points of a series at once.
 _CHUNK_SECONDS: Final = 7 * 86_400
 _EXPECTED: Final = (
-    f"Prometheus' JSON of /api/v1/query_range for {PODS} or {SERVERS}; give the address of Prometheus itself, such as "
-    "http://localhost:9090 after kubectl port-forward, or a file of the answer"
+    f"Prometheus' JSON of /api/v1/query_range for {PODS} or {SERVERS}; give the address of"
+    " Prometheus itself, such as http://localhost:9090 after kubectl port-forward, or a file of"
+    " the answer"
 )
 
 
@@ -43,30 +47,49 @@ class Usage(NamedTuple):
 
 
 def read_usage(source: str, namespace: str) -> Usage:
-    """Read an address, or a file. namespace: the hub's. Raises UsageError that says what was found, and the fix."""
+    """Read an address, or a file. namespace: the hub's.
+
+    Raises UsageError that says what was found, and the fix.
+    """
     if "://" in source:
         source = urllib3.util.parse_url(source)._replace(auth=None).url
         answers = (_asked(source, metric, namespace) for metric in STEPS)
-        series = next((answer for answer in answers if any(_is_of_users(one["metric"]) for one in answer)), [])
+        series = next(
+            (answer for answer in answers if any(_is_of_users(one["metric"]) for one in answer)), []
+        )
     else:
         try:
-            text = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+            text = (
+                sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8-sig")
+            )
         except (OSError, ValueError) as error:
-            raise UsageError(f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}") from None
+            raise UsageError(
+                f"{source}: can't be read ({type(error).__name__}), expected {_EXPECTED}"
+            ) from None
         series = _series(text, source)
     if strange := {one["metric"]["__name__"] for one in series} - {*STEPS}:
         raise UsageError(f"{source}: found {', '.join(sorted(strange))}, expected {_EXPECTED}")
     of_hub = [one for one in series if one["metric"].get("namespace", namespace) == namespace]
     if not of_hub:
         others = sorted({one["metric"].get("namespace", "") for one in series})
-        found = f"those of {', '.join(others)} alone" if others else f"neither {PODS} of {USER_PODS}… nor {SERVERS}"
+        found = (
+            f"those of {', '.join(others)} alone"
+            if others
+            else f"neither {PODS} of {USER_PODS}… nor {SERVERS}"
+        )
         raise UsageError(
-            f"{source}: found {found}, expected some of namespace {namespace} in the last {KEPT_DAYS} "
-            "days; say the hub's with -n, and see that Prometheus scrapes kube-state-metrics or the hub"
+            f"{source}: found {found}, expected some of namespace {namespace} in the last"
+            f" {KEPT_DAYS} days; say the hub's with -n, and see that Prometheus scrapes"
+            " kube-state-metrics or the hub"
         )
     by_pods = any(one["metric"]["__name__"] == PODS for one in of_hub)
     of_hub = [one for one in of_hub if (one["metric"]["__name__"] == PODS) == by_pods]
-    step = int(min((b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])), default=MINUTE_SECONDS))
+    step = int(
+        min(
+            (b[0] - a[0] for one in of_hub for a, b in pairwise(one["values"])),
+            default=MINUTE_SECONDS,
+        )
+    )
     step = min(max(step, MINUTE_SECONDS), 3600)
     # A sample stands until the next one.
     minutes = range(ceil(step / MINUTE_SECONDS))
@@ -79,24 +102,35 @@ def read_usage(source: str, namespace: str) -> Usage:
 
 
 def _asked(source: str, metric: str, namespace: str) -> list[Any]:
-    """All series of a metric; the hub's own metric with those of other namespaces, so that errors can name these."""
+    """All series of a metric; the hub's own metric with those of other namespaces, so that errors
+    can name these.
+    """
     query, step, now = metric, STEPS[metric], int(time.time()) // 300 * 300
     if metric == PODS:
         query += f"{{namespace={json.dumps(namespace)}}}"
     series = []
     for begin in range(now - KEPT_DAYS * 86_400, now, _CHUNK_SECONDS):
-        fields = {"query": query, "start": str(begin), "end": str(begin + _CHUNK_SECONDS - step), "step": str(step)}
+        fields = {
+            "query": query,
+            "start": str(begin),
+            "end": str(begin + _CHUNK_SECONDS - step),
+            "step": str(step),
+        }
         try:
             answer = urllib3.request(
-                "GET", f"{source.rstrip('/')}/api/v1/query_range", fields=fields, retries=False, timeout=60
+                "GET",
+                f"{source.rstrip('/')}/api/v1/query_range",
+                fields=fields,
+                retries=False,
+                timeout=60,
             )
             text = answer.data.decode(errors="replace")
         except urllib3.exceptions.HTTPError as error:
             raise UsageError(f"{source}: found {str(error)!r}, expected {_EXPECTED}") from None
         if answer.status in (301, 302, 303, 307, 308, 401, 403):
             raise UsageError(
-                f"{source}: found {answer.status} {answer.reason}, expected an API without a login. Save "
-                "what curl gets with your token of /api/v1/query_range, and give that file"
+                f"{source}: found {answer.status} {answer.reason}, expected an API without a login."
+                " Save what curl gets with your token of /api/v1/query_range, and give that file"
             )
         series += _series(text, source)
     return series
@@ -104,7 +138,12 @@ def _asked(source: str, metric: str, namespace: str) -> list[Any]:
 
 def _series(text: str, source: str) -> list[Any]:
     """The series of one answer or several, one after the other."""
-    decoder, rest, series, latest = json.JSONDecoder(), text.strip() or "nothing", list[Any](), time.time() + 86_400
+    decoder, rest, series, latest = (
+        json.JSONDecoder(),
+        text.strip() or "nothing",
+        list[Any](),
+        time.time() + 86_400,
+    )
     found = rest[:40]
     try:
         while rest:
@@ -116,11 +155,20 @@ def _series(text: str, source: str) -> list[Any]:
                 read = [(int(at), float(number)) for at, number in one["values"]]
                 labels = {key: str(label) for key, label in one["metric"].items()}
                 labels.setdefault("__name__", PODS if "pod" in labels else SERVERS)
-                if values := [(at, number) for at, number in read if 0 < at < latest and isfinite(number)]:
+                if values := [
+                    (at, number) for at, number in read if 0 < at < latest and isfinite(number)
+                ]:
                     series.append({"metric": labels, "values": values})
                 else:
                     found = "no number at a time of the past, in seconds since 1970"
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as error:
         broken = isinstance(error, json.JSONDecodeError) and rest.startswith("{")
         ends = ", broken off or damaged" if broken else ""
         raise UsageError(f"{source}: found {found!r}{ends}, expected {_EXPECTED}") from None
@@ -158,17 +206,31 @@ def _of_levels(series: Iterable[Mapping[str, Any]], step: int) -> Iterator[tuple
 
 
 def _tell(
-    source: str, sessions: Sequence[tuple[float, float]], seen: set[int], step: int, *, by_pods: bool
+    source: str,
+    sessions: Sequence[tuple[float, float]],
+    seen: set[int],
+    step: int,
+    *,
+    by_pods: bool,
 ) -> Iterator[str]:
     first, last = (local_time(minute * 60.0, "UTC") for minute in (min(seen), max(seen) + 1))
-    yield f"{source}: {len(sessions)} servers in {len(seen) / DAY_MINUTES:.1f} days, {first} to {last}"
+    yield (
+        f"{source}: {len(sessions)} servers in {len(seen) / DAY_MINUTES:.1f} days, {first} to"
+        f" {last}"
+    )
     if by_pods:
         yield f"  from {PODS}: begins to the second, ends to {step} s"
     else:
-        yield f"  from {SERVERS}, each {step} s: who came while another left isn't seen ({PODS} would say it)"
+        yield (
+            f"  from {SERVERS}, each {step} s: who came while another left isn't seen ({PODS} would"
+            " say it)"
+        )
     gaps = [b - a - 1 for a, b in pairwise(sorted(seen)) if b - a > 5]
     if gaps:
         yield f"  {count_of(len(gaps), 'gap')}, {sum(gaps) / 60:.1f} hours in all: unknown"
-    yield "  missing: sizes (each counts as one placeholder), and how long nodes boot (240 s until that is learned)"
+    yield (
+        "  missing: sizes (each counts as one placeholder), and how long nodes boot (240 s until"
+        " that is learned)"
+    )
     if len(seen) < 3 * DAY_MINUTES:
         yield "  thin: a forecast needs two earlier days, and a weekly lecture two weeks"

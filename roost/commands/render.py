@@ -25,33 +25,46 @@ def manifests(options: RenderOptions) -> list[Manifest]:
 
 
 def _check(made: Sequence[Manifest], place: str) -> int:
-    changes = compare(read_manifests(place), {manifest.identity: manifest.body for manifest in made})
+    changes = compare(
+        read_manifests(place), {manifest.identity: manifest.body for manifest in made}
+    )
     if not changes:
         return 0
     sys.stdout.write(show(changes))
     how = f"--output-dir {place}" if Path(place).is_dir() else f"`roost render … > {place}`"
     what = "object differs" if len(changes) == 1 else "objects differ"
-    sys.stderr.write(f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n")
+    sys.stderr.write(
+        f"{place}: {len(changes)} {what} from what the values render. Write them with {how}\n"
+    )
     return 1
 
 
 @click.command("render")
 @values_options
 @click.option(
-    "--output-dir", metavar="FOLDER", help="Write one file per object and a kustomization; the folder is replaced."
+    "--output-dir",
+    metavar="FOLDER",
+    help="Write one file per object and a kustomization; the folder is replaced.",
 )
 @click.option(
     "--check",
     metavar="PATH",
-    help="Write nothing; exit with 1 and show the difference if the manifests of this folder or file are others.",
+    help=(
+        "Write nothing; exit with 1 and show the difference if the manifests of this folder or file"
+        " are others."
+    ),
 )
 @click.option(
     "--only",
     type=click.Choice(["cluster", "namespace"]),
-    help="cluster: the objects without a namespace, for the cluster's operator. namespace: all others, as with "
-    "clusterResources: false.",
+    help=(
+        "cluster: the objects without a namespace, for the cluster's operator. namespace: all"
+        " others, as with clusterResources: false."
+    ),
 )
-def command(*, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None) -> int:
+def command(
+    *, options: RenderOptions, output_dir: str | None, only: str | None, check: str | None
+) -> int:
     """Render values to Kubernetes manifests.
 
     \b
@@ -76,5 +89,7 @@ def command(*, options: RenderOptions, output_dir: str | None, only: str | None,
         sys.stdout.write(stream(made))
         return 0
     write_folder(made, output_dir)
-    sys.stderr.write(f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n")
+    sys.stderr.write(
+        f"{output_dir}: {len(made)} objects; apply with `kubectl apply -k {output_dir}`\n"
+    )
     return 0

@@ -1,4 +1,6 @@
-"""`roost validate`: every fault, warning and hint of a set of values, and what they make of a pod."""
+"""`roost validate`: every fault, warning and hint of a set of values, and what they make of a
+pod.
+"""
 
 import sys
 from typing import Any
@@ -25,7 +27,9 @@ def _find(options: RenderOptions) -> tuple[list[Fault], list[UsageError]]:
 
 
 def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
-    """The pod in YAML as the webhook would admit it with these values, as far as it says so without a cluster."""
+    """The pod in YAML as the webhook would admit it with these values, as far as it says so without
+    a cluster.
+    """
     # Without --pod nothing of this is loaded.
     import jsonpatch  # noqa: PLC0415
 
@@ -37,7 +41,9 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     from webhook.facts import Facts  # noqa: PLC0415
     from webhook.ledger import Ledger  # noqa: PLC0415
 
-    rules = read_rules(by_kind(read_values(options.files, options.settings).values, options.release))
+    rules = read_rules(
+        by_kind(read_values(options.files, options.settings).values, options.release)
+    )
     if rules is None:
         return "# These values have no webhook: the pod stays as it is.\n"
     body = make_pod(given)
@@ -46,7 +52,9 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
         decision = decide(pod, rules, Facts(), Ledger(), pod_key="", now=0.0)
     except MalformedObjectError as error:
         raise UsageError(f"--pod: {error}.") from None
-    said = [f"{key}: {text}" for key, text in decision.audit.items()] or ["no class: the pod stays as it is"]
+    said = [f"{key}: {text}" for key, text in decision.audit.items()] or [
+        "no class: the pod stays as it is"
+    ]
     said += filter(None, [left_out(body)])
     admitted = jsonpatch.apply_patch(body, list(decision.operations))
     return "".join([*(f"# {one}\n" for one in said), yaml.safe_dump(admitted, sort_keys=False)])
@@ -63,9 +71,19 @@ def _admitted(options: RenderOptions, given: dict[str, Any]) -> str:
     show_default=True,
     help="github: annotations at the lines of a pull request.",
 )
-@click.option("--quotas", metavar="PATH", help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.")
-@click.option("--pod", metavar="FILE", help="Print this pod, in YAML or JSON, as it would be admitted. - is stdin.")
-def command(*, options: RenderOptions, strict: bool, form: str, quotas: str | None, pod: str | None) -> int:
+@click.option(
+    "--quotas",
+    metavar="PATH",
+    help="Say what ResourceQuotas and LimitRanges of this file or folder refuse.",
+)
+@click.option(
+    "--pod",
+    metavar="FILE",
+    help="Print this pod, in YAML or JSON, as it would be admitted. - is stdin.",
+)
+def command(
+    *, options: RenderOptions, strict: bool, form: str, quotas: str | None, pod: str | None
+) -> int:
     """Print every fault and warning of the values, with file, line, key and fix.
 
     \b
@@ -78,13 +96,19 @@ def command(*, options: RenderOptions, strict: bool, form: str, quotas: str | No
     if quotas and not unread and all(fault.severity != "error" for fault in faults):
         from roost.doctor.given import find_faults as find_refused  # noqa: PLC0415 - loads all checks of the doctor
 
-        faults += find_refused(quotas, read_values(options.files, options.settings).values, options.release)
+        faults += find_refused(
+            quotas, read_values(options.files, options.settings).values, options.release
+        )
     ordered = sort_faults(faults)
     # The pod alone is on stdout.
     (sys.stdout if pod is None else sys.stderr).write(show_faults(ordered, form))
     errors = sum(fault.severity == "error" for fault in ordered)
     warnings = sum(fault.severity == "warning" for fault in ordered)
-    said = f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}" if errors or warnings else "no faults"
+    said = (
+        f"{count_of(errors, 'error')}, {count_of(warnings, 'warning')}"
+        if errors or warnings
+        else "no faults"
+    )
     sys.stderr.write(f"{said}\n")
     if unread:
         raise UsageError("\n".join(map(str, unread)))

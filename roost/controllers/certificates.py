@@ -1,8 +1,10 @@
-"""Keep the webhook's certificates in mode `self`: a CA, the one leaf that all replicas serve, and the caBundle.
+"""Keep the webhook's certificates in mode `self`: a CA, the one leaf that all replicas serve, and
+the caBundle.
 
-The controllers' leader does this, so that the webhook, which is reachable by network, needs no right to write. A new CA
-signs nothing before every entry of the configuration has trusted it for a while, and the old one stays trusted until it
-expires. So API servers always trust the leaf that a replica serves, although kubelets update it up to 90 s late.
+The controllers' leader does this, so that the webhook, which is reachable by network, needs no
+right to write. A new CA signs nothing before every entry of the configuration has trusted it for a
+while, and the old one stays trusted until it expires. So API servers always trust the leaf that a
+replica serves, although kubelets update it up to 90 s late.
 """
 
 from __future__ import annotations
@@ -51,7 +53,9 @@ class Lifetimes:
 
     @property
     def spare(self) -> float:
-        """The least remaining lifetime of a leaf: its successor's CA has to settle, and a kubelet takes up to 90 s."""
+        """The least remaining lifetime of a leaf: its successor's CA has to settle, and a kubelet
+        takes up to 90 s.
+        """
         return min(240.0, self.leaf / 6)
 
     @property
@@ -61,7 +65,10 @@ class Lifetimes:
 
 
 class CertificateKeeper:
-    """Certificate mode `self`. `tick` and `run` belong to one thread; all that lasts is in the two Secrets."""
+    """Certificate mode `self`.
+
+    `tick` and `run` belong to one thread; all that lasts is in the two Secrets.
+    """
 
     def __init__(
         self,
@@ -76,7 +83,9 @@ class CertificateKeeper:
         show: Callable[[Mapping[str, float]], None],
         now: Callable[[], float] = time.time,
     ) -> None:
-        """show: called with the expiry of `ca` and `leaf` in Unix time; with {} while another replica leads."""
+        """show: called with the expiry of `ca` and `leaf` in Unix time; with {} while another
+        replica leads.
+        """
         self._names = names
         self._ca_name = ca_name
         self._lifetimes = lifetimes
@@ -112,7 +121,12 @@ class CertificateKeeper:
 
     def rest(self) -> None:
         """Drop what was observed: another replica leads, and trust may change unobserved."""
-        self._trusted, self._trusted_since, self._trusted_by_any, self._fault = frozenset(), {}, frozenset(), ""
+        self._trusted, self._trusted_since, self._trusted_by_any, self._fault = (
+            frozenset(),
+            {},
+            frozenset(),
+            "",
+        )
         self._show({})
 
     def tick_safely(self) -> bool:
@@ -156,24 +170,41 @@ class CertificateKeeper:
         fresh = pki.make_authority(self._ca_name, now, self._lifetimes.ca)
         written = {CA_CERTIFICATE: fresh.certificate_pem, CA_KEY: fresh.key_pem}
         if current is not None:
-            written |= {PREVIOUS_CERTIFICATE: current.certificate_pem, PREVIOUS_KEY: current.key_pem}
+            written |= {
+                PREVIOUS_CERTIFICATE: current.certificate_pem,
+                PREVIOUS_KEY: current.key_pem,
+            }
         self._ca_secret.write(secret, written)
         log.info("certificate authority made ends=%s", _iso(fresh.ends_at))
         return fresh, current, True
 
-    def _tend_bundle(self, current: pki.Certificate, previous: pki.Certificate | None, now: float) -> bool:
-        """Read which CAs every entry trusts, and add ours if missing; return whether anything was written."""
+    def _tend_bundle(
+        self, current: pki.Certificate, previous: pki.Certificate | None, now: float
+    ) -> bool:
+        """Read which CAs every entry trusts, and add ours if missing; return whether anything was
+        written.
+        """
         entries = self._bundle.read()
         if not entries:
             self._note_trusted({}, now)
-            raise ClusterError("the MutatingWebhookConfiguration does not exist yet, or has no entries")
+            raise ClusterError(
+                "the MutatingWebhookConfiguration does not exist yet, or has no entries"
+            )
         trusted = {name: pki.split_bundle(pem) for name, pem in entries.items()}
-        self._note_trusted({name: frozenset(authorities) for name, authorities in trusted.items()}, now)
-        own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
+        self._note_trusted(
+            {name: frozenset(authorities) for name, authorities in trusted.items()}, now
+        )
+        own = [
+            authority.certificate_pem for authority in (current, previous) if authority is not None
+        ]
         wanted: dict[str, bytes] = {}
         for name, authorities in trusted.items():
             # A CA whose Secret was lost may have signed the leaf that is being served.
-            older = [pem for pem in pki.still_valid(authorities, current.certificate_pem, now) if pem not in own]
+            older = [
+                pem
+                for pem in pki.still_valid(authorities, current.certificate_pem, now)
+                if pem not in own
+            ]
             wanted[name] = b"".join((own + older)[:MAX_BUNDLE])
         if wanted == entries:
             return False
@@ -191,9 +222,13 @@ class CertificateKeeper:
     def _tend_leaf(
         self, current: pki.Certificate, previous: pki.Certificate | None, now: float
     ) -> tuple[pki.Certificate, bool]:
-        """Return the leaf, and whether a new one was signed: at its renewal, or because another CA should sign it."""
+        """Return the leaf, and whether a new one was signed: at its renewal, or because another CA
+        should sign it.
+        """
         secret, data = self._leaf_secret.read()
-        own = [authority.certificate_pem for authority in (current, previous) if authority is not None]
+        own = [
+            authority.certificate_pem for authority in (current, previous) if authority is not None
+        ]
         read = partial(pki.read_leaf, authorities=(*own, *self._trusted_by_any))
         leaf = _read_pair(data, LEAF_CERTIFICATE, LEAF_KEY, now, read)
         if leaf is not None and not leaf.authority_pem:
@@ -209,12 +244,18 @@ class CertificateKeeper:
         ):
             return leaf, False
         fresh = pki.sign_leaf(signer or current, self._names, now, self._lifetimes.leaf)
-        self._leaf_secret.write(secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem})
+        self._leaf_secret.write(
+            secret, {LEAF_CERTIFICATE: fresh.certificate_pem, LEAF_KEY: fresh.key_pem}
+        )
         log.info("certificate signed ends=%s", _iso(fresh.ends_at))
         return fresh, True
 
     def _signer(
-        self, current: pki.Certificate, previous: pki.Certificate | None, leaf: pki.Certificate | None, now: float
+        self,
+        current: pki.Certificate,
+        previous: pki.Certificate | None,
+        leaf: pki.Certificate | None,
+        now: float,
     ) -> pki.Certificate | None:
         """Return the CA that should have signed the leaf; None: any, for now."""
         since = self._trusted_since.get(current.certificate_pem)
@@ -234,7 +275,11 @@ class CertificateKeeper:
 
 
 def _read_pair(
-    data: Mapping[str, bytes], certificate: str, key: str, now: float, read: Callable[[bytes, bytes], pki.Certificate]
+    data: Mapping[str, bytes],
+    certificate: str,
+    key: str,
+    now: float,
+    read: Callable[[bytes, bytes], pki.Certificate],
 ) -> pki.Certificate | None:
     """Read a Secret's certificate and key; None: they are missing, unusable or too old."""
     if not data.get(certificate) or not data.get(key):
@@ -249,7 +294,12 @@ def _read_pair(
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
     """Return the DNS names of a Service; API servers use the one that ends in .svc."""
-    return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service, f"{service}.{namespace}.svc.cluster.local")
+    return (
+        f"{service}.{namespace}.svc",
+        f"{service}.{namespace}",
+        service,
+        f"{service}.{namespace}.svc.cluster.local",
+    )
 
 
 def _iso(unix_seconds: float) -> str:

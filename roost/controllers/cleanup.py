@@ -1,7 +1,7 @@
 """Remove what the controllers wrote to the cluster, before or after an uninstall.
 
-Their objects in their own namespace are deleted with their ServiceAccount. Nodes outlive a release, so their labels,
-and taints are removed here. Running it again does no harm.
+Their objects in their own namespace are deleted with their ServiceAccount. Nodes outlive a release,
+so their labels, and taints are removed here. Running it again does no harm.
 """
 
 from __future__ import annotations
@@ -54,10 +54,11 @@ def clean_up(
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[list[Action], list[Action]]:
-    """Stop the controllers, then clean every node; return what had to be removed, and what could not be.
+    """Stop the controllers, then clean every node; return what had to be removed, and what could
+    not be.
 
-    controllers: name of their Deployment, to be stopped first, and of their Lease; "": they don't run any more.
-    Raises ClusterError if nodes can't be read.
+    controllers: name of their Deployment, to be stopped first, and of their Lease; "": they don't
+    run any more. Raises ClusterError if nodes can't be read.
     """
     if controllers and not dry_run:
         _stop_controllers(client, namespace, controllers, sleep, clock)
@@ -95,22 +96,32 @@ def _find(client: Client, release: str, namespace: str) -> Iterator[Action]:
             yield from _actions_for(read_node(item), release, namespace)
         except MalformedObjectError:
             continue
-    labels = {PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER, OWN_INSTANCE_LABEL: release}
+    labels = {
+        PART_OF_LABEL: OWN_PART,
+        OWN_COMPONENT_LABEL: OWN_POPULAR_PULLER,
+        OWN_INSTANCE_LABEL: release,
+    }
     selector = ",".join(f"{key}={value}" for key, value in labels.items())
     for item in _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector}):
         metadata = item["metadata"]
         if not metadata.get("deletionTimestamp"):
-            yield DeletePod(namespace=namespace, name=metadata["name"], uid=metadata["uid"], why=WHY)
+            yield DeletePod(
+                namespace=namespace, name=metadata["name"], uid=metadata["uid"], why=WHY
+            )
 
 
 def _actions_for(node: Node, release: str, namespace: str) -> Iterator[Action]:
     labels = frozenset(key for key in node.labels if is_own_node_label(release, namespace, key))
     taints = frozenset(taint.key for taint in node.taints) & {startup_taint(release, namespace)}
     if labels or taints:
-        yield ChangeNode(node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY)
+        yield ChangeNode(
+            node=node.name, uid=node.uid, remove_labels=labels, remove_taints=taints, why=WHY
+        )
 
 
-def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Iterator[dict[str, Any]]:
+def _items(
+    client: Client, path: str, query: dict[str, str | int | bool]
+) -> Iterator[dict[str, Any]]:
     query = {**query, "limit": PAGE_OBJECTS}
     while True:
         page = client.get(path, query)
@@ -122,9 +133,15 @@ def _items(client: Client, path: str, query: dict[str, str | int | bool]) -> Ite
 
 
 def _stop_controllers(
-    client: Client, namespace: str, controllers: str, sleep: Callable[[float], None], clock: Callable[[], float]
+    client: Client,
+    namespace: str,
+    controllers: str,
+    sleep: Callable[[float], None],
+    clock: Callable[[], float],
 ) -> None:
-    """Scale the controllers to 0 and wait for their pods to end, because they would write the labels again."""
+    """Scale the controllers to 0 and wait for their pods to end, because they would write the
+    labels again.
+    """
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{controllers}/scale"
     try:
         scale = client.merge(path, {"spec": {"replicas": 0}}, CONTROLLERS_MANAGER)
@@ -145,21 +162,26 @@ def _stop_controllers(
         current_lease = (client.find(lease_path) or {}).get("spec") or ""
         if current_lease != lease:
             lease, lease_since = current_lease, clock()
-        # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so no longer once the
-        # Lease has expired.
+        # A pod on a dead node is Terminating for ever. It writes only while it holds the Lease, so
+        # no longer once the Lease has expired.
         if all(alive.values()) and clock() - lease_since > LEASE_SECONDS:
             log.warning("these pods don't end, but can no longer write: %s", ", ".join(alive))
             return
         if clock() - started > END_SECONDS:
             raise ClusterError(
-                f"pods of Deployment {controllers} in namespace {namespace} still exist after "
-                f"{END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run roost cleanup again"
+                f"pods of Deployment {controllers} in namespace {namespace} still exist after"
+                f" {END_SECONDS:.0f} s ({', '.join(alive)}): find out why they don't end, then run"
+                " roost cleanup again"
             )
         sleep(POLL_SECONDS)
 
 
 def _pods_alive(client: Client, namespace: str, selector: str) -> dict[str, bool]:
-    """Return names of pods that may still run, and whether each is being deleted; finished ones may stay for ever."""
+    """Return names of pods that may still run, and whether each is being deleted; finished ones may
+    stay for ever.
+    """
     pods = _items(client, f"/api/v1/namespaces/{namespace}/pods", {"labelSelector": selector})
-    alive = [pod["metadata"] for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED]
+    alive = [
+        pod["metadata"] for pod in pods if (pod.get("status") or {}).get("phase") not in FINISHED
+    ]
     return {metadata["name"]: bool(metadata.get("deletionTimestamp")) for metadata in alive}

@@ -1,4 +1,6 @@
-"""Start `roost controllers`: settings, watches, Lease, loop and probes, from options to exit code."""
+"""Start `roost controllers`: settings, watches, Lease, loop and probes, from options to exit
+code.
+"""
 
 from __future__ import annotations
 
@@ -48,14 +50,18 @@ LIST_SECONDS: Final = 60.0
 LOOK_SECONDS: Final = 0.05
 # How long to wait for an API server that is still starting.
 VERSION_SECONDS: Final = 60.0
-# A pod's JSON alone is some hundred containers, and a plan creates thousands; hardly any are in a cycle.
+# A pod's JSON alone is some hundred containers, and a plan creates thousands; hardly any are in a
+# cycle.
 GC_THRESHOLDS: Final = (50_000, 20, 20)
 HOUR_SECONDS: Final = 3600.0
 DAY_SECONDS: Final = 24 * HOUR_SECONDS
 
 
 def serve(options: ControllersOptions) -> int:
-    """Run one replica until SIGTERM. Returns 0 after an orderly end, 1 if it could not start; stderr says why."""
+    """Run one replica until SIGTERM.
+
+    Returns 0 after an orderly end, 1 if it could not start; stderr says why.
+    """
     logs.configure(options.log_level)
     return_freed_memory()
     try:
@@ -87,7 +93,10 @@ def _keeper(
     is_leader: Callable[[], bool],
     metrics: ControllersMetrics,
 ) -> CertificateKeeper | None:
-    """Return the webhook's certificate keeper, None if there is to be none. Raises SettingsError."""
+    """Return the webhook's certificate keeper, None if there is to be none.
+
+    Raises SettingsError.
+    """
     if not options.webhook_configuration:
         return None
     host = urlsplit(options.webhook_url).hostname
@@ -95,11 +104,15 @@ def _keeper(
         found = f"--webhook-configuration={options.webhook_configuration} alone"
         expected = "--ca-secret, --leaf-secret and --webhook-service (or --webhook-url) beside it"
         raise SettingsError([SettingsFault("--webhook-configuration", found, expected)])
-    names = service_names(options.webhook_service, options.namespace) if options.webhook_service else ()
+    names = (
+        service_names(options.webhook_service, options.namespace) if options.webhook_service else ()
+    )
     return CertificateKeeper(
         names=(*names, *([host] if host else [])),
         ca_name=f"roost-ca.{options.release}.{options.namespace}",
-        lifetimes=Lifetimes(ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS),
+        lifetimes=Lifetimes(
+            ca=options.ca_days * DAY_SECONDS, leaf=options.leaf_hours * HOUR_SECONDS
+        ),
         ca_secret=SharedSecret(client, options.namespace, options.ca_secret, owner),
         leaf_secret=SharedSecret(client, options.namespace, options.leaf_secret, owner),
         bundle=BundleField(client, options.webhook_configuration),
@@ -111,14 +124,19 @@ def _keeper(
 def _check_release(options: ControllersOptions, settings: ControllersSettings) -> None:
     if (settings.shared.name, settings.shared.namespace) != (options.release, options.namespace):
         found = f"release {settings.shared.name!r} in namespace {settings.shared.namespace!r}"
-        expected = f"--release={options.release} --namespace={options.namespace}: mount the release's own ConfigMap"
+        expected = (
+            f"--release={options.release} --namespace={options.namespace}: mount the release's own"
+            " ConfigMap"
+        )
         raise SettingsError([SettingsFault("release and namespace", found, expected)])
 
 
 def _run(options: ControllersOptions, settings: ControllersSettings, minor: int) -> None:
     planners, stop = settings.planners, threading.Event()
     stop_on_signals(stop)
-    metrics = ControllersMetrics(version(), [gauge for planner in planners for gauge in planner.gauges])
+    metrics = ControllersMetrics(
+        version(), [gauge for planner in planners for gauge in planner.gauges]
+    )
     client = connect(options.kubeconfig, lambda verb: metrics.requests.labels(verb).inc())
     identity = options.identity or f"{socket.gethostname()}_{uuid.uuid4().hex[:8]}"
 
@@ -136,8 +154,8 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         on_minor_change=lambda: loop.wake_later() if loop is not None else None,
         on_error=lambda kind: metrics.watch_errors.labels(kind).inc(),
     )
-    # A leader that hangs or whose watches fail would do nothing, and keep the other replica from leading. The webhook
-    # reads from the Lease whether nodes' labels are maintained.
+    # A leader that hangs or whose watches fail would do nothing, and keep the other replica from
+    # leading. The webhook reads from the Lease whether nodes' labels are maintained.
     leadership = Leadership(
         client,
         options.namespace,
@@ -151,7 +169,9 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         options.namespace,
         writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
         evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic),
-        events=EventWriter(client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"),
+        events=EventWriter(
+            client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"
+        ),
         may_write=lambda: leadership.is_leader and not stop.is_set(),
         on_eviction=metrics.evictions.inc,
         on_done=lambda: loop.progressed() if loop is not None else None,
@@ -178,12 +198,20 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     events = settings.shared.events
     if events is not None and events.calendar_url:
         calendar = CalendarFeed(
-            events.calendar_url, events.limits, on_change=loop.wake, reading_time=watching.reading_time
+            events.calendar_url,
+            events.limits,
+            on_change=loop.wake,
+            reading_time=watching.reading_time,
         )
         watching.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
-    checks: dict[str, Check] = {"watches": watching.verdict, "loop": lambda: ReadyVerdict(loop.is_alive)}
-    keeper = _keeper(options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics)
+    checks: dict[str, Check] = {
+        "watches": watching.verdict,
+        "loop": lambda: ReadyVerdict(loop.is_alive),
+    }
+    keeper = _keeper(
+        options, client, owner, lambda: leadership.is_leader and not stop.is_set(), metrics
+    )
     if keeper is not None:
         work["certificates"], checks["certificates"] = keeper.run, keeper.verdict
     ops = OpsServer(
@@ -194,18 +222,32 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     )
     ops.start()
     names = ",".join(planner.name for planner in planners)
-    log.info("running controllers=%s port=%d version=%s kubernetes=1.%d", names, ops.port, version(), minor)
+    log.info(
+        "running controllers=%s port=%d version=%s kubernetes=1.%d",
+        names,
+        ops.port,
+        version(),
+        minor,
+    )
     # The first lists create millions of objects, and no cycles.
     gc.disable()
     watching.start(stop)
 
     def end_for(new_minor: int) -> None:
-        # Planners follow the rules of one minor: the kubelet restarts the container, which then reads the new one.
-        log.info("the cluster is now Kubernetes 1.%d, was 1.%d: exiting, to restart with it", new_minor, minor)
+        # Planners follow the rules of one minor: the kubelet restarts the container, which then
+        # reads the new one.
+        log.info(
+            "the cluster is now Kubernetes 1.%d, was 1.%d: exiting, to restart with it",
+            new_minor,
+            minor,
+        )
         stop.set()
 
     work["minor"] = lambda stop: follow_minor(client, minor, stop, end_for)
-    threads = [threading.Thread(target=target, args=(stop,), name=name, daemon=True) for name, target in work.items()]
+    threads = [
+        threading.Thread(target=target, args=(stop,), name=name, daemon=True)
+        for name, target in work.items()
+    ]
     for thread in threads:
         thread.start()
     _settle_memory(watching, stop)
@@ -221,13 +263,19 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
 def _has_listed(watching: Watching, stop: threading.Event) -> bool:
     """Wait for the first lists; False: they took too long."""
     deadline = time.monotonic() + LIST_SECONDS
-    while not (passed := watching.verdict().passed) and time.monotonic() < deadline and not stop.wait(LOOK_SECONDS):
+    while (
+        not (passed := watching.verdict().passed)
+        and time.monotonic() < deadline
+        and not stop.wait(LOOK_SECONDS)
+    ):
         pass
     return passed
 
 
 def _settle_memory(watching: Watching, stop: threading.Event) -> None:
-    """Exclude the objects of the first lists from garbage collection, which would traverse them again and again."""
+    """Exclude the objects of the first lists from garbage collection, which would traverse them
+    again and again.
+    """
     _has_listed(watching, stop)
     gc.collect()
     gc.freeze()
@@ -239,12 +287,16 @@ def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> 
     """Print what would be done now. Raises ClusterError."""
     stop = threading.Event()
     client = connect(options.kubeconfig)
-    watching = Watching(client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None)
+    watching = Watching(
+        client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None
+    )
     watching.start(stop)
     try:
         if not _has_listed(watching, stop):
             detail = watching.verdict().detail
-            raise ClusterError(f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}")
+            raise ClusterError(
+                f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}"
+            )
         now = Moment(time.time(), time.monotonic())
         print(show_plan(settings.planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
     finally:

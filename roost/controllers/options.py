@@ -14,7 +14,8 @@ from roost_core import options
 _ABOVE_0: Final = click.FloatRange(0, min_open=True)
 # Otherwise there is no webhook, or somebody else makes its certificate.
 _KEEPS_CERTIFICATES: Final = (
-    'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and values.clusterResources'
+    'values.admission.mode == "webhook" and values.webhook.certificates.mode == "self" and'
+    " values.clusterResources"
 )
 _certificate_option = partial(options.name, chart_if=_KEEPS_CERTIFICATES)
 
@@ -24,7 +25,9 @@ class ControllersOptions:
     """`roost controllers`."""
 
     settings_path: Path = options.required_file(
-        "--settings", chart='"/etc/roost/release/release.json"', help="release.json of the rendered ConfigMap."
+        "--settings",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap.",
     )
     # None where the cluster's own scheduler places pods.
     scheduler_configuration_path: Path | None = options.file(
@@ -36,20 +39,27 @@ class ControllersOptions:
     release: str = options.required("--release", metavar="NAME", chart="release.name")
     namespace: str = options.required("--namespace", metavar="NAME", chart="release.namespace")
     lease_name: str = options.name(
-        "--lease-name", chart='object_name("controllers")', help="The Lease of the replica that works."
+        "--lease-name",
+        chart='object_name("controllers")',
+        help="The Lease of the replica that works.",
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()
     port: int = options.metrics_port("--port", component="controllers")
-    identity: str = options.name("--identity", help="This replica; default: host and a random part.")
-    # The MutatingWebhookConfiguration; "": somebody else keeps the webhook's certificates, or there is no webhook.
+    identity: str = options.name(
+        "--identity", help="This replica; default: host and a random part."
+    )
+    # The MutatingWebhookConfiguration; "": somebody else keeps the webhook's certificates, or there
+    # is no webhook.
     webhook_configuration: str = _certificate_option(
         "--webhook-configuration",
         chart='cluster_object_name("webhook")',
         help="Keep its certificates, and its caBundle.",
     )
     webhook_service: str = _certificate_option(
-        "--webhook-service", chart='object_name("webhook")', help="The Service that the certificate is for."
+        "--webhook-service",
+        chart='object_name("webhook")',
+        help="The Service that the certificate is for.",
     )
     ca_secret: str = _certificate_option(
         "--ca-secret", chart='object_name("webhook-ca")', help="The Secret that holds the CA."
@@ -67,14 +77,18 @@ class ControllersOptions:
         help="The URL that API servers call instead of the Service.",
     )
     ca_days: float = options.option("--ca-days", type=_ABOVE_0, default=365.0, show_default=True)
-    leaf_hours: float = options.option("--leaf-hours", type=_ABOVE_0, default=168.0, show_default=True)
+    leaf_hours: float = options.option(
+        "--leaf-hours", type=_ABOVE_0, default=168.0, show_default=True
+    )
     all_namespaces: bool = options.flag(
         "--own-namespace-only",
         off=True,
         chart_if="not values.clusterResources",
         help="Read no pods of other namespaces.",
     )
-    dry_run: bool = options.flag("--dry-run", help="Print what would be done now, do nothing, and end.")
+    dry_run: bool = options.flag(
+        "--dry-run", help="Print what would be done now, do nothing, and end."
+    )
     log_level: str = options.log_level(component="controllers")
 
     @property

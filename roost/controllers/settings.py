@@ -11,7 +11,14 @@ import yaml
 from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.registry import CONTROLLERS
-from roost_core.release.reader import Document, Reader, SettingsError, SettingsFault, describe, load_document
+from roost_core.release.reader import (
+    Document,
+    Reader,
+    SettingsError,
+    SettingsFault,
+    describe,
+    load_document,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,20 +31,33 @@ class ControllersSettings:
     planners: tuple[Planner[Any], ...]
 
 
-def load_settings(path: Path, scheduler_configuration_path: Path | None, minor: int) -> ControllersSettings:
-    """Read both files; minor: the cluster's, 36 for 1.36. Raises SettingsError with all faults; each names its file."""
+def load_settings(
+    path: Path, scheduler_configuration_path: Path | None, minor: int
+) -> ControllersSettings:
+    """Read both files; minor: the cluster's, 36 for 1.36.
+
+    Raises SettingsError with all faults; each names its file.
+    """
     document, _ = load_document(str(path), path.read_bytes)
-    configuration = None if scheduler_configuration_path is None else _load_yaml(scheduler_configuration_path)
+    configuration = (
+        None if scheduler_configuration_path is None else _load_yaml(scheduler_configuration_path)
+    )
     return parse_settings(document, configuration, minor)
 
 
-def parse_settings(document: Document, scheduler_configuration: Document | None, minor: int) -> ControllersSettings:
+def parse_settings(
+    document: Document, scheduler_configuration: Document | None, minor: int
+) -> ControllersSettings:
     """Check the document and make the planners. Raises SettingsError with all faults."""
     read = Reader()
     mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
-    evictions = read.whole(mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000)
+    evictions = read.whole(
+        mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000
+    )
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
-    planners = tuple(planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None)
+    planners = tuple(
+        planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None
+    )
     settings = ControllersSettings(shared=shared, evictions_per_minute=evictions, planners=planners)
     # Of parts that no controller needed.
     _ = shared.name, shared.namespace, shared.classes, shared.sets, shared.gate, shared.events

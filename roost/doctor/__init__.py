@@ -1,1 +1,3 @@
-"""What keeps an install of Roost from doing its work, found from outside: what is there, what answers, what is done."""
+"""What keeps an install of Roost from doing its work, found from outside: what is there, what
+answers, what is done.
+"""

@@ -50,7 +50,9 @@ class Install:
     def namespaces(self) -> dict[str, dict[str, str]]:
         """Labels of all namespaces, by name."""
         items = self.client.get("/api/v1/namespaces")["items"]
-        return {body["metadata"]["name"]: dict(body["metadata"].get("labels") or {}) for body in items}
+        return {
+            body["metadata"]["name"]: dict(body["metadata"].get("labels") or {}) for body in items
+        }
 
     @cached_property
     def pods_everywhere(self) -> list[Object]:

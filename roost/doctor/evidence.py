@@ -29,11 +29,18 @@ _SILENCE_SECONDS: Final = 15.0
 LINE_LENGTH: Final = 300
 AUTOSCALER_STATUS: Final = "/api/v1/namespaces/kube-system/configmaps/cluster-autoscaler-status"
 NODE_POOLS: Final = "/apis/karpenter.sh/v1/nodepools"
-# As docs/start-notices.md has it: BinderHub's chart, and charts around zero-to-jupyterhub's, have a key of its own.
-HUB_VALUES: Final = "In the hub's values (below the key of its chart, such as jupyterhub, where it has one)"
+# As docs/start-notices.md has it: BinderHub's chart, and charts around zero-to-jupyterhub's, have a
+# key of its own.
+HUB_VALUES: Final = (
+    "In the hub's values (below the key of its chart, such as jupyterhub, where it has one)"
+)
 # Nodes of one pool have one size and one kubelet configuration.
 POOL_LABELS: Final = (
-    *("cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool"),
+    *(
+        "cloud.google.com/gke-nodepool",
+        "eks.amazonaws.com/nodegroup",
+        "kubernetes.azure.com/agentpool",
+    ),
     KARPENTER_POOL_LABEL,
 )
 GKE_SCHEDULER: Final = "gke.io/optimize-utilization-scheduler"
@@ -73,13 +80,19 @@ def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Ob
     """The objects of a kind in the namespaces whose pods a class selects; api: as /apis/apps/v1."""
     required = selector_of(pod_class)
     if required is None:
-        return list(install.client.get(f"{api}/namespaces/{install.release.namespace}/{resource}")["items"])
+        return list(
+            install.client.get(f"{api}/namespaces/{install.release.namespace}/{resource}")["items"]
+        )
     return _within(install, required, install.client.get(f"{api}/{resource}")["items"])
 
 
-def _within(install: Install, required: frozenset[Requirement], bodies: Iterable[Object]) -> list[Object]:
+def _within(
+    install: Install, required: frozenset[Requirement], bodies: Iterable[Object]
+) -> list[Object]:
     """The objects in namespaces that are selected."""
-    names = {name for name in install.namespaces if namespace_matches(required, name, install.namespaces)}
+    names = {
+        name for name in install.namespaces if namespace_matches(required, name, install.namespaces)
+    }
     return [body for body in bodies if body["metadata"].get("namespace") in names]
 
 
@@ -89,7 +102,9 @@ def namespace_of(install: Install, pod_class: Any) -> str:  # noqa: ANN401 - a p
     if required is None:
         return install.release.namespace
     names = sorted(install.namespaces, key=lambda name: (name != install.release.namespace, name))
-    return next((name for name in names if namespace_matches(required, name, install.namespaces)), "")
+    return next(
+        (name for name in names if namespace_matches(required, name, install.namespaces)), ""
+    )
 
 
 def selector_of(pod_class: Any) -> frozenset[Requirement] | None:  # noqa: ANN401 - a part of the values
@@ -105,7 +120,10 @@ def labels_of(pod_class: Any) -> dict[str, str]:  # noqa: ANN401 - a part of the
 
 def admits(install: Install) -> bool:
     """Whether the release changes pods at admission."""
-    return bool(install.of_kind("MutatingWebhookConfiguration") or install.of_kind("MutatingAdmissionPolicy"))
+    return bool(
+        install.of_kind("MutatingWebhookConfiguration")
+        or install.of_kind("MutatingAdmissionPolicy")
+    )
 
 
 def annotation_of(body: Object, key: str) -> str:
@@ -120,7 +138,10 @@ def label_items(body: Object) -> dict[str, str]:
 
 def mounts_images(install: Install) -> bool:
     """Whether the puller's pods mount images."""
-    volumes = [body["spec"]["template"]["spec"].get("volumes") or [] for body in install.of_kind("DaemonSet")]
+    volumes = [
+        body["spec"]["template"]["spec"].get("volumes") or []
+        for body in install.of_kind("DaemonSet")
+    ]
     return any("image" in volume for mounted in volumes for volume in mounted)
 
 
@@ -136,18 +157,28 @@ def autoscaler_words(deployment: Object) -> list[str]:
 def config_map_of(install: Install, deployment: Object | None) -> Object | None:
     """The rendered ConfigMap with the name of a Deployment."""
     name = deployment["metadata"]["name"] if deployment is not None else None
-    return next((body for body in install.of_kind("ConfigMap") if body["metadata"]["name"] == name), None)
+    return next(
+        (body for body in install.of_kind("ConfigMap") if body["metadata"]["name"] == name), None
+    )
 
 
 def read_profiles(config_map: Object) -> dict[str, Any]:
     """The profiles of a scheduler's rendered ConfigMap, by schedulerName."""
-    return {profile["schedulerName"]: profile for profile in yaml.safe_load(config_map["data"][CONFIG_KEY])["profiles"]}
+    return {
+        profile["schedulerName"]: profile
+        for profile in yaml.safe_load(config_map["data"][CONFIG_KEY])["profiles"]
+    }
 
 
 def log_lines(install: Install, pod: str, container: str, span: Mapping[str, Any]) -> list[str]:
-    """The last lines of a container's log. Raises ApiError: nobody may read it, or nobody has it."""
+    """The last lines of a container's log.
+
+    Raises ApiError: nobody may read it, or nobody has it.
+    """
     path = f"/api/v1/namespaces/{install.release.namespace}/pods/{pod}/log"
-    lines = install.client.lines(path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS)
+    lines = install.client.lines(
+        path, {"container": container, "tailLines": _LOG_LINES, **span}, _SILENCE_SECONDS
+    )
     return [text for line in lines if (text := line.decode(errors="replace").rstrip())]
 
 
@@ -162,16 +193,23 @@ def unreadable_log(pod: str, error: ApiError) -> Finding:
     """What is said of a log that can't be read."""
     return unknown(
         f"The log of pod {pod} can't be read: {error}",
-        "Run it with an account that may get pods/log, or read it yourself."
-        if error.status in (401, 403)
-        else f"kubectl logs --previous {pod} may still have what an earlier container said.",
+        (
+            "Run it with an account that may get pods/log, or read it yourself."
+            if error.status in (401, 403)
+            else f"kubectl logs --previous {pod} may still have what an earlier container said."
+        ),
     )
 
 
 def replaced(install: Install, schedulers: Sequence[str]) -> str:
-    """How Roost's scheduler comes to take pods that name others: advice that the values don't follow yet."""
+    """How Roost's scheduler comes to take pods that name others: advice that the values don't
+    follow yet.
+    """
     if set(schedulers) <= set(install.values["replaceSchedulers"]):
-        return "replaceSchedulers has it already: these pods are older than that, or came while the webhook was away."
+        return (
+            "replaceSchedulers has it already: these pods are older than that, or came while the"
+            " webhook was away."
+        )
     return f"To have Roost's take such pods: replaceSchedulers: [{', '.join(schedulers)}]."
 
 
@@ -185,15 +223,28 @@ def collection_of(body: Object) -> str:
     version = body["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
     namespace = body["metadata"].get("namespace")
-    return f"{root}/namespaces/{namespace}/{plural(body['kind'])}" if namespace else f"{root}/{plural(body['kind'])}"
+    return (
+        f"{root}/namespaces/{namespace}/{plural(body['kind'])}"
+        if namespace
+        else f"{root}/{plural(body['kind'])}"
+    )
 
 
 def plural(kind: str) -> str:
     """The resource of a kind that Roost renders: networkpolicies of NetworkPolicy."""
     name = kind.lower()
-    return f"{name[:-1]}ies" if name.endswith("y") else f"{name}es" if name.endswith("s") else f"{name}s"
+    return (
+        f"{name[:-1]}ies"
+        if name.endswith("y")
+        else f"{name}es"
+        if name.endswith("s")
+        else f"{name}s"
+    )
 
 
 def name_of(body: Object) -> str:
     """A rendered object for people: Deployment hub/roost-webhook."""
-    return f"{body['kind']} {'/'.join(filter(None, (body['metadata'].get('namespace'), body['metadata']['name'])))}"
+    return (
+        f"{body['kind']}"
+        f" {'/'.join(filter(None, (body['metadata'].get('namespace'), body['metadata']['name'])))}"
+    )

@@ -1,4 +1,6 @@
-"""A cluster made of files: what its ResourceQuotas, LimitRanges and PriorityClasses do to pods of the values."""
+"""A cluster made of files: what its ResourceQuotas, LimitRanges and PriorityClasses do to pods of
+the values.
+"""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -19,23 +21,43 @@ class _GivenCluster:
 
     def __init__(self, path: str, namespace: str) -> None:
         found = cast("list[Object]", [*read_manifests(path).values()])
-        self._bodies = [{**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found]
+        self._bodies = [
+            {**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found
+        ]
         kinds = {(one["kind"], one["metadata"]["namespace"]) for one in self._bodies}
-        if not kinds & {(kind, namespace) for kind in READS} and not {"PriorityClass", "Namespace"} & {*dict(kinds)}:
+        if not kinds & {(kind, namespace) for kind in READS} and not {
+            "PriorityClass",
+            "Namespace",
+        } & {*dict(kinds)}:
             there = ", ".join(sorted(f"{kind} of {place}" for kind, place in kinds))
-            expected = f"ResourceQuotas and LimitRanges of {namespace}, or PriorityClasses: say the namespace with -n"
+            expected = (
+                f"ResourceQuotas and LimitRanges of {namespace}, or PriorityClasses: say the"
+                " namespace with -n"
+            )
             raise UsageError(f"{path}: found {there}, expected {expected}.")
         for body in self._bodies:
             try:
-                READS.get(body["kind"], id)({**body, "metadata": {**(body["metadata"].get("labels") or {})}})
+                READS.get(body["kind"], id)(
+                    {**body, "metadata": {**(body["metadata"].get("labels") or {})}}
+                )
             except (AttributeError, KeyError, TypeError, ValueError):
-                said = f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
-                raise UsageError(f"{path}: {said}, expected a spec as the API server takes it.") from None
+                said = (
+                    f"{body['kind']} {body['metadata']['name']}: found {describe(body.get('spec'))}"
+                )
+                raise UsageError(
+                    f"{path}: {said}, expected a spec as the API server takes it."
+                ) from None
 
     def get(self, path: str, _query: object = None) -> dict[str, list[Object]]:
         *_, above, namespace, resource = path.split("/")
         found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
-        return {"items": [one for one in found if above != "namespaces" or one["metadata"]["namespace"] == namespace]}
+        return {
+            "items": [
+                one
+                for one in found
+                if above != "namespaces" or one["metadata"]["namespace"] == namespace
+            ]
+        }
 
     def find(self, _path: str) -> None:
         return None
@@ -45,10 +67,20 @@ class _GivenCluster:
 
 
 def find_faults(path: str, values: Mapping[str, Any], release: Release) -> list[Fault]:
-    """What the doctor says of these values where the objects of a file or folder are. Raises GeneratorError."""
+    """What the doctor says of these values where the objects of a file or folder are.
+
+    Raises GeneratorError.
+    """
     client = cast("Client", _GivenCluster(path, release.namespace))
-    install = Install(client, release, values, [manifest.body for manifest in render(values, release)])
-    outcomes = run_checks(install, {name: INSTALLED[name] for name in ("priorities", "requests", "bookings")})
+    install = Install(
+        client, release, values, [manifest.body for manifest in render(values, release)]
+    )
+    outcomes = run_checks(
+        install, {name: INSTALLED[name] for name in ("priorities", "requests", "bookings")}
+    )
     # The hub's limits are told of the values already.
     found = [one for outcome in outcomes for one in outcome.findings if "(hub." not in one.evidence]
-    return [Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning") for x in found]
+    return [
+        Fault(path, 0, "", x.evidence, "", x.fix, "error" if x.severity == "error" else "warning")
+        for x in found
+    ]

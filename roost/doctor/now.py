@@ -1,6 +1,8 @@
-"""Which pods wait now, grouped by cause, in the words of scheduler, kubelet and autoscaler: `roost doctor --now`.
+"""Which pods wait now, grouped by cause, in the words of scheduler, kubelet and autoscaler: `roost
+doctor --now`.
 
-Needs the right to list pods and Events of one namespace, and nothing of Roost's: no values, no recorder.
+Needs the right to list pods and Events of one namespace, and nothing of Roost's: no values, no
+recorder.
 """
 
 import re
@@ -14,21 +16,39 @@ from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import COMPONENT_LABEL
 
 _LENGTH: Final = 200
-# Components of pods, as zero-to-jupyterhub and BinderHub label them, and Roost: those of users first.
-_KINDS: Final = {"singleuser-server": "user", "binderhub-build": "build", "user-placeholder": "placeholder"}
+# Components of pods, as zero-to-jupyterhub and BinderHub label them, and Roost: those of users
+# first.
+_KINDS: Final = {
+    "singleuser-server": "user",
+    "binderhub-build": "build",
+    "user-placeholder": "placeholder",
+}
 # What a kubelet says while nothing is wrong: an Event says more.
 _STARTING: Final = ("ContainerCreating", "PodInitializing")
 # Words of a cause, and what to do; the first that match count.
 _TO_DO: Final = {
-    "Insufficient|Too many pods": "no room: may the autoscaler add nodes, and is it below its limit? Placeholders to "
-    "ask for: roost headroom -f values.yaml.",
-    "affinity|selector": "kubectl get nodes --show-labels; roost doctor, check reach. For seconds: the image gate.",
-    "olume": "kubectl describe pvc: its zone, its storage class, and the driver's pods on that node.",
+    "Insufficient|Too many pods": (
+        "no room: may the autoscaler add nodes, and is it below its limit? Placeholders to "
+        "ask for: roost headroom -f values.yaml."
+    ),
+    "affinity|selector": (
+        "kubectl get nodes --show-labels; roost doctor, check reach. For seconds: the image gate."
+    ),
+    "olume": (
+        "kubectl describe pvc: its zone, its storage class, and the driver's pods on that node."
+    ),
     "taint": "kubectl describe node: a taint that nobody tolerates, or a node that isn't ready.",
-    "^pulling": "nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the node's disk.",
-    "Image|Registry": "not found: correct the reference. Denied: the pull secrets. No answer: the registry.",
+    "^pulling": (
+        "nothing for as long as such pulls take. Longer: kubectl describe pod, the registry, the"
+        " node's disk."
+    ),
+    "Image|Registry": (
+        "not found: correct the reference. Denied: the pull secrets. No answer: the registry."
+    ),
     "Container|CrashLoop|Hook": "kubectl logs --previous, kubectl describe pod.",
-    "has not looked": "is that scheduler there (kubectl get lease)? roost doctor -f values.yaml says why not.",
+    "has not looked": (
+        "is that scheduler there (kubectl get lease)? roost doctor -f values.yaml says why not."
+    ),
 }
 
 
@@ -51,16 +71,28 @@ def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
     waits = []
     for pod in pods:
         status = pod.get("status") or {}
-        if status.get("phase", "Pending") not in ("Pending", "Running") or pod["metadata"].get("deletionTimestamp"):
+        if status.get("phase", "Pending") not in ("Pending", "Running") or pod["metadata"].get(
+            "deletionTimestamp"
+        ):
             continue
         about = by_uid.get(str(pod["metadata"].get("uid")), [])
         if found := _cause(pod["spec"], status, about):
             cause, since = found
             kind = _KINDS.get(label_items(pod).get(COMPONENT_LABEL, ""), "other")
-            name, created = pod["metadata"]["name"], read_moment(pod["metadata"].get("creationTimestamp")) or 0.0
-            by = [(one, (one.get("source") or {}).get("component") or one.get("reportingComponent")) for one in about]
-            said = [one for one, component in by if re.search("autoscaler|karpenter", str(component))]
-            autoscaler = _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
+            name, created = (
+                pod["metadata"]["name"],
+                read_moment(pod["metadata"].get("creationTimestamp")) or 0.0,
+            )
+            by = [
+                (one, (one.get("source") or {}).get("component") or one.get("reportingComponent"))
+                for one in about
+            ]
+            said = [
+                one for one, component in by if re.search("autoscaler|karpenter", str(component))
+            ]
+            autoscaler = (
+                _short(f"{said[-1].get('reason')}: {said[-1].get('message')}", name) if said else ""
+            )
             node = pod["spec"].get("nodeName") or ""
             waits.append(Wait(name, kind, _short(cause, name), since or created, autoscaler, node))
     return waits
@@ -71,15 +103,23 @@ def show_waits(waits: list[Wait], pods: int, now: float) -> str:
     lines = [f"Waiting: {len(waits)} of {count(pods, 'pod')}."]
     for group in by_cause(waits):
         kind, newest, oldest = group[0].kind, group[0], group[-1]
-        nodes, names = sorted({wait.node for wait in group} - {""}), some([wait.pod for wait in group])
+        nodes, names = (
+            sorted({wait.node for wait in group} - {""}),
+            some([wait.pod for wait in group]),
+        )
         lines += [
             "",
-            f"{count(len(group), f'{kind} pod')}: {newest.cause}{f' (on {some(nodes)})' if nodes else ''}",
+            (
+                f"{count(len(group), f'{kind} pod')}:"
+                f" {newest.cause}{f' (on {some(nodes)})' if nodes else ''}"
+            ),
             f"    newest {_span(now - newest.since)}, oldest {_span(now - oldest.since)}: {names}",
         ]
         if said := next((wait.autoscaler for wait in group if wait.autoscaler), ""):
             lines.append(f"    autoscaler: {said}")
-        advice = "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
+        advice = (
+            "nothing: they make an autoscaler act." if kind == "placeholder" and not nodes else ""
+        )
         lines.append(f"    Do: {advice or what_to_do(newest)}")
     return "\n".join(lines)
 
@@ -90,7 +130,10 @@ def by_cause(waits: list[Wait]) -> list[list[Wait]]:
     for wait in sorted(waits, key=lambda wait: -wait.since):
         groups.setdefault((wait.kind, re.sub(r"\d+", "#", wait.cause)), []).append(wait)
     order = ["user", "build", "other", "placeholder"]
-    return [group for (kind, _), group in sorted(groups.items(), key=lambda item: order.index(item[0][0]))]
+    return [
+        group
+        for (kind, _), group in sorted(groups.items(), key=lambda item: order.index(item[0][0]))
+    ]
 
 
 def what_to_do(wait: Wait) -> str:
@@ -106,9 +149,14 @@ def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | N
             return f"scheduling gates {some([gate['name'] for gate in gates])}", None
         for one in status.get("conditions") or []:
             if one.get("type") == "PodScheduled" and one.get("status") == "False":
-                return str(one.get("message") or one.get("reason")), read_moment(one.get("lastTransitionTime"))
+                return str(one.get("message") or one.get("reason")), read_moment(
+                    one.get("lastTransitionTime")
+                )
         return f"scheduler {spec.get('schedulerName', '')} has not looked at it", None
-    statuses = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    statuses = [
+        *(status.get("initContainerStatuses") or []),
+        *(status.get("containerStatuses") or []),
+    ]
     waiting = [one["state"]["waiting"] for one in statuses if "waiting" in (one.get("state") or {})]
     for one in waiting:
         if one.get("reason") not in _STARTING:
@@ -124,7 +172,9 @@ def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | N
         if reason in ("Pulled", "Created", "Started"):
             break
     running = [one["name"] for one in statuses if "running" in (one.get("state") or {})]
-    return (f"{some(running)} runs before the rest" if running else "its containers are being made"), None
+    return (
+        f"{some(running)} runs before the rest" if running else "its containers are being made"
+    ), None
 
 
 def _short(text: str, pod: str) -> str:

@@ -1,4 +1,6 @@
-"""What ResourceQuotas and LimitRanges of a namespace do to Roost's pods, and what is read of them."""
+"""What ResourceQuotas and LimitRanges of a namespace do to Roost's pods, and what is read of
+them.
+"""
 
 from collections.abc import Callable, Mapping
 from fractions import Fraction
@@ -13,8 +15,21 @@ from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, read_requests
 
 # Quotas with such a scope don't count placeholders, or say which they count.
-_NOT_PLACEHOLDERS: Final = {"BestEffort", "Terminating", "PriorityClass", "CrossNamespacePodAffinity"}
-_COUNTED: Final = {"pods", "cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"}
+_NOT_PLACEHOLDERS: Final = {
+    "BestEffort",
+    "Terminating",
+    "PriorityClass",
+    "CrossNamespacePodAffinity",
+}
+_COUNTED: Final = {
+    "pods",
+    "cpu",
+    "memory",
+    "requests.cpu",
+    "requests.memory",
+    "limits.cpu",
+    "limits.memory",
+}
 
 # Of a limit, too, comes a request.
 BOUNDS: Final = ("default", "defaultRequest", "min", "max")
@@ -29,16 +44,25 @@ def find_refused(install: Install) -> Told:
         limits, requests = (resources.get(part) or {} for part in ("limits", "requests"))
         # A default becomes the limit of those without one, and no request may be above its limit.
         without = {name: amount for name, amount in requests.items() if name not in limits}
-        for bound, given in (("min", limits | requests), ("max", requests | limits), ("default", without)):
+        for bound, given in (
+            ("min", limits | requests),
+            ("max", requests | limits),
+            ("default", without),
+        ):
             for name, amount in bounds(limit_range, bound).items():
                 more = parse_quantity(given.get(name, amount)) - parse_quantity(amount)
                 if more < 0 if bound == "min" else more > 0:
-                    key = "prePuller" if body["kind"] == "DaemonSet" else "placeholder.defaults (or of the set's own)"
+                    key = (
+                        "prePuller"
+                        if body["kind"] == "DaemonSet"
+                        else "placeholder.defaults (or of the set's own)"
+                    )
                     part = "limits" if bound == "max" and name in limits else "requests"
                     yield error(
-                        f"{named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its {bound} of {name} "
-                        f"is {amount}, and theirs {given[name]}.",
-                        f"Set resources.{part}.{name} of {key} to {amount}, or have its author change it.",
+                        f"{named('LimitRange', [limit_range])} refuses pods of {name_of(body)}: its"
+                        f" {bound} of {name} is {amount}, and theirs {given[name]}.",
+                        f"Set resources.{part}.{name} of {key} to {amount}, or have its author"
+                        " change it.",
                     )
 
 
@@ -51,15 +75,25 @@ def find_counted(install: Install) -> Told:
     for body in install.of_kind("StatefulSet"):
         # The most that there may be, events aside: a StatefulSet with windows doesn't say.
         one = entries.get(name_of(body).rpartition("-placeholder-")[2], {})
-        numbers = [one, *(one.get("windows") or ()), {"replicas": (one.get("learn") or {}).get("max")}]
-        sets.append((max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"]))
+        numbers = [
+            one,
+            *(one.get("windows") or ()),
+            {"replicas": (one.get("learn") or {}).get("max")},
+        ]
+        sets.append(
+            (max(each.get("replicas") or 0 for each in numbers), body["spec"]["template"]["spec"])
+        )
     if counted and sets:
-        cpu, memory = (sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets) for key in (CPU, MEMORY))
+        cpu, memory = (
+            sum(n * dict(read_requests(spec)).get(key, 0) for n, spec in sets)
+            for key in (CPU, MEMORY)
+        )
         needs = f"{sum(n for n, _ in sets)} pods, CPU {cpu}m, memory {memory_quantity(memory)}"
         yield warning(
-            f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users are refused, and "
-            "no placeholder makes room for them.",
-            f"Raise it by their requests ({needs}), or have it count other pods alone (scopeSelector PriorityClass).",
+            f"{named('ResourceQuota', counted)} counts placeholders, too: once it is used up, users"
+            " are refused, and no placeholder makes room for them.",
+            f"Raise it by their requests ({needs}), or have it count other pods alone"
+            " (scopeSelector PriorityClass).",
         )
 
 
@@ -77,8 +111,18 @@ def scopes(quota: Object) -> set[str]:
 
 def bounds(limit_range: Object, *keys: str) -> dict[str, Any]:
     """What a LimitRange gives containers, or holds them to, by resource."""
-    items = [one.get(key) or {} for one in limit_range["spec"]["limits"] if one["type"] == "Container" for key in keys]
-    return {name: amount for item in items for name, amount in item.items() if parse_quantity(amount) >= 0}
+    items = [
+        one.get(key) or {}
+        for one in limit_range["spec"]["limits"]
+        if one["type"] == "Container"
+        for key in keys
+    ]
+    return {
+        name: amount
+        for item in items
+        for name, amount in item.items()
+        if parse_quantity(amount) >= 0
+    }
 
 
 def _amounts(part: Any, key: str) -> list[Fraction]:  # noqa: ANN401 - of an object
@@ -87,7 +131,11 @@ def _amounts(part: Any, key: str) -> list[Fraction]:  # noqa: ANN401 - of an obj
 
 # All that is read of such objects, by kind; of malformed ones it raises what it raises.
 READS: Final[Mapping[str, Callable[[Object], object]]] = {
-    "ResourceQuota": lambda body: (scopes(body), _amounts(body["spec"], "hard"), _amounts(body.get("status"), "used")),
+    "ResourceQuota": lambda body: (
+        scopes(body),
+        _amounts(body["spec"], "hard"),
+        _amounts(body.get("status"), "used"),
+    ),
     "LimitRange": lambda body: bounds(body, *BOUNDS),
 }
 

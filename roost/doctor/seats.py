@@ -1,4 +1,6 @@
-"""How many placeholders of a set there can be: by the namespace's quotas, its nodes, and what their pools grow to."""
+"""How many placeholders of a set there can be: by the namespace's quotas, its nodes, and what their
+pools grow to.
+"""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,22 +24,35 @@ _NO_LIMIT: Final = 10**9
 
 
 class Seats:
-    """Placeholders of one set, as release.json has it, on these nodes. Amounts are in nodes' units."""
+    """Placeholders of one set, as release.json has it, on these nodes.
+
+    Amounts are in nodes' units.
+    """
 
     def __init__(self, entry: Mapping[str, Any], nodes: Sequence[Node]) -> None:
         self._name, self._nodes = entry["name"], nodes
-        rules = read_node_rules(entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"])
+        rules = read_node_rules(
+            entry["nodeSelector"], entry["requiredNodeTerms"] or None, entry["tolerations"]
+        )
         self._own = [node for node in nodes if node_admits(rules, node)]
         self._limits, requests = (
-            {name: n for name, n in read_requests({"containers": [{"resources": {"requests": part}}]}) if n}
+            {
+                name: n
+                for name, n in read_requests({"containers": [{"resources": {"requests": part}}]})
+                if n
+            }
             for part in (entry["resources"].get("limits") or {}, requested(entry["resources"]))
         )
         self._requests = requests | {PODS: 1}
-        # How many most nodes hold, daemon pods aside, and how many if their kubelets took more pods; 0: nobody knows.
+        # How many most nodes hold, daemon pods aside, and how many if their kubelets took more
+        # pods; 0: nobody knows.
         self.per_node, self._roomy = self._a_node(self._requests), self._a_node(requests or [PODS])
 
     def _a_node(self, names: Iterable[str]) -> int:
-        fits = [min(node.allocatable.get(name, 0) // self._requests[name] for name in names) for node in self._own]
+        fits = [
+            min(node.allocatable.get(name, 0) // self._requests[name] for name in names)
+            for node in self._own
+        ]
         return median_low(fits) if fits else 0
 
     def misfits(self, client: Client, namespace: str, people: int) -> Iterator[tuple[str, str]]:
@@ -48,12 +63,26 @@ class Seats:
             return
         nodes, fewer = (-(-people // seats) for seats in (self.per_node, self._roomy))
         if fewer < nodes:
-            reason = f"Nodes of set {self._name} have room for {self._roomy} placeholders, but their kubelets take "
-            reason += f"{self.per_node} pods (maxPods): {people} need {nodes} nodes in place of {fewer}."
-            yield reason, f"Set maxPods there to {self._roomy} beside daemons' pods, or choose smaller nodes."
+            reason = (
+                f"Nodes of set {self._name} have room for {self._roomy} placeholders, but their"
+                " kubelets take "
+            )
+            reason += (
+                f"{self.per_node} pods (maxPods): {people} need {nodes} nodes in place of {fewer}."
+            )
+            yield (
+                reason,
+                (
+                    f"Set maxPods there to {self._roomy} beside daemons' pods, or choose smaller"
+                    " nodes."
+                ),
+            )
         pools = self._pools(client)
         if pools and (most := sum(pools.values())) < people:
-            reason = f"{some(sorted(pools))}: never room for more than {most} of {people} placeholders of set "
+            reason = (
+                f"{some(sorted(pools))}: never room for more than {most} of {people} placeholders"
+                " of set "
+            )
             reason += f"{self._name}, by maxSize of cluster-autoscaler or spec.limits of Karpenter."
             yield reason, f"Set that for {nodes} nodes, beside those of others."
 
@@ -64,19 +93,25 @@ class Seats:
             kind, _, name = key.removeprefix("count/").partition(".")
             name = name or kind
             if amount := (self._limits if kind == "limits" else self._requests).get(name):
-                most, taken = (round_up(name, parse_quantity(each)) for each in (hard, used.get(key, 0)))
+                most, taken = (
+                    round_up(name, parse_quantity(each)) for each in (hard, used.get(key, 0))
+                )
                 if (room := (most - taken) // amount) < people:
                     fits, needed = min(fits, max(0, room)), taken + people * amount
                     text = {CPU: "{}m".format, MEMORY: memory_quantity}.get(name, str)(needed)
                     wanted.append(f"{key} to {text}")
         if wanted:
-            reason = f"{named('ResourceQuota', [quota])} has room for {fits} of {people} placeholders now"
+            reason = (
+                f"{named('ResourceQuota', [quota])} has room for {fits} of {people}"
+                " placeholders now"
+            )
             yield f"{reason}; others are refused.", f"Raise {', '.join(wanted)}."
 
     def _pools(self, client: Client) -> dict[str, int]:
         """How many each pool that may be the set's holds at most; empty: nobody knows."""
         pools = {
-            node.name: next((node.labels[key] for key in POOL_LABELS if key in node.labels), "") for node in self._nodes
+            node.name: next((node.labels[key] for key in POOL_LABELS if key in node.labels), "")
+            for node in self._nodes
         }
         own = {pools[node.name] for node in self._own}
         theirs = {pools[node.name] for node in self._nodes if node.is_usable} - own - {""}
@@ -94,9 +129,16 @@ class Seats:
                 ends = [
                     (match.end(), len(pool), pool)
                     for pool in {*pools.values()} - {""}
-                    for match in re.finditer(rf"(?<![a-z0-9]){re.escape(pool)}(?![a-z0-9])", group["name"])
+                    for match in re.finditer(
+                        rf"(?<![a-z0-9]){re.escape(pool)}(?![a-z0-9])", group["name"]
+                    )
                 ]
                 most = group["health"]["maxSize"] * self.per_node
-                found[f"Node group {group['name'].rpartition('/')[2]}"] = max(ends, default=("", "", ""))[2], most
+                found[f"Node group {group['name'].rpartition('/')[2]}"] = (
+                    max(ends, default=("", "", ""))[2],
+                    most,
+                )
         is_known = own <= {pool for pool, _ in found.values()} - {""}
-        return {name: most for name, (pool, most) in found.items() if is_known and pool not in theirs}
+        return {
+            name: most for name, (pool, most) in found.items() if is_known and pool not in theirs
+        }

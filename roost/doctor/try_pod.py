@@ -1,4 +1,6 @@
-"""Create a pod with dryRun, and read what Roost made of it: `roost doctor --pod`, which `helm test` runs."""
+"""Create a pod with dryRun, and read what Roost made of it: `roost doctor --pod`, which `helm test`
+runs.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +22,34 @@ from roost_core.placement.labels import (
 
 # Made by the install itself, and not there before it.
 _ABSENT_BEFORE: Final = frozenset(
-    {"serviceAccountName", "serviceAccount", "priorityClassName", "priority", "topologySpreadConstraints"}
+    {
+        "serviceAccountName",
+        "serviceAccount",
+        "priorityClassName",
+        "priority",
+        "topologySpreadConstraints",
+    }
 )
 # Roost's own, of a pod that was admitted before.
-_WRITTEN: Final = frozenset({POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION})
-# The `restricted` Pod Security Standard takes it, and OpenShift's (no user id), and quotas of requests.
+_WRITTEN: Final = frozenset(
+    {POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION, WARM_TARGET_ANNOTATION}
+)
+# The `restricted` Pod Security Standard takes it, and OpenShift's (no user id), and quotas of
+# requests.
 _SPEC: Final[Mapping[str, Any]] = {
     "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
     "containers": [
         {
             "name": "notebook",
             "image": "registry.k8s.io/pause:3.10.1",
-            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}, "limits": {"cpu": "10m", "memory": "16Mi"}},
-            "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
+            "resources": {
+                "requests": {"cpu": "10m", "memory": "16Mi"},
+                "limits": {"cpu": "10m", "memory": "16Mi"},
+            },
+            "securityContext": {
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"drop": ["ALL"]},
+            },
         }
     ],
 }
@@ -41,7 +58,9 @@ PAUSE_SECONDS: Final = 5.0
 
 
 class Trial(NamedTuple):
-    """What came back: the policy's revision, "" if Roost didn't touch the pod, and the scheduler that it names."""
+    """What came back: the policy's revision, "" if Roost didn't touch the pod, and the scheduler
+    that it names.
+    """
 
     revision: str
     scheduler: str
@@ -50,13 +69,23 @@ class Trial(NamedTuple):
 
 
 def make_pod(given: Mapping[str, Any]) -> dict[str, Any]:
-    """A pod with the labels, annotations and spec of `given`; without a spec it gets a small container.
+    """A pod with the labels, annotations and spec of `given`; without a spec it gets a small
+    container.
 
-    What a cluster wrote into a pod that exists (name, node, status, Roost's own annotations) is left out.
+    What a cluster wrote into a pod that exists (name, node, status, Roost's own annotations) is
+    left out.
     """
     metadata = given.get("metadata") or {}
-    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key not in _WRITTEN}
-    spec = {key: value for key, value in (given.get("spec") or copy.deepcopy(_SPEC)).items() if key != "nodeName"}
+    annotations = {
+        key: text
+        for key, text in (metadata.get("annotations") or {}).items()
+        if key not in _WRITTEN
+    }
+    spec = {
+        key: value
+        for key, value in (given.get("spec") or copy.deepcopy(_SPEC)).items()
+        if key != "nodeName"
+    }
     # With a token each admission would add a volume of another name.
     spec["automountServiceAccountToken"] = False
     return {
@@ -75,7 +104,10 @@ def try_pod(client: Client, namespace: str, pod: Mapping[str, Any]) -> Trial:
     """Have the API server admit a pod, without storing it. Raises ApiError, ClusterError."""
     stored = client.create(f"/api/v1/namespaces/{namespace}/pods?dryRun=All", dict(pod))
     annotations = stored["metadata"].get("annotations") or {}
-    revision, scheduler = annotations.get(POLICY_REVISION_ANNOTATION, ""), stored["spec"].get("schedulerName", "")
+    revision, scheduler = (
+        annotations.get(POLICY_REVISION_ANNOTATION, ""),
+        stored["spec"].get("schedulerName", ""),
+    )
     return Trial(str(revision), str(scheduler), stored)
 
 
@@ -94,27 +126,40 @@ def refusal_of(client: Client, namespace: str, pod: Mapping[str, Any]) -> str:
     return ""
 
 
-def changes_of(client: Client, namespace: str, pod: Mapping[str, Any], trial: Trial) -> list[dict[str, Any]]:
-    """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation that opts out.
+def changes_of(
+    client: Client, namespace: str, pod: Mapping[str, Any], trial: Trial
+) -> list[dict[str, Any]]:
+    """What Roost changes in a pod, as JSON Patch: `trial` against the same pod with the annotation
+    that opts out.
 
     Raises ApiError, ClusterError.
     """
     untouched = try_pod(client, namespace, opted_out(pod)).stored
-    operations: list[dict[str, Any]] = jsonpatch.make_patch(_admitted(untouched), _admitted(trial.stored)).patch
+    operations: list[dict[str, Any]] = jsonpatch.make_patch(
+        _admitted(untouched), _admitted(trial.stored)
+    ).patch
     return operations
 
 
 def _admitted(stored: Mapping[str, Any]) -> dict[str, Any]:
     """What admission changes of a pod: not what the API server makes anew for each one."""
     metadata, spec = stored["metadata"], stored["spec"]
-    annotations = {key: text for key, text in (metadata.get("annotations") or {}).items() if key != OPT_OUT_ANNOTATION}
-    return {"metadata": {"labels": metadata.get("labels") or {}, "annotations": annotations}, "spec": spec}
+    annotations = {
+        key: text
+        for key, text in (metadata.get("annotations") or {}).items()
+        if key != OPT_OUT_ANNOTATION
+    }
+    return {
+        "metadata": {"labels": metadata.get("labels") or {}, "annotations": annotations},
+        "spec": spec,
+    }
 
 
 def try_template(client: Client, namespace: str, template: Mapping[str, Any]) -> None:
     """Have the API server admit a pod of a workload's template. Raises ApiError, ClusterError."""
     spec = {key: value for key, value in template["spec"].items() if key not in _ABSENT_BEFORE}
-    # Pods that a controller makes have its restartPolicy; before an install its account isn't there.
+    # Pods that a controller makes have its restartPolicy; before an install its account isn't
+    # there.
     try_pod(client, namespace, opted_out(make_pod({"spec": {"restartPolicy": "Always", **spec}})))
 
 
@@ -127,10 +172,11 @@ def try_until_placed(
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> Trial:
-    """`try_pod`, again every five seconds until Roost places the pod or `seconds` are over: the last trial.
+    """`try_pod`, again every five seconds until Roost places the pod or `seconds` are over: the
+    last trial.
 
-    A refusal by the server (5xx) is tried again, too. Raises ApiError (the last one, or a refusal of the request
-    itself) and ClusterError.
+    A refusal by the server (5xx) is tried again, too. Raises ApiError (the last one, or a refusal
+    of the request itself) and ClusterError.
     """
     end = clock() + seconds
     while True:

@@ -1,6 +1,7 @@
 """Serve /metrics, /livez and /readyz over plain HTTP, from an event loop in a thread of its own.
 
-One thread, however many scrape: each thread that wants to run makes the program's own work wait for the interpreter.
+One thread, however many scrape: each thread that wants to run makes the program's own work wait for
+the interpreter.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class OpsServer:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            server = Server(self.answer, keep_alive_seconds=IDLE_SECONDS, request_seconds=REQUEST_SECONDS)
+            server = Server(
+                self.answer, keep_alive_seconds=IDLE_SECONDS, request_seconds=REQUEST_SECONDS
+            )
             runner.run(server.serve(self._bound, self._end))
 
     def answer(self, environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
@@ -75,7 +78,11 @@ class OpsServer:
         if path == "/metrics":
             return "200 OK", METRICS_TEXT, self._metrics_text()
         if path == "/livez":
-            return ("200 OK", TEXT, b"ok\n") if self._is_alive() else ("503 Service Unavailable", TEXT, b"stuck\n")
+            return (
+                ("200 OK", TEXT, b"ok\n")
+                if self._is_alive()
+                else ("503 Service Unavailable", TEXT, b"stuck\n")
+            )
         if path == "/readyz":
             ready, detail = self._readiness()
             return ("200 OK" if ready else "503 Service Unavailable"), TEXT, detail.encode()

@@ -1,9 +1,9 @@
 """Serve a WSGI application over HTTP/1.1 from an event loop, and limit what a connection may cost.
 
-The application runs on the loop itself, so it must answer from memory. Guarantees, whatever is sent: no 5xx and no
-traceback, one deadline for a complete request, a limit of connections (including handshakes) and of memory for all
-requests together (docs/decisions/0013-bounds.md). There are no timers per request: one sweep a second checks all
-connections.
+The application runs on the loop itself, so it must answer from memory. Guarantees, whatever is
+sent: no 5xx and no traceback, one deadline for a complete request, a limit of connections
+(including handshakes) and of memory for all requests together (docs/decisions/0013-bounds.md).
+There are no timers per request: one sweep a second checks all connections.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ import httptools
 
 log = logging.getLogger(__name__)
 
-# The API server closes idle connections after 90 s and doesn't retry a POST, so we must wait longer.
+# The API server closes idle connections after 90 s and doesn't retry a POST, so we must wait
+# longer.
 KEEP_ALIVE_SECONDS: Final = 120.0
-# From the first byte of a request to the last of its answer. The API server's own limit for a webhook is 30 s, after
-# which it no longer reads.
+# From the first byte of a request to the last of its answer. The API server's own limit for a
+# webhook is 30 s, after which it no longer reads.
 REQUEST_SECONDS: Final = 30.0
 HANDSHAKE_SECONDS: Final = 10.0
 SWEEP_SECONDS: Final = 1.0
 # For requests in flight when serving ends.
 CLOSE_SECONDS: Final = 2.0
-# Go's own limit for headers is 1 MiB; the API server sends a few hundred bytes, and a token of some thousand at most.
+# Go's own limit for headers is 1 MiB; the API server sends a few hundred bytes, and a token of some
+# thousand at most.
 HEADER_BYTES: Final = 16 * 1024
 MAX_HEADERS: Final = 100
 # A header of two bytes takes about 130 in Python's memory.
 HEADER_COST: Final = 32
 # In unfinished requests of all connections together.
 MAX_HELD_BYTES: Final = 32 * 1024 * 1024
-# Of a larger body, this much is read and dropped, so that the sender gets the response, not a reset. kube-apiserver
-# accepts requests of at most 3 MiB.
+# Of a larger body, this much is read and dropped, so that the sender gets the response, not a
+# reset. kube-apiserver accepts requests of at most 3 MiB.
 DISCARD_BYTES: Final = 8 * 1024 * 1024
 # Requests that are answered in one turn of the loop. kube-apiserver waits for each answer.
 MAX_PIPELINED: Final = 16
@@ -65,7 +67,8 @@ class _ExcessError(Exception):
 def bind(host: str, port: int, *, shares_port: bool = False) -> socket.socket:
     """Bind a TCP socket; an empty host means every address, IPv6 and IPv4. Raises BindError.
 
-    shares_port: others may listen on it too, as a new replica on the host's network does while the old one drains.
+    shares_port: others may listen on it too, as a new replica on the host's network does while the
+    old one drains.
     """
     is_dual = host == "" and socket.has_dualstack_ipv6()
     bound = socket.socket(socket.AF_INET6 if is_dual or ":" in host else socket.AF_INET)
@@ -100,13 +103,13 @@ class Server:
     ) -> None:
         """is_draining: whether responses ask clients to close their connections.
 
-        tls: None for plain HTTP.
-        client_name: the common name that a client's certificate must have; "": any.
-        max_connections: open at once, including those in a handshake. Few are enough for probes and scrapes, and the
+        tls: None for plain HTTP. client_name: the common name that a client's certificate must
+        have; "": any. max_connections: open at once, including those in a handshake. Few are enough
+        for probes and scrapes, and the
             fewer there are, the less a probe waits behind a flood of scrapes.
-        keep_alive_seconds: how long a connection may be idle.
-        request_seconds: how long a request, and reading its answer, may take.
-        max_body_bytes: of a longer body, only this much and one byte more is kept for the application.
+        keep_alive_seconds: how long a connection may be idle. request_seconds: how long a request,
+        and reading its answer, may take. max_body_bytes: of a longer body, only this much and one
+        byte more is kept for the application.
         """
         self.app = app
         self.is_draining = is_draining
@@ -124,7 +127,8 @@ class Server:
     async def serve(
         self, bound: socket.socket, end: asyncio.Event, on_sweep: Callable[[], None] = lambda: None
     ) -> None:
-        """Listen on a bound socket until `end`, then let requests under way finish; closes the socket.
+        """Listen on a bound socket until `end`, then let requests under way finish; closes the
+        socket.
 
         on_sweep: called once a second, as a sign that the loop is alive.
         """
@@ -157,9 +161,11 @@ class Server:
             connection.check(now)
 
     def hold(self, count: int) -> None:
-        """Count bytes that a connection took in. Beyond the bound the requests that take longest are cut.
+        """Count bytes that a connection took in. Beyond the bound the requests that take longest
+        are cut.
 
-        A request that is meant to be answered comes in milliseconds, so those are senders that dawdle.
+        A request that is meant to be answered comes in milliseconds, so those are senders that
+        dawdle.
         """
         self.held_bytes += count
         while self.held_bytes > self._max_held_bytes:
@@ -194,23 +200,34 @@ class Server:
         self.connections.add(connection)
         connection.handshake = loop.create_task(self._shake_hands(accepted, connection))
         # Cut before its first step, the task never has the socket.
-        connection.handshake.add_done_callback(lambda task: accepted.close() if task.cancelled() else None)
+        connection.handshake.add_done_callback(
+            lambda task: accepted.close() if task.cancelled() else None
+        )
 
     def _make_room(self) -> None:
-        """Cut the connection that waits longest, for a request or in one, of the addresses that have most.
+        """Cut the connection that waits longest, for a request or in one, of the addresses that
+        have most.
 
-        So an address that opens connections without end shuts out itself, and of many addresses with one connection
-        each those that dawdle give way to a probe.
+        So an address that opens connections without end shuts out itself, and of many addresses
+        with one connection each those that dawdle give way to a probe.
         """
-        log.warning("all %d connections are taken; the address that holds most gives way", len(self.connections))
+        log.warning(
+            "all %d connections are taken; the address that holds most gives way",
+            len(self.connections),
+        )
         counts = Counter(connection.peer for connection in self.connections)
         most = max(counts.values())
-        heaviest = (connection for connection in self.connections if counts[connection.peer] == most)
+        heaviest = (
+            connection for connection in self.connections if counts[connection.peer] == most
+        )
         min(heaviest, key=lambda connection: connection.since).cut()
 
     async def _shake_hands(self, accepted: socket.socket, connection: Connection) -> None:
         try:
-            loop, seconds = asyncio.get_running_loop(), None if self._tls is None else HANDSHAKE_SECONDS
+            loop, seconds = (
+                asyncio.get_running_loop(),
+                None if self._tls is None else HANDSHAKE_SECONDS,
+            )
             await loop.connect_accepted_socket(
                 lambda: connection, accepted, ssl=self._tls, ssl_handshake_timeout=seconds
             )
@@ -221,12 +238,16 @@ class Server:
 
 
 class Connection(asyncio.Protocol):
-    """One connection: gathers a request, calls the application, writes the answer. Also the parser's callbacks."""
+    """One connection: gathers a request, calls the application, writes the answer.
+
+    Also the parser's callbacks.
+    """
 
     def __init__(self, server: Server, peer: str, now: float) -> None:
         """Before the handshake. peer: the client's address."""
         self.peer = peer
-        # When the request under way began; between requests, when the last one ended. The loop's clock.
+        # When the request under way began; between requests, when the last one ended. The loop's
+        # clock.
         self.since = now
         # Charged to the server for the request under way.
         self.held_bytes = 0
@@ -254,7 +275,9 @@ class Connection(asyncio.Protocol):
             self.cut()
 
     def connection_lost(self, _error: Exception | None) -> None:
-        """Give back what was held, and break the circles: the collector would leave large buffers for long."""
+        """Give back what was held, and break the circles: the collector would leave large buffers
+        for long.
+        """
         self._server.connections.discard(self)
         self._release()
         self._body = []
@@ -282,7 +305,12 @@ class Connection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
             # Not where the request was answered, and whatever follows it is left.
             if not transport.is_closing():
-                self._write("400 Bad Request", [("Content-Type", _PLAIN_TEXT)], b"400 Bad Request\n", closes=True)
+                self._write(
+                    "400 Bad Request",
+                    [("Content-Type", _PLAIN_TEXT)],
+                    b"400 Bad Request\n",
+                    closes=True,
+                )
         if self._is_receiving and self._body_bytes == body_bytes:
             # Headers, or trailers, that haven't ended; the parser calls for those that have.
             self._unfinished_bytes += len(data)
@@ -297,7 +325,11 @@ class Connection(asyncio.Protocol):
         """Begin a request, and its clock."""
         transport = cast("asyncio.Transport", self._transport)
         # Who doesn't read one answer gets no other: they would lie in memory.
-        if not self._left_this_turn or transport.is_closing() or transport.get_write_buffer_size() > HEADER_BYTES:
+        if (
+            not self._left_this_turn
+            or transport.is_closing()
+            or transport.get_write_buffer_size() > HEADER_BYTES
+        ):
             raise _ExcessError
         self._left_this_turn -= 1
         self._is_receiving = True
@@ -320,7 +352,10 @@ class Connection(asyncio.Protocol):
 
     def on_headers_complete(self) -> None:
         """The headers are complete: answer `Expect: 100-continue`."""
-        if any(name.lower() == b"expect" and value.lower() == b"100-continue" for name, value in self._headers):
+        if any(
+            name.lower() == b"expect" and value.lower() == b"100-continue"
+            for name, value in self._headers
+        ):
             cast("asyncio.Transport", self._transport).write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def on_body(self, body: bytes) -> None:
@@ -336,20 +371,31 @@ class Connection(asyncio.Protocol):
     def on_message_complete(self) -> None:
         """Answer."""
         parser = self._parser
-        # HTTP/1.0 keeps connections by a header of its own; no other protocol is spoken after an Upgrade.
-        is_kept = parser.should_keep_alive() and parser.get_http_version() == "1.1" and not parser.should_upgrade()
+        # HTTP/1.0 keeps connections by a header of its own; no other protocol is spoken after an
+        # Upgrade.
+        is_kept = (
+            parser.should_keep_alive()
+            and parser.get_http_version() == "1.1"
+            and not parser.should_upgrade()
+        )
         self._answer(closes=not is_kept or self._server.is_draining())
 
     # What they come to
 
     def check(self, now: float) -> None:
-        """Cut the connection when it is past its time, whatever it waits for; handshakes have a limit of their own."""
+        """Cut the connection when it is past its time, whatever it waits for; handshakes have a
+        limit of their own.
+        """
         transport = self._transport
         if transport is None:
             return
         # A whole request, or an answer that nobody reads.
-        is_busy = self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
-        if now - self.since > (self._server.request_seconds if is_busy else self._server.keep_alive_seconds):
+        is_busy = (
+            self._is_receiving or transport.is_closing() or transport.get_write_buffer_size() > 0
+        )
+        if now - self.since > (
+            self._server.request_seconds if is_busy else self._server.keep_alive_seconds
+        ):
             self.cut()
 
     def finish(self) -> None:
@@ -384,20 +430,26 @@ class Connection(asyncio.Protocol):
             status, headers, body = call_wsgi(self._server.app, environ)
         except Exception:  # the edge: see the module's guarantees
             log.exception("request failed")
-            # 4xx, not 5xx: the API server treats both alike, and a 5xx would raise alerts about a request that
-            # can't be fixed.
+            # 4xx, not 5xx: the API server treats both alike, and a 5xx would raise alerts about a
+            # request that can't be fixed.
             status, headers = "400 Bad Request", [("Content-Type", _PLAIN_TEXT)]
             body = b"400 the request could not be handled, see the program's log\n"
         self._write(status, headers, body, closes=closes)
 
-    def _write(self, status: str, headers: Iterable[tuple[str, str]], body: bytes, *, closes: bool) -> None:
+    def _write(
+        self, status: str, headers: Iterable[tuple[str, str]], body: bytes, *, closes: bool
+    ) -> None:
         self._is_receiving = False
         self._release()
         self._body = []
         self.since = self._loop.time()
         lines = [f"HTTP/1.1 {status}\r\n"]
-        lines += [f"{name}: {value}\r\n" for name, value in headers if name.lower() != "content-length"]
-        lines.append(f"Content-Length: {len(body)}\r\n" + ("Connection: close\r\n\r\n" if closes else "\r\n"))
+        lines += [
+            f"{name}: {value}\r\n" for name, value in headers if name.lower() != "content-length"
+        ]
+        lines.append(
+            f"Content-Length: {len(body)}\r\n" + ("Connection: close\r\n\r\n" if closes else "\r\n")
+        )
         transport = cast("asyncio.Transport", self._transport)
         transport.write("".join(lines).encode("latin-1") + body)
         if closes:
@@ -418,7 +470,9 @@ class Connection(asyncio.Protocol):
         }
         for name, value in self._headers:
             key = name.decode("latin-1").upper().replace("-", "_")
-            environ["CONTENT_TYPE" if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode("latin-1")
+            environ["CONTENT_TYPE" if key == "CONTENT_TYPE" else f"HTTP_{key}"] = value.decode(
+                "latin-1"
+            )
         environ["CONTENT_LENGTH"] = str(len(body))
         environ.pop("HTTP_CONTENT_LENGTH", None)
         environ.pop("HTTP_TRANSFER_ENCODING", None)
@@ -438,11 +492,15 @@ _SAME_FOR_ALL: Final[dict[str, Any]] = {
 }
 
 
-def call_wsgi(app: WSGIApplication, environ: dict[str, Any]) -> tuple[str, list[tuple[str, str]], bytes]:
+def call_wsgi(
+    app: WSGIApplication, environ: dict[str, Any]
+) -> tuple[str, list[tuple[str, str]], bytes]:
     """Call a WSGI application; return the status line, the headers and the whole body."""
     started: list[tuple[str, list[tuple[str, str]]]] = []
 
-    def start_response(status: str, headers: list[tuple[str, str]], _error: object = None) -> Callable[[bytes], None]:
+    def start_response(
+        status: str, headers: list[tuple[str, str]], _error: object = None
+    ) -> Callable[[bytes], None]:
         started.append((status, headers))
         return lambda _chunk: None
 
@@ -460,4 +518,6 @@ def call_wsgi(app: WSGIApplication, environ: dict[str, Any]) -> tuple[str, list[
 def _common_names(transport: asyncio.BaseTransport) -> set[str]:
     """Return the common names of the client's certificate; none without one."""
     shown = transport.get_extra_info("peercert") or {}
-    return {value for part in shown.get("subject", ()) for key, value in part if key == "commonName"}
+    return {
+        value for part in shown.get("subject", ()) for key, value in part if key == "commonName"
+    }

@@ -1,7 +1,9 @@
-"""Connect as a program of a cluster: as the pod's own service account, or by a kubeconfig that is given.
+"""Connect as a program of a cluster: as the pod's own service account, or by a kubeconfig that is
+given.
 
-In a pod, the credentials are two files that the kubelet keeps. Kubeconfigs are read by the official client, in
-kubeconfig.py: its import takes half of a webhook's memory, so programs in a cluster do without.
+In a pod, the credentials are two files that the kubelet keeps. Kubeconfigs are read by the official
+client, in kubeconfig.py: its import takes half of a webhook's memory, so programs in a cluster do
+without.
 """
 
 import os
@@ -24,9 +26,11 @@ TOKEN_SECONDS: Final = 60.0
 
 
 def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> Callable[[], str]:
-    """Give the header Authorization of the pod's service account, whose token the kubelet keeps in this file.
+    """Give the header Authorization of the pod's service account, whose token the kubelet keeps in
+    this file.
 
-    It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError; later ClusterError.
+    It is read now, and again every minute: the kubelet replaces it. Raises OSError, ValueError;
+    later ClusterError.
     """
     token, until = _content(file), clock() + TOKEN_SECONDS
 
@@ -42,8 +46,13 @@ def account_header(file: Path, clock: Callable[[], float] = time.monotonic) -> C
     return header
 
 
-def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
-    """Connect by a kubeconfig; without one, as the pod's own service account. Raises ClusterError."""
+def connect(
+    kubeconfig: Path | None, on_request: Callable[[str], None] = lambda _verb: None
+) -> Client:
+    """Connect by a kubeconfig; without one, as the pod's own service account.
+
+    Raises ClusterError.
+    """
     if kubeconfig is not None:
         from roost_core.kube.kubeconfig import connect_by_files  # noqa: PLC0415 - see above
 
@@ -54,8 +63,11 @@ def connect(kubeconfig: Path | None, on_request: Callable[[str], None] = lambda 
         raise unusable("the pod's service account", error) from None
 
 
-def connect_in_pod(folder: Path, environment: Mapping[str, str], on_request: Callable[[str], None]) -> Client:
-    """Connect as the service account whose token and CA are in the folder. Raises OSError, ValueError.
+def connect_in_pod(
+    folder: Path, environment: Mapping[str, str], on_request: Callable[[str], None]
+) -> Client:
+    """Connect as the service account whose token and CA are in the folder. Raises OSError,
+    ValueError.
 
     A proxy that the environment names isn't asked: the API server is in the cluster.
     """
@@ -65,7 +77,10 @@ def connect_in_pod(folder: Path, environment: Mapping[str, str], on_request: Cal
     authority = folder / "ca.crt"
     _content(authority)
     pool = urllib3.PoolManager(
-        cert_reqs=ssl.CERT_REQUIRED, ca_certs=str(authority), retries=RETRIES, maxsize=POOL_CONNECTIONS
+        cert_reqs=ssl.CERT_REQUIRED,
+        ca_certs=str(authority),
+        retries=RETRIES,
+        maxsize=POOL_CONNECTIONS,
     )
     # An IPv6 address.
     name = f"[{host}]" if ":" in host else host

@@ -1,4 +1,7 @@
-"""Talk to the API server in plain JSON: read, write, and stream watch events. `account.py` connects."""
+"""Talk to the API server in plain JSON: read, write, and stream watch events.
+
+`account.py` connects.
+"""
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping
@@ -33,7 +36,10 @@ class ClusterError(Exception):
 
 
 class ApiError(ClusterError):
-    """The API server refused a request. `status` is the HTTP status; 0 for a fault within a stream without one."""
+    """The API server refused a request.
+
+    `status` is the HTTP status; 0 for a fault within a stream without one.
+    """
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
@@ -61,8 +67,13 @@ class Client:
         # As the kubeconfig's context says.
         self.namespace = "default"
 
-    def get(self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS) -> JSONObject:
-        """Read one object or list; read_seconds: how long the server may be silent. Raises ApiError, ClusterError."""
+    def get(
+        self, path: str, query: Query | None = None, *, read_seconds: float = READ_SECONDS
+    ) -> JSONObject:
+        """Read one object or list; read_seconds: how long the server may be silent.
+
+        Raises ApiError, ClusterError.
+        """
         return self._call("GET", path, query, read_seconds=read_seconds)
 
     def find(self, path: str, *, read_seconds: float = READ_SECONDS) -> JSONObject | None:
@@ -78,8 +89,12 @@ class Client:
         """Create an object in a collection. Raises ApiError (409: it exists), ClusterError."""
         return self._call("POST", path, None, body)
 
-    def replace(self, path: str, body: JSONObject, *, read_seconds: float = READ_SECONDS) -> JSONObject:
-        """Replace an object; with a resourceVersion inside, only if it is unchanged (409 otherwise)."""
+    def replace(
+        self, path: str, body: JSONObject, *, read_seconds: float = READ_SECONDS
+    ) -> JSONObject:
+        """Replace an object; with a resourceVersion inside, only if it is unchanged (409
+        otherwise).
+        """
         return self._call("PUT", path, None, body, read_seconds=read_seconds)
 
     def change(self, path: str, operations: list[JSONObject], manager: str) -> JSONObject:
@@ -87,23 +102,37 @@ class Client:
         return self._call("PATCH", path, {"fieldManager": manager}, operations, _JSON_PATCH)
 
     def merge(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """JSON Merge Patch (RFC 7396): null removes. With metadata.resourceVersion: 409 if it has changed."""
+        """JSON Merge Patch (RFC 7396): null removes.
+
+        With metadata.resourceVersion: 409 if it has changed.
+        """
         return self._call("PATCH", path, {"fieldManager": manager}, body, _MERGE_PATCH)
 
     def try_apply(self, path: str, body: JSONObject, manager: str) -> JSONObject:
-        """What an object would be once it is applied (server-side, by force); a dry run. Raises as `merge`."""
+        """What an object would be once it is applied (server-side, by force); a dry run.
+
+        Raises as `merge`.
+        """
         query: Query = {"fieldManager": manager, "force": True, "dryRun": "All"}
         return self._call("PATCH", path, query, body, _APPLY_PATCH)
 
     def delete(self, path: str, uid: str) -> None:
-        """Delete an object if it has this uid. Raises ApiError (404: gone; 409: it was replaced), ClusterError."""
-        options: JSONObject = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+        """Delete an object if it has this uid.
+
+        Raises ApiError (404: gone; 409: it was replaced), ClusterError.
+        """
+        options: JSONObject = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+        }
         self._call("DELETE", path, None, options)
 
     def lines(self, path: str, query: Query, silence_seconds: float) -> Iterator[bytes]:
         """Stream the response line by line; ends when the server ends it.
 
-        silence_seconds: longer without a byte means that the connection is dead. Raises ApiError, ClusterError.
+        silence_seconds: longer without a byte means that the connection is dead. Raises ApiError,
+        ClusterError.
         """
         answer = self._request("GET", path, query, read_seconds=silence_seconds)
         try:
@@ -124,7 +153,9 @@ class Client:
         *,
         read_seconds: float = READ_SECONDS,
     ) -> JSONObject:
-        answer = self._request(method, path, query or {}, body, content_type=content_type, read_seconds=read_seconds)
+        answer = self._request(
+            method, path, query or {}, body, content_type=content_type, read_seconds=read_seconds
+        )
         try:
             parsed = orjson.loads(answer.data)
         except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -147,7 +178,10 @@ class Client:
         content_type: str = _JSON,
         read_seconds: float = READ_SECONDS,
     ) -> urllib3.BaseHTTPResponse:
-        plain = [(key, str(value).lower() if isinstance(value, bool) else str(value)) for key, value in query.items()]
+        plain = [
+            (key, str(value).lower() if isinstance(value, bool) else str(value))
+            for key, value in query.items()
+        ]
         headers = {"Accept": _JSON, "User-Agent": USER_AGENT}
         if body is not None:
             headers["Content-Type"] = content_type
@@ -176,7 +210,9 @@ class Client:
 def unusable(where: str, error: Exception) -> ClusterError:
     """The error of credentials that can't be used."""
     said = " ".join(str(error).split()).rstrip(".")
-    return ClusterError(f"{where} can't be used: {said}. Give --kubeconfig, or run inside a cluster.")
+    return ClusterError(
+        f"{where} can't be used: {said}. Give --kubeconfig, or run inside a cluster."
+    )
 
 
 def _reason(answer: urllib3.BaseHTTPResponse) -> str:

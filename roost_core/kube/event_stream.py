@@ -1,9 +1,10 @@
 """Stream every change of one kind of object, in order, by list-then-watch.
 
-Resumes after a dropped watch, lists again when the resourceVersion has expired (410), waits longer after each failure,
-and detects dead connections. A gapless stream continues where an earlier run stopped, and says when changes were missed
-or may have happened earlier than they were read. Its consumer may be slow: nothing more is read until it has processed
-what it was given. (docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
+Resumes after a dropped watch, lists again when the resourceVersion has expired (410), waits longer
+after each failure, and detects dead connections. A gapless stream continues where an earlier run
+stopped, and says when changes were missed or may have happened earlier than they were read. Its
+consumer may be slow: nothing more is read until it has processed what it was given.
+(docs/decisions/0002-webhook-server.md says why not kubernetes.informer.)
 """
 
 from __future__ import annotations
@@ -24,19 +25,24 @@ import orjson
 from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError, JSONObject
 
 log = logging.getLogger(__name__)
-# Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other thread may move it on.
+# Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other
+# thread may move it on.
 _SPREAD: Final = random.Random()  # noqa: S311
 
 
-# Objects a page: parsing a page holds the interpreter, and admission reviews wait. 100 nodes take about 5 ms.
+# Objects a page: parsing a page holds the interpreter, and admission reviews wait. 100 nodes take
+# about 5 ms.
 PAGE_OBJECTS: Final = 100
-# The server ends a watch after this long, and we resume: spreads load over API servers that were restarted.
+# The server ends a watch after this long, and we resume: spreads load over API servers that were
+# restarted.
 WATCH_SECONDS: Final = 300
 # The server sends a bookmark a minute; after more than two minutes without, the connection is dead.
 SILENCE_SECONDS: Final = 150.0
-# The first watch after a fault: its end tells at once that nothing changed, which a bookmark would after a minute.
+# The first watch after a fault: its end tells at once that nothing changed, which a bookmark would
+# after a minute.
 RETURN_SECONDS: Final = 5
-# Events come without bookmarks: the server has no cache of them. Their watches end well before silence means anything.
+# Events come without bookmarks: the server has no cache of them. Their watches end well before
+# silence means anything.
 UNMARKED_WATCH_SECONDS: Final = 90
 FIRST_BACKOFF_SECONDS: Final = 0.5
 LAST_BACKOFF_SECONDS: Final = 30.0
@@ -78,16 +84,21 @@ class WatchEvent:
     change: WatchEventType
     # `namespace/name`, or the name; "" without an item.
     key: str
-    # What the stream's `read` returned; None for changes without an object, and for objects that it ignores.
+    # What the stream's `read` returned; None for changes without an object, and for objects that it
+    # ignores.
     item: Any
     # resourceVersion from which to continue after this.
     version: str
-    # Unix time when it was read; it happened then or, if `is_late`, at any time since the last notice.
+    # Unix time when it was read; it happened then or, if `is_late`, at any time since the last
+    # notice.
     at: float = 0.0
     is_late: bool = False
 
 
-_WATCHED: Final = {kind.name: kind for kind in (WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED)}
+_WATCHED: Final = {
+    kind.name: kind
+    for kind in (WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED)
+}
 
 
 class EventStream:
@@ -111,10 +122,11 @@ class EventStream:
     ) -> None:
         """kind: a word for logs and metrics.
 
-        selectors: the API's `labelSelector` and `fieldSelector`. gapless: False for a consumer that only needs the
-        present state; then no change is reported as lost or late. position: the version where an earlier run stopped,
-        "" if there was none; for gapless streams.
-        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but Events.
+        selectors: the API's `labelSelector` and `fieldSelector`. gapless: False for a consumer that
+        only needs the present state; then no change is reported as lost or late. position: the
+        version where an earlier run stopped, "" if there was none; for gapless streams.
+        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but
+        Events.
         """
         self.kind = kind
         self._client = client
@@ -142,7 +154,9 @@ class EventStream:
         self._heard_at = clock()
 
     def age_seconds(self) -> float:
-        """Seconds since the last message of the server, including bookmarks: up to about a minute is normal."""
+        """Seconds since the last message of the server, including bookmarks: up to about a minute
+        is normal.
+        """
         return self._clock() - self._heard_at
 
     def run(self, stop: threading.Event) -> None:
@@ -158,8 +172,13 @@ class EventStream:
                     continue
             except ClusterError as error:
                 self._note_failure(error)
-                if isinstance(error, ApiError) and error.status == GONE and self.age_seconds() > LAST_BACKOFF_SECONDS:
-                    # It answers again, and has only forgotten our place. Who lists is heard, so this happens once.
+                if (
+                    isinstance(error, ApiError)
+                    and error.status == GONE
+                    and self.age_seconds() > LAST_BACKOFF_SECONDS
+                ):
+                    # It answers again, and has only forgotten our place. Who lists is heard, so
+                    # this happens once.
                     backoff_seconds = FIRST_BACKOFF_SECONDS
             except Exception as error:  # noqa: BLE001 - whatever it is: a thread that ends leaves a consumer that is deaf
                 self._doubt()
@@ -197,7 +216,9 @@ class EventStream:
         self._tell(WatchEvent(self.kind, change, key, item, self._version, self._wall()))
 
     def _list(self, stop: threading.Event) -> None:
-        """List everything, as of the position, so that the watch can continue from there without a gap."""
+        """List everything, as of the position, so that the watch can continue from there without a
+        gap.
+        """
         query: dict[str, str | int | bool] = {**self._selectors, "limit": PAGE_OBJECTS}
         if self._version:
             self._find_late()
@@ -216,7 +237,9 @@ class EventStream:
                 self._hear()
                 self._say(WatchEventType.SYNCED)
                 return
-            page = self._client.get(self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token})
+            page = self._client.get(
+                self._path, {**self._selectors, "limit": PAGE_OBJECTS, "continue": token}
+            )
 
     def _watch(self, stop: threading.Event) -> bool:
         """Watch until the server ends it; False if it did so at once and without an event."""
@@ -227,7 +250,11 @@ class EventStream:
             self._find_late()
         elif self.fault:
             seconds = RETURN_SECONDS
-        query: dict[str, str | int | bool] = {**self._selectors, "watch": True, "allowWatchBookmarks": True}
+        query: dict[str, str | int | bool] = {
+            **self._selectors,
+            "watch": True,
+            "allowWatchBookmarks": True,
+        }
         query |= {"resourceVersion": self._version, "timeoutSeconds": seconds}
         before, listens_since = self._late_until, self._clock()
         for line in self._client.lines(self._path, query, SILENCE_SECONDS):
@@ -248,8 +275,8 @@ class EventStream:
     def _mark(self, version: int) -> None:
         """Send a bookmark of our own: all changes up to this version have been read.
 
-        It is the server's version before a watch that ended well and whose last seconds brought nothing. Without it,
-        the position of a kind that seldom changes would expire on the server.
+        It is the server's version before a watch that ended well and whose last seconds brought
+        nothing. Without it, the position of a kind that seldom changes would expire on the server.
         """
         self._hear()
         if version > _number(self._version):
@@ -278,25 +305,40 @@ class EventStream:
         elif change in _WATCHED:
             read = self._read(item)
             is_late = _number(version) <= self._late_until
-            # Only what can be read was heard: a stream that fails of the same line again and again grows old.
+            # Only what can be read was heard: a stream that fails of the same line again and again
+            # grows old.
             self._hear()
             # WatchEvent with its own version: whoever stores it may go on after it.
-            self._tell(WatchEvent(self.kind, _WATCHED[change], object_key(item), read, version, self._wall(), is_late))
+            self._tell(
+                WatchEvent(
+                    self.kind,
+                    _WATCHED[change],
+                    object_key(item),
+                    read,
+                    version,
+                    self._wall(),
+                    is_late,
+                )
+            )
             self._version = version
             if self._is_gapless and self._clock() - began_at > LATE_SECONDS:
                 # The consumer was slow, and messages of the server are waiting to be read.
                 self._find_late()
 
     def _find_late(self) -> None:
-        """Read the present version: changes up to it are late. Raises ApiError if it is behind ours.
+        """Read the present version: changes up to it are late. Raises ApiError if it is behind
+        ours.
 
-        A list without a version is never older than anything the server has sent. A watch from a future version would
-        send nothing until then, and miss the changes before it.
+        A list without a version is never older than anything the server has sent. A watch from a
+        future version would send nothing until then, and miss the changes before it.
         """
         metadata = self._client.get(self._path, {"limit": 1}).get("metadata") or {}
         version = self._late_until = _number(str(metadata.get("resourceVersion") or ""))
         if 0 < version < _number(self._version):
-            self._lost = f"the API server stood at {version}, before the last position {self._version}: {RESTORED}"
+            self._lost = (
+                f"the API server stood at {version}, before the last position {self._version}:"
+                f" {RESTORED}"
+            )
             raise ApiError(GONE, self._lost)
 
     def _hear(self) -> None:
@@ -322,4 +364,6 @@ def _number(version: str) -> int:
 def _unforeseen(error: Exception) -> str:
     """Describe an unexpected error in one line: what it is, and where."""
     place = traceback.extract_tb(error.__traceback__)[-1]
-    return f"unforeseen {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+    return (
+        f"unforeseen {type(error).__name__}: {error} ({Path(place.filename).name}:{place.lineno})"
+    )

@@ -1,6 +1,7 @@
 """Read the cluster's Kubernetes minor from the API server, and notice when it changes.
 
-Owns /version. Guarantee: nobody who plans by kube-scheduler's rules goes by a minor that was merely assumed.
+Owns /version. Guarantee: nobody who plans by kube-scheduler's rules goes by a minor that was merely
+assumed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,16 @@ log = logging.getLogger(__name__)
 
 
 def read_minor(client: Client) -> int:
-    """Return 36 for Kubernetes 1.36 and "36+". Raises ClusterError, also if the response has no minor."""
+    """Return 36 for Kubernetes 1.36 and "36+".
+
+    Raises ClusterError, also if the response has no minor.
+    """
     written = client.get("/version").get("minor")
     number = re.match(r"\d+", str(written))
     if number is None:
         raise ClusterError(
-            f"GET /version: found minor {written!r}, expected a number. Is this a Kubernetes API server?"
+            f"GET /version: found minor {written!r}, expected a number. Is this a Kubernetes API"
+            " server?"
         )
     return int(number[0])
 
@@ -53,7 +58,9 @@ def follow_minor(
     *,
     seconds: float = ASK_AGAIN_SECONDS,
 ) -> None:
-    """Poll until `stop`, or until another minor was read twice in a row: then report it and return."""
+    """Poll until `stop`, or until another minor was read twice in a row: then report it and
+    return.
+    """
     seen, times = minor, 0
     while not stop.wait(seconds):
         try:

@@ -1,6 +1,8 @@
-"""Connect by kubeconfigs, with all their kinds of credentials, which the official client reads and refreshes.
+"""Connect by kubeconfigs, with all their kinds of credentials, which the official client reads and
+refreshes.
 
-Its typed models stay out of the way: turning a node into Python classes takes ten times as long as reading its JSON.
+Its typed models stay out of the way: turning a node into Python classes takes ten times as long as
+reading its JSON.
 """
 
 import os
@@ -21,8 +23,11 @@ _config: Final[Any] = kubernetes_config
 _client: Final[Any] = ApiClient
 
 
-def connect_by_files(files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None) -> Client:
-    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises ClusterError.
+def connect_by_files(
+    files: str, context: str | None, on_request: Callable[[str], None] = lambda _verb: None
+) -> Client:
+    """Connect by kubeconfigs, separated as in PATH, the first to name something decides. Raises
+    ClusterError.
 
     context: None is the current one.
     """
@@ -31,9 +36,12 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
     configuration.retries = RETRIES
     try:
         chosen = context or _first_context(files)
-        _config.load_kube_config(config_file=files, context=chosen, client_configuration=configuration)
+        _config.load_kube_config(
+            config_file=files, context=chosen, client_configuration=configuration
+        )
         namespace = ""
-        with suppress(ConfigException):  # A file without a current context, which another one stands for.
+        # A file without a current context, which another one stands for.
+        with suppress(ConfigException):
             contexts, current = _config.list_kube_config_contexts(config_file=files)
             active = next((each for each in contexts if each["name"] == chosen), current)
             namespace = str(active["context"].get("namespace") or "")
@@ -52,16 +60,27 @@ def connect_by_files(files: str, context: str | None, on_request: Callable[[str]
         except ConfigException as error:
             raise unusable(f"kubeconfig {files}", error) from None
 
-    client = Client(configuration.host, _client(configuration).rest_client.pool_manager, authorization, on_request)
+    client = Client(
+        configuration.host,
+        _client(configuration).rest_client.pool_manager,
+        authorization,
+        on_request,
+    )
     client.namespace = namespace or client.namespace
     return client
 
 
 def _first_context(files: str) -> str | None:
-    """The current context of the first of several kubeconfigs that has one; the client would take the last one's."""
+    """The current context of the first of several kubeconfigs that has one; the client would take
+    the last one's.
+    """
     for file in files.split(os.pathsep) if os.pathsep in files else ():
         path = Path(file).expanduser()
         config = yaml.safe_load(path.read_bytes()) if file and path.exists() else None
-        if isinstance(config, dict) and isinstance(name := config.get("current-context"), str) and name:
+        if (
+            isinstance(config, dict)
+            and isinstance(name := config.get("current-context"), str)
+            and name
+        ):
             return name
     return None

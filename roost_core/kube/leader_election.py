@@ -1,8 +1,8 @@
 """Elect one of several replicas by a Lease, by client-go's rules.
 
-The official client's leader election uses a clock that may jump, can't be stopped, ends its thread on a network error
-and never releases the Lease. (docs/decisions/0002-webhook-server.md)
-Source: k8s.io/client-go/tools/leaderelection.
+The official client's leader election uses a clock that may jump, can't be stopped, ends its thread
+on a network error and never releases the Lease. (docs/decisions/0002-webhook-server.md) Source:
+k8s.io/client-go/tools/leaderelection.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def steady_seconds() -> float:
 
 
 class Leadership:
-    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` is safe to read from any.
+    """Whether this replica holds the Lease. `run` belongs to one thread, `is_leader` is safe to
+    read from any.
 
-    Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began to renew; another
-    takes over no earlier than LEASE_SECONDS after it first saw that renewal.
+    Two never lead at once, whatever their clocks show: who leads stops RENEW_SECONDS after it began
+    to renew; another takes over no earlier than LEASE_SECONDS after it first saw that renewal.
     """
 
     def __init__(
@@ -54,7 +55,8 @@ class Leadership:
     ) -> None:
         """owner: returns an ownerReference, so that the Lease is deleted with its owner.
 
-        is_fit: whether this replica could do the leader's work; while not, it neither asks for the Lease nor keeps it.
+        is_fit: whether this replica could do the leader's work; while not, it neither asks for the
+        Lease nor keeps it.
         """
         self._client = client
         self._clock = clock
@@ -71,7 +73,9 @@ class Leadership:
 
     @property
     def is_leader(self) -> bool:
-        """True from a renewal until RENEW_SECONDS after: well before another replica may take over."""
+        """True from a renewal until RENEW_SECONDS after: well before another replica may take
+        over.
+        """
         renewed_at = self._renewed_at
         return renewed_at is not None and self._clock() - renewed_at < RENEW_SECONDS
 
@@ -151,7 +155,12 @@ class Leadership:
             metadata["ownerReferences"] = [owner]
         now = _micro_time()
         spec = self._held_by_us({"acquireTime": now, "leaseTransitions": 0}, now)
-        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": metadata,
+            "spec": spec,
+        }
         try:
             self._see(self._client.create(self._folder, body))
         except ApiError as error:
@@ -166,7 +175,10 @@ class Leadership:
         spec = dict(self._spec)
         if self._holder != self._identity:
             transitions = spec.get("leaseTransitions")
-            spec |= {"acquireTime": now, "leaseTransitions": (transitions if isinstance(transitions, int) else 0) + 1}
+            spec |= {
+                "acquireTime": now,
+                "leaseTransitions": (transitions if isinstance(transitions, int) else 0) + 1,
+            }
         try:
             self._write(self._held_by_us(spec, now))
         except ApiError as error:
@@ -176,10 +188,19 @@ class Leadership:
         return True
 
     def _held_by_us(self, spec: JSONObject, now: str) -> JSONObject:
-        return {**spec, "holderIdentity": self._identity, "leaseDurationSeconds": LEASE_SECONDS, "renewTime": now}
+        return {
+            **spec,
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": LEASE_SECONDS,
+            "renewTime": now,
+        }
 
     def _write(self, spec: JSONObject) -> None:
-        self._see(self._client.replace(self._path, {**self._lease, "spec": spec}, read_seconds=READ_SECONDS))
+        self._see(
+            self._client.replace(
+                self._path, {**self._lease, "spec": spec}, read_seconds=READ_SECONDS
+            )
+        )
 
 
 def _micro_time() -> str:

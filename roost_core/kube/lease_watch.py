@@ -1,7 +1,8 @@
-"""Read another program's Lease every few seconds, and notice when its holder stops renewing it or returns.
+"""Read another program's Lease every few seconds, and notice when its holder stops renewing it or
+returns.
 
-Like client-go's leader election, it reads instead of watching: only a response of the API server proves that an
-unchanged Lease is not being renewed, rather than that the watch has died.
+Like client-go's leader election, it reads instead of watching: only a response of the API server
+proves that an unchanged Lease is not being renewed, rather than that the watch has died.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ REFUSED: Final = frozenset({401, 403})
 
 
 class LeaseWatch:
-    """The state of a Lease. `run` belongs to one thread, everything else is safe to call from any."""
+    """The state of a Lease.
+
+    `run` belongs to one thread, everything else is safe to call from any.
+    """
 
     def __init__(
         self,

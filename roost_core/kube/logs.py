@@ -1,8 +1,8 @@
 """Write the log: one line an event, to stderr, and nothing of any object in it.
 
-A fault is written as its type and the places it passed, without its message: messages of faults quote what they tripped
-over, and that may be a pod's environment. Warnings and errors are limited: whoever can cause one could otherwise fill a
-disk with it.
+A fault is written as its type and the places it passed, without its message: messages of faults
+quote what they tripped over, and that may be a pod's environment. Warnings and errors are limited:
+whoever can cause one could otherwise fill a disk with it.
 """
 
 from __future__ import annotations
@@ -17,11 +17,17 @@ from pathlib import Path
 from typing import Final, TextIO
 
 # The values' `corePods.logLevel`.
-LEVELS: Final = {"Debug": logging.DEBUG, "Info": logging.INFO, "Warning": logging.WARNING, "Error": logging.ERROR}
+LEVELS: Final = {
+    "Debug": logging.DEBUG,
+    "Info": logging.INFO,
+    "Warning": logging.WARNING,
+    "Error": logging.ERROR,
+}
 _FRAMES: Final = 6
 # An equal warning or error is written once within this time; repeats are counted.
 QUIET_SECONDS: Final = 60.0
-# One place in the code may say as many different things within that time, of different pods or nodes.
+# One place in the code may say as many different things within that time, of different pods or
+# nodes.
 TEXTS_A_CAUSE: Final = 10
 # Remembered causes: places in the code, so some dozens.
 _MAX_CAUSES: Final = 256
@@ -34,7 +40,9 @@ class OneLineFormatter(logging.Formatter):
         """Return the record as one line."""
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
         message = _text(record)
-        escaped = message.encode("unicode_escape").decode() if not message.isprintable() else message
+        escaped = (
+            message.encode("unicode_escape").decode() if not message.isprintable() else message
+        )
         return f"{moment}.{int(record.msecs):03d}Z {record.levelname} {record.name} {escaped}"
 
 
@@ -47,7 +55,11 @@ def describe_fault(error: BaseException) -> str:
 
 def _text(record: logging.LogRecord) -> str:
     error = record.exc_info[1] if record.exc_info else None
-    return record.getMessage() if error is None else f"{record.getMessage()} fault={describe_fault(error)}"
+    return (
+        record.getMessage()
+        if error is None
+        else f"{record.getMessage()} fault={describe_fault(error)}"
+    )
 
 
 @dataclass(slots=True)
@@ -60,7 +72,9 @@ class _Cause:
 
 
 class LimitedHandler(logging.StreamHandler[TextIO]):
-    """Writes a warning or error once a minute for each cause and text, and afterwards how many it left out."""
+    """Writes a warning or error once a minute for each cause and text, and afterwards how many it
+    left out.
+    """
 
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         """clock: monotonic seconds."""
@@ -104,7 +118,9 @@ class LimitedHandler(logging.StreamHandler[TextIO]):
         if cause.left_out:
             name, level, template = key
             text = "left out %d more like: %s"
-            super().emit(logging.LogRecord(name, level, "", 0, text, (cause.left_out, template), None))
+            super().emit(
+                logging.LogRecord(name, level, "", 0, text, (cause.left_out, template), None)
+            )
 
 
 def configure(level: str) -> None:

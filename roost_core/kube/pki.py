@@ -1,6 +1,8 @@
-"""Make the webhook's certificates: an authority (CA) and the leaves it signs. ECDSA P-256; time is an argument.
+"""Make the webhook's certificates: an authority (CA) and the leaves it signs. ECDSA P-256; time is
+an argument.
 
-P-256 because the API server opens new connections often, and an RSA handshake costs several times as much.
+P-256 because the API server opens new connections often, and an RSA handshake costs several times
+as much.
 """
 
 from __future__ import annotations
@@ -30,7 +32,10 @@ class PkiError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Certificate:
-    """A CA's certificate or a leaf, with its key. Times are Unix seconds; `made_at` leaves the backdating out."""
+    """A CA's certificate or a leaf, with its key.
+
+    Times are Unix seconds; `made_at` leaves the backdating out.
+    """
 
     certificate_pem: bytes
     key_pem: bytes = field(repr=False)
@@ -56,14 +61,18 @@ def make_authority(name: str, now: float, life_seconds: float) -> Certificate:
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         .sign(key, hashes.SHA256())
     )
-    return Certificate(_pem(certificate), _key_pem(key), now, certificate.not_valid_after_utc.timestamp())
+    return Certificate(
+        _pem(certificate), _key_pem(key), now, certificate.not_valid_after_utc.timestamp()
+    )
 
 
 def read_authority(certificate_pem: bytes, key_pem: bytes) -> Certificate:
     """Read a CA back. Raises PkiError if it is not a CA, or if the key is not its own."""
     certificate = _read_pair(certificate_pem, key_pem)
     try:
-        is_authority = certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        is_authority = certificate.extensions.get_extension_for_class(
+            x509.BasicConstraints
+        ).value.ca
     except (ValueError, x509.ExtensionNotFound):
         is_authority = False
     if not is_authority:
@@ -72,9 +81,16 @@ def read_authority(certificate_pem: bytes, key_pem: bytes) -> Certificate:
 
 
 def sign_leaf(
-    authority: Certificate, names: Sequence[str], now: float, life_seconds: float, *, for_client: bool = False
+    authority: Certificate,
+    names: Sequence[str],
+    now: float,
+    life_seconds: float,
+    *,
+    for_client: bool = False,
 ) -> Certificate:
-    """Sign a leaf with a key of its own for DNS names and IP addresses; it expires before its CA."""
+    """Sign a leaf with a key of its own for DNS names and IP addresses; it expires before its
+    CA.
+    """
     signer = serialization.load_pem_private_key(authority.key_pem, None)
     issuer = x509.load_pem_x509_certificate(authority.certificate_pem)
     if not isinstance(signer, ec.EllipticCurvePrivateKey):
@@ -87,7 +103,9 @@ def sign_leaf(
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
+        .add_extension(
+            x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False
+        )
         .add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(
                 issuer.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
@@ -101,7 +119,8 @@ def sign_leaf(
 
 
 def read_leaf(certificate_pem: bytes, key_pem: bytes, authorities: Iterable[bytes]) -> Certificate:
-    """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none did.
+    """Read a leaf back; `authority_pem` is the one of `authorities` that signed it, b"" when none
+    did.
 
     Raises PkiError when it is none, or when the key is another's.
     """
@@ -116,19 +135,30 @@ def _read_pair(certificate_pem: bytes, key_pem: bytes) -> x509.Certificate:
         certificate = x509.load_pem_x509_certificate(certificate_pem)
         key = serialization.load_pem_private_key(key_pem, None)
     except (ValueError, TypeError) as error:
-        raise PkiError(f"not a certificate with an unencrypted key ({type(error).__name__})") from None
-    if not isinstance(key, ec.EllipticCurvePrivateKey) or key.public_key() != certificate.public_key():
+        raise PkiError(
+            f"not a certificate with an unencrypted key ({type(error).__name__})"
+        ) from None
+    if (
+        not isinstance(key, ec.EllipticCurvePrivateKey)
+        or key.public_key() != certificate.public_key()
+    ):
         raise PkiError("the key is not the certificate's, or not an ECDSA key")
     return certificate
 
 
-def _with_key(certificate: x509.Certificate, pem: bytes, key_pem: bytes, authority_pem: bytes) -> Certificate:
+def _with_key(
+    certificate: x509.Certificate, pem: bytes, key_pem: bytes, authority_pem: bytes
+) -> Certificate:
     made_at = certificate.not_valid_before_utc.timestamp() + BACKDATE_SECONDS
-    return Certificate(pem, key_pem, made_at, certificate.not_valid_after_utc.timestamp(), authority_pem)
+    return Certificate(
+        pem, key_pem, made_at, certificate.not_valid_after_utc.timestamp(), authority_pem
+    )
 
 
 def leaf_names(leaf: Certificate) -> tuple[str, ...]:
-    """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names none."""
+    """Return the DNS names and IP addresses that a leaf is for, in its order; () when it names
+    none.
+    """
     try:
         extensions = x509.load_pem_x509_certificate(leaf.certificate_pem).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -154,7 +184,9 @@ def split_bundle(bundle: bytes) -> list[bytes]:
 
 
 def bundle_end_seconds(bundle: bytes) -> float | None:
-    """When the last of a bundle's certificates ends, in Unix seconds; None if it holds none or can't be parsed."""
+    """When the last of a bundle's certificates ends, in Unix seconds; None if it holds none or
+    can't be parsed.
+    """
     try:
         certificates = x509.load_pem_x509_certificates(bundle)
     except ValueError:
@@ -174,7 +206,11 @@ def still_valid(certificates: Iterable[bytes], subject_like: bytes, now: float) 
 
 
 def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey, now: float, ends_at: float
+    subject: x509.Name,
+    issuer: x509.Name,
+    public_key: ec.EllipticCurvePublicKey,
+    now: float,
+    ends_at: float,
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -188,7 +224,9 @@ def _builder(
 
 
 def _name(common_name: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, shorten(common_name, MAX_COMMON_NAME))])
+    return x509.Name(
+        [x509.NameAttribute(NameOID.COMMON_NAME, shorten(common_name, MAX_COMMON_NAME))]
+    )
 
 
 def _usage(*, signs_certificates: bool) -> x509.KeyUsage:

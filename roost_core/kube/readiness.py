@@ -8,7 +8,10 @@ from typing import NamedTuple
 
 
 class ReadyVerdict(NamedTuple):
-    """One check's result. `detail` is shown in both cases: a fault may be reported without being unready."""
+    """One check's result.
+
+    `detail` is shown in both cases: a fault may be reported without being unready.
+    """
 
     passed: bool
     detail: str = ""

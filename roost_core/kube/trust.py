@@ -1,6 +1,8 @@
-"""Store a webhook's certificates: Secrets of a CA and of a leaf, and the caBundle of its configuration.
+"""Store a webhook's certificates: Secrets of a CA and of a leaf, and the caBundle of its
+configuration.
 
-Secrets are written with the resourceVersion that was read, so that of two writers one gets a conflict.
+Secrets are written with the resourceVersion that was read, so that of two writers one gets a
+conflict.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ CONFLICTS: Final = frozenset({409, 422})
 class SharedSecret:
     """One Secret: its data as bytes, and the version that was read."""
 
-    def __init__(self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]) -> None:
+    def __init__(
+        self, client: Client, namespace: str, name: str, owner: Callable[[], JSONObject | None]
+    ) -> None:
         """owner: returns an ownerReference, so that the Secret is deleted with its owner."""
         self._client = client
         self._folder = f"/api/v1/namespaces/{namespace}/secrets"
@@ -42,11 +46,14 @@ class SharedSecret:
         return body, data
 
     def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
-        """Create the Secret, or replace the data of the one that was read. Raises ApiError (409), ClusterError."""
+        """Create the Secret, or replace the data of the one that was read.
+
+        Raises ApiError (409), ClusterError.
+        """
         if before is not None and before.get("type", OPAQUE) != OPAQUE:
             raise ClusterError(
-                f"Secret {self._name} is of type {before['type']}, and Roost writes {OPAQUE} ones only: "
-                "delete it, or set another webhook.certificates.secretName"
+                f"Secret {self._name} is of type {before['type']}, and Roost writes {OPAQUE} ones"
+                " only: delete it, or set another webhook.certificates.secretName"
             )
         encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
         if before is not None:
@@ -56,15 +63,22 @@ class SharedSecret:
         owner = self._owner()
         if owner is not None:
             metadata["ownerReferences"] = [owner]
-        body = {"apiVersion": "v1", "kind": "Secret", "type": OPAQUE, "metadata": metadata, "data": encoded}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "type": OPAQUE,
+            "metadata": metadata,
+            "data": encoded,
+        }
         self._client.create(self._folder, body)
 
 
 class BundleField:
     """The `caBundle` of every entry of one MutatingWebhookConfiguration.
 
-    Written as a JSON Patch, which makes us owner of the one field. A server-side apply would own a part of each entry:
-    an entry that leaves the values would then stay as that part, and the API server would refuse the upgrade.
+    Written as a JSON Patch, which makes us owner of the one field. A server-side apply would own a
+    part of each entry: an entry that leaves the values would then stay as that part, and the API
+    server would refuse the upgrade.
     """
 
     def __init__(self, client: Client, name: str) -> None:
@@ -74,29 +88,48 @@ class BundleField:
         self._names: list[str] = []
 
     def read(self) -> dict[str, bytes] | None:
-        """Return each entry's bundle by its name; None: the configuration doesn't exist. Raises ClusterError."""
+        """Return each entry's bundle by its name; None: the configuration doesn't exist.
+
+        Raises ClusterError.
+        """
         body = self._client.find(self._path)
         if body is None:
             return None
         entries = body.get("webhooks") or ()
         self._version = body["metadata"]["resourceVersion"]
         self._names = [entry["name"] for entry in entries]
-        return {entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "") for entry in entries}
+        return {
+            entry["name"]: base64.b64decode(entry["clientConfig"].get("caBundle") or "")
+            for entry in entries
+        }
 
     def apply(self, entries: Mapping[str, bytes]) -> None:
-        """Set bundles of entries as they were last read. Raises ApiError (422: they have changed), ClusterError."""
-        operations: list[JSONObject] = [{"op": "test", "path": "/metadata/resourceVersion", "value": self._version}]
+        """Set bundles of entries as they were last read.
+
+        Raises ApiError (422: they have changed), ClusterError.
+        """
+        operations: list[JSONObject] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": self._version}
+        ]
         for index, name in enumerate(self._names):
             if name in entries:
                 value = base64.b64encode(entries[name]).decode()
-                operations.append({"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": value})
+                operations.append(
+                    {
+                        "op": "add",
+                        "path": f"/webhooks/{index}/clientConfig/caBundle",
+                        "value": value,
+                    }
+                )
         self._client.change(self._path, operations, CA_BUNDLE_MANAGER)
 
 
 def own_service_account(client: Client, namespace: str) -> JSONObject | None:
-    """Return an ownerReference to the service account that we are in `namespace`; None if we are not one.
+    """Return an ownerReference to the service account that we are in `namespace`; None if we are
+    not one.
 
-    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run time.
+    What it owns is garbage-collected with it, so an uninstall leaves nothing that was made at run
+    time.
     """
     review = client.create(
         "/apis/authentication.k8s.io/v1/selfsubjectreviews",
@@ -107,4 +140,9 @@ def own_service_account(client: Client, namespace: str) -> JSONObject | None:
     name, uid = str(user.get("username") or ""), user.get("uid")
     if not name.startswith(prefix) or not uid:
         return None
-    return {"apiVersion": "v1", "kind": "ServiceAccount", "name": name.removeprefix(prefix), "uid": uid}
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "name": name.removeprefix(prefix),
+        "uid": uid,
+    }

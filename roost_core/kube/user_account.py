@@ -17,9 +17,11 @@ from roost_core.kube.kubeconfig import connect_by_files
 def connect_as_user(
     kubeconfig: str | None, context: str | None = None, environment: Mapping[str, str] = os.environ
 ) -> Client:
-    """Connect by `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else in a pod as its own account.
+    """Connect by `kubeconfig`, else $KUBECONFIG, else ~/.kube/config, else in a pod as its own
+    account.
 
-    context: of the kubeconfig, instead of its current one; no pod's account then. Raises ClusterError.
+    context: of the kubeconfig, instead of its current one; no pod's account then. Raises
+    ClusterError.
     """
     files = kubeconfig or environment.get("KUBECONFIG", "")
     if files:
@@ -29,7 +31,7 @@ def connect_as_user(
         return connect_by_files(str(usual), context)
     if not environment.get(HOST_VARIABLE) or context is not None:
         raise ClusterError(
-            f"no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no {usual}. "
-            "Give --kubeconfig FILE."
+            "no cluster to ask: neither --kubeconfig nor $KUBECONFIG is given, and there is no"
+            f" {usual}. Give --kubeconfig FILE."
         )
     return connect(None)

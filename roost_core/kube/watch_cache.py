@@ -1,6 +1,7 @@
 """Keep a local copy of one kind of object, from an event stream.
 
-Objects are reduced to what their reader needs as they arrive: 5,000 complete nodes would not fit into a small pod.
+Objects are reduced to what their reader needs as they arrive: 5,000 complete nodes would not fit
+into a small pod.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ class WatchCache(Generic[T]):
     ) -> None:
         """kind: a word for logs and metrics. on_change: called when `take_changes` has something.
 
-        is_minor: given an object before and now (None: absent), whether to call `on_minor_change` instead.
-        keeps_changes: False for readers of `objects` only; changes that are never taken would pile up.
-        has_bookmarks: whether the server sends a bookmark every minute; it does for all kinds but Events.
+        is_minor: given an object before and now (None: absent), whether to call `on_minor_change`
+        instead. keeps_changes: False for readers of `objects` only; changes that are never taken
+        would pile up. has_bookmarks: whether the server sends a bookmark every minute; it does for
+        all kinds but Events.
         """
         self.kind = kind
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
@@ -82,7 +84,9 @@ class WatchCache(Generic[T]):
         return self._stream.fault
 
     def age_seconds(self) -> float:
-        """Seconds since the last message of the server, including bookmarks: up to about a minute is normal."""
+        """Seconds since the last message of the server, including bookmarks: up to about a minute
+        is normal.
+        """
         return self._stream.age_seconds()
 
     def objects(self) -> Mapping[str, T]:
@@ -91,7 +95,9 @@ class WatchCache(Generic[T]):
             return dict(self._objects)
 
     def take_changes(self) -> Mapping[str, T | None]:
-        """Return what changed since the last call, by `namespace/name` or name; None: it is gone."""
+        """Return what changed since the last call, by `namespace/name` or name; None: it is
+        gone.
+        """
         with self._lock:
             changes, self._changes = self._changes, {}
         return changes

@@ -1,6 +1,8 @@
-"""Which extended resources pods can get by Dynamic Resource Allocation (DRA), from nodes that don't list them.
+"""Which extended resources pods can get by Dynamic Resource Allocation (DRA), from nodes that don't
+list them.
 
-Source: kube-scheduler's NodeResourcesFit and DynamicResources, v1.36 and v1.37 (DRAExtendedResource).
+Source: kube-scheduler's NodeResourcesFit and DynamicResources, v1.36 and v1.37
+(DRAExtendedResource).
 """
 
 from typing import Final
@@ -12,6 +14,10 @@ _IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
 
 
 def claimable_resources(device_class: JSONObject) -> frozenset[str]:
-    """Extended resources for which the scheduler claims devices of this class on nodes that list none of them."""
+    """Extended resources for which the scheduler claims devices of this class on nodes that list
+    none of them.
+    """
     explicit = (device_class.get("spec") or {}).get("extendedResourceName")
-    return frozenset({_IMPLICIT + device_class["metadata"]["name"], *([str(explicit)] if explicit else [])})
+    return frozenset(
+        {_IMPLICIT + device_class["metadata"]["name"], *([str(explicit)] if explicit else [])}
+    )

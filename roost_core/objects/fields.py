@@ -1,4 +1,6 @@
-"""Read parts of an object's JSON: null and absent are the same, and a wrong type is an error that names the place."""
+"""Read parts of an object's JSON: null and absent are the same, and a wrong type is an error that
+names the place.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,8 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 JSONObject = dict[str, Any]
-# What the parts of an object are that a reader reads: an object with such parts, a list of one form, or a plain type.
+# What the parts of an object are that a reader reads: an object with such parts, a list of one
+# form, or a plain type.
 Shape: TypeAlias = "dict[str, Shape] | list[Shape] | type"
 # Strings by any key, as labels are.
 TEXTS: Final[Shape] = {"*": str}
@@ -17,11 +20,15 @@ NOTHING: Final[JSONObject] = {}
 
 
 class MalformedObjectError(Exception):
-    """The object can't be read as what it should be. The message says where, without the object's values."""
+    """The object can't be read as what it should be.
+
+    The message says where, without the object's values.
+    """
 
 
 def check_shape(value: object, shape: Shape, where: str) -> None:
-    """Check all that is going to be read, so that it can be read plainly; absent and null parts are fine.
+    """Check all that is going to be read, so that it can be read plainly; absent and null parts are
+    fine.
 
     Raises MalformedObjectError, which names the first place with a wrong type.
     """
@@ -42,7 +49,9 @@ def _find_fault(value: object, shape: Shape) -> str:
     if type(value) is not dict:
         return " is not an object"
     if shape is TEXTS:
-        return " holds something that is not a string" if {*map(type, value.values())} - {str} else ""
+        return (
+            " holds something that is not a string" if {*map(type, value.values())} - {str} else ""
+        )
     for key, part in shape.items():
         child = value.get(key)
         # Most parts are plain ones, and right.
@@ -54,7 +63,10 @@ def _find_fault(value: object, shape: Shape) -> str:
 
 
 def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject | None:
-    """The object under `key`, None when it is absent or null. Raises MalformedObjectError when it is something else."""
+    """The object under `key`, None when it is absent or null.
+
+    Raises MalformedObjectError when it is something else.
+    """
     value = parent.get(key)
     if value is None:
         return None
@@ -64,7 +76,10 @@ def child_object(parent: Mapping[str, Any], key: str, where: str) -> JSONObject 
 
 
 def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | None:
-    """The list under `key`, None when it is absent or null. Raises MalformedObjectError when it is something else."""
+    """The list under `key`, None when it is absent or null.
+
+    Raises MalformedObjectError when it is something else.
+    """
     value = parent.get(key)
     if value is None:
         return None
@@ -74,7 +89,10 @@ def child_list(parent: Mapping[str, Any], key: str, where: str) -> list[Any] | N
 
 
 def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
-    """The string under `key`, "" when it is absent or null. Raises MalformedObjectError when it is something else."""
+    """The string under `key`, "" when it is absent or null.
+
+    Raises MalformedObjectError when it is something else.
+    """
     value = parent.get(key)
     if value is None:
         return ""
@@ -84,7 +102,10 @@ def child_text(parent: Mapping[str, Any], key: str, where: str) -> str:
 
 
 def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str, str]:
-    """The strings by key under `key`, {} when it is absent or null. Raises MalformedObjectError for anything else."""
+    """The strings by key under `key`, {} when it is absent or null.
+
+    Raises MalformedObjectError for anything else.
+    """
     texts = child_object(parent, key, where) or NOTHING
     for value in texts.values():
         if type(value) is not str:
@@ -93,7 +114,10 @@ def child_texts(parent: Mapping[str, Any], key: str, where: str) -> Mapping[str,
 
 
 def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONObject]:
-    """The objects under `key`, [] when it is absent or null. Raises MalformedObjectError for anything else."""
+    """The objects under `key`, [] when it is absent or null.
+
+    Raises MalformedObjectError for anything else.
+    """
     children = child_list(parent, key, where) or []
     for child in children:
         if type(child) is not dict:
@@ -102,7 +126,10 @@ def child_objects(parent: Mapping[str, Any], key: str, where: str) -> list[JSONO
 
 
 def child_number(parent: Mapping[str, Any], key: str, where: str) -> int:
-    """The integer under `key`, 0 when it is absent or null. Raises MalformedObjectError when it is something else."""
+    """The integer under `key`, 0 when it is absent or null.
+
+    Raises MalformedObjectError when it is something else.
+    """
     value = parent.get(key)
     if value is None:
         return 0

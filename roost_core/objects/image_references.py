@@ -1,7 +1,7 @@
 """Read image references: normalise and shorten them, and find their repository.
 
-Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd, and so the kubelet,
-tells whether two references name one image.
+Source of the normal form: ParseDockerRef of github.com/distribution/reference, by which containerd,
+and so the kubelet, tells whether two references name one image.
 """
 
 import re
@@ -18,10 +18,11 @@ _NOT_IN_LABEL: Final = re.compile(r"[^A-Za-z0-9]+")
 # 63 for the name part of a label, less a dash and eight digits of hash.
 _MAX_SHORT_NAME: Final = 54
 _DEFAULT_REGISTRY: Final = "docker.io"
-# Docker Hub's former name, which still means docker.io. registry-1.docker.io, which serves its images, doesn't: for
-# containerd it is a registry like any other.
+# Docker Hub's former name, which still means docker.io. registry-1.docker.io, which serves its
+# images, doesn't: for containerd it is a registry like any other.
 _LEGACY_DEFAULT_REGISTRY: Final = "index.docker.io"
-# A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which no repository has.
+# A part with one of these is a registry: a dot or a colon as in a host's name, or a capital, which
+# no repository has.
 _IN_REGISTRY: Final = re.compile(r"[.:A-Z]")
 
 
@@ -31,7 +32,10 @@ def is_reference(text: str) -> bool:
 
 
 def split_reference(reference: str) -> tuple[str, str, str]:
-    """Split into repository, tag and digest; the last two are "" when absent. A registry's port is not a tag."""
+    """Split into repository, tag and digest; the last two are "" when absent.
+
+    A registry's port is not a tag.
+    """
     named, _, digest = reference.partition("@")
     head, slash, last = named.rpartition("/")
     name, _, tag = last.partition(":")
@@ -41,7 +45,8 @@ def split_reference(reference: str) -> tuple[str, str, str]:
 def normalise_reference(reference: str) -> str:
     """Return the full form: registry, `library/` for Docker Hub's own images, a tag or a digest.
 
-    Without either the tag is `latest`; beside a digest the tag goes, since the digest alone tells what is pulled.
+    Without either the tag is `latest`; beside a digest the tag goes, since the digest alone tells
+    what is pulled.
     """
     repository, tag, digest = split_reference(reference)
     registry, slash, path = repository.partition("/")
@@ -58,7 +63,9 @@ def normalise_reference(reference: str) -> str:
 
 
 def short_name(normalised: str) -> str:
-    """Return the last part of a reference, for use in a label: letters, digits and dashes, at most 54 characters."""
+    """Return the last part of a reference, for use in a label: letters, digits and dashes, at most
+    54 characters.
+    """
     last = normalised.rpartition("/")[2].partition("@")[0]
     name = _NOT_IN_LABEL.sub("-", last)[:_MAX_SHORT_NAME].strip("-")
     return name or "image"

@@ -2,7 +2,8 @@
 
 from typing import Final
 
-# For certain. Source: cluster-autoscaler's utils/taints; Karpenter's taints.go of apis/v1, `disruption` of v1beta1.
+# For certain. Source: cluster-autoscaler's utils/taints; Karpenter's taints.go of apis/v1,
+# `disruption` of v1beta1.
 LEAVING_TAINTS: Final = frozenset(
     {"ToBeDeletedByClusterAutoscaler", "karpenter.sh/disrupted", "karpenter.sh/disruption"}
 )

@@ -14,7 +14,11 @@ _NO_ANNOTATIONS: Final[Mapping[str, str]] = {}
 
 def kept_annotations(annotations: Mapping[str, str]) -> Mapping[str, str]:
     """Return the annotations that Roost may read: its own, a hub's or an autoscaler's."""
-    kept = {key: value for key, value in annotations.items() if DOMAIN in key or key.startswith(_AUTOSCALER_PREFIXES)}
+    kept = {
+        key: value
+        for key, value in annotations.items()
+        if DOMAIN in key or key.startswith(_AUTOSCALER_PREFIXES)
+    }
     # One object for the thousands without any.
     return kept or _NO_ANNOTATIONS
 

@@ -1,7 +1,7 @@
 """A Node as all programs see it, read from the API's JSON once, and which pods may be bound to it.
 
-Programs keep thousands of nodes, so what nobody reads isn't kept. Times are Unix time. Amounts are whole numbers as
-kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces).
+Programs keep thousands of nodes, so what nobody reads isn't kept. Times are Unix time. Amounts are
+whole numbers as kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces).
 """
 
 from __future__ import annotations
@@ -28,7 +28,13 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.metadata import intern_labels, kept_annotations
 from roost_core.objects.requests import PODS, is_counted, read_quantity, round_up
-from roost_core.objects.selectors import HasNodeRules, Taint, node_matches, tolerates_cordon, untolerated
+from roost_core.objects.selectors import (
+    HasNodeRules,
+    Taint,
+    node_matches,
+    tolerates_cordon,
+    untolerated,
+)
 from roost_core.objects.timestamps import read_moment
 
 # Images read of a node: more than a disk usually has room for.
@@ -75,7 +81,8 @@ class Node:
 
     @property
     def leaving(self) -> bool:
-        """Whether it is being deleted, or its autoscaler takes it away for certain: nothing should be planned on it.
+        """Whether it is being deleted, or its autoscaler takes it away for certain: nothing should
+        be planned on it.
 
         kube-scheduler asks for taints and cordon alone, so its model does, too.
         """
@@ -88,8 +95,12 @@ class Node:
 
     @property
     def image_names(self) -> tuple[str, ...]:
-        """Names of `images`, normalised and sorted: kubelets may list images of the same size in any order."""
-        return tuple(sorted({_normalise(name) for name in self.images if len(name) <= MAX_REFERENCE}))
+        """Names of `images`, normalised and sorted: kubelets may list images of the same size in
+        any order.
+        """
+        return tuple(
+            sorted({_normalise(name) for name in self.images if len(name) <= MAX_REFERENCE})
+        )
 
 
 # Nodes report the same images again and again.
@@ -99,8 +110,8 @@ _normalise: Final = lru_cache(maxsize=65536)(normalise_reference)
 def node_admits(rules: HasNodeRules, node: Node) -> bool:
     """Whether a pod with these rules may be bound to the node, room and readiness aside.
 
-    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints, cordon. A leaving node
-    counts as cordoned, though nobody cordons it.
+    nodeSelector and required node affinity (terms are ORed), NoSchedule and NoExecute taints,
+    cordon. A leaving node counts as cordoned, though nobody cordons it.
     """
     return node_matches(rules, node.name, node.labels) and node_is_tolerated(rules, node)
 
@@ -117,17 +128,22 @@ def node_covers(requests: Iterable[tuple[str, int]], allocatable: Mapping[str, i
 
     If nothing is allocatable, its size is unknown, and it could.
     """
-    return not allocatable or all(amount <= allocatable.get(name, 0) for name, amount in requests if amount)
+    return not allocatable or all(
+        amount <= allocatable.get(name, 0) for name, amount in requests if amount
+    )
 
 
 def read_node(body: object, *, with_images: bool = True) -> Node:
     """Read a Node as the API's JSON has it. with_images: its images, too, which are most of it.
 
-    Raises MalformedObjectError, and nothing else, when it has no name or its parts aren't of a Node's shape.
+    Raises MalformedObjectError, and nothing else, when it has no name or its parts aren't of a
+    Node's shape.
     """
     if not isinstance(body, dict):
         raise MalformedObjectError("the object is not a JSON object")
-    metadata, spec, status = (child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status"))
+    metadata, spec, status = (
+        child_object(body, part, "node") or NOTHING for part in ("metadata", "spec", "status")
+    )
     name = child_text(metadata, "name", "metadata")
     if not name:
         raise MalformedObjectError("metadata.name is absent")
@@ -148,7 +164,11 @@ def read_node(body: object, *, with_images: bool = True) -> Node:
         name=name,
         labels=intern_labels(child_texts(metadata, "labels", "metadata")),
         taints=tuple(
-            Taint(child_text(taint, "key", "spec.taints[]"), child_text(taint, "value", "spec.taints[]"), effect)
+            Taint(
+                child_text(taint, "key", "spec.taints[]"),
+                child_text(taint, "value", "spec.taints[]"),
+                effect,
+            )
             for taint in child_objects(spec, "taints", "spec")
             if (effect := child_text(taint, "effect", "spec.taints[]"))
         ),
@@ -191,7 +211,9 @@ def _read_images(listed: list[JSONObject]) -> dict[str, int]:
 def _read_allocatable(status: JSONObject) -> dict[str, int]:
     amounts = child_object(status, "allocatable", "status") or NOTHING
     return {
-        intern(resource): round_up(resource, read_quantity(amount, f"status.allocatable.{resource}"))
+        intern(resource): round_up(
+            resource, read_quantity(amount, f"status.allocatable.{resource}")
+        )
         for resource, amount in amounts.items()
         if resource == PODS or is_counted(resource)
     }

@@ -1,8 +1,10 @@
-"""A Pod as programs keep it: a small frozen record of what placement, scheduling and starts need of it.
+"""A Pod as programs keep it: a small frozen record of what placement, scheduling and starts need of
+it.
 
-Controllers and the simulator keep pods by the ten thousand, so their JSON isn't kept. Amounts are whole numbers as
-kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces), rounded up once for the whole pod.
-Source: kube-scheduler's framework.NodeInfo and PodInfo, Kubernetes v1.36.
+Controllers and the simulator keep pods by the ten thousand, so their JSON isn't kept. Amounts are
+whole numbers as kube-scheduler counts them: CPU in millicores, all else in units (bytes, pieces),
+rounded up once for the whole pod. Source: kube-scheduler's framework.NodeInfo and PodInfo,
+Kubernetes v1.36.
 """
 
 from __future__ import annotations
@@ -57,17 +59,21 @@ class HostPort(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PodSpec:
-    """What kube-scheduler's filters and scores need of `spec`; compared by value, so equal specs can be one object.
+    """What kube-scheduler's filters and scores need of `spec`; compared by value, so equal specs
+    can be one object.
 
     Not kept: volumes and resource claims; the model holds nothing against a node for them.
     """
 
-    # Sorted by name. Resources that no container requests are absent; one requested as "0" is present.
+    # Sorted by name. Resources that no container requests are absent; one requested as "0" is
+    # present.
     requests: tuple[tuple[str, int], ...] = ()
-    # What scores count for it once it is bound: a container that asks for nothing counts 100m and 200 MiB.
+    # What scores count for it once it is bound: a container that asks for nothing counts 100m and
+    # 200 MiB.
     non_zero_cpu: int = 0
     non_zero_memory: int = 0
-    # What NodeResourcesFit's score counts for it while it is placed: as above, but blind to pod-level requests.
+    # What NodeResourcesFit's score counts for it while it is placed: as above, but blind to
+    # pod-level requests.
     fit_requests: tuple[tuple[str, int], ...] = ()
     node_selector: tuple[tuple[str, str], ...] = ()
     # None: no required node affinity. Empty: it matches nothing.
@@ -162,7 +168,9 @@ class Pod:
 
     @property
     def is_of_node(self) -> bool:
-        """Whether the pod is one that each node has, or the node's own: it comes and goes with its node."""
+        """Whether the pod is one that each node has, or the node's own: it comes and goes with its
+        node.
+        """
         return self.owner is not None and self.owner.kind in ("DaemonSet", "Node")
 
     @property

@@ -1,7 +1,7 @@
 """A pod as its author sends it: its JSON, read without changing it, nothing secret.
 
-Null and absent are the same. Only what is needed is checked; if that has a wrong type, `MalformedObjectError` names the
-place, and never contains the value.
+Null and absent are the same. Only what is needed is checked; if that has a wrong type,
+`MalformedObjectError` names the place, and never contains the value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,10 @@ _node_rules: Final[ByJSON[NodeRules]] = ByJSON()
 
 
 class PodBody(NamedTuple):
-    """A pod's JSON, read as far as a review needs it. `body` and `spec` are the caller's own objects: read-only."""
+    """A pod's JSON, read as far as a review needs it.
+
+    `body` and `spec` are the caller's own objects: read-only.
+    """
 
     body: fields.JSONObject
     spec: fields.JSONObject
@@ -41,7 +44,8 @@ class PodBody(NamedTuple):
     # None: no required node affinity.
     required_node_terms: list[Any] | None
     preferred_node_terms: list[Any]
-    # Preferred terms of `podAffinity` and `podAntiAffinity`; without a branch that the pod doesn't have.
+    # Preferred terms of `podAffinity` and `podAntiAffinity`; without a branch that the pod doesn't
+    # have.
     preferred_pod_terms: Mapping[str, list[Any]]
 
     @property
@@ -59,7 +63,9 @@ class PodBody(NamedTuple):
         """Whether a DaemonSet owns it; a hub may bind a user to a node by the same term."""
         metadata = fields.child_object(self.body, "metadata", "object") or fields.NOTHING
         return any(
-            type(owner) is dict and owner.get("kind") == "DaemonSet" and owner.get("controller") is True
+            type(owner) is dict
+            and owner.get("kind") == "DaemonSet"
+            and owner.get("controller") is True
             for owner in fields.child_list(metadata, "ownerReferences", "metadata") or ()
         )
 
@@ -72,7 +78,9 @@ class PodBody(NamedTuple):
 
     def _read_rules(self) -> NodeRules:
         return read_node_rules(
-            fields.child_texts(self.spec, "nodeSelector", "spec"), self.required_node_terms, self.tolerations
+            fields.child_texts(self.spec, "nodeSelector", "spec"),
+            self.required_node_terms,
+            self.tolerations,
         )
 
     @property
@@ -86,7 +94,9 @@ class PodBody(NamedTuple):
         return references
 
     def environment(self, name: str) -> str:
-        """Value of an environment variable given as plain text in any main container; "" when there is none."""
+        """Value of an environment variable given as plain text in any main container; "" when there
+        is none.
+        """
         for container in self.containers:
             for variable in fields.child_list(container, "env", "spec.containers[]") or ():
                 if type(variable) is dict and variable.get("name") == name:
@@ -96,7 +106,10 @@ class PodBody(NamedTuple):
 
 
 def read_pod_body(body: object, namespace: str) -> PodBody:
-    """Read a pod from an admission request. Raises MalformedObjectError, and nothing else, whatever `body` is."""
+    """Read a pod from an admission request.
+
+    Raises MalformedObjectError, and nothing else, whatever `body` is.
+    """
     if type(body) is not dict:
         raise fields.MalformedObjectError("the object is not a JSON object")
     if body.get("kind") not in (None, "Pod"):
@@ -118,7 +131,9 @@ def read_pod_body(body: object, namespace: str) -> PodBody:
     for branch in ("podAffinity", "podAntiAffinity") if affinity else ():
         pod_affinity = fields.child_object(affinity, branch, "spec.affinity")
         if pod_affinity is not None:
-            pod_terms[branch] = fields.child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
+            pod_terms[branch] = (
+                fields.child_list(pod_affinity, PREFERRED, f"spec.affinity.{branch}") or []
+            )
     return PodBody(
         body=body,
         spec=spec,

@@ -1,7 +1,7 @@
 """Read Pods from the API's JSON.
 
-Equal specs can share one `PodSpec`: give `read_pod` a pool. Texts that many records have in common are one object
-each.
+Equal specs can share one `PodSpec`: give `read_pod` a pool. Texts that many records have in common
+are one object each.
 """
 
 from __future__ import annotations
@@ -10,7 +10,14 @@ from collections.abc import Iterable, MutableMapping
 from sys import intern
 from typing import Final
 
-from roost_core.objects.fields import NOTHING, TEXTS, JSONObject, MalformedObjectError, Shape, check_shape
+from roost_core.objects.fields import (
+    NOTHING,
+    TEXTS,
+    JSONObject,
+    MalformedObjectError,
+    Shape,
+    check_shape,
+)
 from roost_core.objects.metadata import intern_labels, kept_annotations
 from roost_core.objects.pod import (
     DEFAULT_SCHEDULER,
@@ -25,13 +32,24 @@ from roost_core.objects.pod import (
     SpreadConstraint,
 )
 from roost_core.objects.requests import CPU, MEMORY, is_sidecar, sum_requests
-from roost_core.objects.selectors import read_label_selector, read_node_term, read_node_terms, read_tolerations
+from roost_core.objects.selectors import (
+    read_label_selector,
+    read_node_term,
+    read_node_terms,
+    read_tolerations,
+)
 from roost_core.objects.timestamps import read_moment
 
-# All that is read of a pod; `sum_requests` and the readers of selectors check what they read themselves.
-_CONTAINERS: Final[Shape] = [{"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]}]
+# All that is read of a pod; `sum_requests` and the readers of selectors check what they read
+# themselves.
+_CONTAINERS: Final[Shape] = [
+    {"name": str, "image": str, "ports": [{"hostPort": int, "hostIP": str, "protocol": str}]}
+]
 _POD_TERM: Final[Shape] = {"topologyKey": str, "namespaces": list}
-_POD_AFFINITY: Final[Shape] = {REQUIRED: [_POD_TERM], PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}]}
+_POD_AFFINITY: Final[Shape] = {
+    REQUIRED: [_POD_TERM],
+    PREFERRED: [{"weight": int, "podAffinityTerm": _POD_TERM}],
+}
 _POD: Final[Shape] = {
     "metadata": {
         "namespace": str,
@@ -61,9 +79,17 @@ _POD: Final[Shape] = {
     "status": {"nominatedNodeName": str, "phase": str, "reason": str, "conditions": [{}]},
 }
 _STATUSES: Final[Shape] = [
-    {"name": str, "image": str, "imageID": str, "state": {"waiting": {"reason": str, "message": str}}}
+    {
+        "name": str,
+        "image": str,
+        "imageID": str,
+        "state": {"waiting": {"reason": str, "message": str}},
+    }
 ]
-_CONTAINER_STATUSES: Final[Shape] = {"containerStatuses": _STATUSES, "initContainerStatuses": _STATUSES}
+_CONTAINER_STATUSES: Final[Shape] = {
+    "containerStatuses": _STATUSES,
+    "initContainerStatuses": _STATUSES,
+}
 _SPREAD_CONSTRAINT: Final[Shape] = {
     "topologyKey": str, "maxSkew": int, "whenUnsatisfiable": str, "minDomains": int, "nodeAffinityPolicy": str,
     "nodeTaintsPolicy": str, "matchLabelKeys": list,
@@ -71,12 +97,15 @@ _SPREAD_CONSTRAINT: Final[Shape] = {
 
 
 def read_pod(
-    body: object, keep_containers: bool = False, *, specs: MutableMapping[PodSpec, PodSpec] | None = None
+    body: object,
+    keep_containers: bool = False,
+    *,
+    specs: MutableMapping[PodSpec, PodSpec] | None = None,
 ) -> Pod:
     """Read a Pod as the API's JSON has it.
 
-    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that one.
-    Raises MalformedObjectError, and nothing else, when a part that is read has a wrong type.
+    keep_containers: fill in `containers`. specs: a pool; a spec that equals one in it becomes that
+    one. Raises MalformedObjectError, and nothing else, when a part that is read has a wrong type.
     """
     check_shape(body, _POD, "pod")
     if not isinstance(body, dict) or body.get("spec") is None:
@@ -140,19 +169,24 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
         non_zero_memory=non_zero.get(MEMORY, 0),
         fit_requests=amounts if fit == amounts else fit,
         node_selector=tuple(sorted((spec.get("nodeSelector") or NOTHING).items())),
-        required_node_terms=None if required is None else read_node_terms(required.get("nodeSelectorTerms")),
+        required_node_terms=(
+            None if required is None else read_node_terms(required.get("nodeSelectorTerms"))
+        ),
         preferred_node_terms=tuple(
             (weight, term)
             for preferred in node_affinity.get(PREFERRED) or ()
             # kube-scheduler leaves out weight 0 and empty terms.
-            if (weight := preferred.get("weight")) and (term := read_node_term(preferred.get("preference"))) is not None
+            if (weight := preferred.get("weight"))
+            and (term := read_node_term(preferred.get("preference"))) is not None
         ),
         tolerations=read_tolerations(spec.get("tolerations") or ()),
         required_affinity=tuple(map(_pod_term, pod_affinity.get(REQUIRED) or ())),
         required_anti_affinity=tuple(map(_pod_term, pod_anti_affinity.get(REQUIRED) or ())),
         preferred_affinity=_weighted_pod_terms(pod_affinity),
         preferred_anti_affinity=_weighted_pod_terms(pod_anti_affinity),
-        spread_constraints=tuple(map(read_spread_constraint, spec.get("topologySpreadConstraints") or ())),
+        spread_constraints=tuple(
+            map(read_spread_constraint, spec.get("topologySpreadConstraints") or ())
+        ),
         host_ports=tuple(_host_ports(containers, inits)),
         images=tuple(container.get("image") or "" for container in (*containers, *inits)),
         volume_images=tuple(
@@ -164,7 +198,10 @@ def _read_spec(spec: JSONObject, status: JSONObject) -> PodSpec:
 
 
 def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
-    """Read one of `topologySpreadConstraints`, with the API's defaults. Raises MalformedObjectError."""
+    """Read one of `topologySpreadConstraints`, with the API's defaults.
+
+    Raises MalformedObjectError.
+    """
     check_shape(body, _SPREAD_CONSTRAINT, "spec.topologySpreadConstraints[]")
     return SpreadConstraint(
         topology_key=body.get("topologyKey") or "",
@@ -174,7 +211,9 @@ def read_spread_constraint(body: JSONObject) -> SpreadConstraint:
         min_domains=body.get("minDomains") or 1,
         honor_affinity=body.get("nodeAffinityPolicy") != "Ignore",
         honor_taints=body.get("nodeTaintsPolicy") == "Honor",
-        match_label_keys=tuple(key for key in body.get("matchLabelKeys") or () if isinstance(key, str)),
+        match_label_keys=tuple(
+            key for key in body.get("matchLabelKeys") or () if isinstance(key, str)
+        ),
     )
 
 
@@ -182,7 +221,9 @@ def _pod_term(term: JSONObject) -> PodTerm:
     return PodTerm(
         topology_key=term.get("topologyKey") or "",
         selector=read_label_selector(term.get("labelSelector")),
-        namespaces=frozenset(name for name in term.get("namespaces") or () if isinstance(name, str)),
+        namespaces=frozenset(
+            name for name in term.get("namespaces") or () if isinstance(name, str)
+        ),
         namespace_selector=read_label_selector(term.get("namespaceSelector")),
     )
 
@@ -194,19 +235,28 @@ def _weighted_pod_terms(affinity: JSONObject) -> tuple[tuple[int, PodTerm], ...]
     )
 
 
-def _host_ports(containers: Iterable[JSONObject], inits: Iterable[JSONObject]) -> Iterable[HostPort]:
+def _host_ports(
+    containers: Iterable[JSONObject], inits: Iterable[JSONObject]
+) -> Iterable[HostPort]:
     for container in (*containers, *(init for init in inits if is_sidecar(init))):
         for port in container.get("ports") or ():
             number = port.get("hostPort") or 0
             if number > 0:
                 # Kubernetes' word for all addresses; nothing is bound here.
-                yield HostPort(port.get("hostIP") or "0.0.0.0", port.get("protocol") or "TCP", number)  # noqa: S104
+                yield HostPort(
+                    port.get("hostIP") or "0.0.0.0",  # noqa: S104
+                    port.get("protocol") or "TCP",
+                    number,
+                )
 
 
 def _container_states(spec: JSONObject, status: JSONObject) -> tuple[ContainerState, ...]:
     check_shape(status, _CONTAINER_STATUSES, "status")
     states = []
-    for part, key in (("containers", "containerStatuses"), ("initContainers", "initContainerStatuses")):
+    for part, key in (
+        ("containers", "containerStatuses"),
+        ("initContainers", "initContainerStatuses"),
+    ):
         statuses = {entry.get("name"): entry for entry in status.get(key) or ()}
         for container in spec.get(part) or ():
             container_status = statuses.get(container.get("name"), NOTHING)

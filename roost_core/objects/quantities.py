@@ -1,7 +1,8 @@
-"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's, which have other units.
+"""Read amounts of CPU and memory: Kubernetes quantities, and zero-to-jupyterhub's, which have other
+units.
 
-`1G` is 10^9 bytes to Kubernetes and 2^30 bytes to JupyterHub: a placeholder that copies a user's text is too small.
-Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
+`1G` is 10^9 bytes to Kubernetes and 2^30 bytes to JupyterHub: a placeholder that copies a user's
+text is too small. Source: apimachinery's resource.Quantity; JupyterHub's ByteSpecification.
 """
 
 import re
@@ -9,7 +10,8 @@ from fractions import Fraction
 from typing import Final
 
 _QUANTITY: Final = re.compile(
-    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?", re.ASCII
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?P<suffix>[numkMGTPE]|[KMGTPE]i|[eE][+-]?[0-9]+)?",
+    re.ASCII,
 )
 _SUFFIXES: Final[dict[str, Fraction]] = {
     "": Fraction(1),
@@ -17,7 +19,9 @@ _SUFFIXES: Final[dict[str, Fraction]] = {
     **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", start=1)},
     **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", start=1)},
 }
-_HUB_BYTES: Final = re.compile(r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII)
+_HUB_BYTES: Final = re.compile(
+    r"(?P<number>[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?P<suffix>[KMGT])?", re.ASCII
+)
 # Any float fits (10^±324); a larger exponent would only use memory.
 _MAX_EXPONENT: Final = 324
 
@@ -32,7 +36,10 @@ def _as_text(amount: object) -> str:
 
 
 def parse_quantity(quantity: object) -> Fraction:
-    """Return the exact value of a Kubernetes quantity (string or number), in cores or bytes. Raises ValueError."""
+    """Return the exact value of a Kubernetes quantity (string or number), in cores or bytes.
+
+    Raises ValueError.
+    """
     match = _QUANTITY.fullmatch(_as_text(quantity))
     if match is None:
         raise ValueError("not a Kubernetes quantity")
@@ -46,9 +53,14 @@ def parse_quantity(quantity: object) -> Fraction:
 
 
 def parse_hub_bytes(amount: object) -> int:
-    """Return the bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024. ValueError, for `Gi` too."""
+    """Return the bytes of an amount as JupyterHub reads it: K, M, G, T are powers of 1024.
+
+    ValueError, for `Gi` too.
+    """
     match = _HUB_BYTES.fullmatch(_as_text(amount))
     if match is None:
-        raise ValueError("not an amount of memory: JupyterHub knows K, M, G and T, all powers of 1024")
+        raise ValueError(
+            "not an amount of memory: JupyterHub knows K, M, G and T, all powers of 1024"
+        )
     power = " KMGT".index(match["suffix"]) if match["suffix"] else 0
     return int(Fraction(match["number"].removesuffix(".")) * 1024**power)

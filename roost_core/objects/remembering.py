@@ -21,7 +21,9 @@ class ByJSON(Generic[T]):
         self._known: dict[bytes, T] = {}
 
     def __call__(self, parts: object, read: Callable[[], T]) -> T:
-        """Return what `read` gives, which depends on `parts` alone; what it raises isn't remembered."""
+        """Return what `read` gives, which depends on `parts` alone; what it raises isn't
+        remembered.
+        """
         try:
             key = orjson.dumps(parts)
         except TypeError:

@@ -10,7 +10,14 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-from roost_core.objects.fields import NOTHING, JSONObject, MalformedObjectError, child_object, child_objects, child_text
+from roost_core.objects.fields import (
+    NOTHING,
+    JSONObject,
+    MalformedObjectError,
+    child_object,
+    child_objects,
+    child_text,
+)
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.remembering import ByJSON
 
@@ -22,7 +29,10 @@ _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE})
 # What a container without a request counts in scores: 100 millicores, 200 MiB.
 DEFAULT_CPU_MILLICORES: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 2**20
-_NON_ZERO_DEFAULTS: Final = {CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000), MEMORY: Fraction(DEFAULT_MEMORY_BYTES)}
+_NON_ZERO_DEFAULTS: Final = {
+    CPU: Fraction(DEFAULT_CPU_MILLICORES, 1000),
+    MEMORY: Fraction(DEFAULT_MEMORY_BYTES),
+}
 
 
 # Most pods of a hub request the same, and to sum that up costs a good part of a review.
@@ -30,8 +40,14 @@ _remembered: Final[ByJSON[tuple[tuple[str, int], ...]]] = ByJSON()
 
 
 def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
-    """Return an unbound pod's total requests by resource. Raises MalformedObjectError when they can't be read."""
-    containers, inits = child_objects(spec, "containers", "spec"), child_objects(spec, "initContainers", "spec")
+    """Return an unbound pod's total requests by resource.
+
+    Raises MalformedObjectError when they can't be read.
+    """
+    containers, inits = (
+        child_objects(spec, "containers", "spec"),
+        child_objects(spec, "initContainers", "spec"),
+    )
     mains = [one.get("resources") for one in containers]
     steps = [(one.get("resources"), one.get("restartPolicy")) for one in inits]
     parts = (mains, steps, spec.get("resources"), spec.get("overhead"))
@@ -39,7 +55,9 @@ def read_requests(spec: JSONObject) -> tuple[tuple[str, int], ...]:
 
 
 def requested(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """What a container requests as the API server stores it, quantities by resource: what only has a limit, too."""
+    """What a container requests as the API server stores it, quantities by resource: what only has
+    a limit, too.
+    """
     return {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
 
 
@@ -54,7 +72,9 @@ _Amounts = dict[str, Fraction]
 def sum_requests(
     spec: JSONObject, status: JSONObject, containers: list[JSONObject], inits: list[JSONObject]
 ) -> tuple[tuple[tuple[str, int], ...], dict[str, int], tuple[tuple[str, int], ...]]:
-    """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count while it isn't."""
+    """What the pod asks for; what scores count once it is bound, of CPU and memory; what they count
+    while it isn't.
+    """
     statuses = {
         child_text(container_status, "name", "status"): container_status
         for key in ("containerStatuses", "initContainerStatuses")
@@ -66,26 +86,41 @@ def sum_requests(
     )
     mains = [_effective(container, statuses, infeasible=infeasible) for container in containers]
     steps = [
-        (_effective(container, statuses if is_sidecar(container) else {}, infeasible=infeasible), is_sidecar(container))
+        (
+            _effective(container, statuses if is_sidecar(container) else {}, infeasible=infeasible),
+            is_sidecar(container),
+        )
         for container in inits
     ]
     resources = child_object(spec, "resources", "spec") or NOTHING
     asked = _amounts(resources, "requests", "spec.resources").items()
-    pod_level = {name: amount for name, amount in asked if name in (CPU, MEMORY) or name.startswith("hugepages-")}
+    pod_level = {
+        name: amount
+        for name, amount in asked
+        if name in (CPU, MEMORY) or name.startswith("hugepages-")
+    }
     overhead = _amounts(spec, "overhead", "spec")
     requested = _sum_up(mains, steps, pod_level, overhead, {})
     fit = _sum_up(mains, steps, {}, overhead, _NON_ZERO_DEFAULTS)
     counted = fit
     if pod_level:
         # With pod-level requests only what is asked for nowhere gets a default.
-        defaults = {name: amount for name, amount in _NON_ZERO_DEFAULTS.items() if name not in requested}
+        defaults = {
+            name: amount for name, amount in _NON_ZERO_DEFAULTS.items() if name not in requested
+        }
         counted = _sum_up(mains, steps, pod_level, overhead, defaults)
-    scored: dict[str, int] = {name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted}
+    scored: dict[str, int] = {
+        name: round_up(name, counted[name]) for name in (CPU, MEMORY) if name in counted
+    }
     return _rounded_up(requested), scored, _rounded_up(fit)
 
 
 def _rounded_up(amounts: _Amounts) -> tuple[tuple[str, int], ...]:
-    return tuple(sorted((name, round_up(name, amount)) for name, amount in amounts.items() if is_counted(name)))
+    return tuple(
+        sorted(
+            (name, round_up(name, amount)) for name, amount in amounts.items() if is_counted(name)
+        )
+    )
 
 
 def _sum_up(
@@ -95,7 +130,9 @@ def _sum_up(
     overhead: _Amounts,
     defaults: Mapping[str, Fraction],
 ) -> _Amounts:
-    """Main containers and sidecars, or the largest moment of initialising; then pod-level requests and overhead."""
+    """Main containers and sidecars, or the largest moment of initialising; then pod-level requests
+    and overhead.
+    """
     total: _Amounts = {}
     for requests in mains:
         _add(total, {**defaults, **requests})
@@ -115,9 +152,17 @@ def _sum_up(
     return total
 
 
-def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, infeasible: bool) -> _Amounts:
-    """A container's requests; during an in-place resize, the largest of desired, allocated and actual."""
-    wanted = _amounts(child_object(container, "resources", "spec.containers[]") or NOTHING, "requests", "resources")
+def _effective(
+    container: JSONObject, statuses: Mapping[str, JSONObject], *, infeasible: bool
+) -> _Amounts:
+    """A container's requests; during an in-place resize, the largest of desired, allocated and
+    actual.
+    """
+    wanted = _amounts(
+        child_object(container, "resources", "spec.containers[]") or NOTHING,
+        "requests",
+        "resources",
+    )
     state = statuses.get(child_text(container, "name", "spec.containers[]")) if statuses else None
     if state is None or state.get("resources") is None:
         return wanted
@@ -130,7 +175,9 @@ def _effective(container: JSONObject, statuses: Mapping[str, JSONObject], *, inf
 
 def _amounts(parent: JSONObject, key: str, where: str) -> _Amounts:
     quantities = child_object(parent, key, where) or NOTHING
-    return {name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in quantities.items()}
+    return {
+        name: read_quantity(amount, f"{where}.{key}.{name}") for name, amount in quantities.items()
+    }
 
 
 def _add(total: _Amounts, more: _Amounts) -> None:
@@ -145,12 +192,20 @@ def _raise_to(total: _Amounts, other: _Amounts) -> None:
 
 
 def is_counted(resource: str) -> bool:
-    """Whether kube-scheduler accounts for a resource: the plain three and those with a domain or a family."""
-    return resource in _PLAIN_RESOURCES or "/" in resource or resource.startswith(("hugepages-", "attachable-volumes-"))
+    """Whether kube-scheduler accounts for a resource: the plain three and those with a domain or a
+    family.
+    """
+    return (
+        resource in _PLAIN_RESOURCES
+        or "/" in resource
+        or resource.startswith(("hugepages-", "attachable-volumes-"))
+    )
 
 
 def round_up(resource: str, amount: Fraction) -> int:
-    """Give the amount in whole units as kube-scheduler counts them: millicores of CPU, else bytes or pieces."""
+    """Give the amount in whole units as kube-scheduler counts them: millicores of CPU, else bytes
+    or pieces.
+    """
     if resource == CPU:
         amount *= 1000
     return -(-amount.numerator // amount.denominator)
@@ -160,7 +215,10 @@ _parse_text: Final = lru_cache(maxsize=4096)(parse_quantity)
 
 
 def read_quantity(amount: object, where: str) -> Fraction:
-    """Read a quantity, in cores, bytes or pieces. Raises MalformedObjectError, which names `where`."""
+    """Read a quantity, in cores, bytes or pieces.
+
+    Raises MalformedObjectError, which names `where`.
+    """
     try:
         return _parse_text(amount) if isinstance(amount, str) else parse_quantity(amount)
     except ValueError:

@@ -1,8 +1,9 @@
-"""Evaluate label selectors, node selector terms, taints and tolerations as kube-apiserver and kube-scheduler do.
+"""Evaluate label selectors, node selector terms, taints and tolerations as kube-apiserver and
+kube-scheduler do.
 
-Rules are read from JSON once, and asked thousands of times. Anything of the wrong shape matches nothing: a rule that
-can't be read must never widen a choice.
-Source: component-helpers' nodeaffinity and apimachinery's labels packages, Kubernetes v1.36.
+Rules are read from JSON once, and asked thousands of times. Anything of the wrong shape matches
+nothing: a rule that can't be read must never widen a choice. Source: component-helpers'
+nodeaffinity and apimachinery's labels packages, Kubernetes v1.36.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ UNSCHEDULABLE_TAINT: Final = "node.kubernetes.io/unschedulable"
 
 
 class Requirement(NamedTuple):
-    """One expression of a selector; the order of its values doesn't matter, so equal rules compare equal."""
+    """One expression of a selector; the order of its values doesn't matter, so equal rules compare
+    equal.
+    """
 
     key: str
     operator: str
@@ -28,7 +31,10 @@ class Requirement(NamedTuple):
 
 
 class NodeTerm(NamedTuple):
-    """One node selector term: all of it must hold. One without expressions matches nothing, and is read as None."""
+    """One node selector term: all of it must hold.
+
+    One without expressions matches nothing, and is read as None.
+    """
 
     expressions: tuple[Requirement, ...]
     # On `metadata.name`, the only field.
@@ -53,7 +59,9 @@ class Toleration(NamedTuple):
 
 
 class NodeRules(NamedTuple):
-    """What a pod requires of its node: `spec.nodeSelector`, the required node affinity, `spec.tolerations`."""
+    """What a pod requires of its node: `spec.nodeSelector`, the required node affinity,
+    `spec.tolerations`.
+    """
 
     # Sorted by key.
     node_selector: tuple[tuple[str, str], ...] = ()
@@ -85,7 +93,11 @@ def read_requirement(expression: object) -> Requirement | None:
     """Read one matchExpressions or matchFields entry; None if it is malformed."""
     if not isinstance(expression, dict):
         return None
-    key, operator, values = expression.get("key"), expression.get("operator"), expression.get("values")
+    key, operator, values = (
+        expression.get("key"),
+        expression.get("operator"),
+        expression.get("values"),
+    )
     if not isinstance(key, str) or not isinstance(operator, str):
         return None
     if values is None:
@@ -109,7 +121,10 @@ def _read_requirements(expressions: object) -> tuple[Requirement, ...] | None:
 
 
 def read_label_selector(selector: object) -> frozenset[Requirement] | None:
-    """Return all requirements of a metav1.LabelSelector; None if it is malformed. `{}` has none, so it matches all."""
+    """Return all requirements of a metav1.LabelSelector; None if it is malformed.
+
+    `{}` has none, so it matches all.
+    """
     if not isinstance(selector, dict):
         return None
     requirements: set[Requirement] = set()
@@ -131,7 +146,9 @@ def read_label_selector(selector: object) -> frozenset[Requirement] | None:
 
 
 def read_node_term(term: object) -> NodeTerm | None:
-    """Read a node selector term; None for an empty one and for one that can't be read: both match nothing."""
+    """Read a node selector term; None for an empty one and for one that can't be read: both match
+    nothing.
+    """
     if not isinstance(term, dict):
         return None
     expressions = _read_requirements(term.get("matchExpressions") or ())
@@ -142,7 +159,9 @@ def read_node_term(term: object) -> NodeTerm | None:
 
 
 def read_node_terms(terms: object) -> tuple[NodeTerm, ...]:
-    """Read `nodeSelectorTerms`; those that match nothing are left out, so none left matches nothing."""
+    """Read `nodeSelectorTerms`; those that match nothing are left out, so none left matches
+    nothing.
+    """
     if not isinstance(terms, list | tuple):
         return ()
     return tuple([term for entry in terms if (term := read_node_term(entry)) is not None])
@@ -157,7 +176,9 @@ def _read_toleration(toleration: object) -> Toleration | None:
     if not isinstance(toleration, dict):
         return None
     get = toleration.get
-    read = Toleration(get("key") or "", get("operator") or "Equal", get("value") or "", get("effect") or "")
+    read = Toleration(
+        get("key") or "", get("operator") or "Equal", get("value") or "", get("effect") or ""
+    )
     return read if all(isinstance(part, str) for part in read) else None
 
 
@@ -170,12 +191,20 @@ def read_node_rules(
 
 
 def is_empty_term(term: object) -> bool:
-    """Whether a node selector term has no expression: such a term matches no node, and must still match none later."""
-    return not isinstance(term, dict) or not (term.get("matchExpressions") or term.get("matchFields"))
+    """Whether a node selector term has no expression: such a term matches no node, and must still
+    match none later.
+    """
+    return not isinstance(term, dict) or not (
+        term.get("matchExpressions") or term.get("matchFields")
+    )
 
 
-def requirement_matches(key: str, operator: str, values: frozenset[str], labels: Mapping[str, str]) -> bool:
-    """Whether `labels` match one expression; Gt and Lt, of node selectors only, compare integers."""
+def requirement_matches(
+    key: str, operator: str, values: frozenset[str], labels: Mapping[str, str]
+) -> bool:
+    """Whether `labels` match one expression; Gt and Lt, of node selectors only, compare
+    integers.
+    """
     value = labels.get(key)
     if operator == "In":
         return value in values
@@ -195,7 +224,9 @@ def requirement_matches(key: str, operator: str, values: frozenset[str], labels:
 
 
 def selector_matches(selector: Iterable[Requirement] | None, labels: Mapping[str, str]) -> bool:
-    """Whether labels meet every requirement of a label selector; no selector at all (None) matches nothing."""
+    """Whether labels meet every requirement of a label selector; no selector at all (None) matches
+    nothing.
+    """
     if selector is None:
         return False
     for key, operator, values in selector:
@@ -214,13 +245,19 @@ def node_term_matches(term: NodeTerm, name: str, labels: Mapping[str, str]) -> b
             return False
     for key, operator, values in term.fields:
         # kube-apiserver accepts this one field and these two operators.
-        if key != "metadata.name" or operator not in ("In", "NotIn") or (name in values) != (operator == "In"):
+        if (
+            key != "metadata.name"
+            or operator not in ("In", "NotIn")
+            or (name in values) != (operator == "In")
+        ):
             return False
     return True
 
 
 def node_matches(rules: HasNodeRules, name: str, labels: Mapping[str, str]) -> bool:
-    """Whether a node meets the pod's node selector and required node affinity; taints and cordon aside."""
+    """Whether a node meets the pod's node selector and required node affinity; taints and cordon
+    aside.
+    """
     for key, value in rules.node_selector:
         if labels.get(key) != value:
             return False
@@ -229,7 +266,10 @@ def node_matches(rules: HasNodeRules, name: str, labels: Mapping[str, str]) -> b
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    """Whether one of the tolerations tolerates the taint. Lt and Gt, behind an alpha gate, tolerate nothing."""
+    """Whether one of the tolerations tolerates the taint.
+
+    Lt and Gt, behind an alpha gate, tolerate nothing.
+    """
     for key, operator, value, effect in tolerations:
         if (
             (not effect or effect == taint.effect)
@@ -241,7 +281,9 @@ def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
 
 
 def untolerated(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> Taint | None:
-    """Return the first taint that keeps a pod with these tolerations off the node; PreferNoSchedule keeps none off."""
+    """Return the first taint that keeps a pod with these tolerations off the node; PreferNoSchedule
+    keeps none off.
+    """
     for taint in taints:
         if taint.effect != PREFER_NO_SCHEDULE and not tolerates(tolerations, taint):
             return taint
@@ -255,4 +297,6 @@ def tolerates_cordon(tolerations: Iterable[Toleration]) -> bool:
 
 def count_unwanted(taints: Iterable[Taint], tolerations: Iterable[Toleration]) -> int:
     """How many PreferNoSchedule taints are not tolerated."""
-    return sum(taint.effect == PREFER_NO_SCHEDULE and not tolerates(tolerations, taint) for taint in taints)
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not tolerates(tolerations, taint) for taint in taints
+    )

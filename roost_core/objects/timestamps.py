@@ -42,7 +42,8 @@ def _seconds_of(text: str) -> float | None:
     if match is None:
         return None
     year, month, day, hour, minute, second = (int(match[index]) for index in range(1, 7))
-    # Days since 1970 in the Gregorian calendar, by years that begin in March (Howard Hinnant's days_from_civil).
+    # Days since 1970 in the Gregorian calendar, by years that begin in March (Howard Hinnant's
+    # days_from_civil).
     year -= month <= 2
     of_era = year % 400
     of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1

@@ -1,7 +1,7 @@
 """What Roost believes of the cluster: how old the evidence may be, and what Roost does then.
 
-docs/beliefs.md says what the evidence is; the names are its first column. Ages are measured by a monotonic clock, from
-when the evidence was seen.
+docs/beliefs.md says what the evidence is; the names are its first column. Ages are measured by a
+monotonic clock, from when the evidence was seen.
 """
 
 import math
@@ -9,7 +9,11 @@ from typing import Final, NamedTuple
 
 
 class Belief(NamedTuple):
-    """One belief. `then`: as in the table, a word in backticks there if there is one for it in logs and metrics."""
+    """One belief.
+
+    `then`: as in the table, a word in backticks there if there is one for it in logs and
+    metrics.
+    """
 
     name: str
     # Inf: until other evidence ends it, or for as long as the values say.
@@ -17,8 +21,8 @@ class Belief(NamedTuple):
     then: str
 
 
-# A Lease is stale after this many of its durations without a renewal: after one, another replica takes over; after two,
-# none has.
+# A Lease is stale after this many of its durations without a renewal: after one, another replica
+# takes over; after two, none has.
 STALE_DURATIONS: Final = 2
 # Kubernetes' default, for a Lease without leaseDurationSeconds.
 LEASE_SECONDS: Final = 15
@@ -28,27 +32,45 @@ LOOK_SECONDS: Final = 2.0
 WATCHED_SECONDS: Final = 300.0
 _STALE_SECONDS: Final = float(STALE_DURATIONS * LEASE_SECONDS)
 
-NODES: Final = Belief("which nodes there are, their labels and size", WATCHED_SECONDS, "nodes-unknown")
+NODES: Final = Belief(
+    "which nodes there are, their labels and size", WATCHED_SECONDS, "nodes-unknown"
+)
 HELD: Final = Belief("a node holds an image", math.inf, "the node counts as one that pulls")
-# A node that holds a pod's images starts it in some seconds: whoever gives up sooner says nothing of the pull.
+# A node that holds a pod's images starts it in some seconds: whoever gives up sooner says nothing
+# of the pull.
 WAITED_SECONDS: Final = 20.0
 FAILED_PULL: Final = Belief("a node can't pull an image", 300.0, "the node may be preferred again")
 LABELS_KEPT: Final = Belief("node labels are kept true", _STALE_SECONDS, "controllers-stale")
 SCHEDULER_WORKS: Final = Belief("Roost's scheduler works", _STALE_SECONDS, "stale")
 SERVED: Final = Belief("the scheduler has the profiles of the values", LOOK_SECONDS, "outdated")
 PRIORITIES: Final = Belief("which priorities pods can have", WATCHED_SECONDS, "may-preempt")
-CLAIMABLE: Final = Belief("which resources nodes have and don't list", WATCHED_SECONDS, "no-holder-fits")
-QUOTAS: Final = Belief("no quota refuses what is added to a pod", WATCHED_SECONDS, "no affinity names other namespaces")
-PODS: Final = Belief("which pods of a class there are, and where", WATCHED_SECONDS, "no node is preferred")
-BUILDERS: Final = Belief("which nodes have a builder", WATCHED_SECONDS, "the ring is made of all nodes")
+CLAIMABLE: Final = Belief(
+    "which resources nodes have and don't list", WATCHED_SECONDS, "no-holder-fits"
+)
+QUOTAS: Final = Belief(
+    "no quota refuses what is added to a pod", WATCHED_SECONDS, "no affinity names other namespaces"
+)
+PODS: Final = Belief(
+    "which pods of a class there are, and where", WATCHED_SECONDS, "no node is preferred"
+)
+BUILDERS: Final = Belief(
+    "which nodes have a builder", WATCHED_SECONDS, "the ring is made of all nodes"
+)
 NAMESPACES: Final = Belief(
     "labels of namespaces", WATCHED_SECONDS, "pods of classes that select by them stay as they are"
 )
-EARLIER: Final = Belief("what was known by earlier values", _STALE_SECONDS, "what isn't listed by then is unknown")
-# A watch shows a new pod within about a second. What it never shows was rejected after the webhook, or never existed.
-REVIEWED: Final = Belief("a build that was just reviewed is on its way", 5.0, "the build is no longer counted")
+EARLIER: Final = Belief(
+    "what was known by earlier values", _STALE_SECONDS, "what isn't listed by then is unknown"
+)
+# A watch shows a new pod within about a second. What it never shows was rejected after the webhook,
+# or never existed.
+REVIEWED: Final = Belief(
+    "a build that was just reviewed is on its way", 5.0, "the build is no longer counted"
+)
 # While the watch is known to be broken: later it will show what was created meanwhile.
-REVIEWED_UNSEEN: Final = Belief("the same, while the watch of builds fails", 30.0, "the build is no longer counted")
+REVIEWED_UNSEEN: Final = Belief(
+    "the same, while the watch of builds fails", 30.0, "the build is no longer counted"
+)
 
 WEBHOOK: Final = (
     NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, CLAIMABLE, QUOTAS, PODS, BUILDERS,
@@ -57,20 +79,36 @@ WEBHOOK: Final = (
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")
 LEADS: Final = Belief("this replica leads", float(LEASE_SECONDS), "nothing is written")
-# The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once. Without one for
-# this long, none will come.
+# The DaemonSet controller creates a new node's pod within a second or two, and it is bound at once.
+# Without one for this long, none will come.
 COMING: Final = Belief("a node is about to get an image", 30.0, "the node is opened")
 WAITS: Final = Belief("a user waits for the gate alone", math.inf, "a node is opened")
-# kubelet's nodeStatusReportFrequency (5 min), plus the 30 s for which it caches its runtime's answer.
-LIST_LAGS: Final = Belief("a node holds an image that its list lacks", 330.0, "the image counts as gone")
+# kubelet's nodeStatusReportFrequency (5 min), plus the 30 s for which it caches its runtime's
+# answer.
+LIST_LAGS: Final = Belief(
+    "a node holds an image that its list lacks", 330.0, "the image counts as gone"
+)
 # Nodes become Ready some seconds after they registered; one that isn't by then may never be.
 STARTING: Final = Belief("a node that isn't Ready is starting", 120.0, "it isn't opened")
-# Nodes report devices only after the device plugin started, often after they are Ready, and minutes later if a driver
-# is installed first. Until then Karpenter counts on the devices, so the gate must, too.
+# Nodes report devices only after the device plugin started, often after they are Ready, and minutes
+# later if a driver is installed first. Until then Karpenter counts on the devices, so the gate
+# must, too.
 DEVICES: Final = Belief("a Ready node may yet report its devices", 300.0, "it isn't opened")
 MOVED: Final = Belief("where an evicted placeholder would go", math.inf, "the set pauses")
 BOOKED: Final = Belief("what is booked", math.inf, "it stays")
 LEARNED: Final = Belief("how many people come, as learned", math.inf, "the values' number")
 POPULAR: Final = Belief("which images are popular", math.inf, "it comes to no more nodes")
 
-CONTROLLERS: Final = (SNAPSHOT, LEADS, COMING, WAITS, LIST_LAGS, STARTING, DEVICES, MOVED, BOOKED, LEARNED, POPULAR)
+CONTROLLERS: Final = (
+    SNAPSHOT,
+    LEADS,
+    COMING,
+    WAITS,
+    LIST_LAGS,
+    STARTING,
+    DEVICES,
+    MOVED,
+    BOOKED,
+    LEARNED,
+    POPULAR,
+)

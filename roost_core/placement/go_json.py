@@ -29,7 +29,8 @@ def _go_number(number: float) -> str:
         return f"{mantissa}e{exponent[0]}{exponent[1:].lstrip('0')}" if exponent else mantissa
     from decimal import Decimal  # noqa: PLC0415 - few renders need it, and its import is slow
 
-    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out without an exponent.
+    # repr has the fewest digits that give the same float back, as Go's; Decimal writes them out
+    # without an exponent.
     digits = format(Decimal(repr(value)), "f")
     return digits.rstrip("0").rstrip(".") if "." in digits else digits
 
@@ -39,7 +40,9 @@ def _go_string(text: str) -> str:
 
 
 def encode(value: object, newline: str, step: str, colon: str) -> Iterator[str]:
-    """Yield `value` as JSON; `newline` separates items ("" for compact), `step` is one level of indentation."""
+    """Yield `value` as JSON; `newline` separates items ("" for compact), `step` is one level of
+    indentation.
+    """
     if value is None:
         yield "null"
     elif isinstance(value, bool):
@@ -73,11 +76,16 @@ _plain_json: Final = json.JSONEncoder(
     ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False, check_circular=False
 ).encode
 # What Go may print differently from Python: exponents, long or integral floats, and its escapes.
-_GO_PRINTS_APART: Final = re.compile("[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]")
+_GO_PRINTS_APART: Final = re.compile(
+    "[0-9][eE][-+]?[0-9]|[0-9]{16}|\\.0(?![0-9])|[<>&\u2028\u2029]"
+)
 
 
 def to_json(value: object) -> str:
-    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes. Sprig's `toJson`."""
+    """One line of JSON, which is YAML too: sorted keys, Go's numbers and escapes.
+
+    Sprig's `toJson`.
+    """
     try:
         text = _plain_json(value)
     except (TypeError, ValueError):

@@ -1,7 +1,8 @@
 """Keep what learned placeholders saved and cost: people's waiting and node-hours, week by week.
 
-Both are differences: what was seen, against what the same people would have met on nodes without learned placeholders
-(pool_without.py). Pure; minutes are whole ones since 1970, hours are people's or nodes'.
+Both are differences: what was seen, against what the same people would have met on nodes without
+learned placeholders (pool_without.py). Pure; minutes are whole ones since 1970, hours are people's
+or nodes'.
 """
 
 from __future__ import annotations
@@ -119,7 +120,8 @@ def _short(number: float) -> float:
 
 
 def read_account(body: object, now: int) -> Account:
-    """Read an account; an empty one where there is none. Raises ValueError, TypeError or KeyError for anything else.
+    """Read an account; an empty one where there is none. Raises ValueError, TypeError or KeyError
+    for anything else.
 
     now: the last minute that it may have.
     """

@@ -1,4 +1,6 @@
-"""Tell which classes of the coming days will wait because of the ceiling of cost, and what room for all would cost."""
+"""Tell which classes of the coming days will wait because of the ceiling of cost, and what room for
+all would cost.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,8 @@ class CutClass(NamedTuple):
 def cut_classes(
     history: History, begin: int, minutes: int, time_zone: str, *, worth: Worth, uncut: Worth
 ) -> Iterator[CutClass]:
-    """Yield what is cut in so many minutes from `begin` on. worth: with the ceiling; uncut: without it.
+    """Yield what is cut in so many minutes from `begin` on. worth: with the ceiling; uncut: without
+    it.
 
     People who come one by one are no class, and are left out.
     """
@@ -60,7 +63,9 @@ def cut_classes(
         yield most
 
 
-def _cut_at(history: History, minute: int, time_zone: str, rises: Rises, *worths: Worth) -> CutClass | None:
+def _cut_at(
+    history: History, minute: int, time_zone: str, rises: Rises, *worths: Worth
+) -> CutClass | None:
     """What is cut at a minute. worths: with the ceiling, without it."""
     outlook = look_ahead(history, minute, time_zone, rises, steady=((), ()))
     if outlook is None or not outlook.days:

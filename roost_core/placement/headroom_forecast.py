@@ -1,11 +1,13 @@
 """Forecast how many more users will come while a node boots, from the same minutes of earlier days.
 
-Each earlier day says how many more came there from that minute on within the time that a node takes. Two questions are
-asked of the days. *Waves*: how many people came at this very minute? Days of the same weekday count most, and those on
-which as many had come as today; a wave may also come some minutes late. *Steady need*: how many came in the hour
-before and in the hour after? Where users come one by one, no minute is like another.
+Each earlier day says how many more came there from that minute on within the time that a node
+takes. Two questions are asked of the days. *Waves*: how many people came at this very minute? Days
+of the same weekday count most, and those on which as many had come as today; a wave may also come
+some minutes late. *Steady need*: how many came in the hour before and in the hour after? Where
+users come one by one, no minute is like another.
 
-What a seat is worth is decided in headroom_worth.py. Times are Unix time; minutes are whole ones since 1970.
+What a seat is worth is decided in headroom_worth.py. Times are Unix time; minutes are whole ones
+since 1970.
 """
 
 from __future__ import annotations
@@ -15,7 +17,13 @@ from enum import Enum
 from math import sqrt
 from typing import Final, NamedTuple
 
-from roost_core.placement.headroom_history import DAY_MINUTES, KEPT_DAYS, MINUTE_SECONDS, UNSEEN, History
+from roost_core.placement.headroom_history import (
+    DAY_MINUTES,
+    KEPT_DAYS,
+    MINUTE_SECONDS,
+    UNSEEN,
+    History,
+)
 from roost_core.placement.headroom_windows import Period, utc_offset_seconds
 from roost_core.placement.headroom_worth import Needs, Worth, seats_worth
 
@@ -31,11 +39,12 @@ WAVE_MINUTES: Final = 5
 LATE_MINUTES: Final = 2
 # Whether a class has come already is seen in so many minutes.
 LONG_MINUTES: Final = 20
-# A class may begin so many minutes late, and on how many days of a hundred each happens: lecturers are late.
+# A class may begin so many minutes late, and on how many days of a hundred each happens: lecturers
+# are late.
 DELAYS_MINUTES: Final = (5, 10)
 DELAY_SHARE: Final = 0.03
-# Of who came more than on an earlier day, so many are missing from those still to come: of a wave that comes early
-# all, of a larger one nobody.
+# Of who came more than on an earlier day, so many are missing from those still to come: of a wave
+# that comes early all, of a larger one nobody.
 EARLY_SHARE: Final = 0.25
 # A wave is so many people at least.
 LEAST_WAVE: Final = 3
@@ -60,14 +69,27 @@ class Likeness(Enum):
 
 
 # What days count for waves: a like day only until the weekday itself was seen.
-_WAVE_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.1, Likeness.OTHER_DAY: 0.02}
-_KNOWN_WAVE_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.003, Likeness.OTHER_DAY: 0.0005}
+_WAVE_WEIGHTS: Final = {
+    Likeness.SAME_WEEKDAY: 1.0,
+    Likeness.LIKE_DAY: 0.1,
+    Likeness.OTHER_DAY: 0.02,
+}
+_KNOWN_WAVE_WEIGHTS: Final = {
+    Likeness.SAME_WEEKDAY: 1.0,
+    Likeness.LIKE_DAY: 0.003,
+    Likeness.OTHER_DAY: 0.0005,
+}
 # What days count for steady need.
-_STEADY_WEIGHTS: Final = {Likeness.SAME_WEEKDAY: 1.0, Likeness.LIKE_DAY: 0.5, Likeness.OTHER_DAY: 0.1}
+_STEADY_WEIGHTS: Final = {
+    Likeness.SAME_WEEKDAY: 1.0,
+    Likeness.LIKE_DAY: 0.5,
+    Likeness.OTHER_DAY: 0.1,
+}
 
 
 class Rises:
-    """By how many users the level rose at most within the time ahead, from each minute on; worked out once a minute.
+    """By how many users the level rose at most within the time ahead, from each minute on; worked
+    out once a minute.
 
     One belongs to one history that grows: levels of the past don't change.
     """
@@ -78,7 +100,9 @@ class Rises:
         self._known: list[int] = []
 
     def fits(self, history: History) -> bool:
-        """Whether it is still of this history: not after another one was read, days went or boots changed."""
+        """Whether it is still of this history: not after another one was read, days went or boots
+        changed.
+        """
         return self.ahead == history.ahead_minutes and self._first == history.first
 
     def at(self, history: History, minute: int) -> int:
@@ -106,7 +130,8 @@ class Day(NamedTuple):
     weight: float
     # The most who came from then on within the time ahead.
     still: int
-    # The fewest and the most who had come within WAVE_MINUTES, if the wave comes LATE_MINUTES late or not.
+    # The fewest and the most who had come within WAVE_MINUTES, if the wave comes LATE_MINUTES late
+    # or not.
     fewest: int
     most: int
     # How many had come within LONG_MINUTES; None: that says nothing, for a wave may come early.
@@ -129,7 +154,9 @@ class Outlook(NamedTuple):
     history: History
 
     def floor(self, replicas: int) -> int:
-        """What stays of the values' number: one more than any day needed within an hour of this minute."""
+        """What stays of the values' number: one more than any day needed within an hour of this
+        minute.
+        """
         return replicas if self.days_seen < FLOOR_DAYS else min(replicas, 1 + round(self.most))
 
 
@@ -143,12 +170,16 @@ class Forecast(NamedTuple):
 
 
 def look_ahead(
-    history: History, minute: int, time_zone: str, rises: Rises | None = None, steady: tuple[Needs, Needs] | None = None
+    history: History,
+    minute: int,
+    time_zone: str,
+    rises: Rises | None = None,
+    steady: tuple[Needs, Needs] | None = None,
 ) -> Outlook | None:
     """Return what earlier days say of a minute; None with too few of them.
 
-    time_zone: a name of the IANA database; "the same minute" is one of its clocks. rises: of this history, kept from
-    minute to minute. steady: what `steady_needs` gave for a minute close by.
+    time_zone: a name of the IANA database; "the same minute" is one of its clocks. rises: of this
+    history, kept from minute to minute. steady: what `steady_needs` gave for a minute close by.
     """
     rises = rises or Rises(history)
     found: list[tuple[int, float, Likeness]] = []
@@ -158,7 +189,13 @@ def look_ahead(
     if len(found) < LEAST_DAYS:
         return None
     before, after = steady or steady_needs(history, minute, time_zone, rises)
-    most = max([0.0, *(need for need, _ in (*before[:1], *after[:1])), *(rises.at(history, at) for at, _, _ in found)])
+    most = max(
+        [
+            0.0,
+            *(need for need, _ in (*before[:1], *after[:1])),
+            *(rises.at(history, at) for at, _, _ in found),
+        ]
+    )
     shifts = (0, *DELAYS_MINUTES)
     if not any(rises.at(history, at - shift) > 0 for at, _, _ in found for shift in shifts):
         return Outlook((), len(found), most, before, after, history)
@@ -189,11 +226,17 @@ def _delayed(history: History, rises: Rises, at: int, weight: float) -> list[Day
     long_ago = history.at(at - LONG_MINUTES)
     if long_ago == UNSEEN:
         return []
-    return [day._replace(lately=history.at(at) - long_ago) for day in _day(history, rises, at, weight)]
+    return [
+        day._replace(lately=history.at(at) - long_ago) for day in _day(history, rises, at, weight)
+    ]
 
 
-def steady_needs(history: History, minute: int, time_zone: str, rises: Rises) -> tuple[Needs, Needs]:
-    """Return what earlier days needed in the hour before and in the hour after this time, the most seats first."""
+def steady_needs(
+    history: History, minute: int, time_zone: str, rises: Rises
+) -> tuple[Needs, Needs]:
+    """Return what earlier days needed in the hour before and in the hour after this time, the most
+    seats first.
+    """
     needs: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
     for at, recency, likeness in earlier_minutes(history, minute, time_zone):
         weight = recency * _STEADY_WEIGHTS[likeness]
@@ -216,7 +259,8 @@ def _together(needs: Sequence[tuple[float, float]]) -> Needs:
 def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int = 0) -> Forecast:
     """Forecast the seats to have now.
 
-    came: who came in the last WAVE_MINUTES; None: as on each day. room: how many seats users' nodes have left.
+    came: who came in the last WAVE_MINUTES; None: as on each day. room: how many seats users' nodes
+    have left.
     """
     # Nobody came on any day: then all weight says so.
     lately = None if came is None else _came_lately(outlook.history, came)
@@ -226,20 +270,30 @@ def forecast_need(outlook: Outlook, came: float | None, worth: Worth, room: int 
     if others:
         of_waves = max(of_waves, seats_worth([*today, *others], worth, room))
     going_on = worth.going_on()
-    steady = min(seats_worth(outlook.before, going_on, room), seats_worth(outlook.after, going_on, room))
+    steady = min(
+        seats_worth(outlook.before, going_on, room), seats_worth(outlook.after, going_on, room)
+    )
     return Forecast(max(of_waves, steady), steady)
 
 
-def learned_replicas(period: Period, outlook: Outlook | None, seats: int, least: int, most: int) -> int:
-    """Return a set's number: the seats within bounds, but no less than active windows and what stays of the values'."""
+def learned_replicas(
+    period: Period, outlook: Outlook | None, seats: int, least: int, most: int
+) -> int:
+    """Return a set's number: the seats within bounds, but no less than active windows and what
+    stays of the values'.
+    """
     floor = period.replicas if outlook is None or period.windows else outlook.floor(period.replicas)
     return floor if outlook is None else max(least, min(most, seats), floor)
 
 
-def earlier_minutes(history: History, minute: int, time_zone: str) -> Iterator[tuple[int, float, Likeness]]:
+def earlier_minutes(
+    history: History, minute: int, time_zone: str
+) -> Iterator[tuple[int, float, Likeness]]:
     """Yield that minute of earlier days, what recency counts, and how the day is like today."""
     is_utc = time_zone == "UTC"
-    offset = 0 if is_utc else utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+    offset = (
+        0 if is_utc else utc_offset_seconds(minute * MINUTE_SECONDS, time_zone) // MINUTE_SECONDS
+    )
     # 1970 began on a Thursday.
     weekday = ((minute + offset) // DAY_MINUTES + 3) % 7
     for back in range(1, KEPT_DAYS + 1):
@@ -264,7 +318,9 @@ def _came_lately(history: History, came: float) -> float | None:
 
 
 def _as_today(day: Day, came: float | None, lately: float | None = None) -> tuple[float, float]:
-    """What would come if today were that day, and what the day counts: the less, the fewer or more had come then."""
+    """What would come if today were that day, and what the day counts: the less, the fewer or more
+    had come then.
+    """
     if came is None:
         return day.still, day.weight
     nearest = min(max(came, day.fewest), day.most)
@@ -276,7 +332,9 @@ def _as_today(day: Day, came: float | None, lately: float | None = None) -> tupl
 
 
 def _other_waves(outlook: Outlook, came: float | None) -> Needs:
-    """What came after like minutes of other waves, if too many have come for the days' same minutes."""
+    """What came after like minutes of other waves, if too many have come for the days' same
+    minutes.
+    """
     if came is None or came < LEAST_WAVE:
         return ()
     lost = sum(day.weight - _as_today(day, came)[1] for day in outlook.days if came > day.most)
@@ -284,10 +342,16 @@ def _other_waves(outlook: Outlook, came: float | None) -> Needs:
         lost = 1.0
     elif lost < sum(day.weight for day in outlook.days) / 2:
         return ()
-    levels, ahead = outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :], outlook.history.ahead_minutes
+    levels, ahead = (
+        outlook.history.levels[-OTHER_DAYS * DAY_MINUTES :],
+        outlook.history.ahead_minutes,
+    )
     lately = levels[-1] - levels[-1 - LATE_MINUTES]
-    known = zip(levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False)
-    # Fewer are too unlike. Most minutes have fewer, and the rest costs ten times as much: each plan asks for this.
+    known = zip(
+        levels, levels[WAVE_MINUTES - LATE_MINUTES :], levels[WAVE_MINUTES:-ahead], strict=False
+    )
+    # Fewer are too unlike. Most minutes have fewer, and the rest costs ten times as much: each plan
+    # asks for this.
     least = came - sqrt(1 + 2 * came)
     found = [
         max(levels[at : at + ahead + 1]) - level

@@ -1,4 +1,5 @@
-"""Keep how many users a pool had, minute by minute, for the last weeks, and what was learned of its nodes.
+"""Keep how many users a pool had, minute by minute, for the last weeks, and what was learned of its
+nodes.
 
 Pure: times are Unix time and are passed in. Minutes are whole ones since 1970.
 """
@@ -52,7 +53,9 @@ class HistoryError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """How many users there were, in placeholders' sizes, each minute of the last eight weeks at most."""
+    """How many users there were, in placeholders' sizes, each minute of the last eight weeks at
+    most.
+    """
 
     # The minute of the first level.
     first: int = 0
@@ -100,10 +103,13 @@ class History:
         return max(self.levels[index : index + ahead + 1]) - level
 
     def with_level(self, minute: int, level: float) -> History:
-        """Return the history with the level of a minute after its last; over a short pause, the last one stayed."""
+        """Return the history with the level of a minute after its last; over a short pause, the
+        last one stayed.
+        """
         users, gap = min(MOST_USERS, max(0, round(level))), minute - self.end
         if not self.levels or not -DAY_MINUTES <= gap <= KEPT_MINUTES:
-            # The first one, or nothing of before can be told from what is to come, as after a clock was set.
+            # The first one, or nothing of before can be told from what is to come, as after a clock
+            # was set.
             return replace(self, first=minute, levels=array("i", [users]))
         if gap < 0:
             return self
@@ -139,21 +145,28 @@ class History:
 
 
 def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> History:
-    """Read a history up to the present. Raises HistoryError for anything else, saying what was found and expected.
+    """Read a history up to the present. Raises HistoryError for anything else, saying what was
+    found and expected.
 
     set_name: of the set that it must be of, if it says so; "": any. A faulty account is left out.
     """
     try:
         body = json.loads(text)
         # No text makes more of itself than what is kept.
-        packed = zlib.decompressobj().decompress(b64decode(body["levels"]), 4 * (KEPT_MINUTES + DAY_MINUTES))
+        packed = zlib.decompressobj().decompress(
+            b64decode(body["levels"]), 4 * (KEPT_MINUTES + DAY_MINUTES)
+        )
         levels = array("i", accumulate(array("i", packed))) if packed else array("i")
         boots = tuple(map(int, body["bootSeconds"]))[-KEPT_BOOTS:]
         per_node = int(body.get("perNode", 0))
-        history = History(int(body["first"]), levels, boots, per_node, _account_of(body, now + DAY_MINUTES))
+        history = History(
+            int(body["first"]), levels, boots, per_node, _account_of(body, now + DAY_MINUTES)
+        )
         version, of_set = body["version"], body.get("set", set_name)
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError, zlib.error) as error:
-        raise HistoryError(f"found {text[:30]!r}, expected a history as the controllers write it: {error}") from None
+        raise HistoryError(
+            f"found {text[:30]!r}, expected a history as the controllers write it: {error}"
+        ) from None
     is_sound = (
         0 <= history.first <= history.end <= now + DAY_MINUTES
         and UNSEEN <= min(levels, default=0) <= max(levels, default=0) <= MOST_USERS
@@ -161,9 +174,13 @@ def read_history(text: str, now: int = _MOST_MINUTE, set_name: str = "") -> Hist
         and 0 <= history.per_node <= MOST_USERS
     )
     if set_name and of_set != set_name:
-        raise HistoryError(f"found what set {str(of_set)[:60]} learned, expected what set {set_name} did")
+        raise HistoryError(
+            f"found what set {str(of_set)[:60]} learned, expected what set {set_name} did"
+        )
     if not is_sound or version not in _READABLE_VERSIONS:
-        raise HistoryError(f"found {text[:30]!r} of days to come or out of range, expected version {_VERSION}")
+        raise HistoryError(
+            f"found {text[:30]!r} of days to come or out of range, expected version {_VERSION}"
+        )
     return history
 
 
@@ -175,23 +192,38 @@ def _account_of(body: Mapping[str, object], now: int) -> Account:
         return Account()
 
 
-def size_in_placeholders(cpu: float, memory: float, placeholder_cpu: float, placeholder_memory: float) -> float:
-    """Return a pod's requests in placeholders, by the scarcer of CPU and memory; 1 where nothing can be compared."""
+def size_in_placeholders(
+    cpu: float, memory: float, placeholder_cpu: float, placeholder_memory: float
+) -> float:
+    """Return a pod's requests in placeholders, by the scarcer of CPU and memory; 1 where nothing
+    can be compared.
+    """
     shares = [
-        asked / own for asked, own in ((cpu, placeholder_cpu), (memory, placeholder_memory)) if asked > 0 and own > 0
+        asked / own
+        for asked, own in ((cpu, placeholder_cpu), (memory, placeholder_memory))
+        if asked > 0 and own > 0
     ]
     return max(shares, default=1.0)
 
 
-def history_of(sessions: Iterable[tuple[float, float, float]], seen: Collection[int] = ()) -> History:
+def history_of(
+    sessions: Iterable[tuple[float, float, float]], seen: Collection[int] = ()
+) -> History:
     """Make a history of past sessions: (begin, end, size in placeholders).
 
     seen: the minutes in which somebody looked; none: from the first begin to the last.
     """
-    changes = sorted(change for begin, end, size in sessions if end > begin for change in ((begin, size), (end, -size)))
+    changes = sorted(
+        change
+        for begin, end, size in sessions
+        if end > begin
+        for change in ((begin, size), (end, -size))
+    )
     if not changes:
         return History()
-    end = 1 + (max(seen) if seen else ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS))
+    end = 1 + (
+        max(seen) if seen else ceil(max(at for at, size in changes if size > 0) / MINUTE_SECONDS)
+    )
     first = max(min(seen) if seen else ceil(changes[0][0] / MINUTE_SECONDS), end - KEPT_MINUTES)
     steps = [0.0] * (end - first)
     for at, size in changes:
@@ -199,4 +231,7 @@ def history_of(sessions: Iterable[tuple[float, float, float]], seen: Collection[
         if index < len(steps):
             steps[index] += size
     levels = (min(MOST_USERS, max(0, round(level))) for level in accumulate(steps))
-    return History(first, array("i", (n if not seen or at in seen else UNSEEN for at, n in enumerate(levels, first))))
+    return History(
+        first,
+        array("i", (n if not seen or at in seen else UNSEEN for at, n in enumerate(levels, first))),
+    )

@@ -1,10 +1,11 @@
 """Compute how many placeholders a set should have at a given time, from windows of local time.
 
-Windows are given by cron expressions or local date-times, in a time zone; times are passed as Unix time, and nothing
-here reads a clock. A window is active from each of its starts (inclusive) to its next end (exclusive). A local time
-that a clock change skips counts as the time of the change; one that occurs twice counts as its first occurrence. So a
-window from 02:00 to 03:00 isn't active in the night without that hour, and a single time occurs once.
-Source: cron expressions as in Debian's cron (the package cronsim); time zones by PEP 495 and PEP 615.
+Windows are given by cron expressions or local date-times, in a time zone; times are passed as Unix
+time, and nothing here reads a clock. A window is active from each of its starts (inclusive) to its
+next end (exclusive). A local time that a clock change skips counts as the time of the change; one
+that occurs twice counts as its first occurrence. So a window from 02:00 to 03:00 isn't active in
+the night without that hour, and a single time occurs once. Source: cron expressions as in Debian's
+cron (the package cronsim); time zones by PEP 495 and PEP 615.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ MAX_REPLICAS: Final = 100_000
 TIME_ZONE: Final = "a zone of the IANA database, like Europe/Berlin or UTC"
 _CRON: Final = re.compile(r"[ \t]*(?:[0-9A-Za-z*,/#-]+[ \t]+){4}[0-9A-Za-z*,/#-]+[ \t]*", re.ASCII)
 # A local date-time.
-DATE_TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII)
+DATE_TIME: Final = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2})?", re.ASCII
+)
 _ZONE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(?:/[A-Za-z0-9_+-]+){0,2}", re.ASCII)
 # Files of the zone database that differ from machine to machine.
 _NO_ZONES: Final = frozenset({"localtime", "posixrules", "Factory"})
@@ -40,7 +43,9 @@ _MOST_STARTS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One entry of a set's `windows`: while it is active, the set has at least that many replicas."""
+    """One entry of a set's `windows`: while it is active, the set has at least that many
+    replicas.
+    """
 
     name: str
     replicas: int
@@ -81,7 +86,9 @@ def is_time_zone(name: str) -> bool:
 
 
 def _cron_fault(text: str) -> str | None:
-    expected = 'a cron text of five fields ("0 8 * * 1-5") or a local date-time ("2026-10-01T08:00")'
+    expected = (
+        'a cron text of five fields ("0 8 * * 1-5") or a local date-time ("2026-10-01T08:00")'
+    )
     if not _CRON.fullmatch(text):
         return expected
     try:
@@ -100,14 +107,21 @@ def _date_fault(text: str) -> str | None:
 
 
 def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Period:
-    """Return how many replicas a set has at a time: the most of the active windows, else `otherwise`.
+    """Return how many replicas a set has at a time: the most of the active windows, else
+    `otherwise`.
 
-    moment: seconds since 1970. `until` is the next start or end of any window, whether or not the number then changes.
+    moment: seconds since 1970. `until` is the next start or end of any window, whether or not the
+    number then changes.
     """
     now = int(moment // 1)
     holding = [window for window in windows if _holds(window, now)]
     replicas = max((window.replicas for window in holding), default=otherwise)
-    edges = [edge for window in windows for text in (window.start, window.end) if (edge := _next(window, text, now))]
+    edges = [
+        edge
+        for window in windows
+        for text in (window.start, window.end)
+        if (edge := _next(window, text, now))
+    ]
     return Period(
         replicas,
         tuple(window.name for window in holding if window.replicas == replicas),
@@ -115,8 +129,12 @@ def period_at(windows: Sequence[Window], otherwise: int, moment: float) -> Perio
     )
 
 
-def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end: float) -> Iterator[ReplicaChange]:
-    """Yield the state at `begin`, then each change of the number or of the windows that give it, before `end`."""
+def changes_between(
+    windows: Sequence[Window], otherwise: int, begin: float, end: float
+) -> Iterator[ReplicaChange]:
+    """Yield the state at `begin`, then each change of the number or of the windows that give it,
+    before `end`.
+    """
     moment, before = begin, None
     while moment < end:
         period = period_at(windows, otherwise, moment)
@@ -128,20 +146,30 @@ def changes_between(windows: Sequence[Window], otherwise: int, begin: float, end
 
 
 def replica_hours(changes: Sequence[ReplicaChange], end: float, per: int = 1) -> float:
-    """Return hours times replicas until `end`; per: this many replicas count as one, rounded up at each change."""
+    """Return hours times replicas until `end`; per: this many replicas count as one, rounded up at
+    each change.
+    """
     ends = [*(change.at for change in changes[1:]), end]
     return sum(
-        -(-change.replicas // per) * (until - change.at) / 3600 for change, until in zip(changes, ends, strict=True)
+        -(-change.replicas // per) * (until - change.at) / 3600
+        for change, until in zip(changes, ends, strict=True)
     )
 
 
 def local_time(moment: float, time_zone: str) -> str:
     """Format a time in that zone: `Mon 2026-10-05 08:00 CEST`."""
-    return (_EPOCH + timedelta(seconds=moment)).astimezone(_zone(time_zone)).strftime("%a %Y-%m-%d %H:%M %Z")
+    return (
+        (_EPOCH + timedelta(seconds=moment))
+        .astimezone(_zone(time_zone))
+        .strftime("%a %Y-%m-%d %H:%M %Z")
+    )
 
 
 def parse_moment(text: str, time_zone: str) -> float:
-    """Return the Unix time of a date-time: by its offset or Z, else local in that zone. Raises ValueError."""
+    """Return the Unix time of a date-time: by its offset or Z, else local in that zone.
+
+    Raises ValueError.
+    """
     time = datetime.fromisoformat(text)
     if time.tzinfo is not None:
         return (time - _EPOCH).total_seconds()
@@ -155,7 +183,8 @@ def utc_offset_seconds(moment: int, time_zone: str) -> int:
 
 
 def never_holds(window: Window) -> bool:
-    """Whether a window of cron expressions is never active within 400 days: each of its starts is an end, too.
+    """Whether a window of cron expressions is never active within 400 days: each of its starts is
+    an end, too.
 
     Checks a thousand starts at most; with more, it counts as active.
     """
@@ -174,9 +203,11 @@ def never_holds(window: Window) -> bool:
 
 
 def longest_and_hours(window: Window) -> tuple[float, float]:
-    """Hours of the longest time that a window of cron expressions is active, and its mean replicas times hours a week.
+    """Hours of the longest time that a window of cron expressions is active, and its mean replicas
+    times hours a week.
 
-    Over four weeks, or two years where it names days of the month or months; (0, 0) for a window by dates.
+    Over four weeks, or two years where it names days of the month or months; (0, 0) for a window by
+    dates.
     """
     if DATE_TIME.fullmatch(window.start) or DATE_TIME.fullmatch(window.end):
         return 0, 0
@@ -196,17 +227,23 @@ def longest_and_hours(window: Window) -> tuple[float, float]:
 
 
 def next_time(text: str, time_zone: str, moment: int) -> int | None:
-    """Return the first time of a cron expression or local date-time later than `moment`; None: there is none."""
+    """Return the first time of a cron expression or local date-time later than `moment`; None:
+    there is none.
+    """
     return _next(Window("", 0, time_zone, text, text), text, moment)
 
 
 def start_fault(text: str) -> str | None:
-    """Return what was expected instead of this cron expression or local date-time; None: it is one."""
+    """Return what was expected instead of this cron expression or local date-time; None: it is
+    one.
+    """
     return _date_fault(text) if DATE_TIME.fullmatch(text) else _cron_fault(text)
 
 
 def unix_time(local: datetime, time_zone: str) -> int:
-    """Return the Unix time of a local time without a zone: the first of two; if skipped, that of the clock change."""
+    """Return the Unix time of a local time without a zone: the first of two; if skipped, that of
+    the clock change.
+    """
     return _moment_of(local, _zone(time_zone))
 
 
@@ -232,7 +269,8 @@ def _last(window: Window, text: str, now: int) -> int | None:
     zone = _zone(window.time_zone)
     local = _local(now, zone)
     if local.fold:
-        # Times that occur twice count as their first occurrence, so those up to an hour ahead have passed.
+        # Times that occur twice count as their first occurrence, so those up to an hour ahead have
+        # passed.
         local += _offset(local.replace(fold=0), zone) - _offset(local, zone)
     for candidate in _times(text, local.replace(fold=0) + timedelta(seconds=1), reverse=True):
         if (moment := _moment_of(candidate, zone)) <= now:
@@ -250,12 +288,20 @@ def _next(window: Window, text: str, now: int) -> int | None:
 
 
 def _times(text: str, local: datetime, *, reverse: bool) -> Iterator[datetime]:
-    """Yield the date, or local times of a cron expression before or after `local`, which has no zone."""
-    yield from [datetime.fromisoformat(text)] if DATE_TIME.fullmatch(text) else CronSim(text, local, reverse=reverse)
+    """Yield the date, or local times of a cron expression before or after `local`, which has no
+    zone.
+    """
+    yield from (
+        [datetime.fromisoformat(text)]
+        if DATE_TIME.fullmatch(text)
+        else CronSim(text, local, reverse=reverse)
+    )
 
 
 def _moment_of(local: datetime, zone: ZoneInfo) -> int:
-    """Return the Unix time of a local time: the first of two; if skipped, the time of the clock change."""
+    """Return the Unix time of a local time: the first of two; if skipped, the time of the clock
+    change.
+    """
     moment = _seconds(local, zone)
     if _local(moment, zone) == local:
         return moment

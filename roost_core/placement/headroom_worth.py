@@ -1,9 +1,11 @@
-"""Decide which seats are worth the nodes that only they keep: what people would wait against what nodes cost.
+"""Decide which seats are worth the nodes that only they keep: what people would wait against what
+nodes cost.
 
-A node is asked for before its users come. If they come, the node was there some minutes early: so long it costs more
-than without. If they don't, it stands by until the autoscaler removes it. What is gained is the time that its users
-would have waited for the same node. Seats are taken node by node, those first that are likeliest to be used, as long as
-the waiting that a node is expected to save is worth its expected cost.
+A node is asked for before its users come. If they come, the node was there some minutes early: so
+long it costs more than without. If they don't, it stands by until the autoscaler removes it. What
+is gained is the time that its users would have waited for the same node. Seats are taken node by
+node, those first that are likeliest to be used, as long as the waiting that a node is expected to
+save is worth its expected cost.
 """
 
 from __future__ import annotations
@@ -18,10 +20,12 @@ Needs = Sequence[tuple[float, float]]
 # For so long an autoscaler leaves a node that nobody needs, until it was seen (Cluster Autoscaler's
 # --scale-down-unneeded-time).
 GUESSED_IDLE_SECONDS: Final = 600.0
-# A node that is used was ready so long before its users came: the time to spare, and people who come early.
+# A node that is used was ready so long before its users came: the time to spare, and people who
+# come early.
 EARLY_HOURS: Final = 4 / 60
-# How many times its standing by a node costs that several users share: newcomers go there, too, and keep it after
-# others have left. Measured by replays of terms (benchmarks/term.py), with 18 users a node.
+# How many times its standing by a node costs that several users share: newcomers go there, too, and
+# keep it after others have left. Measured by replays of terms (benchmarks/term.py), with 18 users a
+# node.
 SHARED_COST: Final = 8.0
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01
@@ -44,19 +48,25 @@ class Worth:
     shared_cost: float = 1.0
 
     def going_on(self) -> Worth:
-        """Return it for seats that are kept all the time: then no node is removed and asked for again."""
+        """Return it for seats that are kept all the time: then no node is removed and asked for
+        again.
+        """
         return replace(self, unused_hours=self.wait_hours)
 
     def cost_hours(self, share_used: float) -> float:
         """Return the expected node-hours of a node. share_used: how likely anybody comes there."""
-        return self.shared_cost * (share_used * self.used_hours + (1 - share_used) * self.unused_hours)
+        return self.shared_cost * (
+            share_used * self.used_hours + (1 - share_used) * self.unused_hours
+        )
 
     def is_worth_it(self, users: float, share_used: float) -> bool:
         """Whether a node is worth its cost. users: how many are expected on it."""
         return users * self.wait_hours * self.node_hours >= self.cost_hours(share_used)
 
 
-def worth_of(node_hours: float, per_node: int, ahead_minutes: int, idle_seconds: float = GUESSED_IDLE_SECONDS) -> Worth:
+def worth_of(
+    node_hours: float, per_node: int, ahead_minutes: int, idle_seconds: float = GUESSED_IDLE_SECONDS
+) -> Worth:
     """Return what waiting is worth where nodes are asked for so many minutes ahead.
 
     idle_seconds: for so long an empty node stays until the autoscaler removes it.
@@ -75,7 +85,8 @@ def worth_of(node_hours: float, per_node: int, ahead_minutes: int, idle_seconds:
 
 
 def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
-    """Return how many seats are worth having, those that fit in the room beside users included; 0: none beyond it.
+    """Return how many seats are worth having, those that fit in the room beside users included; 0:
+    none beyond it.
 
     needs: how many seats may be needed, with weights of any sum.
     """
@@ -96,7 +107,9 @@ def seats_worth(needs: Needs, worth: Worth, room: int = 0) -> int:
 
 
 def _most_of_node(above: Needs, total: float, per_node: int) -> int:
-    """How many seats of a node that is had may be needed: those that are too rare aren't asked for."""
+    """How many seats of a node that is had may be needed: those that are too rare aren't asked
+    for.
+    """
     most, share = 1, 0.0
     for beyond, weight in sorted(above, reverse=True):
         share += weight / total
@@ -125,8 +138,8 @@ class Ceiling(NamedTuple):
     def left(self) -> float:
         """Which share of waiting's worth counts: from 1 down to 0.
 
-        Nothing changes up to half of the ceiling. Beyond it, what saves least for its node-hours goes first, a little
-        more each day, so that no week collapses.
+        Nothing changes up to half of the ceiling. Beyond it, what saves least for its node-hours
+        goes first, a little more each day, so that no week collapses.
         """
         if self.most <= 0:
             return 0.0

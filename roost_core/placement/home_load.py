@@ -12,18 +12,26 @@ _ROUNDING = 1e-9
 def load_bound(running: int, nodes: int, min_load: int, max_load: float) -> int:
     """Return how many builds a node may have before the next build skips it.
 
-    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, including those not bound yet.
-    nodes: those of the ring that the build's own rules admit; others take no share of the builds. The minimum keeps a
-    repository at home while few builds run: without it, any busy node would count as overloaded.
-    Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent hashing with bounded loads", 2016; the minimum is ours.
+    max(min_load, ceil(max_load x (running + 1) / nodes)). running: builds on all nodes, including
+    those not bound yet. nodes: those of the ring that the build's own rules admit; others take no
+    share of the builds. The minimum keeps a repository at home while few builds run: without it,
+    any busy node would count as overloaded. Source: Mirrokni, Thorup and Zadimoghaddam, "Consistent
+    hashing with bounded loads", 2016; the minimum is ours.
     """
     return max(min_load, math.ceil(max_load * (running + 1) / nodes - _ROUNDING))
 
 
 def choose_homes(
-    candidates: Sequence[str], loads: Mapping[str, int], *, running: int, nodes: int, min_load: int, max_load: float
+    candidates: Sequence[str],
+    loads: Mapping[str, int],
+    *,
+    running: int,
+    nodes: int,
+    min_load: int,
+    max_load: float,
 ) -> list[str]:
-    """Return the candidates (best first) that aren't overloaded; if all are, all of them, the least loaded first.
+    """Return the candidates (best first) that aren't overloaded; if all are, all of them, the least
+    loaded first.
 
     nodes: as in `load_bound`. max_load 0: no node is ever overloaded.
     """

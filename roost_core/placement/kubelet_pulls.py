@@ -1,6 +1,7 @@
 """What kubelets say of pulls: Events, their messages, and the reasons for which containers wait.
 
-Source: kubernetes/pkg/kubelet/images/image_manager.go and pkg/kubelet/events/event.go, from 1.34 to 1.37.
+Source: kubernetes/pkg/kubelet/images/image_manager.go and pkg/kubelet/events/event.go, from 1.34 to
+1.37.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class PulledMessage(NamedTuple):
     # As written in the pod.
     image: str
     was_present: bool
-    # Microseconds of the pull alone, and with the wait for the kubelet's other pulls; None: not said, or not readable.
+    # Microseconds of the pull alone, and with the wait for the kubelet's other pulls; None: not
+    # said, or not readable.
     pull_us: int | None = None
     pull_and_wait_us: int | None = None
     image_bytes: int | None = None

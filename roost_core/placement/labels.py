@@ -1,8 +1,8 @@
 """All labels, annotations and object names that Roost writes or reads; no other module spells one.
 
-The names that a chart makes are written from these functions: `tools/compile/python.py` says what they may use.
-A release name may contain dots, a namespace and a component must not, so `<release>.<namespace>.<thing>` is never
-ambiguous.
+The names that a chart makes are written from these functions: `tools/compile/python.py` says what
+they may use. A release name may contain dots, a namespace and a component must not, so
+`<release>.<namespace>.<thing>` is never ambiguous.
 """
 
 from __future__ import annotations
@@ -56,7 +56,8 @@ CONTROLLERS_MANAGER: Final = "roost-controllers"
 
 # On a ConfigMap in the release's namespace: it books events for the release of that name.
 EVENTS_LABEL: Final = "roost.hub.jupyter.org/events"
-# The ConfigMap, with that label, by which a hub of another namespace books: RBAC knows names, and no labels.
+# The ConfigMap, with that label, by which a hub of another namespace books: RBAC knows names, and
+# no labels.
 HUB_BOOKINGS: Final = "roost-events"
 # The key of either.
 EVENTS_KEY: Final = "events.yaml"
@@ -70,15 +71,20 @@ OWN_PART: Final = "roost"
 OWN_PLACEHOLDER: Final = "placeholder"
 OWN_NAME_LABEL: Final = "app.kubernetes.io/name"
 OWN_INSTANCE_LABEL: Final = "app.kubernetes.io/instance"
-# On a pod that pulls a popular image: the image as users' pods name it, the node, the image's bytes.
+# On a pod that pulls a popular image: the image as users' pods name it, the node, the image's
+# bytes.
 POPULAR_IMAGE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-image"
 POPULAR_NODE_ANNOTATION: Final = "roost.hub.jupyter.org/popular-node"
 POPULAR_BYTES_ANNOTATION: Final = "roost.hub.jupyter.org/popular-bytes"
 # "true": cluster-autoscaler may evict the pod, whatever its owner.
 SAFE_TO_EVICT_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict"
-# Local volumes of a pod (names, comma-separated) that don't keep cluster-autoscaler from evicting it.
-SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
-# Components: pods of the puller's DaemonSets, and pods that the controllers create to pull popular images.
+# Local volumes of a pod (names, comma-separated) that don't keep cluster-autoscaler from evicting
+# it.
+SAFE_TO_EVICT_VOLUMES_ANNOTATION: Final = (
+    "cluster-autoscaler.kubernetes.io/safe-to-evict-local-volumes"
+)
+# Components: pods of the puller's DaemonSets, and pods that the controllers create to pull popular
+# images.
 OWN_PULLER: Final = "puller"
 OWN_POPULAR_PULLER: Final = "popular-puller"
 
@@ -102,17 +108,21 @@ def shorten(name: str, limit: int) -> str:
 
 
 def dns_label(name: str, limit: int = MAX_LABEL_NAME) -> str:
-    """Like `shorten`, for names that may not hold dots (Services, StatefulSets): dots become dashes, with a hash."""
+    """Like `shorten`, for names that may not hold dots (Services, StatefulSets): dots become
+    dashes, with a hash.
+    """
     if "." not in name:
         return shorten(name, limit)
     return f"{name.replace('.', '-')[: limit - 9].rstrip('-._')}-{_hash(name)}"
 
 
 def base_name(release: str, override: object = "") -> str:
-    """How the names of a release's namespaced objects begin: `roost` for the release roost, `hub-roost` for hub.
+    """How the names of a release's namespaced objects begin: `roost` for the release roost,
+    `hub-roost` for hub.
 
-    override: the values' `fullnameOverride`. `-roost` is left out only where the release begins with roost: were
-    `hub-roost` taken as it is, too, the releases hub and hub-roost would share all names.
+    override: the values' `fullnameOverride`. `-roost` is left out only where the release begins
+    with roost: were `hub-roost` taken as it is, too, the releases hub and hub-roost would share all
+    names.
     """
     if override:
         return str(override)
@@ -125,7 +135,9 @@ def object_name(base: str, component: str, limit: int = MAX_LABEL_NAME) -> str:
 
 
 def cluster_object_name(release: str, namespace: str, component: str) -> str:
-    """Name of an object without a namespace: holds the namespace, so that one release name in two is no clash."""
+    """Name of an object without a namespace: holds the namespace, so that one release name in two
+    is no clash.
+    """
     return f"{release}.{namespace}.roost-{component}"
 
 
@@ -135,14 +147,18 @@ def dashboard_uid(release: str, namespace: str, kind: str) -> str:
 
 
 def scheduler_name(release: str, namespace: str, profile: str) -> str:
-    """schedulerName of a profile, at most 63 characters: events carry it as `reportingController`, a qualified name."""
+    """schedulerName of a profile, at most 63 characters: events carry it as `reportingController`,
+    a qualified name.
+    """
     return shorten(f"{release}.{namespace}.{profile}", MAX_LABEL_NAME)
 
 
 def pulled_label(release: str, namespace: str, reference: str) -> str:
-    """Node label that says whether a node holds the image `reference`, for the hub `release` in `namespace`.
+    """Node label that says whether a node holds the image `reference`, for the hub `release` in
+    `namespace`.
 
-    Its value is HELD, PULLING or OPENED. `<prefix>/<short name>-<8 hex digits of the normalised reference's SHA-256>`.
+    Its value is HELD, PULLING or OPENED. `<prefix>/<short name>-<8 hex digits of the normalised
+    reference's SHA-256>`.
     """
     normalised = normalise_reference(reference)
     return f"{pulled_prefix(release, namespace)}{short_name(normalised)}-{_hash(normalised)}"
@@ -164,14 +180,18 @@ def attract_prefix(release: str, namespace: str) -> str:
 
 
 def is_own_node_label(release: str, namespace: str, key: str) -> bool:
-    """Whether a node label is one that this hub's controllers write, for whatever image or placeholder set."""
+    """Whether a node label is one that this hub's controllers write, for whatever image or
+    placeholder set.
+    """
     prefix, slash, _ = key.partition("/")
     hub = f"{release}.{namespace}.{DOMAIN}"
     return bool(slash) and prefix in (f"{PULLED_LABEL_PREFIX}{hub}", f"attract-placeholders.{hub}")
 
 
 def hub_of(labels: Mapping[str, str], namespace: str) -> str:
-    """The hub that a pod belongs to, `<release>.<namespace>`; "" when its labels don't name the release."""
+    """The hub that a pod belongs to, `<release>.<namespace>`; "" when its labels don't name the
+    release.
+    """
     release = labels.get("release") or labels.get("app.kubernetes.io/instance")
     return f"{release}.{namespace}" if release else ""
 
@@ -184,20 +204,25 @@ STARTUP_PREFIXES: Final = (
 
 
 def startup_taint(release: str, namespace: str) -> str:
-    """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its prefix."""
+    """Key of the taint with which autoscaled nodes join; cluster-autoscaler recognises its
+    prefix.
+    """
     # With a dash between the two, hub/prod-eu and hub-prod/eu would have the same name.
     return f"{STARTUP_PREFIXES[0]}{shorten(f'roost-{release}.{namespace}', MAX_LABEL_NAME)}"
 
 
 def popular_pull_name(release: str, node: str, node_uid: str, image: str) -> str:
-    """Name of the pod that pulls one image to one node, at most 63 characters; a retry has the same name."""
+    """Name of the pod that pulls one image to one node, at most 63 characters; a retry has the same
+    name.
+    """
     digest = sha256(f"{release} {node} {node_uid} {image}".encode()).hexdigest()[:12]
     head = dns_label(f"{release}-popular-{node}", MAX_LABEL_NAME - 13)
     return f"{head}-{digest}"
 
 
 def puller_component(node_selector: Mapping[str, str], rest: str = "") -> str:
-    """Component of the puller for nodes with these labels: readable values, then a hash that tells selectors apart.
+    """Component of the puller for nodes with these labels: readable values, then a hash that tells
+    selectors apart.
 
     rest: what else selects its nodes, as text.
     """
@@ -209,6 +234,8 @@ def puller_component(node_selector: Mapping[str, str], rest: str = "") -> str:
 
 
 def puller_container(reference: str) -> str:
-    """Name of the puller's container for one image: readable, and one for each normalised reference."""
+    """Name of the puller's container for one image: readable, and one for each normalised
+    reference.
+    """
     normalised = normalise_reference(reference)
     return f"{short_name(normalised).lower()}-{_hash(normalised)}"

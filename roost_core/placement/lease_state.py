@@ -1,7 +1,7 @@
 """Whether a Lease is still held, judged from repeated observations of it.
 
-Time is an argument. As in client-go's leader election, the time since a renewal is measured by the observer's own
-clock, because the clocks of two machines may differ.
+Time is an argument. As in client-go's leader election, the time since a renewal is measured by the
+observer's own clock, because the clocks of two machines may differ.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,8 @@ class LeaseState(StrEnum):
 
     # The Lease hasn't been read yet.
     UNKNOWN = "unknown"
-    # It is being renewed, or its holder gave it back a moment ago, as one does that is being replaced.
+    # It is being renewed, or its holder gave it back a moment ago, as one does that is being
+    # replaced.
     HELD = "held"
     # Nobody has renewed it, or it couldn't be read, for STALE_DURATIONS times its duration.
     STALE = "stale"
@@ -32,13 +33,17 @@ class LeaseState(StrEnum):
 
 
 class LeaseObserver:
-    """One Lease as one observer sees it. `state` and `age_seconds` are safe to read from any thread."""
+    """One Lease as one observer sees it.
+
+    `state` and `age_seconds` are safe to read from any thread.
+    """
 
     def __init__(self, hosts: str = "", host: str = "") -> None:
-        """host: of a holder that has the configuration that is asked for. hosts: how those of all such programs begin.
+        """host: of a holder that has the configuration that is asked for. hosts: how those of all
+        such programs begin.
 
-        client-go's identity of a holder is its host's name, an underscore and a UUID. Holders on other hosts, as with
-        hostNetwork, don't tell their configuration. "": it isn't asked for.
+        client-go's identity of a holder is its host's name, an underscore and a UUID. Holders on
+        other hosts, as with hostNetwork, don't tell their configuration. "": it isn't asked for.
         """
         self._hosts, self._host = hosts, host
         # The state by the last observation.
@@ -61,11 +66,13 @@ class LeaseObserver:
     def see(self, lease: Mapping[str, object] | None, now: float, clock_time: float) -> None:
         """Take in the Lease as read (None: it doesn't exist).
 
-        now: monotonic seconds. clock_time: Unix time, used only for the age of the first observed renewal.
+        now: monotonic seconds. clock_time: Unix time, used only for the age of the first observed
+        renewal.
         """
         if self._blind_since is not None:
             if not self._is_refused:
-                # The holder needs the API server, too: time without it doesn't count, up to as long again.
+                # The holder needs the API server, too: time without it doesn't count, up to as long
+                # again.
                 excused = min(now - self._blind_since, self._excusable_seconds)
                 self._excusable_seconds -= excused
                 self._renewed_at += excused
@@ -82,15 +89,19 @@ class LeaseObserver:
             self.state = LeaseState.STALE if is_stale else held
 
     def fail(self, now: float, *, is_refused: bool) -> None:
-        """Note that the Lease could not be read: what was seen last is believed no longer than a silent holder.
+        """Note that the Lease could not be read: what was seen last is believed no longer than a
+        silent holder.
 
-        is_refused: the API server answered (401, 403), so the holder could have renewed it meanwhile.
+        is_refused: the API server answered (401, 403), so the holder could have renewed it
+        meanwhile.
         """
         if self._blind_since is None:
             # A look takes seconds to fail where the network is silent.
             self._blind_since = now if self._seen_at is None else self._seen_at
         self._is_refused = is_refused
-        age_seconds = 0.0 if self._renewal is None else now - self._renewed_at - self._excusable_seconds
+        age_seconds = (
+            0.0 if self._renewal is None else now - self._renewed_at - self._excusable_seconds
+        )
         if max(now - self._blind_since, age_seconds) > self._stale_seconds:
             self.state = LeaseState.STALE
 
@@ -100,10 +111,15 @@ class LeaseObserver:
 
     def _see_renewal(self, spec: Mapping[str, object], now: float, clock_time: float) -> None:
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime")
-        if not isinstance(holder, str) or not isinstance(renewed, str) or (holder, renewed) == self._renewal:
+        if (
+            not isinstance(holder, str)
+            or not isinstance(renewed, str)
+            or (holder, renewed) == self._renewal
+        ):
             return
-        # A holder that stops gives the Lease back: it empties `holderIdentity`, renews a last time, and sets a duration
-        # of a second. Seen first, that is a renewal like any other; later, it mustn't prolong the previous one.
+        # A holder that stops gives the Lease back: it empties `holderIdentity`, renews a last time,
+        # and sets a duration of a second. Seen first, that is a renewal like any other; later, it
+        # mustn't prolong the previous one.
         was_given_back = not holder
         if was_given_back and self._renewal is not None:
             return
@@ -115,5 +131,7 @@ class LeaseObserver:
             self._renewed_at = now - max(0.0, clock_time - written)
         duration = None if was_given_back else spec.get("leaseDurationSeconds")
         is_duration = isinstance(duration, int) and not isinstance(duration, bool) and duration > 0
-        self._stale_seconds = STALE_DURATIONS * (float(str(duration)) if is_duration else LEASE_SECONDS)
+        self._stale_seconds = STALE_DURATIONS * (
+            float(str(duration)) if is_duration else LEASE_SECONDS
+        )
         self._excusable_seconds = self._stale_seconds

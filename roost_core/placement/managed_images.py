@@ -1,10 +1,11 @@
 """Find which images the puller brings to which nodes; the image gate applies to these images only.
 
-And what those need who choose a profile: whoever books says its name.
-Keys and meanings are zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
-profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required; `prePuller.extraImages`.
-What is missing, null or malformed is ignored: a profile list may contain whatever KubeSpawner accepts.
-The chart's are written from these functions: `tools/compile/python.py` says what they may use.
+And what those need who choose a profile: whoever books says its name. Keys and meanings are
+zero-to-jupyterhub's: `singleuser` image, initContainers, extraContainers, networkTools and
+profileList; where users may go: nodeSelector, extraTolerations, extraNodeAffinity.required;
+`prePuller.extraImages`. What is missing, null or malformed is ignored: a profile list may contain
+whatever KubeSpawner accepts. The chart's are written from these functions:
+`tools/compile/python.py` says what they may use.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,8 @@ _RESOURCES: Final = ("extra_resource_limits", "extra_resource_guarantees")
 _NOTHING: Final = ("null", '""')
 _NONE_OF_IT: Final = ("null", "0", '"0"')
 _CONTAINERS: Final = ("init_containers", "extra_containers")
-# All that users may choose, written out as JSON, with what it takes to find it. The largest hubs have a part of it.
+# All that users may choose, written out as JSON, with what it takes to find it. The largest hubs
+# have a part of it.
 MOST_BYTES: Final = 8 * 2**20
 _LEAST_BYTES: Final = 256  # Each takes the time of so many, however little it says.
 
@@ -41,7 +43,9 @@ class PullerGroup(NamedTuple):
 
 
 class _Use(NamedTuple):
-    """An image ("": none that can be known), what its users' pods run beside it, and where they may go."""
+    """An image ("": none that can be known), what its users' pods run beside it, and where they may
+    go.
+    """
 
     image: str
     node_selector: dict[str, str]
@@ -65,7 +69,9 @@ def _mapping(parent: object, key: str) -> _Object:
 
 
 def _items(parent: object, key: str) -> list[object]:
-    """Entries of the list under `key`, or of the mapping by its keys (newer charts key their profiles by name)."""
+    """Entries of the list under `key`, or of the mapping by its keys (newer charts key their
+    profiles by name).
+    """
     value = _value(parent, key)
     if isinstance(value, Mapping):
         return [value[name] for name in sorted(value, key=str)]
@@ -73,7 +79,9 @@ def _items(parent: object, key: str) -> list[object]:
 
 
 def _named_image(image: object) -> str:
-    """`{name, tag}` as one reference; a tag that YAML reads as a number is written back as closely as possible."""
+    """`{name, tag}` as one reference; a tag that YAML reads as a number is written back as closely
+    as possible.
+    """
     if not isinstance(image, Mapping):
         return ""
     name, tag = image.get("name"), image.get("tag")
@@ -83,7 +91,10 @@ def _named_image(image: object) -> str:
 
 
 def _merged(selector: Mapping[str, str], over: object) -> dict[str, str]:
-    """KubeSpawner's merge of dictionaries: null deletes. A value that is not text cannot be a label, and is skipped."""
+    """KubeSpawner's merge of dictionaries: null deletes.
+
+    A value that is not text cannot be a label, and is skipped.
+    """
     merged = dict(selector)
     if isinstance(over, Mapping):
         for key, value in sorted(over.items()):
@@ -102,7 +113,9 @@ def _objects(value: object) -> tuple[_Object, ...] | None:
 
 
 def _asked(names: tuple[str, ...], amounts: _Object) -> tuple[str, ...]:
-    """`names` of extended resources with those that `amounts` asks for; null and 0 take a name away."""
+    """`names` of extended resources with those that `amounts` asks for; null and 0 take a name
+    away.
+    """
     asked: dict[str, bool] = {}
     for one in names:
         asked[one] = True
@@ -136,7 +149,10 @@ def _overridden(use: _Use, holder: object) -> _Use:
     elif not isinstance(image, str) or "{" in image:
         image = ""
     # KubeSpawner merges dictionaries and replaces lists.
-    tolerations, terms = _objects(override.get("tolerations")), _objects(override.get("node_affinity_required"))
+    tolerations, terms = (
+        _objects(override.get("tolerations")),
+        _objects(override.get("node_affinity_required")),
+    )
     extended, containers = use.extended, use.containers
     for key in _RESOURCES:
         extended = _asked(extended, _mapping(override, key))
@@ -153,7 +169,9 @@ def _overridden(use: _Use, holder: object) -> _Use:
 
 
 def _chosen(uses: list[_Use], option: object) -> list[_Use]:
-    """What an option makes of `uses`: KubeSpawner always applies one of its choices, or what the user types."""
+    """What an option makes of `uses`: KubeSpawner always applies one of its choices, or what the
+    user types.
+    """
     choices = _items(option, "choices")
     if not choices:
         return uses
@@ -198,7 +216,10 @@ def _bytes_of(uses: list[_Use]) -> int:
 
 
 def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
-    """Every image with the nodes it is for, in order of use; some may come twice. None at all if they are too many."""
+    """Every image with the nodes it is for, in order of use; some may come twice.
+
+    None at all if they are too many.
+    """
     default = _default_use(singleuser)
     uses = [default]
     extra = _items(pre_puller, "extraImages")
@@ -210,7 +231,11 @@ def _uses(singleuser: object, pre_puller: object) -> list[_Use]:
                 choices = [_overridden(default, profile)]
                 for option in _items(profile, "profile_options"):
                     count = len(_items(option, "choices"))
-                    left = left - len(to_json(option).encode()) * len(choices) - _bytes_of(choices) * count
+                    left = (
+                        left
+                        - len(to_json(option).encode()) * len(choices)
+                        - _bytes_of(choices) * count
+                    )
                     left = left - _LEAST_BYTES * len(choices) * count
                     if left > 0:
                         choices = _chosen(choices, option)
@@ -228,7 +253,8 @@ def are_too_many(singleuser: object, pre_puller: object) -> bool:
 
 def _tolerations(use: _Use, always: Sequence[_Object]) -> tuple[_Object, ...]:
     """What the puller of a use tolerates."""
-    # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates taints of that key.
+    # Where the API server's ExtendedResourceToleration is on, a pod that asks for one tolerates
+    # taints of that key.
     named = [{"key": name, "operator": "Exists"} for name in use.extended]
     found: list[_Object] = []
     seen: dict[str, bool] = {}
@@ -252,7 +278,9 @@ def _each_once(references: list[str]) -> tuple[str, ...]:
 
 
 def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
-    """Which DaemonSets bring which images to which nodes; the nodes that every user may use come first."""
+    """Which DaemonSets bring which images to which nodes; the nodes that every user may use come
+    first.
+    """
     uses = _uses(singleuser, pre_puller)
     if not uses:
         return []
@@ -277,7 +305,9 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
                     first.append(component)
                 else:
                     others.append(component)
-                groups[component] = PullerGroup(component, use.node_selector, (), tolerations, use.required_terms)
+                groups[component] = PullerGroup(
+                    component, use.node_selector, (), tolerations, use.required_terms
+                )
                 images[component] = []
             for reference in references:
                 if f"{component} {reference}" not in seen:
@@ -292,11 +322,14 @@ def puller_groups(singleuser: object, pre_puller: object) -> list[PullerGroup]:
     return found
 
 
-def profile_seats(singleuser: object, defaults: object, sets: Sequence[_Object]) -> list[dict[str, object]]:
-    """Each profile, as its default choices make it: its two names, its image and which set is for its nodes.
+def profile_seats(
+    singleuser: object, defaults: object, sets: Sequence[_Object]
+) -> list[dict[str, object]]:
+    """Each profile, as its default choices make it: its two names, its image and which set is for
+    its nodes.
 
-    defaults: `placeholder.defaults`. sets: `placeholders`, each whole. image: "" where none can be known. set: the name
-    of the first; None where there is none.
+    defaults: `placeholder.defaults`. sets: `placeholders`, each whole. image: "" where none can be
+    known. set: the name of the first; None where there is none.
     """
     usual = _default_use(singleuser)._replace(
         node_selector=_merged({}, _mapping(defaults, "nodeSelector")),
@@ -313,7 +346,10 @@ def profile_seats(singleuser: object, defaults: object, sets: Sequence[_Object])
         use = _overridden(usual, profile)
         for option in _items(profile, "profile_options"):
             choices = _items(option, "choices")
-            choices = [*[choice for choice in choices if _value(choice, "default") is True], *choices]
+            choices = [
+                *[choice for choice in choices if _value(choice, "default") is True],
+                *choices,
+            ]
             if choices:
                 use = _overridden(use, choices[0])
         rules = to_json([use.node_selector, use.tolerations, use.required_terms])
@@ -325,5 +361,7 @@ def profile_seats(singleuser: object, defaults: object, sets: Sequence[_Object])
 def managed_images(singleuser: object, pre_puller: object) -> frozenset[str]:
     """Return the normalised references of all images that this hub's puller brings to its nodes."""
     return frozenset(
-        normalise_reference(image) for group in puller_groups(singleuser, pre_puller) for image in group.images
+        normalise_reference(image)
+        for group in puller_groups(singleuser, pre_puller)
+        for image in group.images
     )

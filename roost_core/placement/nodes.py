@@ -1,7 +1,8 @@
-"""Keep what is known about nodes, cheap to update node by node, and find which of them a pod's own rules admit.
+"""Keep what is known about nodes, cheap to update node by node, and find which of them a pod's own
+rules admit.
 
-`Nodes` is immutable: `updated` returns a new one that shares what didn't change, so a reader has one state of the
-cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
+`Nodes` is immutable: `updated` returns a new one that shares what didn't change, so a reader has
+one state of the cluster, and 100 changes a second to 5,000 nodes cost a few milliseconds a second.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +13,11 @@ from roost_core.placement.labels import HELD, KARPENTER_POOL_LABEL, PULLED_LABEL
 
 
 def _pulled_labels(node: Node) -> list[str]:
-    return [key for key, value in node.labels.items() if key.startswith(PULLED_LABEL_PREFIX) and value == HELD]
+    return [
+        key
+        for key, value in node.labels.items()
+        if key.startswith(PULLED_LABEL_PREFIX) and value == HELD
+    ]
 
 
 def _is_of_karpenter(node: Node | None) -> bool:
@@ -63,7 +68,10 @@ class Nodes(Mapping[str, Node]):
         return frozenset(self._by_name)
 
     def updated(self, changes: Mapping[str, Node | None]) -> Self:
-        """Return the nodes after `changes` (None: the node is gone); this object stays the same. Batch many changes."""
+        """Return the nodes after `changes` (None: the node is gone); this object stays the same.
+
+        Batch many changes.
+        """
         by_name = dict(self._by_name)
         holders: dict[str, set[str]] = {}
         of_karpenter = self.of_karpenter
@@ -86,6 +94,9 @@ class Nodes(Mapping[str, Node]):
         new._by_name = by_name
         new.holders, new.of_karpenter = self.holders, of_karpenter
         if holders:
-            merged = {**self.holders, **{label: frozenset(names) for label, names in holders.items()}}
+            merged = {
+                **self.holders,
+                **{label: frozenset(names) for label, names in holders.items()},
+            }
             new.holders = {label: names for label, names in merged.items() if names}
         return new

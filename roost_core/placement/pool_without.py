@@ -1,10 +1,12 @@
 """Imagine the nodes that the same people would have had without learned placeholders.
 
-Nobody can see that pool, so it is played beside the real one, from the same people: each goes to the fullest imagined
-node with room, waits for one that boots, or has one ask for another; a node goes when it has stood empty as long as an
-autoscaler waits. What people waited there, and how many nodes there were, is what learning is compared with.
+Nobody can see that pool, so it is played beside the real one, from the same people: each goes to
+the fullest imagined node with room, waits for one that boots, or has one ask for another; a node
+goes when it has stood empty as long as an autoscaler waits. What people waited there, and how many
+nodes there were, is what learning is compared with.
 
-Left out: what the scheduler weighs beside fullness, and that people who wait end later. Times are Unix time.
+Left out: what the scheduler weighs beside fullness, and that people who wait end later. Times are
+Unix time.
 """
 
 from __future__ import annotations
@@ -65,7 +67,9 @@ class PoolWithout:
         return sum(node.ready_at <= now for node in self.nodes.values())
 
     def seated(self, seats: Mapping[str, Sequence[Came]], empty: int, now: float) -> PoolWithout:
-        """Return the pool as it begins: like the real one. seats: who is on each node; empty: nodes without users."""
+        """Return the pool as it begins: like the real one. seats: who is on each node; empty: nodes
+        without users.
+        """
         nodes: dict[int, _Node] = {}
         homes: dict[str, tuple[int, float]] = {}
         for number, users in enumerate(seats.values()):
@@ -78,7 +82,9 @@ class PoolWithout:
     def after(
         self, now: float, came: Sequence[Came], gone: Collection[str], facts: PoolFacts
     ) -> tuple[PoolWithout, list[float]]:
-        """Return the pool with who came and without who went, and how many seconds each who came would have waited."""
+        """Return the pool with who came and without who went, and how many seconds each who came
+        would have waited.
+        """
         nodes, homes, number = dict(self.nodes), dict(self.homes), self.next_number
         for key in gone:
             place, size = homes.pop(key)
@@ -95,9 +101,13 @@ class PoolWithout:
                 nodes[found] = _Node(user.at + facts.boot_seconds, 0.0, 0, None)
             node = nodes[found]
             waits.append(max(0.0, node.ready_at - user.at))
-            nodes[found] = node._replace(used=node.used + user.size, users=node.users + 1, empty_since=None)
+            nodes[found] = node._replace(
+                used=node.used + user.size, users=node.users + 1, empty_since=None
+            )
             homes[user.key] = (found, user.size)
-        missing = ceil((facts.kept_seats - _free(nodes, facts.per_node)) / max(1.0, facts.per_node) - _ROUNDING)
+        missing = ceil(
+            (facts.kept_seats - _free(nodes, facts.per_node)) / max(1.0, facts.per_node) - _ROUNDING
+        )
         for _ in range(max(missing, facts.least_nodes - len(nodes))):
             nodes[number] = _Node(now + facts.boot_seconds, 0.0, 0, now)
             number += 1
@@ -126,7 +136,8 @@ def _remove_idle(nodes: dict[int, _Node], now: float, facts: PoolFacts) -> None:
     idle = [
         number
         for number, node in nodes.items()
-        if node.empty_since is not None and max(node.empty_since, node.ready_at) + facts.idle_seconds <= now
+        if node.empty_since is not None
+        and max(node.empty_since, node.ready_at) + facts.idle_seconds <= now
     ]
     free = _free(nodes, facts.per_node) if idle else 0.0
     for number in idle:

@@ -11,14 +11,21 @@ from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 NO_CLASS: Final = 0
 # The lowest that there is.
 LOWEST_PRIORITY: Final = -(2**31)
-# How the names of Roost's PriorityClasses end whose pods users may pre-empt: they are there for that.
+# How the names of Roost's PriorityClasses end whose pods users may pre-empt: they are there for
+# that.
 _FILLERS: Final = (".roost-placeholder", ".roost-puller")
 
 
 def foreign_priority(priority_class: JSONObject) -> int | None:
-    """The value of a PriorityClass if it is below that of pods without one, and not of placeholders or pullers."""
+    """The value of a PriorityClass if it is below that of pods without one, and not of placeholders
+    or pullers.
+    """
     metadata, value = priority_class["metadata"], priority_class.get("value")
     is_own = (metadata.get("labels") or {}).get(PART_OF_LABEL) == OWN_PART
-    if type(value) is not int or value >= NO_CLASS or (is_own and metadata["name"].endswith(_FILLERS)):
+    if (
+        type(value) is not int
+        or value >= NO_CLASS
+        or (is_own and metadata["name"].endswith(_FILLERS))
+    ):
         return None
     return value

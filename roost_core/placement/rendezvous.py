@@ -1,9 +1,9 @@
 """Rank nodes for a key by rendezvous hashing.
 
-Owns the order of nodes for one key; knows nothing of pods, affinity terms or load.
-Guarantee: losing a node leaves the order of the others alone, so only that node's builds lose their cache.
-The order is BinderHub's own, so that a hub which moves here keeps its warm caches.
-Source: Thaler and Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1), 1998.
+Owns the order of nodes for one key; knows nothing of pods, affinity terms or load. Guarantee:
+losing a node leaves the order of the others alone, so only that node's builds lose their cache. The
+order is BinderHub's own, so that a hub which moves here keeps its warm caches. Source: Thaler and
+Ravishankar, "Using name-based mappings to increase hit rates", IEEE/ACM ToN 6(1), 1998.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ def _decode(scored: bytes) -> str:
 
 
 def _score(key: str, names: Iterable[bytes]) -> list[bytes]:
-    """Return each name prefixed by its digest: sorted as bytes, the digest decides, and the name breaks ties.
+    """Return each name prefixed by its digest: sorted as bytes, the digest decides, and the name
+    breaks ties.
 
-    The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name), and UTF-8 keeps the
-    order of names, so bytes compare just as these pairs do.
+    The bytes hashed are `<key>-<node>`. BinderHub compares (digest as a big-endian number, name),
+    and UTF-8 keeps the order of names, so bytes compare just as these pairs do.
     """
     start = blake2b(_encode(f"{key}-"), digest_size=_DIGEST_BYTES).copy
     scored = []

@@ -1,8 +1,8 @@
 """Compute a class's warm set: slots of nodes, how many nodes the class needs, and weights in order.
 
-Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it holds; an image's
-holder alone empties no node. So the set keeps load together, and in it the pod goes where its images are known to be:
-`webhook.rules.warm` finds these.
+Knows nothing of pods' bodies, facts or the API. Packing alone fills the fullest node whatever it
+holds; an image's holder alone empties no node. So the set keeps load together, and in it the pod
+goes where its images are known to be: `webhook.rules.warm` finds these.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 MAX_NODES: Final = 30
 # Holders, the emptiest first, whose doubt is computed: limits the time of a review.
 MAX_HOLDERS: Final = 200
-# A node with fewer is new: others are more likely to have parts of an image, and to be asked for it again.
+# A node with fewer is new: others are more likely to have parts of an image, and to be asked for it
+# again.
 NEW_NODE_IMAGES: Final = 30
 # This many images fit on any node's disk.
 SURE_IMAGES: Final = 16
@@ -30,7 +31,9 @@ class Spare(NamedTuple):
 
 
 def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
-    """Return how many nodes, in the order in which a set takes them, hold this many pods; at least 1 if any."""
+    """Return how many nodes, in the order in which a set takes them, hold this many pods; at least
+    1 if any.
+    """
     size = 0
     remaining = pods + spare.pods
     for more in slots:
@@ -42,10 +45,11 @@ def set_size(slots: Iterable[int], pods: int, spare: Spare) -> int:
 
 
 def doubt(images_since: int) -> int:
-    """Rank, from 0, how doubtful it is that a node still has an image after this many others were pulled since its use.
+    """Rank, from 0, how doubtful it is that a node still has an image after this many others were
+    pulled since its use.
 
-    Kubelets collect the image used longest ago, when the disk is full. How many fit isn't known, so each doubling is
-    a rank; small numbers are alike, for no disk is so small.
+    Kubelets collect the image used longest ago, when the disk is full. How many fit isn't known, so
+    each doubling is a rank; small numbers are alike, for no disk is so small.
     """
     return (images_since // SURE_IMAGES).bit_length()
 
@@ -53,18 +57,19 @@ def doubt(images_since: int) -> int:
 def with_weights(names: Sequence[str]) -> list[tuple[str, int]]:
     """Return weights that fall evenly from 100.
 
-    Among MAX_NODES names two neighbours are 3 apart or more, so kube-scheduler still tells them apart when other terms
-    of the pod, of weight 200 together, are scaled down to 100 with them.
+    Among MAX_NODES names two neighbours are 3 apart or more, so kube-scheduler still tells them
+    apart when other terms of the pod, of weight 200 together, are scaled down to 100 with them.
     """
     count = len(names)
     return [(name, _MAX_WEIGHT * (count - place) // count) for place, name in enumerate(names)]
 
 
 def slots_of(allocatable: Mapping[str, int], requests: Iterable[tuple[str, int]]) -> int:
-    """Return how many pods with these requests an empty node takes; 0 if its allocatable is unknown.
+    """Return how many pods with these requests an empty node takes; 0 if its allocatable is
+    unknown.
 
-    Amounts as kube-scheduler counts them: CPU in millicores, all else in units. What daemons and other classes use
-    isn't deducted.
+    Amounts as kube-scheduler counts them: CPU in millicores, all else in units. What daemons and
+    other classes use isn't deducted.
     """
     slots = allocatable.get(_PODS, 0)
     for resource, amount in requests:

@@ -1,7 +1,9 @@
-"""release.json, the one document by which programs know their release: the chart writes it, and this package reads it.
+"""release.json, the one document by which programs know their release: the chart writes it, and
+this package reads it.
 
-`reader.py` loads it and collects its faults; `settings.py` has its parts, of which each program reads what it needs.
-`pod_classes.py` and `classes.py` (a pod's class), `image_gate.py` (with pullers), `windows.py` and `events.py` (when
-placeholders are wanted) are the larger parts; `repositories.py` finds a pod's repository.
-Defaults are in chart/values.yaml alone: a missing key is a fault, except where values may be null.
+`reader.py` loads it and collects its faults; `settings.py` has its parts, of which each program
+reads what it needs. `pod_classes.py` and `classes.py` (a pod's class), `image_gate.py` (with
+pullers), `windows.py` and `events.py` (when placeholders are wanted) are the larger parts;
+`repositories.py` finds a pod's repository. Defaults are in chart/values.yaml alone: a missing key
+is a fault, except where values may be null.
 """

@@ -14,15 +14,19 @@ SYSTEM_NAMESPACE: Final = "kube-system"
 
 
 def namespace_matches(
-    requirements: frozenset[Requirement], namespace: str, known: Mapping[str, Mapping[str, str]] | None
+    requirements: frozenset[Requirement],
+    namespace: str,
+    known: Mapping[str, Mapping[str, str]] | None,
 ) -> bool:
-    """Whether a selector matches a namespace; known: labels of namespaces, None if they can't be read."""
+    """Whether a selector matches a namespace; known: labels of namespaces, None if they can't be
+    read.
+    """
     if namespace == SYSTEM_NAMESPACE:
         return False
     labels = known.get(namespace) if known is not None else None
     if labels is None:
-        # Its labels aren't known (yet), except the one that Kubernetes sets on every namespace. A requirement on any
-        # other label then doesn't match, whatever its operator.
+        # Its labels aren't known (yet), except the one that Kubernetes sets on every namespace. A
+        # requirement on any other label then doesn't match, whatever its operator.
         if any(requirement.key != NAMESPACE_NAME_LABEL for requirement in requirements):
             return False
         labels = {}
@@ -43,17 +47,24 @@ class Classes:
         self._namespace = namespace
         # Most labels first, then by name: the first that matches is the most specific.
         ranked = sorted(classes.values(), key=lambda each: (-len(each.labels), each.name))
-        self._ranked: Sequence[tuple[PodClass, tuple[tuple[str, str], ...], frozenset[Requirement] | None]] = [
+        self._ranked: Sequence[
+            tuple[PodClass, tuple[tuple[str, str], ...], frozenset[Requirement] | None]
+        ] = [
             (
                 pod_class,
                 tuple(pod_class.labels.items()),
-                None if pod_class.namespace_selector is None else read_label_selector(pod_class.namespace_selector),
+                None
+                if pod_class.namespace_selector is None
+                else read_label_selector(pod_class.namespace_selector),
             )
             for pod_class in ranked
         ]
 
     def classify(
-        self, labels: Mapping[str, str], namespace: str, namespaces: Mapping[str, Mapping[str, str]] | None
+        self,
+        labels: Mapping[str, str],
+        namespace: str,
+        namespaces: Mapping[str, Mapping[str, str]] | None,
     ) -> PodClass | None:
         """Return the class of a pod with these labels in this namespace, None if it has none.
 

@@ -1,7 +1,8 @@
 """Read booked events: so many people, at a local time, perhaps once a week, perhaps with an image.
 
-Entries of `events.booked` in the values and of `events.yaml` in ConfigMaps have the same keys. Calendars (calendars.py)
-give the same objects. Times are passed as Unix time, and nothing here reads a clock.
+Entries of `events.booked` in the values and of `events.yaml` in ConfigMaps have the same keys.
+Calendars (calendars.py) give the same objects. Times are passed as Unix time, and nothing here
+reads a clock.
 """
 
 from __future__ import annotations
@@ -58,7 +59,11 @@ class LocalStarts:
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
         start = next_time(self.text, self.time_zone, moment)
-        is_over = start is not None and self.until and str(local_datetime(start, self.time_zone).date()) > self.until
+        is_over = (
+            start is not None
+            and self.until
+            and str(local_datetime(start, self.time_zone).date()) > self.until
+        )
         return None if is_over else start
 
 
@@ -73,16 +78,20 @@ class Event:
     image: str = ""
     # The placeholder set that keeps their room.
     set_name: str = ""
-    # The last searches for its beginning: from when on, and what came of it. Callers ask for the present and the next
-    # in turn. They go with the event: a cache would keep events that were booked and taken back, of any size.
-    searches: deque[tuple[int, int | None]] = field(default_factory=lambda: deque(maxlen=4), init=False, compare=False)
+    # The last searches for its beginning: from when on, and what came of it. Callers ask for the
+    # present and the next in turn. They go with the event: a cache would keep events that were
+    # booked and taken back, of any size.
+    searches: deque[tuple[int, int | None]] = field(
+        default_factory=lambda: deque(maxlen=4), init=False, compare=False
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """What bookings may ask for."""
 
-    # Names of the placeholder sets that may keep room; the first is used where a booking names none.
+    # Names of the placeholder sets that may keep room; the first is used where a booking names
+    # none.
     sets: tuple[str, ...]
     # `events.maxPeople`: of one event.
     max_people: int
@@ -99,8 +108,15 @@ def parse_events(read: Reader, value: object, key: str, limits: Limits) -> tuple
     """Read a list of events; faults go to the reader under `key`, and that event is left out."""
     entries = read.items(value, key)
     if len(entries) > MOST_EVENTS:
-        read.fault(key, len(entries), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
-    return read.named(entries[:MOST_EVENTS], key, lambda entry, at: _parse_event(read, entry, at, limits), "event here")
+        read.fault(
+            key, len(entries), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count"
+        )
+    return read.named(
+        entries[:MOST_EVENTS],
+        key,
+        lambda entry, at: _parse_event(read, entry, at, limits),
+        "event here",
+    )
 
 
 def read_events(read: Reader, text: str, limits: Limits) -> tuple[Event, ...]:
@@ -112,7 +128,9 @@ def read_events(read: Reader, text: str, limits: Limits) -> tuple[Event, ...]:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.AliasEvent):
                 fault = "an alias (*)"
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
+                event, yaml.CollectionEndEvent
+            )
             if depth > _MOST_DEPTH:
                 fault = f"lists or mappings {depth} deep"
             if fault:
@@ -131,7 +149,9 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
     read.known(body, at, _KEYS)
     zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
     start = read.text(body.get("start"), f"{at}.start")
-    if fault := start_fault(start) or ("" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"):
+    if fault := start_fault(start) or (
+        "" if in_range(start) else f"a year from {FIRST_YEAR} to {LAST_YEAR}"
+    ):
         read.fault(f"{at}.start", body.get("start"), fault)
     # YAML reads a date without quotation marks as one.
     until = str(body.get("until") or "")
@@ -152,21 +172,39 @@ def _parse_event(read: Reader, entry: object, at: str, limits: Limits) -> Event:
 
 
 def make_event(
-    read: Reader, at: str, *, name: str, people: object, starts: Starts, image: str, set_name: str, limits: Limits
+    read: Reader,
+    at: str,
+    *,
+    name: str,
+    people: object,
+    starts: Starts,
+    image: str,
+    set_name: str,
+    limits: Limits,
 ) -> Event:
     """Check what every kind of source gives; faults go to the reader under `at`."""
     if not name or len(name) > _MOST_NAME or _CONTROL.search(name):
-        read.fault(f"{at}.name", name or None, f"a name of at most {_MOST_NAME} letters, for logs and Events")
+        read.fault(
+            f"{at}.name",
+            name or None,
+            f"a name of at most {_MOST_NAME} letters, for logs and Events",
+        )
     if image and not _IMAGE.fullmatch(image):
         read.fault(f"{at}.image", image, "an image as pods name it, like quay.io/me/course:1")
         image = ""
     number = people if isinstance(people, int) and not isinstance(people, bool) else 0
     if not 1 <= number <= limits.max_people:
-        read.fault(f"{at}.people", people, f"a whole number from 1 to {limits.max_people} (events.maxPeople)")
+        read.fault(
+            f"{at}.people",
+            people,
+            f"a whole number from 1 to {limits.max_people} (events.maxPeople)",
+        )
     if not limits.sets:
         read.fault(f"{at}.set", set_name or None, "a set of placeholders: the values have none")
     elif set_name and set_name not in limits.sets:
-        read.fault(f"{at}.set", set_name, f"{' or '.join(limits.sets)} of placeholders, or leave it out")
+        read.fault(
+            f"{at}.set", set_name, f"{' or '.join(limits.sets)} of placeholders, or leave it out"
+        )
     chosen = set_name or next(iter(limits.sets), "")
     return Event(name, number, starts, normalise_reference(image) if image else "", chosen)
 
@@ -180,7 +218,8 @@ def in_range(start: str) -> bool:
 def first_start_after(event: Event, moment: int) -> int | None:
     """Return the event's first beginning later than `moment` (Unix time); None: there is none.
 
-    A beginning that was found is the answer until it is past, so a recurrence is searched once for each.
+    A beginning that was found is the answer until it is past, so a recurrence is searched once for
+    each.
     """
     for asked, start in event.searches:
         if asked <= moment and (start is None or moment < start):
@@ -191,20 +230,26 @@ def first_start_after(event: Event, moment: int) -> int | None:
 
 
 def hub_limits(people: int, events: Mapping[str, object]) -> Iterator[tuple[str, str]]:
-    """Yield what the hub's limits, as `events` has them, do to so many people who come at once, and the fix of each."""
+    """Yield what the hub's limits, as `events` has them, do to so many people who come at once, and
+    the fix of each.
+    """
     given = (events.get(key) for key in ("concurrentSpawnLimit", "activeServerLimit"))
     concurrent, active = (limit if isinstance(limit, int) else 0 for limit in given)
     if 0 < concurrent < people:
         # JupyterHub says 30 to 60 s.
         last = 45 * (-(-people // concurrent) - 1)
         reason = (
-            f"If all come at once, the hub starts {concurrent} servers at a time (hub.concurrentSpawnLimit) and tells "
-            f"others to come again: the last of {people} waits about {last} s."
+            f"If all come at once, the hub starts {concurrent} servers at a time"
+            f" (hub.concurrentSpawnLimit) and tells others to come again: the last of {people}"
+            f" waits about {last} s."
         )
         yield reason, f"Set it to {people} there, and events.concurrentSpawnLimit here."
     if 0 < active < people:
         reason = (
-            f"The hub runs {active} servers at most (hub.activeServerLimit), all users' together: of {people} people "
-            f"{people - active} and more are refused."
+            f"The hub runs {active} servers at most (hub.activeServerLimit), all users' together:"
+            f" of {people} people {people - active} and more are refused."
         )
-        yield reason, f"Set it there to {people} beside all others, and events.activeServerLimit here."
+        yield (
+            reason,
+            f"Set it there to {people} beside all others, and events.activeServerLimit here.",
+        )

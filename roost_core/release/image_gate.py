@@ -1,4 +1,6 @@
-"""Read `imageGate`: its mode, the images that it manages, and which nodes the puller's DaemonSets serve."""
+"""Read `imageGate`: its mode, the images that it manages, and which nodes the puller's DaemonSets
+serve.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from roost_core.release.reader import Reader
 # Source: Kubernetes' pkg/controller/daemon/util, AddOrUpdateDaemonPodTolerations.
 _DAEMON_TOLERATIONS: Final = tuple(
     selectors.Toleration(f"node.kubernetes.io/{name}", "Exists", "", "")
-    for name in ("not-ready", "unreachable", "disk-pressure", "memory-pressure", "pid-pressure", "unschedulable")
+    for name in (
+        "not-ready",
+        "unreachable",
+        "disk-pressure",
+        "memory-pressure",
+        "pid-pressure",
+        "unschedulable",
+    )
 )
 # Of imageGate.pullDeadlineSeconds, where release.json lacks it.
 DEFAULT_DEADLINE_SECONDS: Final = 600
@@ -95,9 +104,13 @@ def managed_image(release: str, namespace: str, reference: str) -> ManagedImage:
     """Describe an image for one hub."""
     normalised = normalise_reference(reference)
     # Some runtimes list Docker Hub images by a short form.
-    prefixes = [prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)]
+    prefixes = [
+        prefix for prefix in ("docker.io/library/", "docker.io/") if normalised.startswith(prefix)
+    ]
     spellings = (normalised, *map(normalised.removeprefix, prefixes))
-    return ManagedImage(reference, normalised, pulled_label(release, namespace, reference), spellings)
+    return ManagedImage(
+        reference, normalised, pulled_label(release, namespace, reference), spellings
+    )
 
 
 def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
@@ -105,11 +118,15 @@ def selects(puller: Puller, node_name: str, labels: Mapping[str, str]) -> bool:
     if not puller.node_selector.items() <= labels.items():
         return False
     terms = puller.required_terms
-    return terms is None or any(selectors.node_term_matches(term, node_name, labels) for term in terms)
+    return terms is None or any(
+        selectors.node_term_matches(term, node_name, labels) for term in terms
+    )
 
 
 def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
-    """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that select it."""
+    """The DaemonSets that select the node and tolerate its taints; if none tolerates them, all that
+    select it.
+    """
     if node.labels.get(OS_LABEL, LINUX) != LINUX:
         return []
     selecting = [puller for puller in pullers if selects(puller, node.name, node.labels)]
@@ -118,7 +135,8 @@ def serving(pullers: Sequence[Puller], node: Node) -> list[Puller]:
     tolerating = [
         puller
         for puller in selecting
-        if puller.tolerations is None or selectors.untolerated(node.taints, puller.tolerations) is None
+        if puller.tolerations is None
+        or selectors.untolerated(node.taints, puller.tolerations) is None
     ]
     return tolerating or selecting
 
@@ -135,7 +153,9 @@ def read_image_gate(read: Reader, value: object, release: str, namespace: str) -
             _read_puller(read, entry, f"imageGate.pullers[{index}]", release, namespace)
             for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers"))
         ),
-        pull_deadline_seconds=read.whole(deadline, "imageGate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS),
+        pull_deadline_seconds=read.whole(
+            deadline, "imageGate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
+        ),
     )
 
 
@@ -149,9 +169,13 @@ def _read_puller(read: Reader, entry: object, key: str, release: str, namespace:
     return Puller(
         name=read.text(puller.get("name"), f"{key}.name"),
         node_selector=read.labels(puller.get("nodeSelector"), f"{key}.nodeSelector"),
-        images=tuple(managed_image(release, namespace, reference) for reference in references if reference),
+        images=tuple(
+            managed_image(release, namespace, reference) for reference in references if reference
+        ),
         required_terms=selectors.read_node_terms(terms) if terms else None,
-        tolerations=_read_tolerations(read, puller.get("tolerations"), f"{key}.tolerations", release, namespace),
+        tolerations=_read_tolerations(
+            read, puller.get("tolerations"), f"{key}.tolerations", release, namespace
+        ),
     )
 
 
@@ -161,14 +185,22 @@ def _read_tolerations(
     """The puller's tolerations, and those of every puller; None: not given."""
     if value is None:
         return None
-    return (*selectors.read_tolerations(read_mappings(read, value, key)), *tolerations_of_all(release, namespace))
+    return (
+        *selectors.read_tolerations(read_mappings(read, value, key)),
+        *tolerations_of_all(release, namespace),
+    )
 
 
 def tolerations_of_all(release: str, namespace: str) -> tuple[selectors.Toleration, ...]:
     """What every puller's pod of a hub tolerates."""
-    return (*_DAEMON_TOLERATIONS, selectors.Toleration(startup_taint(release, namespace), "Exists", "", ""))
+    return (
+        *_DAEMON_TOLERATIONS,
+        selectors.Toleration(startup_taint(release, namespace), "Exists", "", ""),
+    )
 
 
 def read_mappings(read: Reader, value: object, key: str) -> tuple[Mapping[str, object], ...]:
     """A list of mappings; empty when it is null."""
-    return tuple(read.mapping(entry, f"{key}[{index}]") for index, entry in enumerate(read.items(value, key)))
+    return tuple(
+        read.mapping(entry, f"{key}[{index}]") for index, entry in enumerate(read.items(value, key))
+    )

@@ -49,14 +49,17 @@ class Home:
     match_by: MatchBy
     # Node affinity weights of the first, second … node; decreasing.
     weights: tuple[int, ...]
-    # Limit on a node: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use)); max_load 0: no limit.
+    # Limit on a node: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use));
+    # max_load 0: no limit.
     min_load: int
     max_load: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Warm:
-    """`podClasses.<class>.warm`: prefer the nodes with the pod's images, in the smallest set that holds all pods."""
+    """`podClasses.<class>.warm`: prefer the nodes with the pod's images, in the smallest set that
+    holds all pods.
+    """
 
     # Pods of the class on one node; 0: as many of the pod's size as fit its allocatable.
     pods_per_node: int
@@ -66,7 +69,8 @@ class Warm:
     nodes: int
 
 
-# The weight of an `avoid` that is to break ties and nothing else: left out wherever it would do more.
+# The weight of an `avoid` that is to break ties and nothing else: left out wherever it would do
+# more.
 TIE_BREAK: Final = 1
 
 
@@ -90,12 +94,15 @@ class PodClass:
     # Requests for containers that have none: resource -> quantity.
     resources: Mapping[str, object]
     warm: Warm | None = None
-    # Keys that only a rule of the webhook reads, as the document has them: the chart's schema has checked them.
+    # Keys that only a rule of the webhook reads, as the document has them: the chart's schema has
+    # checked them.
     more: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def is_of_users(self) -> bool:
-        """Whether its pods are users' servers: the class `user`, and those whose pods wait for images."""
+        """Whether its pods are users' servers: the class `user`, and those whose pods wait for
+        images.
+        """
         return not self.attract and (self.name == USER_CLASS or self.image_gate)
 
 
@@ -106,13 +113,19 @@ def read_selector(read: Reader, value: object, key: str) -> Document | None:
     selector = read.mapping(value, key)
     read.known(selector, key, ("matchLabels", "matchExpressions"))
     read.labels(selector.get("matchLabels"), f"{key}.matchLabels")
-    read.expressions(selector.get("matchExpressions"), f"{key}.matchExpressions", LABEL_SELECTOR_OPERATORS)
+    read.expressions(
+        selector.get("matchExpressions"), f"{key}.matchExpressions", LABEL_SELECTOR_OPERATORS
+    )
     return {name: part for name, part in selector.items() if part is not None}
 
 
 def _read_weights(read: Reader, value: object, key: str) -> dict[str, int]:
     weights = read.mapping(value, key).items()
-    return {name: read.whole(weight, f"{key}.{name}", 1, MAX_WEIGHT) for name, weight in weights if weight is not None}
+    return {
+        name: read.whole(weight, f"{key}.{name}", 1, MAX_WEIGHT)
+        for name, weight in weights
+        if weight is not None
+    }
 
 
 def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
@@ -140,10 +153,16 @@ def _read_key_source(read: Reader, value: object, at: str) -> KeySource:
         if kind == "image":
             return KeySource("image")
         if isinstance(name, str) and name:
-            for source in (KeySource("annotation", name), KeySource("label", name), KeySource("env", name)):
+            for source in (
+                KeySource("annotation", name),
+                KeySource("label", name),
+                KeySource("env", name),
+            ):
                 if source.kind == kind:
                     return source
-    read.fault(at, value, "one of {annotation: NAME}, {label: NAME}, {env: NAME}, {image: repository}")
+    read.fault(
+        at, value, "one of {annotation: NAME}, {label: NAME}, {env: NAME}, {image: repository}"
+    )
     return KeySource("image")
 
 
@@ -162,9 +181,14 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
         for index, weight in enumerate(read.items(home.get("weights"), f"{key}.weights"))
     )
     if not weights or any(first <= second for first, second in pairwise(weights)):
-        read.fault(f"{key}.weights", list(weights), "at least one weight, each smaller than the one before")
+        read.fault(
+            f"{key}.weights", list(weights), "at least one weight, each smaller than the one before"
+        )
     return Home(
-        key=tuple(_read_key_source(read, source, f"{key}.key[{index}]") for index, source in enumerate(sources)),
+        key=tuple(
+            _read_key_source(read, source, f"{key}.key[{index}]")
+            for index, source in enumerate(sources)
+        ),
         builder_labels=read.labels(builders.get("labels"), f"{key}.builders.labels"),
         match_by=read.choice(home.get("matchBy"), f"{key}.matchBy", MatchBy),
         weights=weights,
@@ -201,7 +225,11 @@ def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
         if quantity is None:
             continue
         if name not in REQUESTABLE:
-            read.fault(f"{key}.{name}", quantity, f"only {', '.join(REQUESTABLE)}: others need an equal limit")
+            read.fault(
+                f"{key}.{name}",
+                quantity,
+                f"only {', '.join(REQUESTABLE)}: others need an equal limit",
+            )
             continue
         try:
             is_amount = parse_quantity(quantity) > 0
@@ -226,16 +254,24 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
     read.known(match, f"{key}.match", ("labels", "namespaceSelector"))
     labels = read.labels(match.get("labels"), f"{key}.match.labels")
     if not labels:
-        read.fault(f"{key}.match.labels", labels, "at least one label: without one, the class would match every pod")
+        read.fault(
+            f"{key}.match.labels",
+            labels,
+            "at least one label: without one, the class would match every pod",
+        )
     return PodClass(
         name=name,
         labels=labels,
-        namespace_selector=read_selector(read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"),
+        namespace_selector=read_selector(
+            read, match.get("namespaceSelector"), f"{key}.match.namespaceSelector"
+        ),
         profile=read.text(body.get("profile"), f"{key}.profile"),
         image_gate=read.flag(body.get("imageGate", False), f"{key}.imageGate"),
         join=_read_weights(read, body.get("join"), f"{key}.join"),
         avoid=_read_weights(read, body.get("avoid"), f"{key}.avoid"),
-        preferred_node_terms=_read_terms(read, body.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"),
+        preferred_node_terms=_read_terms(
+            read, body.get("preferredNodeTerms"), f"{key}.preferredNodeTerms"
+        ),
         home=_read_home(read, body.get("home"), f"{key}.home"),
         attract=read.flag(body.get("attract", False), f"{key}.attract"),
         resources=_read_requests(read, body.get("resources"), f"{key}.resources"),
@@ -247,7 +283,9 @@ def _read_class(read: Reader, name: str, value: object) -> PodClass:
 def read_pod_classes(read: Reader, value: object) -> dict[str, PodClass]:
     """`podClasses` by name; faults go to the reader."""
     entries = read.mapping(value, "podClasses").items()
-    classes = {name: _read_class(read, name, entry) for name, entry in sorted(entries) if entry is not None}
+    classes = {
+        name: _read_class(read, name, entry) for name, entry in sorted(entries) if entry is not None
+    }
     known = ", ".join(classes)
     for pod_class in classes.values():
         for side, weights in (("join", pod_class.join), ("avoid", pod_class.avoid)):

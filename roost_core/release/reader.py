@@ -1,4 +1,6 @@
-"""Read a settings document by type, key by key, and collect all faults instead of stopping at the first."""
+"""Read a settings document by type, key by key, and collect all faults instead of stopping at the
+first.
+"""
 
 import json
 import re
@@ -35,14 +37,18 @@ class SettingsFault:
 
 
 class SettingsError(Exception):
-    """A settings document has faults; `faults` has all of them, or the first MAX_FAULTS and one that says so."""
+    """A settings document has faults; `faults` has all of them, or the first MAX_FAULTS and one
+    that says so.
+    """
 
     def __init__(self, faults: Sequence[SettingsFault]) -> None:
         super().__init__("\n".join(str(fault) for fault in faults))
         self.faults = tuple(faults)
 
     def one_line(self) -> str:
-        """All faults in one line of at most 500 characters, for logs: who wrote the document chose its length."""
+        """All faults in one line of at most 500 characters, for logs: who wrote the document chose
+        its length.
+        """
         return _cut("; ".join(str(self).splitlines()), _MAX_LINE_LETTERS)
 
 
@@ -65,7 +71,8 @@ def describe(found: object) -> str:
     try:
         text = json.dumps(found, default=str)
     except ValueError:
-        # Python writes no integer of more than 4300 digits, and YAML's hexadecimal ones have no bound.
+        # Python writes no integer of more than 4300 digits, and YAML's hexadecimal ones have no
+        # bound.
         return "a number of thousands of digits"
     return _cut(text, 60)
 
@@ -73,12 +80,15 @@ def describe(found: object) -> str:
 def load_document(name: str, read_bytes: Callable[[], bytes]) -> tuple[dict[str, object], str]:
     """The JSON object in a file, and its revision. Raises SettingsError.
 
-    name: of the file, for faults. The revision, by which pods and logs name a document, begins its SHA-256: 12 digits.
+    name: of the file, for faults. The revision, by which pods and logs name a document, begins its
+    SHA-256: 12 digits.
     """
     try:
         text = read_bytes()
     except OSError as error:
-        raise SettingsError([SettingsFault(name, f"no readable file ({error.strerror})", "a JSON object")]) from None
+        raise SettingsError(
+            [SettingsFault(name, f"no readable file ({error.strerror})", "a JSON object")]
+        ) from None
     return parse_document(text, name), sha256(text).hexdigest()[:12]
 
 
@@ -87,7 +97,9 @@ def parse_document(text: bytes, name: str = "the document") -> dict[str, object]
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise SettingsError([SettingsFault(name, f"invalid JSON ({type(error).__name__})", "a JSON object")]) from None
+        raise SettingsError(
+            [SettingsFault(name, f"invalid JSON ({type(error).__name__})", "a JSON object")]
+        ) from None
     if not isinstance(document, dict):
         raise SettingsError([SettingsFault(name, describe(document), "a JSON object")])
     return document
@@ -99,7 +111,9 @@ def _cut(text: str, most: int) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """Reads values by type and collects faults; a faulty value is replaced by a default, so that reading continues."""
+    """Reads values by type and collects faults; a faulty value is replaced by a default, so that
+    reading continues.
+    """
 
     faults: list[SettingsFault] = field(default_factory=list)
     # Of calls of `fault`, those included that added nothing.
@@ -107,11 +121,15 @@ class Reader:
     _known: set[SettingsFault] = field(default_factory=set)
 
     def fault(self, key: str, found: object, expected: str) -> None:
-        """Add a fault under `key`, unless it has been added before; after MAX_FAULTS only that there are more."""
+        """Add a fault under `key`, unless it has been added before; after MAX_FAULTS only that
+        there are more.
+        """
         self.count += 1
         if len(self.faults) > MAX_FAULTS:
             return
-        fault = SettingsFault(_cut(key, _MAX_KEY_LETTERS), describe(found), _cut(expected, _MAX_EXPECTED_LETTERS))
+        fault = SettingsFault(
+            _cut(key, _MAX_KEY_LETTERS), describe(found), _cut(expected, _MAX_EXPECTED_LETTERS)
+        )
         if fault in self._known:
             return
         if len(self.faults) == MAX_FAULTS:
@@ -208,7 +226,11 @@ class Reader:
         """Add a fault for each key that is not one of `names`: they are typing errors."""
         for name in mapping:
             if name not in names:
-                self.fault(f"{key}.{name}", mapping[name], f"no such key; known are {', '.join(sorted(names))}")
+                self.fault(
+                    f"{key}.{name}",
+                    mapping[name],
+                    f"no such key; known are {', '.join(sorted(names))}",
+                )
 
     def label_key(self, value: object, key: str) -> None:
         """Add a fault unless `value` is a valid label key."""
@@ -225,17 +247,24 @@ class Reader:
                 labels[name] = text
             else:
                 self.fault(
-                    f"{key}.{name}", text, "a label's value: at most 63 letters, digits, dashes, dots, underscores"
+                    f"{key}.{name}",
+                    text,
+                    "a label's value: at most 63 letters, digits, dashes, dots, underscores",
                 )
         return labels
 
-    def expressions(self, value: object, key: str, operators: frozenset[str], *, fields: bool = False) -> None:
+    def expressions(
+        self, value: object, key: str, operators: frozenset[str], *, fields: bool = False
+    ) -> None:
         """Add the faults of a list of selector expressions."""
         for index, expression in enumerate(self.items(value, key)):
             at = f"{key}[{index}]"
             entry = self.mapping(expression, at)
             self.known(entry, at, ("key", "operator", "values"))
-            operator, values = entry.get("operator"), self.items(entry.get("values"), f"{at}.values")
+            operator, values = (
+                entry.get("operator"),
+                self.items(entry.get("values"), f"{at}.values"),
+            )
             if fields:
                 if entry.get("key") != "metadata.name":
                     self.fault(f"{at}.key", entry.get("key"), "metadata.name")
@@ -248,7 +277,11 @@ class Reader:
             if not all(isinstance(item, str) for item in values):
                 self.fault(f"{at}.values", list(values), "a list of texts")
             if operator in ("In", "NotIn") and (not values or (fields and len(values) != 1)):
-                self.fault(f"{at}.values", list(values), "exactly one value" if fields else "at least one value")
+                self.fault(
+                    f"{at}.values",
+                    list(values),
+                    "exactly one value" if fields else "at least one value",
+                )
             if operator in ("Exists", "DoesNotExist") and values:
                 self.fault(f"{at}.values", list(values), "no values for this operator")
             if operator in ("Gt", "Lt") and not (

@@ -1,8 +1,8 @@
 """Find which repository a pod belongs to: the key of its home.
 
-The text is taken as it stands. `Org/Repo` and `org/repo`, `x` and `x.git` are different keys, as they are to BinderHub:
-folding them together would move every warm cache on a switch. A user can choose some of these texts, so they are hints
-for placement and never permissions.
+The text is taken as it stands. `Org/Repo` and `org/repo`, `x` and `x.git` are different keys, as
+they are to BinderHub: folding them together would move every warm cache on a switch. A user can
+choose some of these texts, so they are hints for placement and never permissions.
 """
 
 from __future__ import annotations

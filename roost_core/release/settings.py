@@ -10,7 +10,15 @@ from roost_core.objects.pod import Pod
 from roost_core.release.classes import Classes
 from roost_core.release.image_gate import ImageGate, read_image_gate, read_mappings
 from roost_core.release.pod_classes import PodClass, read_pod_classes, read_selector
-from roost_core.release.reader import DNS_LABEL, DNS_NAME, Document, Reader, SettingsError, SettingsFault, describe
+from roost_core.release.reader import (
+    DNS_LABEL,
+    DNS_NAME,
+    Document,
+    Reader,
+    SettingsError,
+    SettingsFault,
+    describe,
+)
 
 VERSION: Final = 1
 # Keys of `leases`.
@@ -21,8 +29,8 @@ CONTROLLERS: Final = "controllers"
 class ReleaseSettings:
     """One release. Each part is read when it is first asked for; its faults go to the reader.
 
-    A program asks for what it needs, then calls `raise_faults`. Top-level keys that none asks for are ignored, so that
-    a newer chart's document can be read while pods are replaced.
+    A program asks for what it needs, then calls `raise_faults`. Top-level keys that none asks for
+    are ignored, so that a newer chart's document can be read while pods are replaced.
     """
 
     def __init__(self, read: Reader, document: Document, revision: str = "") -> None:
@@ -32,7 +40,9 @@ class ReleaseSettings:
         self.revision = revision
 
     def raise_faults(self) -> None:
-        """Raise SettingsError with all faults of the parts that were read, and of a version that isn't known."""
+        """Raise SettingsError with all faults of the parts that were read, and of a version that
+        isn't known.
+        """
         faults = list(self.read.faults)
         version = self.document.get("version")
         if version != VERSION:
@@ -48,7 +58,9 @@ class ReleaseSettings:
     @cached_property
     def namespace(self) -> str:
         """Its namespace."""
-        return self.read.name(self.document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name")
+        return self.read.name(
+            self.document.get("namespace"), "namespace", DNS_LABEL, "a namespace's name"
+        )
 
     @cached_property
     def classes(self) -> Mapping[str, PodClass]:
@@ -59,7 +71,9 @@ class ReleaseSettings:
     def _matcher(self) -> Classes:
         return Classes(self.namespace, self.classes)
 
-    def class_of(self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None) -> PodClass | None:
+    def class_of(
+        self, pod: Pod, namespaces: Mapping[str, Mapping[str, str]] | None
+    ) -> PodClass | None:
         """Return the class of a pod; None: it has none. namespaces: labels, as far as known."""
         return self._matcher.classify(pod.labels, pod.namespace, namespaces)
 
@@ -89,16 +103,22 @@ class ReleaseSettings:
     @cached_property
     def packing_profiles(self) -> frozenset[str]:
         """Profiles of the strategy pack. Beside each is a strict one: STRICT_SUFFIX."""
-        profiles = self.read.mapping(self.document.get("schedulerProfiles", {}), "schedulerProfiles")
+        profiles = self.read.mapping(
+            self.document.get("schedulerProfiles", {}), "schedulerProfiles"
+        )
         return frozenset(
-            name for name, each in profiles.items() if isinstance(each, dict) and each.get("strategy") == "pack"
+            name
+            for name, each in profiles.items()
+            if isinstance(each, dict) and each.get("strategy") == "pack"
         )
 
     @cached_property
     def replace_schedulers(self) -> frozenset[str]:
         """Names of schedulers that pods don't keep."""
         names = self.read.items(self.document.get("replaceSchedulers"), "replaceSchedulers")
-        return frozenset(self.read.text(name, f"replaceSchedulers[{index}]") for index, name in enumerate(names))
+        return frozenset(
+            self.read.text(name, f"replaceSchedulers[{index}]") for index, name in enumerate(names)
+        )
 
     @cached_property
     def reads_nodes(self) -> bool:
@@ -107,18 +127,27 @@ class ReleaseSettings:
 
     @cached_property
     def shared_namespaces(self) -> Mapping[str, object] | None:
-        """A label selector of the namespaces of all hubs that share nodes with this one; None: none does."""
+        """A label selector of the namespaces of all hubs that share nodes with this one; None: none
+        does.
+        """
         return read_selector(self.read, self.document.get("sharedNamespaces"), "sharedNamespaces")
 
     @cached_property
     def leases(self) -> Mapping[str, str]:
-        """Names of the Leases of Roost's other parts, in the release's namespace, by part (SCHEDULER, CONTROLLERS)."""
+        """Names of the Leases of Roost's other parts, in the release's namespace, by part
+        (SCHEDULER, CONTROLLERS).
+        """
         leases = self.read.mapping(self.document.get("leases"), "leases").items()
-        return {part: self.read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name") for part, name in leases}
+        return {
+            part: self.read.name(name, f"leases.{part}", DNS_NAME, "a Lease's name")
+            for part, name in leases
+        }
 
     @cached_property
     def scheduler_host(self) -> str:
-        """The host's name of a scheduler that has the profiles of the values; "": it isn't known."""
+        """The host's name of a scheduler that has the profiles of the values; "": it isn't
+        known.
+        """
         host = self.document.get("schedulerHost")
         return self.read.name(host, "schedulerHost", DNS_NAME, "a host's name") if host else ""
 
@@ -126,5 +155,8 @@ class ReleaseSettings:
     def placeholder_names(self) -> tuple[str, ...]:
         """Names of the placeholder sets; pods that name none belong to the first."""
         entries = read_mappings(self.read, self.document.get("placeholders"), "placeholders")
-        names = [(entry.get("name"), f"placeholders[{index}].name") for index, entry in enumerate(entries)]
+        names = [
+            (entry.get("name"), f"placeholders[{index}].name")
+            for index, entry in enumerate(entries)
+        ]
         return tuple(self.read.text(name, key) for name, key in names)

@@ -1,10 +1,19 @@
-"""Read `windows` of a placeholder set; `roost_core.placement.headroom_windows` tells when they are active."""
+"""Read `windows` of a placeholder set; `roost_core.placement.headroom_windows` tells when they are
+active.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
-from roost_core.placement.headroom_windows import DATE_TIME, MAX_REPLICAS, TIME_ZONE, Window, is_time_zone, start_fault
+from roost_core.placement.headroom_windows import (
+    DATE_TIME,
+    MAX_REPLICAS,
+    TIME_ZONE,
+    Window,
+    is_time_zone,
+    start_fault,
+)
 from roost_core.release.reader import Reader
 
 _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
@@ -13,7 +22,10 @@ _KEYS: Final = ("name", "replicas", "timeZone", "start", "end")
 def parse_windows(read: Reader, value: object, key: str) -> tuple[Window, ...]:
     """Read `windows` of a set; faults go to the reader under `key`, and that window is left out."""
     return read.named(
-        read.items(value, key), key, lambda entry, at: _parse_window(read, entry, at), "window of the set"
+        read.items(value, key),
+        key,
+        lambda entry, at: _parse_window(read, entry, at),
+        "window of the set",
     )
 
 
@@ -31,12 +43,18 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
             read.fault(f"{at}.{key}", body.get(key), fault)
     if dates[0] != dates[1]:
         read.fault(
-            f"{at}.end", body.get("end"), f"the same form as start, {'a date' if dates[0] else 'a cron expression'}"
+            f"{at}.end",
+            body.get("end"),
+            f"the same form as start, {'a date' if dates[0] else 'a cron expression'}",
         )
     elif dates[0] and end.replace(" ", "T") <= start.replace(" ", "T"):
         read.fault(f"{at}.end", body.get("end"), "a later date-time than start")
     elif start.split() == end.split():
-        read.fault(f"{at}.end", body.get("end"), "a time other than start: the window would never be active")
+        read.fault(
+            f"{at}.end",
+            body.get("end"),
+            "a time other than start: the window would never be active",
+        )
     return Window(name, replicas, zone, start, end)
 
 

@@ -1,7 +1,8 @@
-"""Decide one pod as one kube-scheduler cycle does: filter, score, choose a node; or say why not, and pre-empt.
+"""Decide one pod as one kube-scheduler cycle does: filter, score, choose a node; or say why not,
+and pre-empt.
 
-The state isn't changed. The caller adds the pod to it, bound or nominated, before it decides the next one.
-Source: kube-scheduler's schedule_one.go, v1.33 to v1.37.
+The state isn't changed. The caller adds the pod to it, bound or nominated, before it decides the
+next one. Source: kube-scheduler's schedule_one.go, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.verdicts import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
-# Clusters with fewer nodes are searched completely, and at least this many fitting nodes are looked for.
+# Clusters with fewer nodes are searched completely, and at least this many fitting nodes are looked
+# for.
 _MIN_FEASIBLE: Final = 100
 _MIN_FEASIBLE_PERCENT: Final = 5
 # The longest message of an Event.
@@ -56,7 +58,9 @@ class SchedulingDecision:
         """The message as in an Event: cut after 1024 bytes."""
         if len(self.message.encode()) <= _MAX_NOTE:
             return self.message
-        return self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
+        return (
+            self.message.encode()[: _MAX_NOTE - len(_NOTE_END)].decode(errors="ignore") + _NOTE_END
+        )
 
 
 def schedule(
@@ -64,8 +68,9 @@ def schedule(
 ) -> SchedulingDecision:
     """Decide a pod that isn't bound, in this state, which isn't changed.
 
-    A pod that is bound in the state already stands in its own way there: ask inside `state.without(pod.key)`.
-    start: the `next_start` of the decision before. with_preemption: look for victims when it fits nowhere.
+    A pod that is bound in the state already stands in its own way there: ask inside
+    `state.without(pod.key)`. start: the `next_start` of the decision before. with_preemption: look
+    for victims when it fits nowhere.
     """
     if not state.rows:
         return SchedulingDecision(None, message=NO_NODES)
@@ -85,9 +90,13 @@ def schedule(
         next_start = (start + len(feasible) + len(rejections)) % len(state.rows)
         if feasible:
             if len(feasible) == 1 or not profile.scores:
-                return SchedulingDecision(state.names[feasible[0]], None, rejections, next_start=next_start)
+                return SchedulingDecision(
+                    state.names[feasible[0]], None, rejections, next_start=next_start
+                )
             table = score_chosen(Chosen(state, feasible), cycle)
-            return SchedulingDecision(table.nodes[table.place_of_best], table, rejections, next_start=next_start)
+            return SchedulingDecision(
+                table.nodes[table.place_of_best], table, rejections, next_start=next_start
+            )
         text = no_node_text(len(state.rows), rejections, absent)
     else:
         text = f"0/{len(state.rows)} nodes are available: {cycle.refusal}."
@@ -95,11 +104,17 @@ def schedule(
     nomination, after = (None, "")
     if with_preemption:
         nomination, after = _post_filter(cycle, rejections)
-    return SchedulingDecision(None, None, rejections, nomination, f"{text} {after}" if after else text, next_start)
+    return SchedulingDecision(
+        None, None, rejections, nomination, f"{text} {after}" if after else text, next_start
+    )
 
 
-def _find_feasible(cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]) -> Sequence[int]:
-    """Places in `ordered` of nodes that fit, as many as are looked for; fills in the rejections of those passed by."""
+def _find_feasible(
+    cycle: Cycle, state: ClusterState, start: int, rejections: dict[str, Rejection]
+) -> Sequence[int]:
+    """Places in `ordered` of nodes that fit, as many as are looked for; fills in the rejections of
+    those passed by.
+    """
     rows: Sequence[NodeRow] = state.ordered
     if cycle.named_nodes is not None:
         rows = [row for row in rows if row.name in cycle.named_nodes]
@@ -128,13 +143,19 @@ def feasible_wanted(nodes: int, profile: Profile) -> int:
     return max(nodes * percent // 100, _MIN_FEASIBLE)
 
 
-def _post_filter(cycle: Cycle, rejections: Mapping[str, Rejection]) -> tuple[Nomination | None, str]:
-    """Run the profile's PostFilter plugins in turn. Returns the nomination, and what they add to the message."""
+def _post_filter(
+    cycle: Cycle, rejections: Mapping[str, Rejection]
+) -> tuple[Nomination | None, str]:
+    """Run the profile's PostFilter plugins in turn.
+
+    Returns the nomination, and what they add to the message.
+    """
     said = []
     for plugin in cycle.profile.post_filters:
         if plugin == DYNAMIC_RESOURCES:
             if cycle.refusal is not None:
-                # Its own PreFilter wasn't reached: kube-scheduler takes that for an error, and stops here.
+                # Its own PreFilter wasn't reached: kube-scheduler takes that for an error, and
+                # stops here.
                 return None, "not found"
             # From 1.37 on it says nothing of pods without claims.
             if cycle.profile.minor < 37:

@@ -1,8 +1,8 @@
 """Find the nodes on which a pod fits, and why not on the others, in kube-scheduler's words.
 
-Has the order of the filters, and those that depend on one node's pods: NodePorts and NodeResourcesFit. Volumes,
-resource claims and declared node features are not modelled, and exclude no node. Source: the Filter and
-PreFilter methods of kube-scheduler's plugins, v1.33 to v1.37.
+Has the order of the filters, and those that depend on one node's pods: NodePorts and
+NodeResourcesFit. Volumes, resource claims and declared node features are not modelled, and exclude
+no node. Source: the Filter and PreFilter methods of kube-scheduler's plugins, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -33,7 +33,9 @@ ALL_ADDRESSES: Final = "0.0.0.0"  # noqa: S104 (Kubernetes' word for all address
 _NODE_FILTERS: Final = (NODE_UNSCHEDULABLE, TAINT_TOLERATION, NODE_AFFINITY)
 # All of them together.
 _OF_NODES: Final = "what nodes alone decide"
-PORT_TAKEN: Final = Rejection(("node(s) didn't have free ports for the requested pod ports",), False)
+PORT_TAKEN: Final = Rejection(
+    ("node(s) didn't have free ports for the requested pod ports",), False
+)
 CONFLICTING_NAMES: Final = "pod affinity terms conflict"
 # For the nodes that a pod of a DaemonSet isn't about.
 NOT_NAMED: Final = Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",), True)
@@ -42,7 +44,8 @@ NOT_NAMED: Final = Rejection(("node(s) didn't satisfy plugin(s) [NodeAffinity]",
 class Cycle(NodeFilters):
     """One pod before one state and profile: what PreFilter computes, and the filters that use it.
 
-    `fork` gives a second one to add pods to or take pods from; that is how pre-emption and nominated pods are tried.
+    `fork` gives a second one to add pods to or take pods from; that is how pre-emption and
+    nominated pods are tried.
     """
 
     __slots__ = ("_checks", "_number_alone", "named_nodes", "others", "refusal", "spread")
@@ -65,7 +68,11 @@ class Cycle(NodeFilters):
             return
         names: set[str] = set()
         for term in terms:
-            named = [values for key, operator, values in term.fields if key == "metadata.name" and operator == "In"]
+            named = [
+                values
+                for key, operator, values in term.fields
+                if key == "metadata.name" and operator == "In"
+            ]
             if not named:
                 return
             names |= frozenset.intersection(*named)
@@ -75,9 +82,14 @@ class Cycle(NodeFilters):
             self.refusal = CONFLICTING_NAMES
 
     def _make_checks(self) -> tuple[tuple[Check, ...], int]:
-        """The filters in the profile's order that can reject this pod at all; how many first ones ask one row alone."""
+        """The filters in the profile's order that can reject this pod at all; how many first ones
+        ask one row alone.
+        """
         names, alone = _plan_checks(
-            self.profile.filters, bool(self.pod.spec.host_ports), self.spread is not None, self.others is not None
+            self.profile.filters,
+            bool(self.pod.spec.host_ports),
+            self.spread is not None,
+            self.others is not None,
         )
         checks: dict[str, Check] = {
             _OF_NODES: self._check_node,
@@ -112,7 +124,9 @@ class Cycle(NodeFilters):
         return _first(self._checks, row)
 
     def check_all(self, rows: Iterable[NodeRow]) -> Iterator[tuple[NodeRow, Verdict]]:
-        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but quick."""
+        """Each of the state's own rows with its verdict as `check_with_nominated` gives it, but
+        quick.
+        """
         known, places = self.alone.values, self.state.places
         others = self._checks[self._number_alone :]
         for row in rows:
@@ -126,10 +140,19 @@ class Cycle(NodeFilters):
 
     @property
     def alone(self) -> NodeColumn[Verdict]:
-        """What one row alone decides, nominations aside: for the next pod with these needs most of it still holds."""
+        """What one row alone decides, nominations aside: for the next pod with these needs most of
+        it still holds.
+        """
         needs = self.state.needs_of(self.pod.spec)
-        # Filters behind one that asks of other pods are not asked of a row alone, so their number belongs to the key.
-        key = (type(self), id(needs), id(self.profile), self._number_alone, self.state.surroundings.claimable)
+        # Filters behind one that asks of other pods are not asked of a row alone, so their number
+        # belongs to the key.
+        key = (
+            type(self),
+            id(needs),
+            id(self.profile),
+            self._number_alone,
+            self.state.surroundings.claimable,
+        )
         checks = self._checks[: self._number_alone]
         if len(checks) == 1:
             find = checks[0]
@@ -148,10 +171,16 @@ class Cycle(NodeFilters):
         return self.state.column(key, find, (needs, self.profile))
 
     def check_with_nominated(self, row: NodeRow) -> Verdict:
-        """As `check`; the pod must also fit beside pods of its priority or above that are nominated to the node."""
+        """As `check`; the pod must also fit beside pods of its priority or above that are nominated
+        to the node.
+        """
         if row.nominated:
             priority, key = self.pod.priority, self.pod.key
-            rivals = [rival for rival in row.nominated.values() if rival.priority >= priority and rival.key != key]
+            rivals = [
+                rival
+                for rival in row.nominated.values()
+                if rival.priority >= priority and rival.key != key
+            ]
             if rivals:
                 cycle, fuller = self.fork(), row.copy()
                 for rival in rivals:
@@ -199,7 +228,9 @@ class Cycle(NodeFilters):
 def _plan_checks(
     filters: tuple[str, ...], has_ports: bool, is_spread: bool, has_others: bool
 ) -> tuple[tuple[str, ...], int]:
-    """The filters in the profile's order that can reject a pod at all; how many first ones ask one row alone."""
+    """The filters in the profile's order that can reject a pod at all; how many first ones ask one
+    row alone.
+    """
     asked = {NODE_RESOURCES_FIT, *_NODE_FILTERS}
     asked |= {NODE_PORTS} if has_ports else set()
     asked |= {POD_TOPOLOGY_SPREAD} if is_spread else set()
@@ -211,7 +242,9 @@ def _plan_checks(
         # As by default: what nodes alone decide comes in one piece, and is known already.
         active[start : start + len(together)] = [_OF_NODES]
     asks_others = (POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
-    alone = next((index for index, plugin in enumerate(active) if plugin in asks_others), len(active))
+    alone = next(
+        (index for index, plugin in enumerate(active) if plugin in asks_others), len(active)
+    )
     return tuple(active), alone
 
 

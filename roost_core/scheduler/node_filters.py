@@ -1,7 +1,7 @@
 """Filters that depend on nodes alone: NodeUnschedulable, TaintToleration and NodeAffinity.
 
-Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of kube-scheduler's
-plugins, v1.33 to v1.37.
+Their verdicts hold for all pods of one spec until a node changes. Source: the Filter methods of
+kube-scheduler's plugins, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -34,19 +34,26 @@ OTHER_NODES: Final = Rejection(("node(s) didn't match Pod's node affinity/select
 
 @dataclass(slots=True)
 class NodeVerdicts:
-    """What nodes alone decide for the needs of one spec and one profile, by node name; good until a node changes."""
+    """What nodes alone decide for the needs of one spec and one profile, by node name; good until a
+    node changes.
+    """
 
     rejected: dict[str, Rejection] = field(default_factory=dict)
     # Nodes that the pod's own selector and required affinity don't admit; made when asked for.
     unmatched: frozenset[str] | None = None
     kept_off: frozenset[str] | None = None
-    # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only those above 0.
+    # PreferNoSchedule taints not tolerated, and points by the preferred node terms asked for; only
+    # those above 0.
     unwanted: dict[str, int] | None = None
-    preferred: dict[tuple[tuple[int, NodeTerm], ...], tuple[int, dict[str, int]]] = field(default_factory=dict)
+    preferred: dict[tuple[tuple[int, NodeTerm], ...], tuple[int, dict[str, int]]] = field(
+        default_factory=dict
+    )
 
 
 class NodeFilters:
-    """One pod before one state and profile, as far as nodes alone decide: cordons, taints, selectors and affinity."""
+    """One pod before one state and profile, as far as nodes alone decide: cordons, taints,
+    selectors and affinity.
+    """
 
     __slots__ = ("_verdicts", "pod", "profile", "state")
 
@@ -170,11 +177,15 @@ class NodeFilters:
 
     @property
     def unwanted(self) -> Mapping[str, int]:
-        """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left out."""
+        """PreferNoSchedule taints of each node that the pod doesn't tolerate; nodes with 0 are left
+        out.
+        """
         verdicts = self.verdicts
         if verdicts.unwanted is None:
             tolerations, rows = self.pod.spec.tolerations, self.state.rows
             verdicts.unwanted = {
-                name: number for name, row in rows.items() if (number := count_unwanted(row.node.taints, tolerations))
+                name: number
+                for name, row in rows.items()
+                if (number := count_unwanted(row.node.taints, tolerations))
             }
         return verdicts.unwanted

@@ -28,7 +28,8 @@ class NodeRow:
         # What is asked for, and what scores count: CPU and memory of containers that ask for none.
         self.requested: dict[str, int] = {}
         self.scored: dict[str, int] = {}
-        # (bytes, nodes) by image name, as this node's entry saw them; None: always the present ones.
+        # (bytes, nodes) by image name, as this node's entry saw them; None: always the present
+        # ones.
         self.image_view: Mapping[str, tuple[int, int]] | None = None
         self.set_node(node)
 
@@ -68,7 +69,15 @@ class NodeRow:
     def copy(self) -> Self:
         """A row of its own with the same pods; nominations are shared."""
         new = type(self).__new__(type(self))
-        for name in ("node", "name", "labels", "allocatable", "max_pods", "nominated", "image_view"):
+        for name in (
+            "node",
+            "name",
+            "labels",
+            "allocatable",
+            "max_pods",
+            "nominated",
+            "image_view",
+        ):
             setattr(new, name, getattr(self, name))
         for name in ("pods", "ports", "requested", "scored"):
             setattr(new, name, dict(getattr(self, name)))

@@ -1,9 +1,10 @@
-"""The one table of kube-scheduler's in-tree plugins and of the feature gates that change what they decide.
+"""The one table of kube-scheduler's in-tree plugins and of the feature gates that change what they
+decide.
 
-It says which plugins each minor has, at which extension points, and with what weight. The values' lint and the model
-both read it, so that what passes the lint can be modelled.
-Source: kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go and
-features/kube_features.go, v1.33 to v1.37.
+It says which plugins each minor has, at which extension points, and with what weight. The values'
+lint and the model both read it, so that what passes the lint can be modelled. Source:
+kube-scheduler's plugins.NewInTreeRegistry, each plugin's interfaces, config/v1 default_plugins.go
+and features/kube_features.go, v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -32,9 +33,13 @@ NEWEST_MINOR: Final = 37
 # Before it, kube-scheduler picks one of several best nodes at random.
 PICKS_ALIKE_SINCE: Final = 35
 
-# These score from what their preScore computed, and fail every pod without it. (NodeAffinity then computes it itself;
-# NodeResourcesFit and NodeResourcesBalancedAllocation too.)
-SCORES_NEED_PRE_SCORE: Final[tuple[str, ...]] = (TAINT_TOLERATION, POD_TOPOLOGY_SPREAD, INTER_POD_AFFINITY)
+# These score from what their preScore computed, and fail every pod without it. (NodeAffinity then
+# computes it itself; NodeResourcesFit and NodeResourcesBalancedAllocation too.)
+SCORES_NEED_PRE_SCORE: Final[tuple[str, ...]] = (
+    TAINT_TOLERATION,
+    POD_TOPOLOGY_SPREAD,
+    INTER_POD_AFFINITY,
+)
 FILTERS_NEED_PRE_FILTER: Final[tuple[str, ...]] = (
     NODE_PORTS,
     NODE_RESOURCES_FIT,
@@ -61,10 +66,14 @@ class Plugin:
         """Its extension points in this minor."""
         if minor < self.since:
             return frozenset()
-        return self.points | {point for point, since in (self.later or {}).items() if minor >= since}
+        return self.points | {
+            point for point, since in (self.later or {}).items() if minor >= since
+        }
 
 
-def _of(points: str, weight: int = 0, *, since: int = OLDEST_MINOR, gates: str = "", **later: int) -> Plugin:
+def _of(
+    points: str, weight: int = 0, *, since: int = OLDEST_MINOR, gates: str = "", **later: int
+) -> Plugin:
     return Plugin(frozenset(points.split()), weight, since, tuple(gates.split()), later or None)
 
 
@@ -89,7 +98,10 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     POD_TOPOLOGY_SPREAD: _of("preFilter filter preScore score", 2),
     INTER_POD_AFFINITY: _of("preFilter filter preScore score", 2),
     DYNAMIC_RESOURCES: _of(
-        "preEnqueue preFilter filter postFilter reserve preBind", 2, gates="DynamicResourceAllocation", score=35
+        "preEnqueue preFilter filter postFilter reserve preBind",
+        2,
+        gates="DynamicResourceAllocation",
+        score=35,
     ),
     DEFAULT_PREEMPTION: _of("preEnqueue postFilter"),
     BALANCED_ALLOCATION: _of("preScore score", 1),
@@ -98,7 +110,9 @@ PLUGINS: Final[Mapping[str, Plugin]] = {
     NODE_DECLARED_FEATURES: _of("preFilter filter", since=35, gates="NodeDeclaredFeatures"),
     # Of pods that belong to a group. They have no part in where another pod goes.
     "GangScheduling": _of("preEnqueue permit", since=35, gates="GangScheduling GenericWorkload"),
-    "TopologyPlacementGenerator": _of("placementGenerate", since=36, gates="TopologyAwareWorkloadScheduling"),
+    "TopologyPlacementGenerator": _of(
+        "placementGenerate", since=36, gates="TopologyAwareWorkloadScheduling"
+    ),
     "PodGroupPodsCount": _of("placementScore", since=36, gates="TopologyAwareWorkloadScheduling"),
 }
 
@@ -141,18 +155,30 @@ GATES: Final[Mapping[str, Gate]] = {
     "TaintTolerationComparisonOperators": Gate(35),
     "TopologyAwareWorkloadScheduling": Gate(36),
 }
-# The model knows one way of these gates only: pods are placed one by one, each by its own filters and scores.
-# (OpportunisticBatching reuses the order that the pod before had, for pods without pod affinity and default spreading.)
-MODELLED: Final[Mapping[str, bool]] = {"OpportunisticBatching": False, "TaintTolerationComparisonOperators": False}
+# The model knows one way of these gates only: pods are placed one by one, each by its own filters
+# and scores. (OpportunisticBatching reuses the order that the pod before had, for pods without pod
+# affinity and default spreading.)
+MODELLED: Final[Mapping[str, bool]] = {
+    "OpportunisticBatching": False,
+    "TaintTolerationComparisonOperators": False,
+}
 
 _ANY: Final = ()
-# The plugins that take arguments, and which values of each argument the model knows. Where it isn't any, they are
-# kube-scheduler's own, the same in all minors, lists sorted and by name: written out, they change nothing.
+# The plugins that take arguments, and which values of each argument the model knows. Where it isn't
+# any, they are kube-scheduler's own, the same in all minors, lists sorted and by name: written out,
+# they change nothing.
 ARGUMENTS: Final[Mapping[str, Mapping[str, tuple[object, ...]]]] = {
     NODE_AFFINITY: {"addedAffinity": (None,)},
-    NODE_RESOURCES_FIT: {"scoringStrategy": _ANY, "ignoredResources": ([],), "ignoredResourceGroups": ([],)},
+    NODE_RESOURCES_FIT: {
+        "scoringStrategy": _ANY,
+        "ignoredResources": ([],),
+        "ignoredResourceGroups": ([],),
+    },
     BALANCED_ALLOCATION: {"resources": ([], ["cpu", "memory"])},
-    INTER_POD_AFFINITY: {"hardPodAffinityWeight": (1,), "ignorePreferredTermsOfExistingPods": (False,)},
+    INTER_POD_AFFINITY: {
+        "hardPodAffinityWeight": (1,),
+        "ignorePreferredTermsOfExistingPods": (False,),
+    },
     POD_TOPOLOGY_SPREAD: {"defaultingType": _ANY, "defaultConstraints": _ANY},
     DEFAULT_PREEMPTION: {"minCandidateNodesPercentage": (10,), "minCandidateNodesAbsolute": (100,)},
     # Of volumes and devices, which it leaves to the scheduler.
@@ -175,11 +201,15 @@ def unmodelled(plugin: str, arguments: Mapping[str, object]) -> list[str]:
 def _comparable(value: object) -> object:
     if not isinstance(value, list):
         return value
-    return sorted(str(entry.get("name") if isinstance(entry, Mapping) else entry) for entry in value)
+    return sorted(
+        str(entry.get("name") if isinstance(entry, Mapping) else entry) for entry in value
+    )
 
 
 def is_on(gate: str, minor: int, given: Mapping[str, bool]) -> bool:
-    """Whether a gate is on in this minor's kube-scheduler when these are given; one that went stops nobody."""
+    """Whether a gate is on in this minor's kube-scheduler when these are given; one that went stops
+    nobody.
+    """
     known = GATES[gate]
     if known.until is not None and minor >= known.until:
         return True

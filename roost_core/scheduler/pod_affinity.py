@@ -1,4 +1,5 @@
-"""The InterPodAffinity filter: which domains the pods are in that a pod needs, avoids or is avoided by.
+"""The InterPodAffinity filter: which domains the pods are in that a pod needs, avoids or is avoided
+by.
 
 Source: kube-scheduler's plugin of that name, v1.33 to v1.37.
 """
@@ -11,19 +12,35 @@ from typing import Final, Self
 from roost_core.objects.pod import Pod, PodTerm
 from roost_core.scheduler.node_filters import NodeFilters
 from roost_core.scheduler.node_rows import NodeRow
-from roost_core.scheduler.pod_queries import REQUIRED_ANTI_AFFINITY, PodQuery, owned_terms, term_means
+from roost_core.scheduler.pod_queries import (
+    REQUIRED_ANTI_AFFINITY,
+    PodQuery,
+    owned_terms,
+    term_means,
+)
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
 NO_COMPANY: Final = Rejection(("node(s) didn't match pod affinity rules",), True)
 AVOIDS_OTHERS: Final = Rejection(("node(s) didn't match pod anti-affinity rules",), False)
-AVOIDED_BY_OTHERS: Final = Rejection(("node(s) didn't satisfy existing pods anti-affinity rules",), False)
+AVOIDED_BY_OTHERS: Final = Rejection(
+    ("node(s) didn't satisfy existing pods anti-affinity rules",), False
+)
 _Domains = dict[tuple[str, str], int]
 
 
 class OtherPods:
-    """Required (anti-)affinity: in which domains the pods are that the pod needs, avoids or is avoided by."""
+    """Required (anti-)affinity: in which domains the pods are that the pod needs, avoids or is
+    avoided by.
+    """
 
-    __slots__ = ("_affinity", "_anti_affinity", "_avoided_by", "_namespace_labels", "_pod", "_queries")
+    __slots__ = (
+        "_affinity",
+        "_anti_affinity",
+        "_avoided_by",
+        "_namespace_labels",
+        "_pod",
+        "_queries",
+    )
 
     def __init__(self, nodes: NodeFilters) -> None:
         pod, state = nodes.pod, nodes.state
@@ -44,21 +61,33 @@ class OtherPods:
             for name, number in state.count_pods(query).items():
                 _add_domains(self._anti_affinity, (term,), rows[name].labels, number)
         for owned, counts in state.terms.items():
-            if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(owned, pod, self._namespace_labels):
+            if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(
+                owned, pod, self._namespace_labels
+            ):
                 for name, number in counts.items():
                     _add_domains(self._avoided_by, (owned.term,), rows[name].labels, number)
 
     @classmethod
     def of(cls, nodes: NodeFilters) -> Self | None:
-        """The domains for the cycle's pod; None when no term binds it: then later pods don't bring one either."""
+        """The domains for the cycle's pod; None when no term binds it: then later pods don't bring
+        one either.
+        """
         found = cls(nodes)
         spec = nodes.pod.spec
-        return found if found._avoided_by or spec.required_affinity or spec.required_anti_affinity else None
+        return (
+            found
+            if found._avoided_by or spec.required_affinity or spec.required_anti_affinity
+            else None
+        )
 
     def copy(self) -> Self:
         """Domains of their own."""
         new = type(self).__new__(type(self))
-        new._pod, new._namespace_labels, new._queries = self._pod, self._namespace_labels, self._queries
+        new._pod, new._namespace_labels, new._queries = (
+            self._pod,
+            self._namespace_labels,
+            self._queries,
+        )
         new._affinity = dict(self._affinity)
         new._anti_affinity = dict(self._anti_affinity)
         new._avoided_by = dict(self._avoided_by)
@@ -75,7 +104,9 @@ class OtherPods:
                 _add_domains(self._anti_affinity, (term,), row.labels, sign)
         if pod.spec.required_anti_affinity:
             for owned in owned_terms(pod):
-                if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(owned, self._pod, self._namespace_labels):
+                if owned.kind == REQUIRED_ANTI_AFFINITY and term_means(
+                    owned, self._pod, self._namespace_labels
+                ):
                     _add_domains(self._avoided_by, (owned.term,), row.labels, sign)
 
     def check(self, row: NodeRow) -> Verdict:
@@ -106,7 +137,9 @@ class OtherPods:
         return not alone or (not self._affinity and self._queries[0].finds(self._pod))
 
 
-def _add_domains(domains: _Domains, terms: Sequence[PodTerm], labels: Mapping[str, str], number: int) -> None:
+def _add_domains(
+    domains: _Domains, terms: Sequence[PodTerm], labels: Mapping[str, str], number: int
+) -> None:
     for term in terms:
         value = labels.get(term.topology_key)
         if value is not None:

@@ -1,4 +1,6 @@
-"""Queries of pods by namespace and labels: for (anti-)affinity terms, spreading and the autoscaler."""
+"""Queries of pods by namespace and labels: for (anti-)affinity terms, spreading and the
+autoscaler.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class OwnedTerm(NamedTuple):
 
 
 class PodQuery(NamedTuple):
-    """Pods that meet every one of the conditions; `living` leaves out those that are being deleted."""
+    """Pods that meet every one of the conditions; `living` leaves out those that are being
+    deleted.
+    """
 
     # Namespaces (None: every one) and a selector.
     conditions: tuple[tuple[frozenset[str] | None, frozenset[Requirement] | None], ...]
@@ -51,15 +55,21 @@ def own_namespaces(term: PodTerm, namespace: str) -> frozenset[str]:
 
 
 def owned_terms(pod: Pod) -> list[OwnedTerm]:
-    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity among them."""
+    """All (anti-)affinity terms of a pod that act on pods which come later; required anti-affinity
+    among them.
+    """
     spec, namespace = pod.spec, pod.namespace
-    terms = [OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0) for term in spec.required_affinity]
+    terms = [
+        OwnedTerm(REQUIRED_AFFINITY, term, own_namespaces(term, namespace), 0)
+        for term in spec.required_affinity
+    ]
     terms += [
         OwnedTerm(REQUIRED_ANTI_AFFINITY, term, own_namespaces(term, namespace), 0)
         for term in spec.required_anti_affinity
     ]
     terms += [
-        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight) for weight, term in spec.preferred_affinity
+        OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), weight)
+        for weight, term in spec.preferred_affinity
     ]
     terms += [
         OwnedTerm(PREFERRED, term, own_namespaces(term, namespace), -weight)
@@ -69,8 +79,11 @@ def owned_terms(pod: Pod) -> list[OwnedTerm]:
 
 
 def term_means(owned: OwnedTerm, pod: Pod, namespace_labels: Mapping[str, str]) -> bool:
-    """Whether a term of a pod that is there means a pod that comes, whose namespace has these labels."""
+    """Whether a term of a pod that is there means a pod that comes, whose namespace has these
+    labels.
+    """
     term = owned.term
     return (
-        pod.namespace in owned.namespaces or selector_matches(term.namespace_selector, namespace_labels)
+        pod.namespace in owned.namespaces
+        or selector_matches(term.namespace_selector, namespace_labels)
     ) and selector_matches(term.selector, pod.labels)

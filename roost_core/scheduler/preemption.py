@@ -50,23 +50,29 @@ def preempt(
     *,
     offset: int = 0,
 ) -> tuple[Nomination | None, str]:
-    """Find the node and the victims for a pod that fits on no node, and the message as in the FailedScheduling Event.
+    """Find the node and the victims for a pod that fits on no node, and the message as in the
+    FailedScheduling Event.
 
-    rejections: what the filters said of each node, when that is known. offset: where among the nodes that could help
-    the search begins; kube-scheduler draws it, and it matters only where more nodes could help than are tried (100 by
-    default). Pods that haven't started count as started last.
+    rejections: what the filters said of each node, when that is known. offset: where among the
+    nodes that could help the search begins; kube-scheduler draws it, and it matters only where more
+    nodes could help than are tried (100 by default). Pods that haven't started count as started
+    last.
     """
     cycle = Cycle(pod, state, profile)
     if rejections is None:
         rejections = {
-            row.name: verdict for row in state.ordered if (verdict := cycle.check_with_nominated(row)) is not None
+            row.name: verdict
+            for row in state.ordered
+            if (verdict := cycle.check_with_nominated(row)) is not None
         }
     if not pod.preempts:
         return None, NEVER
     if _is_waiting(pod, state, rejections):
         return None, WAITING
     helpful = [
-        row for row in state.ordered if (verdict := rejections.get(row.name)) is not None and not verdict.unresolvable
+        row
+        for row in state.ordered
+        if (verdict := rejections.get(row.name)) is not None and not verdict.unresolvable
     ]
     wanted = min(max(len(helpful) * _CANDIDATES_PERCENT // 100, _LEAST_CANDIDATES), len(helpful))
     candidates: list[Nomination] = []
@@ -87,7 +93,10 @@ def preempt(
     # kube-scheduler says so from 1.37 on.
     return (
         chosen,
-        f"found a potential placement for pod on node {chosen.node}, preempting {len(chosen.victims)} victims",
+        (
+            f"found a potential placement for pod on node {chosen.node}, preempting"
+            f" {len(chosen.victims)} victims"
+        ),
     )
 
 
@@ -99,11 +108,18 @@ def _is_waiting(pod: Pod, state: ClusterState, rejections: Mapping[str, Rejectio
     verdict = rejections.get(row.name)
     if verdict is not None and verdict.unresolvable:
         return False
-    return any(victim.priority < pod.priority and victim.leaving and victim.preempted for victim in row.pods.values())
+    return any(
+        victim.priority < pod.priority and victim.leaving and victim.preempted
+        for victim in row.pods.values()
+    )
 
 
-def _victims_on(cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget]) -> Nomination | Rejection:
-    """All pods of lower priority go; then each may stay that can, those with a budget first, the important first."""
+def _victims_on(
+    cycle: Cycle, row: NodeRow, budgets: Sequence[DisruptionBudget]
+) -> Nomination | Rejection:
+    """All pods of lower priority go; then each may stay that can, those with a budget first, the
+    important first.
+    """
     lower = [pod for pod in row.pods.values() if pod.priority < cycle.pod.priority]
     if not lower:
         return NO_VICTIMS
@@ -134,7 +150,9 @@ def _importance(pod: Pod) -> tuple[int, float]:
     return (-pod.priority, pod.started if pod.started is not None else math.inf)
 
 
-def _by_budget(pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> tuple[list[Pod], list[Pod]]:
+def _by_budget(
+    pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]
+) -> tuple[list[Pod], list[Pod]]:
     """Split pods into those whose eviction would violate a budget, in order, and the others."""
     allowed = [budget.disruptions_allowed for budget in budgets]
     breaking: list[Pod] = []
@@ -156,7 +174,9 @@ def _by_budget(pods: Sequence[Pod], budgets: Sequence[DisruptionBudget]) -> tupl
 
 
 def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
-    """Fewest broken budgets, lowest highest priority, smallest sum, fewest victims, latest start of the important."""
+    """Fewest broken budgets, lowest highest priority, smallest sum, fewest victims, latest start of
+    the important.
+    """
 
     def cost(candidate: Nomination) -> tuple[int, int, int, int, float]:
         highest = candidate.victims[0].priority
@@ -167,7 +187,8 @@ def _best(candidates: Sequence[Nomination]) -> list[Nomination]:
 
     lowest = min(map(cost, candidates))
     return sorted(
-        (candidate for candidate in candidates if cost(candidate) == lowest), key=lambda candidate: candidate.node
+        (candidate for candidate in candidates if cost(candidate) == lowest),
+        key=lambda candidate: candidate.node,
     )
 
 
@@ -177,7 +198,8 @@ def count_reasons(rejections: Mapping[str, Rejection]) -> Counter[str]:
 
 
 def no_node_text(nodes: int, rejections: Mapping[str, Rejection], absent: Rejection) -> str:
-    """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted as texts.
+    """kube-scheduler's sentence about nodes that can't be used: reasons with their number, sorted
+    as texts.
 
     absent: what counts for each of the nodes of which nothing is said.
     """

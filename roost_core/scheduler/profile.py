@@ -1,8 +1,10 @@
-"""Read a KubeSchedulerConfiguration into the profiles that the model runs: which plugins, in what order and weight.
+"""Read a KubeSchedulerConfiguration into the profiles that the model runs: which plugins, in what
+order and weight.
 
-Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that kube-scheduler accepts;
-what the model would get wrong (extenders, plugins it doesn't know, a score without its preScore) is refused by name.
-Source: kube-scheduler's runtime.expandMultiPointPlugins, v1.33 to v1.37.
+Owns the merge of a configuration with kube-scheduler's defaults. It reads configurations that
+kube-scheduler accepts; what the model would get wrong (extenders, plugins it doesn't know, a score
+without its preScore) is refused by name. Source: kube-scheduler's runtime.expandMultiPointPlugins,
+v1.33 to v1.37.
 """
 
 from collections.abc import Mapping
@@ -34,7 +36,9 @@ _POINTS: Final = ("preFilter", "filter", "postFilter", "preScore", "score")
 
 
 class ProfileError(ValueError):
-    """The model can't run the configuration; the message names the profile, the key and the value."""
+    """The model can't run the configuration; the message names the profile, the key and the
+    value.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,9 @@ SYSTEM_SPREAD: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """One scheduler profile, merged with the defaults: plugins in kube-scheduler's order, weights, arguments."""
+    """One scheduler profile, merged with the defaults: plugins in kube-scheduler's order, weights,
+    arguments.
+    """
 
     scheduler_name: str = "default-scheduler"
     # Of Kubernetes: 36 is 1.36.
@@ -78,8 +84,8 @@ def default_profile(minor: int) -> Profile:
 def read_profiles(configuration: Mapping[str, Any], minor: int) -> dict[str, Profile]:
     """All profiles of a KubeSchedulerConfiguration v1 (as YAML gives it), by schedulerName.
 
-    minor: of the kube-scheduler that runs them, 33 or newer; a newer one than Roost knows is taken for the newest.
-    Raises ProfileError.
+    minor: of the kube-scheduler that runs them, 33 or newer; a newer one than Roost knows is taken
+    for the newest. Raises ProfileError.
     """
     profiles, faults = read_each_profile(configuration, minor)
     if faults:
@@ -97,8 +103,15 @@ def read_each_profile(
     if minor < OLDEST_MINOR:
         raise ProfileError(f"found Kubernetes 1.{minor}, expected 1.{OLDEST_MINOR} or newer")
     for extender in configuration.get("extenders") or ():
-        if not isinstance(extender, Mapping) or extender.get("filterVerb") or extender.get("prioritizeVerb"):
-            raise ProfileError("extenders: found one that filters or scores, which only a running scheduler can ask")
+        if (
+            not isinstance(extender, Mapping)
+            or extender.get("filterVerb")
+            or extender.get("prioritizeVerb")
+        ):
+            raise ProfileError(
+                "extenders: found one that filters or scores, which only a running scheduler"
+                " can ask"
+            )
     percentage = configuration.get("percentageOfNodesToScore") or 0
     bodies = configuration.get("profiles") or [{}]
     profiles: dict[str, Profile] = {}
@@ -109,16 +122,22 @@ def read_each_profile(
             raise ProfileError(f"{where}: found {body!r}, expected an object")
         name = body.get("schedulerName") or ("default-scheduler" if len(bodies) == 1 else "")
         if not isinstance(name, str) or not name:
-            raise ProfileError(f"{where}.schedulerName: found none, expected a name, as there are several profiles")
+            raise ProfileError(
+                f"{where}.schedulerName: found none, expected a name, as there are several profiles"
+            )
         if name in profiles or name in faults:
-            raise ProfileError(f"{where}.schedulerName: found {name!r} twice, expected each name once")
+            raise ProfileError(
+                f"{where}.schedulerName: found {name!r} twice, expected each name once"
+            )
         own = body.get("percentageOfNodesToScore")
         try:
             profiles[name] = _read_profile(body, name, minor, percentage if own is None else own)
         except ProfileError as error:
             faults[name] = error
         except (TypeError, AttributeError, KeyError) as error:
-            faults[name] = ProfileError(f"profile {name}: its shape is none of a KubeSchedulerConfiguration ({error})")
+            faults[name] = ProfileError(
+                f"profile {name}: its shape is none of a KubeSchedulerConfiguration ({error})"
+            )
     return profiles, faults
 
 
@@ -135,7 +154,9 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
     defaults = _PluginSet(tuple(default_plugins(minor)), frozenset())
     multi_point = _merged(defaults, _plugin_set(plugins, "multiPoint", minor, where))
     sets = {point: _plugin_set(plugins, point, minor, where) for point in _POINTS}
-    expanded = {point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS}
+    expanded = {
+        point: _expanded(multi_point, sets[point], names_at(point, minor)) for point in _POINTS
+    }
     for after, before, needing in (
         ("score", "preScore", SCORES_NEED_PRE_SCORE),
         ("filter", "preFilter", FILTERS_NEED_PRE_FILTER),
@@ -143,8 +164,8 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
         for plugin in needing:
             if plugin in expanded[after] and plugin not in expanded[before]:
                 raise ProfileError(
-                    f"{where}: plugins.{before}: {plugin} is off, but {after} has it: every pod would fail."
-                    f" Disable it under {after} too."
+                    f"{where}: plugins.{before}: {plugin} is off, but {after} has it: every pod"
+                    f" would fail. Disable it under {after} too."
                 )
     weights: dict[str, int] = {}
     for plugin, weight in (*sets["score"].enabled, *multi_point.enabled):
@@ -158,7 +179,9 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
         filters=tuple(expanded["filter"]),
         post_filters=tuple(expanded["postFilter"]),
         scores=tuple(
-            (plugin, weights[plugin]) for plugin in expanded["score"] if plugin != VOLUME_BINDING or scores_volumes
+            (plugin, weights[plugin])
+            for plugin in expanded["score"]
+            if plugin != VOLUME_BINDING or scores_volumes
         ),
         percentage_of_nodes_to_score=percentage,
         **_read_arguments(arguments, where),
@@ -167,18 +190,23 @@ def _read_profile(body: Mapping[str, Any], name: str, minor: int, percentage: in
 
 def _plugin_set(plugins: Mapping[str, Any], point: str, minor: int, where: str) -> _PluginSet:
     body = plugins.get(point) or {}
-    enabled = tuple((entry["name"], entry.get("weight") or 0) for entry in body.get("enabled") or ())
+    enabled = tuple(
+        (entry["name"], entry.get("weight") or 0) for entry in body.get("enabled") or ()
+    )
     known = names_at(point, minor) if point in _POINTS else PLUGINS
     for name, _ in enabled:
         if name not in known:
             raise ProfileError(
-                f"{where}: plugins.{point}.enabled: found {name!r}, expected an in-tree plugin of {point}"
+                f"{where}: plugins.{point}.enabled: found {name!r}, expected an in-tree plugin of"
+                f" {point}"
             )
     return _PluginSet(enabled, frozenset(entry["name"] for entry in body.get("disabled") or ()))
 
 
 def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
-    """Defaults that aren't disabled, each replaced in place when it is named again; then what else is named."""
+    """Defaults that aren't disabled, each replaced in place when it is named again; then what else
+    is named.
+    """
     named = dict(custom.enabled)
     kept = {
         name: named.pop(name, weight)
@@ -189,11 +217,15 @@ def _merged(defaults: _PluginSet, custom: _PluginSet) -> _PluginSet:
 
 
 def _expanded(multi_point: _PluginSet, own: _PluginSet, implementers: frozenset[str]) -> list[str]:
-    """Names at one extension point: overridden ones in its own order, then multiPoint's others, then its others."""
+    """Names at one extension point: overridden ones in its own order, then multiPoint's others,
+    then its others.
+    """
     enabled = [name for name, _ in own.enabled]
     if "*" in own.disabled:
         return enabled
-    spread = [name for name, _ in multi_point.enabled if name in implementers and name not in own.disabled]
+    spread = [
+        name for name, _ in multi_point.enabled if name in implementers and name not in own.disabled
+    ]
     overridden = [name for name in enabled if name in spread]
     return list(dict.fromkeys([*overridden, *spread, *enabled]))
 
@@ -202,11 +234,14 @@ def _arguments(body: Mapping[str, Any], where: str) -> dict[str, Mapping[str, An
     args_of: dict[str, Mapping[str, Any]] = {}
     for config in body.get("pluginConfig") or ():
         if config["name"] in args_of:
-            raise ProfileError(f"{where}: pluginConfig: found {config['name']!r} twice, expected each plugin once")
+            raise ProfileError(
+                f"{where}: pluginConfig: found {config['name']!r} twice, expected each plugin once"
+            )
         args_of[config["name"]] = given = config.get("args") or {}
         if unknown := unmodelled(config["name"], given):
             raise ProfileError(
-                f"{where}: pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't model. Leave it out."
+                f"{where}: pluginConfig: {config['name']}: found {unknown[0]}, which Roost doesn't"
+                " model. Leave it out."
             )
     return args_of
 
@@ -219,7 +254,8 @@ def _read_arguments(arguments: Mapping[str, Mapping[str, Any]], where: str) -> d
     spread = arguments.get(POD_TOPOLOGY_SPREAD, {})
     if spread.get("defaultingType") == "List":
         fields["default_spread"] = tuple(
-            read_spread_constraint(constraint) for constraint in spread.get("defaultConstraints") or ()
+            read_spread_constraint(constraint)
+            for constraint in spread.get("defaultConstraints") or ()
         )
         fields["spread_is_system_default"] = False
     return fields
@@ -232,5 +268,8 @@ def _read_strategy(strategy: Mapping[str, Any], where: str) -> FitScore:
             f"{where}: pluginConfig: NodeResourcesFit scoringStrategy.type: found {kind!r},"
             f" expected {LEAST_ALLOCATED} or {MOST_ALLOCATED}"
         )
-    resources = tuple((resource["name"], resource.get("weight") or 1) for resource in strategy.get("resources") or ())
+    resources = tuple(
+        (resource["name"], resource.get("weight") or 1)
+        for resource in strategy.get("resources") or ()
+    )
     return FitScore(kind, resources or FitScore().resources)

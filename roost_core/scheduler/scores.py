@@ -1,9 +1,9 @@
 """Score the nodes that fit a pod, to the last point as kube-scheduler does, and choose one.
 
-Has the score plugins, their normalisation over the nodes that fit, weights and ties. Integers are divided towards zero
-and floats added in kube-scheduler's order, because one point decides.
-Source: the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals, v1.33 to
-v1.37.
+Has the score plugins, their normalisation over the nodes that fit, weights and ties. Integers are
+divided towards zero and floats added in kube-scheduler's order, because one point decides. Source:
+the PreScore, Score and NormalizeScore methods of kube-scheduler's plugins and its heap of totals,
+v1.33 to v1.37.
 """
 
 from __future__ import annotations
@@ -44,13 +44,17 @@ _MAX_IMAGE_BYTES: Final = 1000 * _MIB
 
 
 class Alike(NamedTuple):
-    """Points that most nodes have, and those of the other nodes, by name. What isn't chosen may have any."""
+    """Points that most nodes have, and those of the other nodes, by name.
+
+    What isn't chosen may have any.
+    """
 
     usual: int
     others: Mapping[str, int]
 
 
-# A plugin's points times its weight; a list: of each of `ClusterState.ordered`. None: it doesn't score this pod.
+# A plugin's points times its weight; a list: of each of `ClusterState.ordered`. None: it doesn't
+# score this pod.
 Scores = Alike | list[int] | None
 _T = TypeVar("_T")
 
@@ -96,9 +100,11 @@ class Chosen:
 
 
 class ScoreTable:
-    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order of `nodes`.
+    """Scores of every node that fits: weighted points by plugin, and their sums; all in the order
+    of `nodes`.
 
-    What only readers of a decision ask for is made when they ask; the state may have changed by then.
+    What only readers of a decision ask for is made when they ask; the state may have changed by
+    then.
     """
 
     __slots__ = ("_relative", "_scored", "_usual", "nodes", "place_of_best")
@@ -107,7 +113,8 @@ class ScoreTable:
         """scored: by plugin; kept, so the lists must be nobody else's."""
         self.nodes = chosen.names
         self._scored = {
-            plugin: chosen.of(scores) if isinstance(scores, list) else scores for plugin, scores in scored.items()
+            plugin: chosen.of(scores) if isinstance(scores, list) else scores
+            for plugin, scores in scored.items()
         }
         usual, totals = 0, None
         places = chosen.state.places
@@ -136,9 +143,11 @@ class ScoreTable:
     def points(self) -> dict[str, list[int]]:
         """Weighted points by plugin."""
         return {
-            plugin: scores
-            if isinstance(scores, list)
-            else list(map(scores.others.get, self.nodes, repeat(scores.usual)))
+            plugin: (
+                scores
+                if isinstance(scores, list)
+                else list(map(scores.others.get, self.nodes, repeat(scores.usual)))
+            )
             for plugin, scores in self._scored.items()
         }
 
@@ -151,7 +160,9 @@ class ScoreTable:
     def best(self) -> tuple[str, ...]:
         """All nodes with the highest total."""
         highest = max(self._relative)
-        return tuple(node for node, total in zip(self.nodes, self._relative, strict=True) if total == highest)
+        return tuple(
+            node for node, total in zip(self.nodes, self._relative, strict=True) if total == highest
+        )
 
     def rows(self) -> Iterator[tuple[str, dict[str, int], int]]:
         """Each node with its points by plugin and its total."""
@@ -171,10 +182,11 @@ def score_chosen(chosen: Chosen, cycle: Cycle) -> ScoreTable:
 
 
 def pick(totals: Sequence[int]) -> int:
-    """The index of the node that kube-scheduler chooses: the root of a binary heap made of the totals in their order.
+    """The index of the node that kube-scheduler chooses: the root of a binary heap made of the
+    totals in their order.
 
-    That is not the first of several best ones: a parent stays above equal children, and a left child comes before a
-    right one.
+    That is not the first of several best ones: a parent stays above equal children, and a left
+    child comes before a right one.
     """
     highest, size = max(totals), len(totals)
     place = 0
@@ -194,7 +206,9 @@ def score_taints(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     """TaintToleration: the fewer PreferNoSchedule taints that aren't tolerated, the better."""
     unwanted = chosen.among(cycle.unwanted)
     most = max(unwanted.values(), default=0)
-    others = {name: weight * (MAX_SCORE - MAX_SCORE * number // most) for name, number in unwanted.items()}
+    others = {
+        name: weight * (MAX_SCORE - MAX_SCORE * number // most) for name, number in unwanted.items()
+    }
     return Alike(weight * MAX_SCORE, others)
 
 
@@ -207,12 +221,16 @@ def score_node_affinity(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     most = everywhere + max(more.values(), default=0)
     if not most:
         return Alike(0, {})
-    others = {name: weight * (MAX_SCORE * (everywhere + points) // most) for name, points in more.items()}
+    others = {
+        name: weight * (MAX_SCORE * (everywhere + points) // most) for name, points in more.items()
+    }
     return Alike(weight * (MAX_SCORE * everywhere // most), others)
 
 
 def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes that hold it."""
+    """ImageLocality: bytes of the pod's images that are there, each times the share of all nodes
+    that hold it.
+    """
     spec, state = cycle.pod.spec, cycle.state
     names = [_image_name(image) for image in spec.images]
     if cycle.profile.minor >= 36:
@@ -240,7 +258,10 @@ def score_images(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: 
     most = _MAX_IMAGE_BYTES * counted
     span = most - _MIN_IMAGE_BYTES
     scores = {
-        present: weight * (MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // span)
+        present: (
+            weight
+            * (MAX_SCORE * (min(max(present, _MIN_IMAGE_BYTES), most) - _MIN_IMAGE_BYTES) // span)
+        )
         for present in {0, *held.values()}
     }
     return Alike(scores[0], {name: scores[present] for name, present in held.items()})
@@ -298,7 +319,9 @@ def _share_score(row: NodeRow, resources: _Asked, *, is_least: bool) -> int:
 
 
 def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa: ARG001 (each scorer is given the same)
-    """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much more evenly."""
+    """NodeResourcesBalancedAllocation: how evenly resources would be taken; from 1.36 on, how much
+    more evenly.
+    """
     asked = dict(cycle.pod.spec.requests)
     resources = [(name, asked.get(name, 0)) for name in (CPU, MEMORY)]
     if not any(amount for _, amount in resources):
@@ -308,7 +331,9 @@ def score_balance(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:  # noqa:
     def find(row: NodeRow) -> int:
         return weight * _balance_score(row, resources, by_change=by_change)
 
-    return cycle.state.column((BALANCED_ALLOCATION, by_change, tuple(resources), weight), find).values
+    return cycle.state.column(
+        (BALANCED_ALLOCATION, by_change, tuple(resources), weight), find
+    ).values
 
 
 def _balance_score(row: NodeRow, resources: Sequence[tuple[str, int]], *, by_change: bool) -> int:
@@ -333,7 +358,9 @@ def _balance(shares: Sequence[float]) -> int:
 
 
 def score_other_pods(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
-    """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the worst and best node."""
+    """InterPodAffinity: weights of terms, of the pod and of those there, stretched between the
+    worst and best node.
+    """
     pod, state = cycle.pod, cycle.state
     company = _Company(chosen)
     for sign, terms in ((1, pod.spec.preferred_affinity), (-1, pod.spec.preferred_anti_affinity)):
@@ -374,7 +401,9 @@ class _Company:
                 weights[value] = weights.get(value, 0) + number * weight
 
     def scores(self, weight: int) -> Scores:
-        """The sum for each chosen node, stretched between the lowest and the highest; None without any pod."""
+        """The sum for each chosen node, stretched between the lowest and the highest; None without
+        any pod.
+        """
         if not self._by_node and not self._domains:
             return None
         chosen = self._chosen
@@ -386,7 +415,10 @@ class _Company:
         if lowest == highest:
             return Alike(0, {})
         width = highest - lowest
-        stretched = {points: weight * int(100.0 * ((points - lowest) / width)) for points in {0, *by_node.values()}}
+        stretched = {
+            points: weight * int(100.0 * ((points - lowest) / width))
+            for points in {0, *by_node.values()}
+        }
         return Alike(stretched[0], {name: stretched[points] for name, points in by_node.items()})
 
     def _all_by_node(self) -> dict[str, int]:
@@ -408,9 +440,14 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
     require_all = bool(pod.spec.spread_constraints) or not profile.spread_is_system_default
     keys = [constraint.topology_key for constraint in constraints]
     rows = chosen.rows
-    ignored = {row.name for row in rows if require_all and not all(key in row.labels for key in keys)}
+    ignored = {
+        row.name for row in rows if require_all and not all(key in row.labels for key in keys)
+    }
     counted = [row for row in rows if row.name not in ignored]
-    parts = [_spread_part(cycle, constraint, counted, keys if require_all else []) for constraint in constraints]
+    parts = [
+        _spread_part(cycle, constraint, counted, keys if require_all else [])
+        for constraint in constraints
+    ]
     raw = []
     for row in rows:
         if row.name in ignored:
@@ -428,7 +465,9 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
         return Alike(0, {})
     highest, lowest = max(scored), min(scored)
     others = {
-        row.name: weight * (MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE)
+        row.name: (
+            weight * (MAX_SCORE * (highest + lowest - points) // highest if highest else MAX_SCORE)
+        )
         for row, points in zip(rows, raw, strict=True)
         if points >= 0
     }
@@ -436,7 +475,10 @@ def score_spread(cycle: Cycle, chosen: Chosen, weight: int) -> Scores:
 
 
 def _spread_part(
-    cycle: Cycle, constraint: SpreadConstraint, counted: Sequence[NodeRow], required_keys: Sequence[str]
+    cycle: Cycle,
+    constraint: SpreadConstraint,
+    counted: Sequence[NodeRow],
+    required_keys: Sequence[str],
 ) -> tuple[float, Mapping[str, int]]:
     """A constraint's weight, and its pods by domain; by node for the hostname."""
     key = constraint.topology_key
@@ -450,7 +492,9 @@ def _spread_part(
     size = len(numbers)
     for name, number in pods.items():
         row = cycle.state.rows[name]
-        if all(topology_key in row.labels for topology_key in required_keys) and admits(cycle, constraint, name):
+        if all(topology_key in row.labels for topology_key in required_keys) and admits(
+            cycle, constraint, name
+        ):
             value = row.labels.get(key, "")
             if value in numbers:
                 numbers[value] += number
@@ -467,7 +511,10 @@ def _divide(dividend: int, divisor: int) -> int:
 
 
 def _round_half_up(number: float) -> int:
-    """To the nearest whole number, halves up; for numbers from 0 on. Adding a half first could round twice."""
+    """To the nearest whole number, halves up; for numbers from 0 on.
+
+    Adding a half first could round twice.
+    """
     whole = int(number)
     return whole + 1 if number - whole >= 0.5 else whole
 

@@ -1,12 +1,15 @@
-"""Keep a cluster as kube-scheduler's cache does: nodes, the pods on them, and the sums that decisions need.
+"""Keep a cluster as kube-scheduler's cache does: nodes, the pods on them, and the sums that
+decisions need.
 
-`ClusterState` is changed in place, because a simulator changes one pod at a time between thousands of decisions. Every
-change has an exact inverse, in any order: adding and removing a pod leaves an equal state, and `without` does so for
-one decision ("where would it go now?"). Nothing here reads a clock or is random.
+`ClusterState` is changed in place, because a simulator changes one pod at a time between thousands
+of decisions. Every change has an exact inverse, in any order: adding and removing a pod leaves an
+equal state, and `without` does so for one decision ("where would it go now?"). Nothing here reads a
+clock or is random.
 
-Besides the sums, each change updates how many pods with each (anti-)affinity term a node has, and how many pods each
-selector matches that was used before. So a decision costs the number of terms, not of pods. What depends on one row
-alone is cached in a `Column`, and computed again only for rows that changed.
+Besides the sums, each change updates how many pods with each (anti-)affinity term a node has, and
+how many pods each selector matches that was used before. So a decision costs the number of terms,
+not of pods. What depends on one row alone is cached in a `Column`, and computed again only for rows
+that changed.
 """
 
 from __future__ import annotations
@@ -34,13 +37,18 @@ _REMEMBERED_CHANGES: Final = 4096
 _REMEMBERED_SPECS: Final = 4096
 # What kube-scheduler calls a node's zone; the deprecated label counts first.
 _ZONE_LABELS: Final = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
-_REGION_LABELS: Final = ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region")
+_REGION_LABELS: Final = (
+    "failure-domain.beta.kubernetes.io/region",
+    "topology.kubernetes.io/region",
+)
 
 
 class Needs(NamedTuple):
-    """All of a spec that filters ask of one node alone: pods that differ in nothing else get the same verdicts there.
+    """All of a spec that filters ask of one node alone: pods that differ in nothing else get the
+    same verdicts there.
 
-    Users' pods differ in their images, so there are few of these where there are thousands of specs.
+    Users' pods differ in their images, so there are few of these where there are thousands of
+    specs.
     """
 
     requests: tuple[tuple[str, int], ...]
@@ -90,8 +98,9 @@ class NodeColumn(Generic[_Found]):
 class ClusterState:
     """Nodes and pods, as `filters`, `scores` and `preemption` need them.
 
-    stale_images: keep for each node the counts of image holders that its own entry last saw, as kube-scheduler does:
-    they are refreshed in the first cycle after that node or a pod on it changed. Off, every node sees present counts.
+    stale_images: keep for each node the counts of image holders that its own entry last saw, as
+    kube-scheduler does: they are refreshed in the first cycle after that node or a pod on it
+    changed. Off, every node sees present counts.
     """
 
     def __init__(
@@ -124,7 +133,8 @@ class ClusterState:
         self._names: tuple[str, ...] = ()
         self._places: dict[str, int] = {}
         self._labels: dict[str, tuple[list[str | None], bool]] = {}
-        # Names of rows in the order in which they changed, and how many were forgotten before the first of them.
+        # Names of rows in the order in which they changed, and how many were forgotten before the
+        # first of them.
         self.changes: tuple[list[str], int] = ([], 0)
         self._columns: OrderedDict[tuple[object, ...], NodeColumn[Any]] = OrderedDict()
         # For `filters`: verdicts that hold while no node changes, and the nodes that meet a term.
@@ -139,7 +149,9 @@ class ClusterState:
 
     @property
     def ordered(self) -> tuple[NodeRow, ...]:
-        """All rows in kube-scheduler's order: one node of each zone in turn, in order of arrival."""
+        """All rows in kube-scheduler's order: one node of each zone in turn, in order of
+        arrival.
+        """
         if self._ordered is None:
             lists = [list(names) for names in self._zones.values()]
             rows = []
@@ -153,7 +165,9 @@ class ClusterState:
     @property
     def names(self) -> tuple[str, ...]:
         """The names of `ordered`."""
-        return self._names if self._ordered is not None else tuple([row.name for row in self.ordered])
+        return (
+            self._names if self._ordered is not None else tuple([row.name for row in self.ordered])
+        )
 
     @property
     def places(self) -> Mapping[str, int]:
@@ -167,7 +181,10 @@ class ClusterState:
         column = self._labels.get(key)
         if column is None:
             values = [row.labels.get(key) for row in self.ordered]
-            column = self._labels[key] = values, None not in values and len(set(values)) == len(values)
+            column = self._labels[key] = (
+                values,
+                None not in values and len(set(values)) == len(values),
+            )
         return column
 
     def set_node(self, node: Node) -> None:
@@ -198,7 +215,10 @@ class ClusterState:
         self._changed(row)
 
     def remove_node(self, name: str) -> None:
-        """Remove a node. Its pods are kept until it returns or they are removed. Raises KeyError."""
+        """Remove a node.
+
+        Its pods are kept until it returns or they are removed. Raises KeyError.
+        """
         row = self.rows[name]
         for pod in list(row.pods.values()):
             self._displace(row, pod)
@@ -240,7 +260,9 @@ class ClusterState:
             use.holders.add(name)
 
     def look(self) -> None:
-        """Begin a cycle: with `stale_images`, nodes that changed since the last one see the present counts."""
+        """Begin a cycle: with `stale_images`, nodes that changed since the last one see the present
+        counts.
+        """
         if self._unseen:
             for name in self._unseen:
                 row = self.rows.get(name)
@@ -252,7 +274,9 @@ class ClusterState:
             self._unseen.clear()
 
     def touch(self, name: str) -> None:
-        """Note that something about a node was told again that changes nothing here: its entry sees images anew."""
+        """Note that something about a node was told again that changes nothing here: its entry sees
+        images anew.
+        """
         if self.stale_images and name in self.rows:
             self._unseen.add(name)
 
@@ -271,7 +295,10 @@ class ClusterState:
         return self._pods.get(key)
 
     def add_pod(self, pod: Pod) -> None:
-        """Add a pod, or replace the one of its name. Finished ones, and those neither bound nor nominated, just go."""
+        """Add a pod, or replace the one of its name.
+
+        Finished ones, and those neither bound nor nominated, just go.
+        """
         if pod.key in self._pods:
             self.remove_pod(pod.key)
         if pod.is_finished or not (pod.node_name or pod.nominated_node):
@@ -306,7 +333,9 @@ class ClusterState:
 
     @contextlib.contextmanager
     def without(self, *keys: str) -> Iterator[Self]:
-        """The state without these pods; they are added again afterwards, also after an exception."""
+        """The state without these pods; they are added again afterwards, also after an
+        exception.
+        """
         removed = [self.remove_pod(key) for key in keys if key in self._pods]
         try:
             yield self
@@ -356,7 +385,9 @@ class ClusterState:
     # Questions
 
     def needs_of(self, spec: PodSpec) -> Needs:
-        """The spec's needs; equal ones are one object, to be told by its identity (while whoever does so keeps it)."""
+        """The spec's needs; equal ones are one object, to be told by its identity (while whoever
+        does so keeps it).
+        """
         # Specs that are copies of one share these parts.
         key = (
             id(spec.requests),
@@ -371,7 +402,11 @@ class ClusterState:
                 self._needs.clear()
                 self._equal_needs.clear()
             needs = Needs(
-                spec.requests, spec.host_ports, spec.node_selector, spec.required_node_terms, spec.tolerations
+                spec.requests,
+                spec.host_ports,
+                spec.node_selector,
+                spec.required_node_terms,
+                spec.tolerations,
             )
             # The spec is kept, so that those ids stay its own.
             known = self._needs[key] = (spec, self._equal_needs.setdefault(needs, needs))
@@ -382,7 +417,8 @@ class ClusterState:
     ) -> NodeColumn[_Found]:
         """What `find` says of each row, for whoever asks with this key.
 
-        It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names by identity.
+        It may look at nothing but the row, its nominated pods aside. keep_alive: what `key` names
+        by identity.
         """
         column = self._columns.get(key)
         if column is None:
@@ -401,7 +437,9 @@ class ClusterState:
             self._queries.move_to_end(query)
             return counts
         counts = self._queries[query] = {
-            name: number for name, row in self.rows.items() if (number := sum(map(query.finds, row.pods.values())))
+            name: number
+            for name, row in self.rows.items()
+            if (number := sum(map(query.finds, row.pods.values())))
         }
         if len(self._queries) > _REMEMBERED_QUERIES:
             self._queries.popitem(last=False)
@@ -415,14 +453,20 @@ class ClusterState:
             return namespaces
         if not selector:
             return None
-        selected = (name for name, labels in self.surroundings.namespaces.items() if selector_matches(selector, labels))
+        selected = (
+            name
+            for name, labels in self.surroundings.namespaces.items()
+            if selector_matches(selector, labels)
+        )
         return namespaces.union(selected)
 
     def condition_of(
         self, term: PodTerm, namespace: str
     ) -> tuple[frozenset[str] | None, frozenset[Requirement] | None]:
         """Which pods a term of a pod of that namespace means."""
-        return self.namespaces_of(own_namespaces(term, namespace), term.namespace_selector), term.selector
+        return self.namespaces_of(
+            own_namespaces(term, namespace), term.namespace_selector
+        ), term.selector
 
     def labels_of_namespace(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; none if it is unknown."""
@@ -432,6 +476,7 @@ class ClusterState:
 def _zone_of(node: Node) -> str:
     labels = node.labels
     zone, region = (
-        next((labels[label] for label in names if label in labels), "") for names in (_ZONE_LABELS, _REGION_LABELS)
+        next((labels[label] for label in names if label in labels), "")
+        for names in (_ZONE_LABELS, _REGION_LABELS)
     )
     return f"{region}:\0:{zone}" if zone or region else ""

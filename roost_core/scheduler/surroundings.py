@@ -28,11 +28,13 @@ class Surroundings:
     # Labels by namespace; one that isn't there counts as having none.
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     budgets: tuple[DisruptionBudget, ...] = ()
-    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and StatefulSets by
-    # (kind, namespace, name): spreading by default asks for them, and for nothing else.
+    # Selectors of Services by namespace, and of ReplicationControllers, ReplicaSets and
+    # StatefulSets by (kind, namespace, name): spreading by default asks for them, and for nothing
+    # else.
     services: Mapping[str, tuple[Mapping[str, str], ...]] = field(default_factory=dict)
     controllers: Mapping[tuple[str, str, str], frozenset[Requirement]] = field(default_factory=dict)
-    # Extended resources that DeviceClasses map to devices: a node that lists none may have them all the same.
+    # Extended resources that DeviceClasses map to devices: a node that lists none may have them all
+    # the same.
     claimable: frozenset[str] = frozenset()
 
 

@@ -18,15 +18,27 @@ from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.verdicts import Rejection, Verdict
 
 SKEWED: Final = Rejection(("node(s) didn't match pod topology spread constraints",), False)
-NO_TOPOLOGY: Final = Rejection(("node(s) didn't match pod topology spread constraints (missing required label)",), True)
+NO_TOPOLOGY: Final = Rejection(
+    ("node(s) didn't match pod topology spread constraints (missing required label)",), True
+)
 
 
-def spread_constraints(pod: Pod, profile: Profile, state: ClusterState, *, required: bool) -> list[SpreadConstraint]:
-    """The pod's own constraints of one kind; when it has none at all, the profile's with the cluster's selector."""
+def spread_constraints(
+    pod: Pod, profile: Profile, state: ClusterState, *, required: bool
+) -> list[SpreadConstraint]:
+    """The pod's own constraints of one kind; when it has none at all, the profile's with the
+    cluster's selector.
+    """
     own = pod.spec.spread_constraints
     if own:
-        return [_with_label_keys(constraint, pod) for constraint in own if constraint.required == required]
-    defaults = [constraint for constraint in profile.default_spread if constraint.required == required]
+        return [
+            _with_label_keys(constraint, pod)
+            for constraint in own
+            if constraint.required == required
+        ]
+    defaults = [
+        constraint for constraint in profile.default_spread if constraint.required == required
+    ]
     if not defaults:
         return []
     selector = _default_selector(pod, state)
@@ -42,12 +54,16 @@ def _with_label_keys(constraint: SpreadConstraint, pod: Pod) -> SpreadConstraint
 
 
 def _default_selector(pod: Pod, state: ClusterState) -> frozenset[Requirement]:
-    """What the Services that select the pod and its controller select, all together; empty when nothing does."""
+    """What the Services that select the pod and its controller select, all together; empty when
+    nothing does.
+    """
     labels: dict[str, str] = {}
     for selector in state.surroundings.services.get(pod.namespace, ()):
         if all(pod.labels.get(key) == value for key, value in selector.items()):
             labels.update(selector)
-    requirements = frozenset(Requirement(key, "In", frozenset((value,))) for key, value in labels.items())
+    requirements = frozenset(
+        Requirement(key, "In", frozenset((value,))) for key, value in labels.items()
+    )
     if pod.owner is None:
         return requirements
     return requirements | state.surroundings.controllers.get(
@@ -63,12 +79,18 @@ def spread_query(constraint: SpreadConstraint, namespace: str) -> PodQuery:
 def counted_nodes(
     nodes: NodeFilters, constraints: Sequence[SpreadConstraint], *, require_all: bool
 ) -> Iterator[tuple[NodeRow, list[int]]]:
-    """Nodes that count for spreading, each with the indices of the constraints whose policies admit it."""
+    """Nodes that count for spreading, each with the indices of the constraints whose policies admit
+    it.
+    """
     keys = [constraint.topology_key for constraint in constraints]
     for row in nodes.state.rows.values():
         if require_all and not all(key in row.labels for key in keys):
             continue
-        indices = [index for index, constraint in enumerate(constraints) if admits(nodes, constraint, row.name)]
+        indices = [
+            index
+            for index, constraint in enumerate(constraints)
+            if admits(nodes, constraint, row.name)
+        ]
         if indices:
             yield row, indices
 
@@ -89,11 +111,15 @@ class SpreadCounts:
         self._nodes = nodes
         self._constraints = constraints
         labels = nodes.pod.labels
-        self._matches_itself = [int(selector_matches(spread.selector, labels)) for spread in constraints]
+        self._matches_itself = [
+            int(selector_matches(spread.selector, labels)) for spread in constraints
+        ]
         self._counts: list[dict[str, int]] = [{} for _ in constraints]
         pods = [
             # An empty selector counts nothing here.
-            nodes.state.count_pods(spread_query(spread, nodes.pod.namespace)) if spread.selector else {}
+            nodes.state.count_pods(spread_query(spread, nodes.pod.namespace))
+            if spread.selector
+            else {}
             for spread in constraints
         ]
         # The smallest count of each constraint, while nothing changes.
@@ -112,19 +138,27 @@ class SpreadCounts:
     def copy(self) -> Self:
         """Counts of their own."""
         new = type(self).__new__(type(self))
-        new._nodes, new._constraints, new._matches_itself = self._nodes, self._constraints, self._matches_itself
+        new._nodes, new._constraints, new._matches_itself = (
+            self._nodes,
+            self._constraints,
+            self._matches_itself,
+        )
         new._counts = [dict(counts) for counts in self._counts]
         new._fewest = list(self._fewest)
         return new
 
     def count(self, pod: Pod, row: NodeRow, sign: int) -> None:
-        """Count another pod in or out; unlike at first also one that is being deleted, as kube-scheduler does."""
+        """Count another pod in or out; unlike at first also one that is being deleted, as
+        kube-scheduler does.
+        """
         if pod.namespace != self._nodes.pod.namespace:
             return
         if not all(constraint.topology_key in row.labels for constraint in self._constraints):
             return
         for index, constraint in enumerate(self._constraints):
-            if selector_matches(constraint.selector, pod.labels) and admits(self._nodes, constraint, row.name):
+            if selector_matches(constraint.selector, pod.labels) and admits(
+                self._nodes, constraint, row.name
+            ):
                 counts, value = self._counts[index], row.labels[constraint.topology_key]
                 counts[value] = counts.get(value, 0) + sign
                 self._fewest[index] = None
@@ -144,6 +178,8 @@ class SpreadCounts:
         fewest = self._fewest[index]
         if fewest is None:
             counts = self._counts[index]
-            fewest = min(counts.values()) if len(counts) >= self._constraints[index].min_domains else 0
+            fewest = (
+                min(counts.values()) if len(counts) >= self._constraints[index].min_domains else 0
+            )
             self._fewest[index] = fewest
         return fewest

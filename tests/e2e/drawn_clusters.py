@@ -1,7 +1,8 @@
-"""Draw small clusters and pods that touch every rule of kube-scheduler that the model knows; manifests from a seed.
+"""Draw small clusters and pods that touch every rule of kube-scheduler that the model knows;
+manifests from a seed.
 
-Owns chance. What is drawn is accepted by an API server but for a few pods (a host port twice, requests above the pod's
-own); whoever creates them leaves those out.
+Owns chance. What is drawn is accepted by an API server but for a few pods (a host port twice,
+requests above the pod's own); whoever creates them leaves those out.
 """
 
 from random import Random
@@ -22,11 +23,23 @@ ZONE = "topology.kubernetes.io/zone"
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 (a pod's hostIP; nothing is bound here)
 GPU = "example.com/gpu"
 STATEFUL_SET = "placeholders"
-OWNER = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": STATEFUL_SET, "uid": "u", "controller": True}
+OWNER = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "name": STATEFUL_SET,
+    "uid": "u",
+    "controller": True,
+}
 PORT = {"port": 80}
 RUNTIME_CLASS = "heavy"
 # Name, value and whether such pods pre-empt.
-PRIORITIES = (("low", -10, True), ("lower", -20, True), ("middle", 5, True), ("high", 100, True), ("meek", 200, False))
+PRIORITIES = (
+    ("low", -10, True),
+    ("lower", -20, True),
+    ("middle", 5, True),
+    ("high", 100, True),
+    ("meek", 200, False),
+)
 IMAGES = {
     "quay.io/jupyter/base:1": 500 * MIB,
     "quay.io/jupyter/science:2": 3000 * MIB,
@@ -37,7 +50,14 @@ IMAGES = {
     "tiny/one:1": 24 * MIB,
 }
 # As pods write them: some are never found on a node.
-WRITTEN_IMAGES = (*IMAGES, "plain", "docker.io/library/small", "small", "quay.io/jupyter/base", "absent:1")
+WRITTEN_IMAGES = (
+    *IMAGES,
+    "plain",
+    "docker.io/library/small",
+    "small",
+    "quay.io/jupyter/base",
+    "absent:1",
+)
 
 
 class Mood(NamedTuple):
@@ -52,7 +72,8 @@ class Mood(NamedTuple):
     # Pods on a node at the beginning, at most, and of how many the node has room.
     most_pods: int
     room: tuple[int, int]
-    # Share of the pods that have a priority; where it is all, those there at first have low ones, the others high ones.
+    # Share of the pods that have a priority; where it is all, those there at first have low ones,
+    # the others high ones.
     prioritised: float
 
 
@@ -70,7 +91,8 @@ class Drawing:
         nodes = self.number(self.mood.fewest_nodes, self.mood.most_nodes)
         self.node_names = [f"n{index:03d}" for index in range(nodes)]
         self.namespaces = {
-            f"world-{name}": {"team": self.one(TEAMS), "stage": name} for name in ("one", "two", "three")
+            f"world-{name}": {"team": self.one(TEAMS), "stage": name}
+            for name in ("one", "two", "three")
         }
 
     def one(self, choices: Any) -> Any:
@@ -95,7 +117,12 @@ class Drawing:
     def node(self, name: str) -> Object:
         """Arguments of FakeNodes.create."""
         if self.happens(self.mood.alike):
-            return {"cpu": "8", "memory": "16Gi", "pods": self.mood.room[1], "labels": {"purpose": "user", "gen": "5"}}
+            return {
+                "cpu": "8",
+                "memory": "16Gi",
+                "pods": self.mood.room[1],
+                "labels": {"purpose": "user", "gen": "5"},
+            }
         labels = {"purpose": self.one(PURPOSES), "gen": str(self.number(1, 9))}
         if self.happens(0.9):
             labels[ZONE] = self.one(ZONES)
@@ -122,7 +149,11 @@ class Drawing:
 
     def images(self) -> dict[str, int]:
         # Sizes differ a little between nodes, as they do after another unpacking.
-        return {name: size + self.number(0, 3) * 4096 for name, size in IMAGES.items() if self.happens(0.4)}
+        return {
+            name: size + self.number(0, 3) * 4096
+            for name, size in IMAGES.items()
+            if self.happens(0.4)
+        }
 
     # Pods
 
@@ -137,13 +168,17 @@ class Drawing:
             "containers": [self._container(f"c{index}") for index in range(self.one([1, 1, 1, 2]))],
         }
         if self.happens(0.25):
-            spec["initContainers"] = [self._init_container(f"i{index}") for index in range(self.one([1, 2, 3]))]
+            spec["initContainers"] = [
+                self._init_container(f"i{index}") for index in range(self.one([1, 2, 3]))
+            ]
         if self.happens(0.1):
             spec["resources"] = {"requests": self._pick({"cpu": "6", "memory": "12Gi"}, 0.7)}
         if self.happens(0.1):
             spec["runtimeClassName"] = RUNTIME_CLASS
         if self.hinders(0.3):
-            spec["nodeSelector"] = self.one([{"purpose": self.one(PURPOSES)}, {ZONE: self.one(ZONES)}, {"gen": "5"}])
+            spec["nodeSelector"] = self.one(
+                [{"purpose": self.one(PURPOSES)}, {ZONE: self.one(ZONES)}, {"gen": "5"}]
+            )
         if tolerations := [self._toleration() for _ in range(self.one([0, 0, 1, 2, 3]))]:
             spec["tolerations"] = tolerations
         if affinity := self._affinity():
@@ -153,28 +188,44 @@ class Drawing:
         if self.happens(self.mood.prioritised):
             spec["priorityClassName"] = self._priority(at_first=at_first)
         if self.mood.prioritised == 1 and not at_first and self.happens(0.5):
-            spec["containers"][0]["resources"] = {"requests": {"cpu": self.one("123"), "memory": "2Gi"}}
+            spec["containers"][0]["resources"] = {
+                "requests": {"cpu": self.one("123"), "memory": "2Gi"}
+            }
             spec["priorityClassName"] = self.one(["middle", "high"])
         if self.happens(0.1):
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
-        metadata: Object = {"name": name, "namespace": self.one(list(self.namespaces)), "labels": self.labels()}
+        metadata: Object = {
+            "name": name,
+            "namespace": self.one(list(self.namespaces)),
+            "labels": self.labels(),
+        }
         if self.happens(0.2):
             metadata["ownerReferences"] = [OWNER]
         return {"metadata": metadata, "spec": spec}
 
     def _priority(self, *, at_first: bool) -> str:
-        names = [name for name, value, _ in PRIORITIES if self.mood.prioritised < 1 or not at_first or value < 5]
+        names = [
+            name
+            for name, value, _ in PRIORITIES
+            if self.mood.prioritised < 1 or not at_first or value < 5
+        ]
         return str(self.one(names))
 
     def _plain_pod(self, name: str, scheduler_name: str) -> Object:
         """One without any wish, for which many nodes are equal."""
         requests = {"cpu": "100m", "memory": "64Mi"}
         containers = [{"name": "c", "image": "absent:1", "resources": {"requests": requests}}]
-        spec = {"schedulerName": scheduler_name, "terminationGracePeriodSeconds": 0, "containers": containers}
+        spec = {
+            "schedulerName": scheduler_name,
+            "terminationGracePeriodSeconds": 0,
+            "containers": containers,
+        }
         return {"metadata": {"name": name, "namespace": "world-one"}, "spec": spec}
 
     def labels(self) -> dict[str, str]:
-        return self._pick({"app": self.one(APPS), "tier": self.one(TIERS), "revision": self.one("12")}, 0.8)
+        return self._pick(
+            {"app": self.one(APPS), "tier": self.one(TIERS), "revision": self.one("12")}, 0.8
+        )
 
     def _pick(self, items: Object, probability: float) -> Object:
         return {key: value for key, value in items.items() if self.happens(probability)}
@@ -187,7 +238,11 @@ class Drawing:
             requests["ephemeral-storage"] = self.one(["1Gi", "40Gi"])
         limits = {GPU: self.one(["0", "1", "2"])} if self.happens(0.1) else {}
         resources = {"requests": {**requests, **limits}, "limits": limits}
-        container: Object = {"name": name, "image": self.one(WRITTEN_IMAGES), "resources": resources}
+        container: Object = {
+            "name": name,
+            "image": self.one(WRITTEN_IMAGES),
+            "resources": resources,
+        }
         if self.happens(0.12):
             number, protocol = self.one([8080, 8081]), self.one(["TCP", "UDP"])
             port: Object = {"containerPort": 80, "hostPort": number, "protocol": protocol}
@@ -208,8 +263,15 @@ class Drawing:
         if self.happens(0.1):
             return {"operator": "Exists"}
         if self.happens(0.15):
-            return {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
-        found: Object = {"key": self.one(["dirty", "old", "gpu"]), "operator": self.one(["Exists", "Equal"])}
+            return {
+                "key": "node.kubernetes.io/unschedulable",
+                "operator": "Exists",
+                "effect": "NoSchedule",
+            }
+        found: Object = {
+            "key": self.one(["dirty", "old", "gpu"]),
+            "operator": self.one(["Exists", "Equal"]),
+        }
         if found["operator"] == "Equal":
             found["value"] = self.one("12")
         if self.happens(0.6):
@@ -226,7 +288,8 @@ class Drawing:
             node[REQUIRED] = {"nodeSelectorTerms": terms}
         if self.happens(0.35):
             node[PREFERRED] = [
-                {"weight": self.number(1, 100), "preference": self._node_term()} for _ in range(self.number(1, 3))
+                {"weight": self.number(1, 100), "preference": self._node_term()}
+                for _ in range(self.number(1, 3))
             ]
         if node:
             found["nodeAffinity"] = node
@@ -249,7 +312,11 @@ class Drawing:
         if self.happens(0.03):
             return {"matchFields": [self._field("In"), self._field("In")]}
         expressions = [
-            {"key": "purpose", "operator": self.one(["In", "NotIn"]), "values": self.some(PURPOSES, 2) or ["user"]},
+            {
+                "key": "purpose",
+                "operator": self.one(["In", "NotIn"]),
+                "values": self.some(PURPOSES, 2) or ["user"],
+            },
             {"key": "gen", "operator": self.one(["Gt", "Lt"]), "values": [str(self.number(2, 8))]},
             {"key": ZONE, "operator": self.one(["In", "NotIn"]), "values": [self.one(ZONES)]},
             {"key": "rack", "operator": self.one(["Exists", "DoesNotExist"])},
@@ -280,8 +347,16 @@ class Drawing:
                 {"matchLabels": {"app": self.one(APPS)}},
                 {"matchLabels": {"app": self.one(APPS), "tier": self.one(TIERS)}},
                 {"matchExpressions": [{"key": "app", "operator": "In", "values": ["a", "b"]}]},
-                {"matchExpressions": [{"key": "tier", "operator": self.one(["Exists", "DoesNotExist"])}]},
-                {"matchExpressions": [{"key": "app", "operator": "NotIn", "values": [self.one(APPS)]}]},
+                {
+                    "matchExpressions": [
+                        {"key": "tier", "operator": self.one(["Exists", "DoesNotExist"])}
+                    ]
+                },
+                {
+                    "matchExpressions": [
+                        {"key": "app", "operator": "NotIn", "values": [self.one(APPS)]}
+                    ]
+                },
             ]
         )
         return selector
@@ -315,21 +390,36 @@ class Drawing:
         for index in range(self.number(1, 4)):
             namespace = self.one(list(self.namespaces))
             spec = {"minAvailable": 1, "selector": self._label_selector()}
-            body = manifest("policy/v1", "PodDisruptionBudget", f"budget-{index}", namespace, spec=spec)
+            body = manifest(
+                "policy/v1", "PodDisruptionBudget", f"budget-{index}", namespace, spec=spec
+            )
             found.append((body, self.number(0, 2)))
         return found
 
     def services(self) -> list[Object]:
         return [
-            manifest("v1", "Service", f"service-{app}", namespace, spec={"selector": {"app": app}, "ports": [PORT]})
+            manifest(
+                "v1",
+                "Service",
+                f"service-{app}",
+                namespace,
+                spec={"selector": {"app": app}, "ports": [PORT]},
+            )
             for namespace in self.namespaces
             for app in self.some(APPS, 1)
         ]
 
     def stateful_set(self, namespace: str) -> Object:
         labels = {"app": self.one(APPS)}
-        template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
-        spec = {"selector": {"matchLabels": labels}, "serviceName": STATEFUL_SET, "template": template}
+        template = {
+            "metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }
+        spec = {
+            "selector": {"matchLabels": labels},
+            "serviceName": STATEFUL_SET,
+            "template": template,
+        }
         return manifest("apps/v1", "StatefulSet", STATEFUL_SET, namespace, spec=spec)
 
 
@@ -343,8 +433,20 @@ def cluster_wide() -> list[Object]:
     policies = {True: "PreemptLowerPriority", False: "Never"}
     return [
         *(
-            manifest("scheduling.k8s.io/v1", "PriorityClass", name, value=value, preemptionPolicy=policies[preempts])
+            manifest(
+                "scheduling.k8s.io/v1",
+                "PriorityClass",
+                name,
+                value=value,
+                preemptionPolicy=policies[preempts],
+            )
             for name, value, preempts in PRIORITIES
         ),
-        manifest("node.k8s.io/v1", "RuntimeClass", RUNTIME_CLASS, handler=RUNTIME_CLASS, overhead=overhead),
+        manifest(
+            "node.k8s.io/v1",
+            "RuntimeClass",
+            RUNTIME_CLASS,
+            handler=RUNTIME_CLASS,
+            overhead=overhead,
+        ),
     ]

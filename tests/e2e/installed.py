@@ -1,6 +1,7 @@
 """Run an installed release's programs as the cluster has them, whatever Helm put there.
 
-Owns the reading of Deployments and ConfigMaps from the API server, where `tests.stack` keeps what it rendered itself.
+Owns the reading of Deployments and ConfigMaps from the API server, where `tests.stack` keeps what
+it rendered itself.
 """
 
 import re
@@ -41,7 +42,9 @@ class InstalledRelease(Stack):
         return f"https://{LOOPBACK}:{self.port.number}/mutate"
 
     def run(self) -> None:
-        """Replace the programs by those that the cluster's Deployments name now; returns when all serve and lead."""
+        """Replace the programs by those that the cluster's Deployments name now; returns when all
+        serve and lead.
+        """
         self.end_programs()
         self._read()
         self._over = threading.Event()
@@ -76,7 +79,9 @@ class InstalledRelease(Stack):
 
     def _read(self) -> None:
         deployments = self.objects("apps/v1", "deployments")
-        self.deployments = {one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in deployments}
+        self.deployments = {
+            one["metadata"]["labels"]["app.kubernetes.io/component"]: one for one in deployments
+        }
         self.manifests = [{**one, "kind": "ConfigMap"} for one in self.objects("v1", "configmaps")]
         for component in self.deployments:
             self._mount(component)

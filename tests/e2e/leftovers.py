@@ -13,9 +13,13 @@ HISTORY = ("events",)
 
 
 def all_objects(api: Api) -> Iterator[tuple[str, Object]]:
-    """Every object of every kind that can be listed, with its resource's name; each once, though groups overlap."""
+    """Every object of every kind that can be listed, with its resource's name; each once, though
+    groups overlap.
+    """
     versions = ["/api/v1"]
-    versions += [f"/apis/{group['preferredVersion']['groupVersion']}" for group in api.get("/apis")["groups"]]
+    versions += [
+        f"/apis/{group['preferredVersion']['groupVersion']}" for group in api.get("/apis")["groups"]
+    ]
     seen: set[str] = set()
     for version in versions:
         for resource in api.get(version)["resources"]:
@@ -37,7 +41,8 @@ def all_objects(api: Api) -> Iterator[tuple[str, Object]]:
 def leftovers(api: Api, namespace: str, keep: frozenset[str] = frozenset()) -> list[str]:
     """What still is in a namespace, or names it from elsewhere: in words, each with its place.
 
-    keep: names of objects of the test itself. The namespace's name must be one that nothing else has a part of.
+    keep: names of objects of the test itself. The namespace's name must be one that nothing else
+    has a part of.
     """
     found = []
     for resource, item in all_objects(api):
@@ -50,9 +55,14 @@ def leftovers(api: Api, namespace: str, keep: frozenset[str] = frozenset()) -> l
                 found.append(f"{resource}/{name} in the namespace")
             continue
         # Whoever wrote an object stays noted there: a history, as Events are.
-        bare = {**item, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+        bare = {
+            **item,
+            "metadata": {key: value for key, value in metadata.items() if key != "managedFields"},
+        }
         if namespace in json.dumps(bare):
-            found.append(f"{resource}/{metadata.get('namespace', '')}/{name}: {_where(bare, namespace)}")
+            found.append(
+                f"{resource}/{metadata.get('namespace', '')}/{name}: {_where(bare, namespace)}"
+            )
     return found
 
 
@@ -62,5 +72,9 @@ def _where(item: object, text: str, path: str = "") -> str:
         parts += [_where(value, text, f"{path}.{key}") for key, value in item.items()]
         return ", ".join(part for part in parts if part)
     if isinstance(item, list):
-        return ", ".join(part for index, value in enumerate(item) if (part := _where(value, text, f"{path}[{index}]")))
+        return ", ".join(
+            part
+            for index, value in enumerate(item)
+            if (part := _where(value, text, f"{path}[{index}]"))
+        )
     return path if isinstance(item, str) and text in item else ""

@@ -1,4 +1,6 @@
-"""Start one replica without a cluster, with files for policy and certificate, and speak TLS to it by hand."""
+"""Start one replica without a cluster, with files for policy and certificate, and speak TLS to it
+by hand.
+"""
 
 import contextlib
 import http.client
@@ -23,21 +25,36 @@ DAY = 86400.0
 
 
 def review_of(body: object = None) -> bytes:
-    """The review of a pod's creation, a user's by default, in the order and with the spaces of kube-apiserver's."""
+    """The review of a pod's creation, a user's by default, in the order and with the spaces of
+    kube-apiserver's.
+    """
     whole = json.loads(review(user_pod() if body is None else body))
-    return json.dumps({key: whole[key] for key in ("kind", "apiVersion", "request")}, separators=(",", ":")).encode()
+    return json.dumps(
+        {key: whole[key] for key in ("kind", "apiVersion", "request")}, separators=(",", ":")
+    ).encode()
 
 
 class LoneWebhook:
     """`with LoneWebhook(folder) as webhook: webhook.post(review_of())`."""
 
-    def __init__(self, folder: Path, *flags: str, policy: bytes | None = None, kubeconfig: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, *flags: str, policy: bytes | None = None, kubeconfig: Path | None = None
+    ) -> None:
         """flags: further ones. kubeconfig: of the cluster to watch, None for none."""
         self.folder = folder
         self.policy_path = folder / "release.json"
-        self.policy_path.write_bytes(json.dumps(policy_document()).encode() if policy is None else policy)
-        self.use_leaf(sign_leaf(make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY))
-        self._flags = ("--no-cluster" if kubeconfig is None else f"--kubeconfig={kubeconfig}", *flags)
+        self.policy_path.write_bytes(
+            json.dumps(policy_document()).encode() if policy is None else policy
+        )
+        self.use_leaf(
+            sign_leaf(
+                make_authority("test", time.time(), DAY), (LOOPBACK, "localhost"), time.time(), DAY
+            )
+        )
+        self._flags = (
+            "--no-cluster" if kubeconfig is None else f"--kubeconfig={kubeconfig}",
+            *flags,
+        )
         self._connections: list[ssl.SSLSocket] = []
 
     def use_leaf(self, leaf: Certificate) -> None:
@@ -73,7 +90,9 @@ class LoneWebhook:
 
     def _answers(self) -> bool:
         if self.process.poll() is not None:
-            raise RuntimeError(f"the webhook ended with status {self.process.returncode}: {self.log()}")
+            raise RuntimeError(
+                f"the webhook ended with status {self.process.returncode}: {self.log()}"
+            )
         return self.page("/livez")[0] == 200
 
     def _listens(self) -> bool:
@@ -90,7 +109,9 @@ class LoneWebhook:
         return read_page(self.metrics_port, path)
 
     def connect(self, certificate: Path | None = None) -> ssl.SSLSocket:
-        """A TLS connection on which nothing has been sent yet; closed at the end, if not before. certificate: ours."""
+        """A TLS connection on which nothing has been sent yet; closed at the end, if not before.
+        certificate: ours.
+        """
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         if certificate is not None:
@@ -116,7 +137,11 @@ class LoneWebhook:
         text = answer.read()
         if connection is None:
             given.close()
-        return answer.status, json.loads(text)["response"] if answer.status == 200 else {}, answer.headers
+        return (
+            answer.status,
+            json.loads(text)["response"] if answer.status == 200 else {},
+            answer.headers,
+        )
 
     def terminate(self) -> None:
         self.process.send_signal(signal.SIGTERM)

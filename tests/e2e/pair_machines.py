@@ -1,9 +1,10 @@
-"""Stand in for machines: kubelets that pull images, and Cluster Autoscaler with a cloud of node groups.
+"""Stand in for machines: kubelets that pull images, and Cluster Autoscaler with a cloud of node
+groups.
 
-Owns what grows and what is pulled. Cluster Autoscaler's own binary can't be built from a Go module proxy; what is
-played here are the rules that decide which pod makes it add a node, after its code as of 1.34: static_autoscaler.go,
-filter_out_schedulable.go, mixed_nodeinfos_processor.go, node_info_utils.go. As it does itself, it asks the scheduler's
-own filters.
+Owns what grows and what is pulled. Cluster Autoscaler's own binary can't be built from a Go module
+proxy; what is played here are the rules that decide which pod makes it add a node, after its code
+as of 1.34: static_autoscaler.go, filter_out_schedulable.go, mixed_nodeinfos_processor.go,
+node_info_utils.go. As it does itself, it asks the scheduler's own filters.
 """
 
 import contextlib
@@ -36,19 +37,25 @@ SCAN_SECONDS = 4.0
 STABLE_SECONDS = 6.0
 # --expendable-pods-priority-cutoff.
 PRIORITY_CUTOFF = -10
-DEFAULT_PROFILE = read_profiles(scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR)[
-    "default-scheduler"
-]
+DEFAULT_PROFILE = read_profiles(
+    scheduler_config({"schedulerName": "default-scheduler"}), NEWEST_MINOR
+)["default-scheduler"]
 # The nodes must not have changed for so long before anybody comes.
 STEADY_SECONDS, STEADY_AT_MOST_SECONDS = 2.0, 25.0
 # After so long a pull that doesn't succeed is told.
 FAULT_SECONDS = 1.0
 # What a new node's template never has: taints that say how the node is just now.
-_PASSING_TAINTS = ("node.kubernetes.io/", "startup-taint.cluster-autoscaler.kubernetes.io/", "ToBeDeletedByCluster")
+_PASSING_TAINTS = (
+    "node.kubernetes.io/",
+    "startup-taint.cluster-autoscaler.kubernetes.io/",
+    "ToBeDeletedByCluster",
+)
 
 
 class Kubelets:
-    """Runs the pods of all fake nodes: each waits for its images, which take a while to come to a node."""
+    """Runs the pods of all fake nodes: each waits for its images, which take a while to come to a
+    node.
+    """
 
     def __init__(self, api: Api, images: Iterable[str], pull_seconds: float) -> None:
         """images: those that have to be pulled; all others are everywhere."""
@@ -104,19 +111,29 @@ class Kubelets:
                     key = (pod["metadata"]["uid"], image)
                     if key not in self._told:
                         self._told.add(key)
-                        self._start(("", "/".join(key)), FAULT_SECONDS, self._tell_fault, pod, image)
+                        self._start(
+                            ("", "/".join(key)), FAULT_SECONDS, self._tell_fault, pod, image
+                        )
                 elif (node, image) not in self._pulls:
                     self._start((node, image), self.seconds(node, image), self._pulled, node, image)
         return bool(missing)
 
-    def _start(self, key: tuple[str, str], seconds: float, call: Callable[..., None], *given: Any) -> None:
+    def _start(
+        self, key: tuple[str, str], seconds: float, call: Callable[..., None], *given: Any
+    ) -> None:
         timer = self._pulls[key] = threading.Timer(seconds, call, given)
         timer.daemon = True
         timer.start()
 
     def _tell_fault(self, pod: Object, image: str) -> None:
-        """Write what a kubelet does into the status: the containers that wait for the image in vain."""
-        volumes = {one["name"]: one["image"]["reference"] for one in pod["spec"].get("volumes", ()) if "image" in one}
+        """Write what a kubelet does into the status: the containers that wait for the image in
+        vain.
+        """
+        volumes = {
+            one["name"]: one["image"]["reference"]
+            for one in pod["spec"].get("volumes", ())
+            if "image" in one
+        }
         told = [
             {
                 "name": one["name"],
@@ -127,7 +144,11 @@ class Kubelets:
                 "state": {"waiting": {"reason": "ErrImagePull", "message": "not found"}},
             }
             for one in pod["spec"]["containers"]
-            if image in (one["image"], *(volumes.get(mount["name"]) for mount in one.get("volumeMounts", ())))
+            if image
+            in (
+                one["image"],
+                *(volumes.get(mount["name"]) for mount in one.get("volumeMounts", ())),
+            )
         ]
         meta = pod["metadata"]
         path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}/status"
@@ -159,13 +180,19 @@ def images_of(pod: Object) -> set[str]:
 def create_priority_classes(api: Api, case: Case) -> None:
     """Those of the case; an earlier one's may be there."""
     for name, value, never in case.priorities:
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}}
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+        }
         with contextlib.suppress(ApiError):
             policy = "Never" if never else "PreemptLowerPriority"
             api.create({**body, "value": value, "preemptionPolicy": policy})
 
 
-def add_node(nodes: FakeNodes, kubelets: Kubelets, pool: Pool, index: int, name: str, **labels: str) -> None:
+def add_node(
+    nodes: FakeNodes, kubelets: Kubelets, pool: Pool, index: int, name: str, **labels: str
+) -> None:
     """The first, second, ... node of a pool, there from the beginning."""
     holds = pool.holds_at(index)
     kubelets.hold(name, holds)
@@ -184,7 +211,10 @@ def settle(seen: Callable[[], object]) -> None:
     """Wait until Roost has said all that it says about the nodes, and its own pods have theirs."""
     began = changed = time.monotonic()
     before: object = None
-    while time.monotonic() - changed < STEADY_SECONDS and time.monotonic() - began < STEADY_AT_MOST_SECONDS:
+    while (
+        time.monotonic() - changed < STEADY_SECONDS
+        and time.monotonic() - began < STEADY_AT_MOST_SECONDS
+    ):
         now = seen()
         if now != before:
             before, changed = now, time.monotonic()
@@ -192,7 +222,8 @@ def settle(seen: Callable[[], object]) -> None:
 
 
 class Room:
-    """Nodes with what they hold, by kube-scheduler's filters (its model, which a test holds against the real one).
+    """Nodes with what they hold, by kube-scheduler's filters (its model, which a test holds against
+    the real one).
 
     Nobody is pre-empted.
     """
@@ -231,9 +262,10 @@ class _Group:
 class ClusterAutoscaler:
     """Adds nodes to groups while pods are unschedulable; takes none away.
 
-    A pod counts when the scheduler has marked it Unschedulable and it fits, without pre-empting, neither a node that is
-    there nor one on its way. A group's template is a sanitised copy of a node of it that is ready and stable, labels
-    included; what it remembers of one; or, at zero, the group's own labels and taints.
+    A pod counts when the scheduler has marked it Unschedulable and it fits, without pre-empting,
+    neither a node that is there nor one on its way. A group's template is a sanitised copy of a
+    node of it that is ready and stable, labels included; what it remembers of one; or, at zero, the
+    group's own labels and taints.
     """
 
     def __init__(
@@ -297,7 +329,9 @@ class ClusterAutoscaler:
                 one.is_ready = True
 
     def _scan(self) -> None:
-        asked = self.asks_for(map(read_node, self._api.list(NODES)), map(read_pod, self._api.list(PODS)))
+        asked = self.asks_for(
+            map(read_node, self._api.list(NODES)), map(read_pod, self._api.list(PODS))
+        )
         if asked is not None:
             group = next(one for one in self._groups if one.pool.name == asked[0])
             for _ in range(asked[1]):
@@ -315,7 +349,9 @@ class ClusterAutoscaler:
         waiting = [
             pod
             for pod in pods
-            if pod.unschedulable_since is not None and not pod.leaving and pod.priority >= PRIORITY_CUTOFF
+            if pod.unschedulable_since is not None
+            and not pod.leaving
+            and pod.priority >= PRIORITY_CUTOFF
         ]
         waiting.sort(key=lambda pod: -pod.priority)
         helpless = [pod for pod in waiting if not pod.nominated_node and not room.place(pod)]
@@ -341,7 +377,12 @@ class ClusterAutoscaler:
                 "metadata": {"name": "template", "labels": {GROUP_LABEL: pool.name, **pool.labels}},
                 "spec": {"taints": [read_taint(taint) for taint in pool.taints]},
                 "status": {
-                    "allocatable": {"cpu": pool.cpu, "memory": pool.memory, "pods": "110", **pool.extra_resources}
+                    "allocatable": {
+                        "cpu": pool.cpu,
+                        "memory": pool.memory,
+                        "pods": "110",
+                        **pool.extra_resources,
+                    }
                 },
             }
         )
@@ -377,5 +418,9 @@ def sanitised(node: Node) -> Node:
     """A node of the group as it would be if it came now: its labels stay, all of them."""
     taints = tuple(taint for taint in node.taints if not taint.key.startswith(_PASSING_TAINTS))
     return replace(
-        node, name="template", labels={**node.labels, HOSTNAME: "template"}, taints=taints, unschedulable=False
+        node,
+        name="template",
+        labels={**node.labels, HOSTNAME: "template"},
+        taints=taints,
+        unschedulable=False,
     )

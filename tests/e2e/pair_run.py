@@ -1,7 +1,8 @@
-"""Play one case on two real control planes at once, Roost on one of them only, and hold the one against the other.
+"""Play one case on two real control planes at once, Roost on one of them only, and hold the one
+against the other.
 
-Owns the property: whoever has a node, or runs, without Roost has one, or runs, with it, at most 30 s later; and where
-an autoscaler adds a node without it, it adds one with it, and not many more.
+Owns the property: whoever has a node, or runs, without Roost has one, or runs, with it, at most 30
+s later; and where an autoscaler adds a node without it, it adds one with it, and not many more.
 """
 
 import contextlib
@@ -17,12 +18,28 @@ from typing import Any, Protocol, Self
 
 import yaml
 
-from tests.e2e.pair_machines import SCAN_SECONDS, ClusterAutoscaler, Kubelets, add_node, create_priority_classes, settle
+from tests.e2e.pair_machines import (
+    SCAN_SECONDS,
+    ClusterAutoscaler,
+    Kubelets,
+    add_node,
+    create_priority_classes,
+    settle,
+)
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.karpenter import NODE_CLAIMS, InstanceType, Karpenter, is_booted
 from tests.harness.nodes import NODES, FakeNodes
-from tests.judge.cases import GROUP_LABEL, HOSTNAME, Arrival, Case, Fault, Other, other_pod, user_pod
+from tests.judge.cases import (
+    GROUP_LABEL,
+    HOSTNAME,
+    Arrival,
+    Case,
+    Fault,
+    Other,
+    other_pod,
+    user_pod,
+)
 from tests.stack import ROOST, Stack
 
 Object = dict[str, Any]
@@ -33,7 +50,8 @@ STEPS = ("bound", "running")
 ALLOWED_SECONDS = 30.0
 # What looking twice a second, on a machine that does other things, adds.
 LOOK_SECONDS = 1.5
-# For placeholders, and for an autoscaler that looks while users are still kept off a node that pulls.
+# For placeholders, and for an autoscaler that looks while users are still kept off a node that
+# pulls.
 MORE_NODES = 2
 
 
@@ -51,8 +69,13 @@ class KarpenterPools:
     def __init__(self, cluster: ControlPlane, case: Case) -> None:
         self._cluster = cluster
         self._pools = [pool for pool in case.pools if pool.most > pool.at_first]
-        self._types = [InstanceType(pool.name, cpu=pool.cpu, memory=pool.memory, price=1.0) for pool in self._pools]
-        self._karpenter = Karpenter(cluster, instance_types=self._types, boot_delay_seconds=case.boot_seconds)
+        self._types = [
+            InstanceType(pool.name, cpu=pool.cpu, memory=pool.memory, price=1.0)
+            for pool in self._pools
+        ]
+        self._karpenter = Karpenter(
+            cluster, instance_types=self._types, boot_delay_seconds=case.boot_seconds
+        )
 
     @property
     def is_growing(self) -> bool:
@@ -63,17 +86,24 @@ class KarpenterPools:
             self._karpenter.start()
         for pool in self._pools:
             labels = {GROUP_LABEL: pool.name, **pool.labels}
-            self._karpenter.create_node_pool(pool.name, labels=labels, taints=pool.taints, instance_types=[pool.name])
+            self._karpenter.create_node_pool(
+                pool.name, labels=labels, taints=pool.taints, instance_types=[pool.name]
+            )
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Take all away at once: Karpenter itself would drain each node, which nobody here waits for."""
+        """Take all away at once: Karpenter itself would drain each node, which nobody here waits
+        for.
+        """
         self._karpenter.stop()
         api = self._cluster.api
         nodes = FakeNodes(api)
         for pool in self._pools:
             api.delete(f"/apis/karpenter.sh/v1/nodepools/{pool.name}")
-        for kind, found in ((NODE_CLAIMS, self._karpenter.node_claims()), (NODES, self._karpenter.nodes())):
+        for kind, found in (
+            (NODE_CLAIMS, self._karpenter.node_claims()),
+            (NODES, self._karpenter.nodes()),
+        ):
             for one in found:
                 path = f"{kind}/{one['metadata']['name']}"
                 api.patch(path, {"metadata": {"finalizers": None}})
@@ -86,7 +116,9 @@ class KarpenterPools:
 def imported_values(case: Case, folder: Path) -> Object:
     path = folder / f"{case.name}-hub.yaml"
     path.write_text(yaml.safe_dump(case.hub_values()))
-    done = subprocess.run([ROOST, "import", path, "--release", RELEASE], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [ROOST, "import", path, "--release", RELEASE], capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         raise RuntimeError(f"roost import: exit code {done.returncode}: {done.stderr.strip()}")
     loaded: Object = yaml.safe_load(done.stdout) or {}
@@ -117,18 +149,26 @@ class Record:
     last_change: float = 0.0
 
     def moments(self, profile: str, step: str) -> list[float]:
-        """When users of a profile took a step, in order; users of one profile are as good as each other."""
+        """When users of a profile took a step, in order; users of one profile are as good as each
+        other.
+        """
         found = [getattr(seen, step) for seen in self.users.values() if seen.profile == profile]
         return sorted(moment for moment in found if moment is not None)
 
     @property
     def waits(self) -> bool:
-        waiting = (seen for seen in self.users.values() if seen.created is not None and seen.deleted is None)
+        waiting = (
+            seen
+            for seen in self.users.values()
+            if seen.created is not None and seen.deleted is None
+        )
         return any(seen.bound is None for seen in waiting)
 
 
 class Side:
-    """One of the two: a control plane with nodes, kubelets, an autoscaler and the cluster's own scheduler."""
+    """One of the two: a control plane with nodes, kubelets, an autoscaler and the cluster's own
+    scheduler.
+    """
 
     def __init__(self, cluster: ControlPlane, case: Case, values: Object | None) -> None:
         """values: Roost's; None: it isn't there."""
@@ -168,16 +208,28 @@ class Side:
             if other.at_seconds is None:
                 self.launch_other(other, 0.0)
         if self.values is not None:
-            stack = Stack(self.cluster, self.namespace, self.values, release=RELEASE, scheduler=False, webhook=False)
+            stack = Stack(
+                self.cluster,
+                self.namespace,
+                self.values,
+                release=RELEASE,
+                scheduler=False,
+                webhook=False,
+            )
             self.stack = exits.enter_context(stack)
-            self._start_roost(stack, has_scheduler=self.values.get("scheduler", {}).get("target") != "none")
+            self._start_roost(
+                stack, has_scheduler=self.values.get("scheduler", {}).get("target") != "none"
+            )
             settle(self._standing)
             # Nodes that came for Roost's own placeholders are there from the beginning.
             self._at_first = {node["metadata"]["name"] for node in api.list(NODES)}
 
     def _standing(self) -> object:
         pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-        nodes = {node["metadata"]["name"]: node["metadata"]["labels"] for node in self.cluster.api.list(NODES)}
+        nodes = {
+            node["metadata"]["name"]: node["metadata"]["labels"]
+            for node in self.cluster.api.list(NODES)
+        }
         return nodes, {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods}
 
     def _start_roost(self, stack: Stack, *, has_scheduler: bool) -> None:
@@ -192,7 +244,9 @@ class Side:
     def _start_autoscaler(self, exits: contextlib.ExitStack) -> Grower:
         if self.case.karpenter:
             return exits.enter_context(KarpenterPools(self.cluster, self.case))
-        scaler = ClusterAutoscaler(self.cluster.api, self.case.pools, self.namespace, self.case.boot_seconds)
+        scaler = ClusterAutoscaler(
+            self.cluster.api, self.case.pools, self.namespace, self.case.boot_seconds
+        )
         return exits.enter_context(scaler)
 
     # While it's played
@@ -227,7 +281,9 @@ class Side:
     def look(self, now: float) -> None:
         record = self.record
         pods = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
-        there = {pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")}
+        there = {
+            pod["metadata"]["name"] for pod in pods if not pod["metadata"].get("deletionTimestamp")
+        }
         for name, user in record.users.items():
             if user.created is not None and name not in there and user.deleted is None:
                 user.deleted = record.last_change = now
@@ -253,11 +309,15 @@ class Side:
             told = "; ".join(one.get("message", "") for one in pod["status"].get("conditions", ()))
             affinity = pod["spec"].get("affinity", {}).get("nodeAffinity", {})
             required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
-            waiting.setdefault(f"wait: {told}; they require {required}", []).append(pod["metadata"]["name"])
+            waiting.setdefault(f"wait: {told}; they require {required}", []).append(
+                pod["metadata"]["name"]
+            )
         lines = [f"  {', '.join(names)} {why}" for why, names in waiting.items()]
         for node in api.list(NODES):
             metadata = node["metadata"]
-            own = {key: value for key, value in metadata["labels"].items() if "hub.jupyter.org" in key}
+            own = {
+                key: value for key, value in metadata["labels"].items() if "hub.jupyter.org" in key
+            }
             keys = [taint["key"] for taint in node["spec"].get("taints", ())]
             users = sum(seen.node == metadata["name"] for seen in self.record.users.values())
             lines.append(f"  node {metadata['name']}: {users} users, labels {own}, taints {keys}")
@@ -274,7 +334,9 @@ class Pair:
         self._steps = STEPS if self.case.follows_starts else STEPS[:1]
 
     def play(self) -> None:
-        """Let users come to both at once, until all that happens without Roost has happened with it. Raises if not."""
+        """Let users come to both at once, until all that happens without Roost has happened with
+        it. Raises if not.
+        """
         case = self.case
         sides = (self.without, self.with_roost)
         arrivals = list(enumerate(case.arrivals))
@@ -311,7 +373,10 @@ class Pair:
                     ", ".join(f"{moment:.0f}" for moment in side.record.moments(profile.name, step))
                     for side in (self.without, self.with_roost)
                 )
-                lines.append(f"  {profile.name} {step} at seconds: without {before or '-'}; with {after or '-'}")
+                lines.append(
+                    f"  {profile.name} {step} at seconds: without {before or '-'}; with"
+                    f" {after or '-'}"
+                )
         before, after = (
             ", ".join(f"{moment:.0f}" for moment in side.record.nodes.values())
             for side in (self.without, self.with_roost)
@@ -320,10 +385,15 @@ class Pair:
         return "\n".join(lines)
 
     def _lags(self) -> Iterator[tuple[str, str, int, float, float | None]]:
-        """What has happened without Roost, and not yet, or later, with it: profile, step, how manieth, both moments."""
+        """What has happened without Roost, and not yet, or later, with it: profile, step, how
+        manieth, both moments.
+        """
         for profile in self.case.profiles:
             for step in self._steps:
-                before, after = (side.record.moments(profile.name, step) for side in (self.without, self.with_roost))
+                before, after = (
+                    side.record.moments(profile.name, step)
+                    for side in (self.without, self.with_roost)
+                )
                 for index, (moment, reached) in enumerate(zip_longest(before, after)):
                     if moment is not None and (reached is None or reached > moment):
                         yield profile.name, step, index, moment, reached
@@ -332,17 +402,31 @@ class Pair:
         allowed = ALLOWED_SECONDS + LOOK_SECONDS
         for profile, step, index, moment, reached in self._lags():
             if (now if reached is None else reached) > moment + allowed:
-                told = f"not yet, {now - moment:.0f} s later" if reached is None else f"at {reached:.0f} s"
+                told = (
+                    f"not yet, {now - moment:.0f} s later"
+                    if reached is None
+                    else f"at {reached:.0f} s"
+                )
                 self._fail(
-                    f"user {index + 1} of profile {profile} is {step} at {moment:.0f} s without Roost, {told} with it"
+                    f"user {index + 1} of profile {profile} is {step} at {moment:.0f} s without"
+                    f" Roost, {told} with it"
                 )
         record, grower = self.with_roost.record, self.with_roost.grower
         for index, moment in enumerate(self.without.record.nodes.values()):
-            if now > moment + allowed and index >= len(record.nodes) and record.waits and not grower.is_growing:
-                self._fail(f"node {index + 1} is added at {moment:.0f} s without Roost, not yet with it")
+            if (
+                now > moment + allowed
+                and index >= len(record.nodes)
+                and record.waits
+                and not grower.is_growing
+            ):
+                self._fail(
+                    f"node {index + 1} is added at {moment:.0f} s without Roost, not yet with it"
+                )
 
     def _count(self) -> None:
-        """Nodes cost: an autoscaler must not go on adding some for users argument those that came would take."""
+        """Nodes cost: an autoscaler must not go on adding some for users argument those that came
+        would take.
+        """
         before, after = len(self.without.record.nodes), len(self.with_roost.record.nodes)
         if after > max(before + MORE_NODES, 2 * before):
             self._fail(f"{before} nodes are added without Roost, {after} with it")
@@ -355,20 +439,28 @@ class Pair:
         )
         for kind, count in after.items():
             if count > before[kind]:
-                self._fail(f"{count} pods of {kind} are deleted with Roost, {before[kind]} without it")
+                self._fail(
+                    f"{count} pods of {kind} are deleted with Roost, {before[kind]} without it"
+                )
         for name, seen in self.with_roost.record.users.items():
             if seen.refused and not self.without.record.users[name].refused:
                 self._fail(f"{name} is refused: {seen.refused}")
 
     def _fail(self, what: str) -> None:
         raise AssertionError(
-            f"case {self.case.name}: {what}\n{self.table()}\nwith Roost:\n{self.with_roost.explain()}\n{self.case}"
+            f"case {self.case.name}: {what}\n{self.table()}\nwith"
+            f" Roost:\n{self.with_roost.explain()}\n{self.case}"
         )
 
     def _is_over(self, now: float) -> bool:
         """Nothing more comes without Roost, and nobody lags behind."""
         users = self.without.record.users.values()
-        is_all = all(getattr(seen, self._steps[-1]) is not None or seen.refused or seen.deleted for seen in users)
+        is_all = all(
+            getattr(seen, self._steps[-1]) is not None or seen.refused or seen.deleted
+            for seen in users
+        )
         quiet = self.case.boot_seconds + self.case.pull_seconds + 3 * SCAN_SECONDS
-        is_quiet = now - max(self.without.record.last_change, self.case.arrivals[-1].at_seconds) > quiet
+        is_quiet = (
+            now - max(self.without.record.last_change, self.case.arrivals[-1].at_seconds) > quiet
+        )
         return (is_all or is_quiet) and all(reached is not None for *_, reached in self._lags())

@@ -20,15 +20,31 @@ def pod(
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
 ) -> Object:
-    """A pod of one class; `node` ties it there by its own selector, so that it still passes through admission."""
+    """A pod of one class; `node` ties it there by its own selector, so that it still passes through
+    admission.
+    """
     resources: Object = {"requests": dict(requests or {})}
     # Of extended resources Kubernetes wants equal limits.
-    resources["limits"] = {key: amount for key, amount in resources["requests"].items() if "/" in key}
-    selector = {**spec.pop("nodeSelector", {}), **({"kubernetes.io/hostname": node} if node else {})}
+    resources["limits"] = {
+        key: amount for key, amount in resources["requests"].items() if "/" in key
+    }
+    selector = {
+        **spec.pop("nodeSelector", {}),
+        **({"kubernetes.io/hostname": node} if node else {}),
+    }
     container = {"name": "main", "image": image, "resources": resources}
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "labels": {"component": component}, "annotations": dict(annotations or {})},
-        "spec": {"terminationGracePeriodSeconds": 0, "nodeSelector": selector, "containers": [container], **spec},
+        "metadata": {
+            "name": name,
+            "labels": {"component": component},
+            "annotations": dict(annotations or {}),
+        },
+        "spec": {
+            "terminationGracePeriodSeconds": 0,
+            "nodeSelector": selector,
+            "containers": [container],
+            **spec,
+        },
     }

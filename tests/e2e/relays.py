@@ -1,4 +1,5 @@
-"""Stand between programs on loopback, and pass bytes on: as a Service does, or as a network that fails.
+"""Stand between programs on loopback, and pass bytes on: as a Service does, or as a network that
+fails.
 
 TLS goes through untouched: certificates name loopback, whatever the port.
 """
@@ -99,9 +100,11 @@ class Relay:
 
 
 class Balancer(Relay):
-    """`with Balancer(port) as balancer: balancer.replicas.append(webhook)`: ready replicas take connections in turn.
+    """`with Balancer(port) as balancer: balancer.replicas.append(webhook)`: ready replicas take
+    connections in turn.
 
-    As with kube-proxy, a replica that stops being ready keeps the connections it has, and is asked for no more.
+    As with kube-proxy, a replica that stops being ready keeps the connections it has, and is asked
+    for no more.
     """
 
     def __init__(self, port: int) -> None:
@@ -120,11 +123,15 @@ class Balancer(Relay):
 
     def _look(self) -> None:
         while not self.over.wait(POLL_SECONDS):
-            self._ready = [replica for replica in list(self.replicas) if replica.get("/readyz")[0] == 200]
+            self._ready = [
+                replica for replica in list(self.replicas) if replica.get("/readyz")[0] == 200
+            ]
 
 
 class CuttableProxy(Relay):
-    """`with CuttableProxy(cluster) as proxy: proxy.kubeconfig(path)`; then `cut`, `refuse` or `hush`."""
+    """`with CuttableProxy(cluster) as proxy: proxy.kubeconfig(path)`; then `cut`, `refuse` or
+    `hush`.
+    """
 
     def __init__(self, cluster: ControlPlane) -> None:
         super().__init__()

@@ -1,7 +1,9 @@
-"""Ask a real kube-scheduler and the model the same question, one pod after the other, and tell where they differ.
+"""Ask a real kube-scheduler and the model the same question, one pod after the other, and tell
+where they differ.
 
-Owns the comparison: a cluster drawn from a seed, a kube-scheduler that logs every score, and a `ClusterState` that is
-told what the scheduler's cache was told. Nothing is compared by eye: each `Difference` is a fault of the model.
+Owns the comparison: a cluster drawn from a seed, a kube-scheduler that logs every score, and a
+`ClusterState` that is told what the scheduler's cache was told. Nothing is compared by eye: each
+`Difference` is a fault of the model.
 """
 
 import datetime as dt
@@ -39,7 +41,10 @@ TOTAL = "Calculated node's final score for pod"
 ATTEMPT = "Attempting to schedule pod"
 NODE_ORDER = "Added node to NodeTree"
 TARGET = "the target node for the preemption is determined"
-VICTIMS = ("Preemptor Pod preempted victim Pod", "Victim Pod is already being deleted, skipping the API call for it")
+VICTIMS = (
+    "Preemptor Pod preempted victim Pod",
+    "Victim Pod is already being deleted, skipping the API call for it",
+)
 PREEMPTING = "Start the preemption asynchronously"
 PREEMPTED = "Async Preemption finished completely"
 _LINE = re.compile(r'\S+ \S+ +\d+ \S+\] "((?:[^"\\]|\\.)*)"(.*)')
@@ -72,11 +77,16 @@ class Log:
         del self._entries[:]
 
     def wait(self, *messages: str, number: int = 1, **fields: str) -> Entry:
-        """The first, second, ... entry since `forget` with one of these messages and these fields."""
+        """The first, second, ... entry since `forget` with one of these messages and these
+        fields.
+        """
         deadline = time.monotonic() + WAIT_SECONDS
         while len(found := self.all(*messages, **fields)) < number:
             if time.monotonic() > deadline:
-                raise WaitError(f"waited {WAIT_SECONDS:g} s for {messages} {fields}; found {self._entries[-20:]}")
+                raise WaitError(
+                    f"waited {WAIT_SECONDS:g} s for {messages} {fields}; found"
+                    f" {self._entries[-20:]}"
+                )
             time.sleep(0.002)
         return found[number - 1]
 
@@ -85,14 +95,18 @@ class Log:
         return [
             entry
             for entry in self._entries
-            if entry.message in messages and all(entry.fields.get(key) == value for key, value in fields.items())
+            if entry.message in messages
+            and all(entry.fields.get(key) == value for key, value in fields.items())
         ]
 
     def _read(self) -> None:
         *lines, self._rest = (self._rest + self._file.read()).split(b"\n")
         for line in lines:
             if match := _LINE.match(line.decode(errors="replace")):
-                fields = {key: _unquoted(text) if text else bare for key, text, bare in _FIELD.findall(match[2])}
+                fields = {
+                    key: _unquoted(text) if text else bare
+                    for key, text, bare in _FIELD.findall(match[2])
+                }
                 self._entries.append(Entry(_unquoted(match[1]), fields))
 
 
@@ -120,7 +134,12 @@ class World:
     """One drawn cluster under one kube-scheduler with several profiles, and the model of it."""
 
     def __init__(
-        self, cluster: ControlPlane, configuration: Object, seed: int, tally: Tally, flags: Sequence[str]
+        self,
+        cluster: ControlPlane,
+        configuration: Object,
+        seed: int,
+        tally: Tally,
+        flags: Sequence[str],
     ) -> None:
         """flags: feature gates and the like, as rendered for the cluster's minor."""
         self._cluster = cluster
@@ -175,27 +194,43 @@ class World:
             api.create(manifest)
         for manifest, allowed in drawing.budgets():
             api.create(manifest)
-            status = {"currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1, "disruptionsAllowed": allowed}
+            status = {
+                "currentHealthy": 1,
+                "desiredHealthy": 1,
+                "expectedPods": 1,
+                "disruptionsAllowed": allowed,
+            }
             api.patch(f"{api.path_of(manifest)}/status", {"status": status})
         nodes = {name: drawing.node(name) for name in drawing.node_names}
         without_hostname = [name for name in nodes if drawing.happens(0.04)]
         cordoned = [name for name in nodes if drawing.hinders(0.08)]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda name: self._nodes.create(name, **nodes[name]), nodes))
-            list(pool.map(lambda name: self._nodes.set_labels(name, {HOSTNAME: None}), without_hostname))
+            list(
+                pool.map(
+                    lambda name: self._nodes.set_labels(name, {HOSTNAME: None}), without_hostname
+                )
+            )
             list(pool.map(self._nodes.cordon, cordoned))
-        there = [self._draw_bound(name) for name in nodes for _ in range(drawing.number(0, drawing.mood.most_pods))]
+        there = [
+            self._draw_bound(name)
+            for name in nodes
+            for _ in range(drawing.number(0, drawing.mood.most_pods))
+        ]
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda pod: self._create_bound(*pod), there))
 
     def _draw_bound(self, node_name: str) -> tuple[Object, str]:
-        """A pod that is there from the beginning, and when it started; now and then one that can't be deleted."""
+        """A pod that is there from the beginning, and when it started; now and then one that can't
+        be deleted.
+        """
         body = self._draw_pod(at_first=True)
         body["spec"]["nodeName"] = node_name
         if self._drawing.happens(0.06):
             body["metadata"]["finalizers"] = ["example.com/stays"]
         for container in (*body["spec"]["containers"], *body["spec"].get("initContainers", ())):
-            # kube-scheduler forgets a port that two pods of a node hold when the first of them goes.
+            # kube-scheduler forgets a port that two pods of a node hold when the first of them
+            # goes.
             container.pop("ports", None)
         return body, self._next_start()
 
@@ -223,11 +258,15 @@ class World:
         """A moment of its own: which of two started first decides pre-emptions."""
         self._starts += 1
         # No order that the names have too.
-        moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=self._starts * 7919 % 100_003)
+        moment = dt.datetime(2026, 1, 1, tzinfo=dt.UTC) + dt.timedelta(
+            seconds=self._starts * 7919 % 100_003
+        )
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _start_pod(self, pod: Object, started: str) -> Object:
-        return self._api.patch(f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": started}})
+        return self._api.patch(
+            f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": started}}
+        )
 
     def _begin(self, scheduler: Scheduler, log: Log) -> None:
         """Wait until the scheduler knows the cluster, and tell the model the same."""
@@ -254,7 +293,10 @@ class World:
                 services[namespace] = (*services.get(namespace, ()), selector)
         budgets = []
         for body in self._api.list("/apis/policy/v1/poddisruptionbudgets"):
-            selected, allowed = read_label_selector(body["spec"].get("selector")), body["status"]["disruptionsAllowed"]
+            selected, allowed = (
+                read_label_selector(body["spec"].get("selector")),
+                body["status"]["disruptionsAllowed"],
+            )
             budgets.append(DisruptionBudget(body["metadata"]["namespace"], selected, allowed))
         controllers = {}
         for body in self._api.list("/apis/apps/v1/statefulsets"):
@@ -262,10 +304,14 @@ class World:
             controllers[key] = read_label_selector(body["spec"]["selector"]) or frozenset()
         namespaces = [body["metadata"] for body in self._api.list("/api/v1/namespaces")]
         labels = {metadata["name"]: metadata["labels"] for metadata in namespaces}
-        return Surroundings(namespaces=labels, budgets=tuple(budgets), services=services, controllers=controllers)
+        return Surroundings(
+            namespaces=labels, budgets=tuple(budgets), services=services, controllers=controllers
+        )
 
     def _change_node(self, log: Log) -> None:
-        """Another label, taint, cordon, or report of images; other nodes aren't touched, so their counts go stale."""
+        """Another label, taint, cordon, or report of images; other nodes aren't touched, so their
+        counts go stale.
+        """
         drawing, nodes = self._drawing, self._nodes
         name = drawing.one(drawing.node_names)
         log.forget()
@@ -324,7 +370,8 @@ class World:
             entry.message == BOUND or entry.fields["node"] != pod.nominated_node
             for entry in log.all(BOUND, TARGET, pod=pod.key)
         ):
-            # Another node fits since the new pod is there: what was compared was perhaps another cluster.
+            # Another node fits since the new pod is there: what was compared was perhaps another
+            # cluster.
             del self._tally.differences[faults:]
             self._state.remove_pod(pod.key)
             self._catch_up(created, log)
@@ -342,7 +389,9 @@ class World:
         self._heed_late_victims()
 
     def _heed_late_victims(self) -> bool:
-        """Forget the pods that the scheduler deleted beside what was compared; whether there were any."""
+        """Forget the pods that the scheduler deleted beside what was compared; whether there were
+        any.
+        """
         present = {_key(body) for body in self._api.list("/api/v1/pods")}
         gone = sorted(self._bound.keys() - present)
         for key in gone:
@@ -364,7 +413,8 @@ class World:
         tally.pods += 1
         faults = self._faults_of(pod, decision, end, log)
         if faults and self._heed_late_victims():
-            # What a pod given up before had pre-empted went in the meantime: two clusters were compared.
+            # What a pod given up before had pre-empted went in the meantime: two clusters were
+            # compared.
             tally.outrun += 1
             self._count_attempts(pod, decision, log)
             self._give_up(created, log)
@@ -388,7 +438,12 @@ class World:
         log.wait("Add event for scheduled pod", pod=pod.key)
         started = self._start_pod(created, self._next_start())
         log.wait("Update event for scheduled pod", pod=pod.key)
-        bound = replace(pod, node_name=node, started=read_moment(started["status"]["startTime"]), phase="Running")
+        bound = replace(
+            pod,
+            node_name=node,
+            started=read_moment(started["status"]["startTime"]),
+            phase="Running",
+        )
         # As the scheduler's cache did: assumed, then started.
         self._state.add_pod(bound)
         self._bound[bound.key] = bound
@@ -404,42 +459,75 @@ class World:
         faults = []
         rows: dict[str, dict[str, int]] = {}
         for entry in log.all(SCORED, pod=pod.key):
-            rows.setdefault(entry.fields["node"], {})[entry.fields["plugin"]] = int(entry.fields["score"])
-        totals = {entry.fields["node"]: int(entry.fields["score"]) for entry in log.all(TOTAL, pod=pod.key)}
+            rows.setdefault(entry.fields["node"], {})[entry.fields["plugin"]] = int(
+                entry.fields["score"]
+            )
+        totals = {
+            entry.fields["node"]: int(entry.fields["score"])
+            for entry in log.all(TOTAL, pod=pod.key)
+        }
         tally.score_rows += len(totals)
-        expected = {node: (points, total) for node, points, total in decision.table.rows()} if decision.table else {}
+        expected = (
+            {node: (points, total) for node, points, total in decision.table.rows()}
+            if decision.table
+            else {}
+        )
         if list(totals) != list(expected):
-            faults.append(f"nodes that fit, in order: kube-scheduler {list(totals)}, model {list(expected)}")
-            wrongly = {node: decision.rejections[node].reasons for node in totals if node in decision.rejections}
+            faults.append(
+                f"nodes that fit, in order: kube-scheduler {list(totals)}, model {list(expected)}"
+            )
+            wrongly = {
+                node: decision.rejections[node].reasons
+                for node in totals
+                if node in decision.rejections
+            }
             faults.append(f"the model rejects {wrongly}")
         for node, total in totals.items():
             points, sum_of_model = expected.get(node, ({}, None))
             if node in expected and (rows.get(node, {}) != points or total != sum_of_model):
                 faults += [
-                    f"{node} {plugin}: kube-scheduler {rows.get(node, {}).get(plugin)}, model {points.get(plugin)}"
+                    f"{node} {plugin}: kube-scheduler {rows.get(node, {}).get(plugin)}, model"
+                    f" {points.get(plugin)}"
                     for plugin in sorted({*rows.get(node, {}), *points})
                     if rows.get(node, {}).get(plugin) != points.get(plugin)
                 ]
                 faults.append(f"{node} total: kube-scheduler {total}, model {sum_of_model}")
-            tally.plugins.update(plugin for plugin, points_of in rows.get(node, {}).items() if points_of)
+            tally.plugins.update(
+                plugin for plugin, points_of in rows.get(node, {}).items() if points_of
+            )
         if end.message == BOUND:
             node = end.fields["node"]
             best = decision.table.best if decision.table else ()
             tally.ties += len(best) > 1
             if node != decision.node and (self._minor >= PICKS_ALIKE_SINCE or node not in best):
-                faults.append(f"pick: kube-scheduler {node}, model {decision.node} of {best}; {decision.message}")
-            looked_at = len(decision.rejections) + (len(decision.table.nodes) if decision.table else 1)
+                faults.append(
+                    f"pick: kube-scheduler {node}, model {decision.node} of {best};"
+                    f" {decision.message}"
+                )
+            looked_at = len(decision.rejections) + (
+                len(decision.table.nodes) if decision.table else 1
+            )
             if int(end.fields["evaluatedNodes"]) != looked_at:
-                faults.append(f"nodes looked at: kube-scheduler {end.fields['evaluatedNodes']}, model {looked_at}")
+                faults.append(
+                    f"nodes looked at: kube-scheduler {end.fields['evaluatedNodes']}, model"
+                    f" {looked_at}"
+                )
         else:
             if decision.node is not None:
                 faults.append(f"pick: kube-scheduler none, model {decision.node}")
             if end.fields["err"] not in _messages_of(decision):
-                faults.append(f"text:\n    kube-scheduler {end.fields['err']}\n    model          {decision.message}")
+                faults.append(
+                    f"text:\n    kube-scheduler {end.fields['err']}\n    model         "
+                    f" {decision.message}"
+                )
         return faults
 
-    def _follow_preemption(self, pod: Pod, created: Object, decision: SchedulingDecision, log: Log) -> str | None:
-        """Compare node and victims; the node to which the pod is bound in the end, None when it is given up."""
+    def _follow_preemption(
+        self, pod: Pod, created: Object, decision: SchedulingDecision, log: Log
+    ) -> str | None:
+        """Compare node and victims; the node to which the pod is bound in the end, None when it is
+        given up.
+        """
         if not (targets := log.all(TARGET, pod=pod.key)):
             if decision.nomination is not None:
                 self._differ(pod, f"pre-emption: kube-scheduler none, model {_told(decision)}")
@@ -459,9 +547,14 @@ class World:
         tally.nominations += 1
         tally.victims += len(victims)
         if nomination is None or node not in (nomination.node, *nomination.equals):
-            self._differ(pod, f"pre-emption: kube-scheduler {node} {sorted(victims)}, model {_told(decision)}")
+            self._differ(
+                pod,
+                f"pre-emption: kube-scheduler {node} {sorted(victims)}, model {_told(decision)}",
+            )
         elif node == nomination.node and victims != {one.key for one in nomination.victims}:
-            self._differ(pod, f"victims on {node}: kube-scheduler {sorted(victims)}, model {_told(decision)}")
+            self._differ(
+                pod, f"victims on {node}: kube-scheduler {sorted(victims)}, model {_told(decision)}"
+            )
         stuck = False
         for key in sorted(victims):
             if self._bound[key].leaving:
@@ -476,29 +569,41 @@ class World:
             self._state.add_pod(waiting)
             self._waiting = (created, waiting, PODS_BESIDE_WAITING)
             return None
-        again = schedule(replace(pod, nominated_node=node), self._state, self._profiles[pod.scheduler_name])
+        again = schedule(
+            replace(pod, nominated_node=node), self._state, self._profiles[pod.scheduler_name]
+        )
         first = log.wait(BOUND).fields
         if first["pod"] != pod.key:
-            # Another that waits took the room that was made: this one may wait for pods that never go.
-            # `_compare_beside_waiting` doesn't count what was compared. More victims may be on their way.
+            # Another that waits took the room that was made: this one may wait for pods that never
+            # go. `_compare_beside_waiting` doesn't count what was compared. More victims may be on
+            # their way.
             time.sleep(1)
             self._give_up(created, log)
             return None
         bound = first["node"]
         if bound != again.node:
-            self._differ(pod, f"after pre-emption: kube-scheduler {bound}, model {again.node} {again.message}")
+            self._differ(
+                pod,
+                f"after pre-emption: kube-scheduler {bound}, model {again.node} {again.message}",
+            )
         return bound
 
     def _differ(self, pod: Pod, fault: str) -> None:
-        self._tally.differences.append(f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}\n  {fault}")
+        self._tally.differences.append(
+            f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}\n  {fault}"
+        )
 
     def _give_up(self, created: Object, log: Log) -> None:
         self._api.delete(_path(created), gracePeriodSeconds=0)
-        log.wait("Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created))
+        log.wait(
+            "Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created)
+        )
 
 
 def _messages_of(decision: SchedulingDecision) -> list[str]:
-    """What kube-scheduler may say: it takes any of the nodes that are just as good to pre-empt on."""
+    """What kube-scheduler may say: it takes any of the nodes that are just as good to pre-empt
+    on.
+    """
     if (nomination := decision.nomination) is None:
         return [decision.message]
     # Just as good is also: as many victims.
@@ -509,7 +614,10 @@ def _messages_of(decision: SchedulingDecision) -> list[str]:
 def _told(decision: SchedulingDecision) -> str:
     if (nomination := decision.nomination) is None:
         return f"none: {decision.message}"
-    return f"{nomination.node} {[one.key for one in nomination.victims]}, just as good {nomination.equals}"
+    return (
+        f"{nomination.node} {[one.key for one in nomination.victims]}, just as good"
+        f" {nomination.equals}"
+    )
 
 
 def _key(pod: Mapping[str, Any]) -> str:

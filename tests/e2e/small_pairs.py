@@ -1,9 +1,11 @@
-"""Many small drawn cases at once on one real control plane, each twice: where Roost is at work, and where it isn't.
+"""Many small drawn cases at once on one real control plane, each twice: where Roost is at work, and
+where it isn't.
 
-A side of a case has a namespace and nodes of its own, which its pods name by a label, so no pod of one side could be on
-a node of another. Roost serves the namespaces and nodes with the label `side=roost` alone. What became of each pod is
-judged as in the model (`tests/judge/verdicts.py`); whether a pod had room as it was sent is asked of the model, of what
-really stands there. Not drawn here: growth, volumes made late, troubles but cordons.
+A side of a case has a namespace and nodes of its own, which its pods name by a label, so no pod of
+one side could be on a node of another. Roost serves the namespaces and nodes with the label
+`side=roost` alone. What became of each pod is judged as in the model (`tests/judge/verdicts.py`);
+whether a pod had room as it was sent is asked of the model, of what really stands there. Not drawn
+here: growth, volumes made late, troubles but cordons.
 """
 
 import bisect
@@ -50,9 +52,11 @@ TEAM, DRIVER = "other-team", "gpu.example.com"
 IMAGES = (BASE, OTHER, "quay.io/binder/repository:1")
 SLICES = "/apis/resource.k8s.io/v1/resourceslices"
 OPEN_SECONDS = 3
-# Both openings, kube-scheduler's longest back-off, and a plan and a write each time, on a machine that does much else.
+# Both openings, kube-scheduler's longest back-off, and a plan and a write each time, on a machine
+# that does much else.
 LATE_SECONDS = 2 * OPEN_SECONDS + 10.0 + 4.0
-# A server that hasn't started by then is deleted, and its user tries again: once. By then a pull that hangs counts.
+# A server that hasn't started by then is deleted, and its user tries again: once. By then a pull
+# that hangs counts.
 START_SECONDS = WAITED_SECONDS + 2.0
 PLAY_SECONDS = 31.0
 # For the graces that are drawn; and the longest pull that ends.
@@ -68,17 +72,27 @@ def small(seed: int) -> Case:
     return replace(
         case,
         pools=tuple(_roomy(pool) for pool in case.pools if pool.at_first),
-        arrivals=tuple(replace(one, at_seconds=one.at_seconds / 2) for one in case.arrivals if one.at_seconds < 20.0),
-        others=tuple(replace(one, grace_seconds=GRACE_SECONDS[one.grace_seconds]) for one in case.others),
+        arrivals=tuple(
+            replace(one, at_seconds=one.at_seconds / 2)
+            for one in case.arrivals
+            if one.at_seconds < 20.0
+        ),
+        others=tuple(
+            replace(one, grace_seconds=GRACE_SECONDS[one.grace_seconds]) for one in case.others
+        ),
         troubles=tuple(one for one in case.troubles if one.what == "cordon"),
         pull_seconds=min(LONG_SECONDS, case.pull_seconds / 2),
-        slow_pulls=frozenset((image, node, seconds / 2) for image, node, seconds in case.slow_pulls),
+        slow_pulls=frozenset(
+            (image, node, seconds / 2) for image, node, seconds in case.slow_pulls
+        ),
         unbound_volumes=frozenset(),
     )
 
 
 def _roomy(pool: Pool) -> Pool:
-    """With room for pullers beside users who fill it: where one needs the last thousandth of a node, promise 8 says."""
+    """With room for pullers beside users who fill it: where one needs the last thousandth of a
+    node, promise 8 says.
+    """
     memory = pool.memory if ".1" in pool.memory else pool.memory.replace("Gi", ".1Gi")
     return replace(pool, most=pool.at_first, cpu=f"{int(float(pool.cpu))}.1", memory=memory)
 
@@ -109,7 +123,9 @@ def values_for(cases: Iterable[Case]) -> Object:
 
 
 class CaseKubelets(Kubelets):
-    """Kubelets of all cases' nodes, as slow and as helpless as their case says; other teams' pods take their grace."""
+    """Kubelets of all cases' nodes, as slow and as helpless as their case says; other teams' pods
+    take their grace.
+    """
 
     def __init__(self, cluster: ControlPlane) -> None:
         super().__init__(cluster.api, IMAGES, 0.0)
@@ -146,18 +162,23 @@ class CaseKubelets(Kubelets):
         return True
 
     def _end(self, pod: Object) -> None:
-        self._api.delete(f"/api/v1/namespaces/{TEAM}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0})
+        self._api.delete(
+            f"/api/v1/namespaces/{TEAM}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0}
+        )
 
 
 class Side:
     """One of the two. Times are seconds since users began to come."""
 
-    def __init__(self, cluster: ControlPlane, nodes: FakeNodes, kubelets: CaseKubelets, case: Case, name: str) -> None:
+    def __init__(
+        self, cluster: ControlPlane, nodes: FakeNodes, kubelets: CaseKubelets, case: Case, name: str
+    ) -> None:
         self.cluster, self.nodes, self.kubelets, self.case = cluster, nodes, kubelets, case
         self.name = f"{case.name}-{name}"
         self.fates: dict[str, Fate] = {}
         self.journal: list[str] = []
-        # Pods as they are stored: where Roost isn't, as they were sent, with the API server's defaults.
+        # Pods as they are stored: where Roost isn't, as they were sent, with the API server's
+        # defaults.
         self.stored: dict[str, Object] = {}
         self._failed: dict[tuple[str, str], float] = {}
         self._bound_at: dict[str, float] = {}
@@ -179,15 +200,24 @@ class Side:
         """Create the namespace, the nodes and those who are there from the beginning."""
         side = {SIDE: self.name.rpartition("-")[2]}
         self.cluster.create_namespace(self.name, labels=side)
-        for kind, given in (("ResourceQuota", self.case.quotas), ("LimitRange", self.case.limit_ranges)):
+        for kind, given in (
+            ("ResourceQuota", self.case.quotas),
+            ("LimitRange", self.case.limit_ranges),
+        ):
             for body in given:
                 metadata = {"name": body["metadata"]["name"]}
-                self.cluster.api.create({"apiVersion": "v1", "kind": kind, **body, "metadata": metadata}, self.name)
+                self.cluster.api.create(
+                    {"apiVersion": "v1", "kind": kind, **body, "metadata": metadata}, self.name
+                )
                 if kind == "ResourceQuota":
                     # As its controller does first of all: without a status it refuses nobody.
                     hard = body["spec"]["hard"]
-                    path = f"/api/v1/namespaces/{self.name}/resourcequotas/{metadata['name']}/status"
-                    self.cluster.api.patch(path, {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}})
+                    path = (
+                        f"/api/v1/namespaces/{self.name}/resourcequotas/{metadata['name']}/status"
+                    )
+                    self.cluster.api.patch(
+                        path, {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
+                    )
         for key, zone in self.case.volumes:
             self._bind_volume(key.partition("/")[2], zone)
         for pool in self.case.pools:
@@ -224,19 +254,38 @@ class Side:
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
         volume = f"{self.name}-{name}"
         stored = self.cluster.api.create(
-            {**claim, "spec": {**spec, "resources": {"requests": size}, "volumeName": volume}}, self.name
+            {**claim, "spec": {**spec, "resources": {"requests": size}, "volumeName": volume}},
+            self.name,
         )
         reference = {"namespace": self.name, "name": name, "uid": stored["metadata"]["uid"]}
         here = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]}]
-        spec |= {"capacity": size, "claimRef": reference, "csi": {"driver": "csi.example.com", "volumeHandle": volume}}
+        spec |= {
+            "capacity": size,
+            "claimRef": reference,
+            "csi": {"driver": "csi.example.com", "volumeHandle": volume},
+        }
         spec["nodeAffinity"] = {"required": {"nodeSelectorTerms": here}}
-        body = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": volume}, "spec": spec}
+        body = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolume",
+            "metadata": {"name": volume},
+            "spec": spec,
+        }
         self.cluster.api.create(body)
 
     def _add_devices(self, node: str, count: int) -> None:
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
-        spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": [{"name": f"d{i}"} for i in range(count)]}
-        body = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": node}}
+        spec = {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": pool,
+            "devices": [{"name": f"d{i}"} for i in range(count)],
+        }
+        body = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceSlice",
+            "metadata": {"name": node},
+        }
         self.cluster.api.create({**body, "spec": spec})
 
     def _send(self, body: Object, kind: str, name: str, now: float, namespace: str) -> None:
@@ -245,10 +294,16 @@ class Side:
         self._away.discard(name)
         body = {**body, "spec": {**body["spec"]}, "metadata": {**body["metadata"]}}
         body["spec"]["nodeSelector"] = {**body["spec"].get("nodeSelector", {}), CASE: self.name}
-        body["spec"].setdefault("tolerations", [] if namespace == self.name else [{"operator": "Exists"}])
+        body["spec"].setdefault(
+            "tolerations", [] if namespace == self.name else [{"operator": "Exists"}]
+        )
         if namespace == TEAM:
             body["metadata"]["name"] = f"{self.name}-{name}"
-        body["metadata"]["labels"] = {**body["metadata"].get("labels", {}), CASE: self.name, NAME: name}
+        body["metadata"]["labels"] = {
+            **body["metadata"].get("labels", {}),
+            CASE: self.name,
+            NAME: name,
+        }
         try:
             self.stored[name] = self.cluster.create_pod(body, namespace)
         except ApiError as error:
@@ -262,7 +317,11 @@ class Side:
         while self._due and self._due[0][0] <= now:
             _, body, kind, namespace = self._due.pop(0)
             self._send(body, kind, body["metadata"]["name"], now, namespace)
-            if kind != BUILD and namespace != TEAM and not self.fates[body["metadata"]["name"]].respawns:
+            if (
+                kind != BUILD
+                and namespace != TEAM
+                and not self.fates[body["metadata"]["name"]].respawns
+            ):
                 self._again.append((now + START_SECONDS, body, kind))
 
     def try_again(self, now: float) -> None:
@@ -289,7 +348,11 @@ class Side:
     def strike(self, now: float) -> None:
         for trouble in self.case.troubles:
             name = f"{self.name}-{trouble.target}"
-            if trouble.at_seconds <= now and name in self.nodes.names and name not in self._cordoned:
+            if (
+                trouble.at_seconds <= now
+                and name in self.nodes.names
+                and name not in self._cordoned
+            ):
                 self._cordoned.add(name)
                 self.nodes.cordon(name)
 
@@ -298,11 +361,15 @@ class Side:
 
     # What becomes of them
 
-    def look(self, nodes: Sequence[Node], bodies: Sequence[Object], now: float, twin: "Side | None") -> None:
+    def look(
+        self, nodes: Sequence[Node], bodies: Sequence[Object], now: float, twin: "Side | None"
+    ) -> None:
         """Note what is new. twin: the side without Roost, for the one with it."""
         mine = {one["metadata"]["labels"][NAME]: one for one in bodies if self._is_mine(one)}
         pods = {name: read_pod(one, keep_containers=True) for name, one in mine.items()}
-        pods |= {one.key: one for one in (read_pod(body) for body in bodies if not self._is_mine(body))}
+        pods |= {
+            one.key: one for one in (read_pod(body) for body in bodies if not self._is_mine(body))
+        }
         sent = {name: self._as_sent(name, twin) for name in mine} if twin is not None else {}
         own = [pod.key for name, pod in pods.items() if name not in self.fates]
         placed = {(pod.uid, pod.node_name) for pod in pods.values() if pod.node_name}
@@ -311,7 +378,12 @@ class Side:
         state = ClusterState((self._with_devices(node) for node in nodes), pods.values())
         for name, fate in self.fates.items():
             there, pod = mine.get(name), pods.get(name)
-            lives = name in self.stored and name not in self._away and fate.deleted is None and not fate.refused
+            lives = (
+                name in self.stored
+                and name not in self._away
+                and fate.deleted is None
+                and not fate.refused
+            )
             if lives and (there is None or there["metadata"].get("deletionTimestamp")):
                 self._note_deleted(name, now, sent, pods, own)
                 continue
@@ -331,7 +403,11 @@ class Side:
                 for image in pod.spec.images:
                     if self.kubelets.fails(pod.node_name, image):
                         self._failed.setdefault((pod.node_name, image), now)
-            if twin is not None and not pod.node_name and self._has_room(sent[name], pod, state, own):
+            if (
+                twin is not None
+                and not pod.node_name
+                and self._has_room(sent[name], pod, state, own)
+            ):
                 fate.kept_waiting += now - self._looked
         self._before, self._looked, self._placed = state, now, placed
         self._waited = {name: pod for name, pod in pods.items() if not pod.node_name}
@@ -347,21 +423,29 @@ class Side:
         return replace(node, allocatable={**node.allocatable, **devices})
 
     def _as_sent(self, name: str, twin: "Side") -> Pod:
-        """The pod as it was sent, by its twin, with its volume's zone, which binds as a required term does."""
+        """The pod as it was sent, by its twin, with its volume's zone, which binds as a required
+        term does.
+        """
         body = twin.stored.get(name) or self.stored[name]
         mine = self.stored.get(name, body)
         spec = {key: value for key, value in body["spec"].items() if key != "nodeName"}
         spec["nodeSelector"] = {**spec["nodeSelector"], CASE: self.name}
         if zone := dict(self.case.volumes).get(f"jhub/{name}"):
             spec["nodeSelector"] |= {ZONE: zone}
-        return read_pod({"metadata": mine["metadata"], "spec": spec, "status": {}}, keep_containers=True)
+        return read_pod(
+            {"metadata": mine["metadata"], "spec": spec, "status": {}}, keep_containers=True
+        )
 
     def _has_room(self, sent: Pod, pod: Pod, state: ClusterState, own: Sequence[str]) -> bool:
         with state.without(pod.key, *own):
             return schedule(sent, state, CLUSTER_PROFILE, with_preemption=False).node is not None
 
-    def _question(self, sent: Pod, pod: Pod, state: ClusterState, fate: Fate, *, is_alone: bool) -> None:
-        """What speaks against a node by the pod as it was sent, both before and after it was bound."""
+    def _question(
+        self, sent: Pod, pod: Pod, state: ClusterState, fate: Fate, *, is_alone: bool
+    ) -> None:
+        """What speaks against a node by the pod as it was sent, both before and after it was
+        bound.
+        """
         failing = [
             one
             for one in sent.spec.images
@@ -385,23 +469,33 @@ class Side:
         )
 
     def _note_deleted(
-        self, name: str, now: float, sent: Mapping[str, Pod], pods: Mapping[str, Pod], own: Sequence[str]
+        self,
+        name: str,
+        now: float,
+        sent: Mapping[str, Pod],
+        pods: Mapping[str, Pod],
+        own: Sequence[str],
     ) -> None:
         fate = self.fates[name]
         fate.deleted = now
         # Who was nominated, or has had no node before, comes first by its name.
         seen = {**self._waited, **pods}
         causes = [one for one in seen if seen[one].nominated_node == fate.node]
-        causes = causes or [one for one in self._waited if one in pods and pods[one].node_name == fate.node]
+        causes = causes or [
+            one for one in self._waited if one in pods and pods[one].node_name == fate.node
+        ]
         fate.deleted_for = min(causes, default="")
         fate.is_deleted_by_roost = any(
-            one not in sent or self._has_room(sent[one], seen[one], self._before, own) for one in causes
+            one not in sent or self._has_room(sent[one], seen[one], self._before, own)
+            for one in causes
         )
         self._say(now, f"{name} is deleted on {fate.node} for {fate.deleted_for}")
 
 
 class Wave:
-    """`with Wave(cluster, cases) as wave: wave.play()`: all cases at once, Roost at work already."""
+    """`with Wave(cluster, cases) as wave: wave.play()`: all cases at once, Roost at work
+    already.
+    """
 
     def __init__(self, cluster: ControlPlane, cases: Sequence[Case]) -> None:
         self.cluster, self.api, self.cases = cluster, cluster.api, cases
@@ -413,7 +507,9 @@ class Wave:
             nodes = exits.enter_context(FakeNodes(self.api))
             kubelets = exits.enter_context(CaseKubelets(self.cluster))
             self.pairs = [
-                tuple(Side(self.cluster, nodes, kubelets, case, name) for name in ("plain", "roost"))
+                tuple(
+                    Side(self.cluster, nodes, kubelets, case, name) for name in ("plain", "roost")
+                )
                 for case in self.cases
             ]
             self.sides = [side for pair in self.pairs for side in pair]
@@ -434,7 +530,9 @@ class Wave:
             self.api.request("DELETE", path, {"gracePeriodSeconds": 0})
 
     def _standing(self) -> object:
-        pods = [(pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in self.api.list(PODS)]
+        pods = [
+            (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in self.api.list(PODS)
+        ]
         return [node["metadata"]["labels"] for node in self.api.list(NODES)], sorted(pods, key=str)
 
     def play(self) -> dict[str, list[Victim]]:
@@ -447,7 +545,10 @@ class Wave:
                 self._look(time.monotonic() - began)
                 time.sleep(max(0.0, LOOK_SECONDS - (time.monotonic() - began - now)))
         played = zip(self.cases, self.pairs, strict=True)
-        return {case.name: list(find_victims(case, *pair, late_seconds=LATE_SECONDS)) for case, pair in played}
+        return {
+            case.name: list(find_victims(case, *pair, late_seconds=LATE_SECONDS))
+            for case, pair in played
+        }
 
     def _look(self, now: float) -> None:
         nodes: dict[str, list[Node]] = {}
@@ -456,7 +557,9 @@ class Wave:
         of_node = {node.name: name for name, found in nodes.items() for node in found}
         bodies: dict[str, list[Object]] = {}
         for body in self.api.list(PODS):
-            name = body["metadata"].get("labels", {}).get(CASE) or of_node.get(body["spec"].get("nodeName", ""), "")
+            name = body["metadata"].get("labels", {}).get(CASE) or of_node.get(
+                body["spec"].get("nodeName", ""), ""
+            )
             bodies.setdefault(name, []).append(body)
         for plain, roost in self.pairs:
             for side, twin in ((plain, None), (roost, plain)):

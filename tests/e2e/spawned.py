@@ -1,4 +1,6 @@
-"""User pods, and what a spawn page shows, by the KubeSpawner package itself: a test meets a new version of it first."""
+"""User pods, and what a spawn page shows, by the KubeSpawner package itself: a test meets a new
+version of it first.
+"""
 
 import asyncio
 import contextlib
@@ -14,7 +16,8 @@ from traitlets.config import Config
 
 from tests.harness.controlplane import ControlPlane
 
-# The client library reads KUBECONFIG when it is imported: too early for a control plane that a test started.
+# The client library reads KUBECONFIG when it is imported: too early for a control plane that a test
+# started.
 KUBECONFIG = "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION"
 # A kubeconfig for a cluster that is never spoken to.
 NOWHERE = """\
@@ -49,7 +52,10 @@ def spawner_of(user: str, traits: dict[str, Any], config: Config | None = None) 
 
 
 def spawned_pod(user: str, kubeconfig: Path, **traits: object) -> dict[str, Any]:
-    """The body that KubeSpawner posts for `user`; `traits` are KubeSpawner's own settings. Nothing is sent."""
+    """The body that KubeSpawner posts for `user`; `traits` are KubeSpawner's own settings.
+
+    Nothing is sent.
+    """
 
     async def make() -> dict[str, Any]:
         spawner = spawner_of(user, traits)
@@ -80,7 +86,8 @@ class Spawn(NamedTuple):
 
 
 async def _spawn(user: str, server: str, traits: dict[str, Any]) -> Spawn:
-    # Without a host of its own, KubeSpawner goes on with the cluster that the process's first spawner had.
+    # Without a host of its own, KubeSpawner goes on with the cluster that the process's first
+    # spawner had.
     config = Config({"KubeSpawner": {"k8s_api_host": server}})
     spawner = spawner_of(user, traits, config)
     asked_at = time.time()
@@ -97,7 +104,8 @@ async def _spawn(user: str, server: str, traits: dict[str, Any]) -> Spawn:
 class SpawnPages:
     """A hub that starts servers: `with SpawnPages(cluster, **traits) as pages: pages.start("ada")`.
 
-    traits: KubeSpawner's own settings. All starts share KubeSpawner's watches, which belong to one event loop.
+    traits: KubeSpawner's own settings. All starts share KubeSpawner's watches, which belong to one
+    event loop.
     """
 
     def __init__(self, cluster: ControlPlane, **traits: Any) -> None:
@@ -119,7 +127,9 @@ class SpawnPages:
         return self.start_each([(0.0, user, traits) for user in users])
 
     def start_each(self, starts: Sequence[tuple[float, str, dict[str, Any]]]) -> list[Spawn]:
-        """Start servers, each so many seconds from now, for a user, with traits of its own; returns when all are up."""
+        """Start servers, each so many seconds from now, for a user, with traits of its own; returns
+        when all are up.
+        """
 
         async def one(after_seconds: float, user: str, traits: dict[str, Any]) -> Spawn:
             await asyncio.sleep(after_seconds)

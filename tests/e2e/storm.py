@@ -17,9 +17,11 @@ LATER_SECONDS = 30.0
 
 
 class Storm:
-    """`with Storm(cluster, namespace, image) as storm: ...; storm.check()` once nothing more happens.
+    """`with Storm(cluster, namespace, image) as storm: ...; storm.check()` once nothing more
+    happens.
 
-    body: the pod, for a small one of a user's. tried: pods aren't stored (dry runs), and this must be true of each.
+    body: the pod, for a small one of a user's. tried: pods aren't stored (dry runs), and this must
+    be true of each.
     """
 
     def __init__(
@@ -33,7 +35,11 @@ class Storm:
         threads: int = 2,
         pause_seconds: float = 0.05,
     ) -> None:
-        container = {"name": "notebook", "image": image, "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}}}
+        container = {
+            "name": "notebook",
+            "image": image,
+            "resources": {"requests": {"cpu": "10m", "memory": "1Mi"}},
+        }
         metadata = {"labels": {"component": "singleuser-server"}}
         spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
         self._body = body or {"metadata": metadata, "spec": spec}
@@ -73,21 +79,33 @@ class Storm:
 
     def wait_for_more(self, number: int = 20) -> list[Object]:
         before = len(self.pods)
-        wait_until(lambda: len(self.pods) >= before + number, 120, f"{number} more users", explain=lambda: self.refused)
+        wait_until(
+            lambda: len(self.pods) >= before + number,
+            120,
+            f"{number} more users",
+            explain=lambda: self.refused,
+        )
         return self.pods[before:]
 
     def check(self) -> None:
         assert self.refused == []
 
         def waiting() -> dict[str, object]:
-            pods = self._cluster.api.list(f"/api/v1/namespaces/{self._namespace}/pods", fieldSelector="spec.nodeName=")
+            pods = self._cluster.api.list(
+                f"/api/v1/namespaces/{self._namespace}/pods", fieldSelector="spec.nodeName="
+            )
             return {
-                one["metadata"]["name"]: (one["spec"]["schedulerName"], one["status"].get("conditions"))
+                one["metadata"]["name"]: (
+                    one["spec"]["schedulerName"],
+                    one["status"].get("conditions"),
+                )
                 for one in pods
                 if one["metadata"]["name"].startswith("storm-")
             }
 
-        wait_until(lambda: not waiting(), LATER_SECONDS, "all users to have a node", explain=waiting)
+        wait_until(
+            lambda: not waiting(), LATER_SECONDS, "all users to have a node", explain=waiting
+        )
 
     def _work(self) -> None:
         how = {} if self._tried is None else {"dryRun": "All"}

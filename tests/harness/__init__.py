@@ -1,1 +1,3 @@
-"""A real Kubernetes control plane for tests: pinned programs, started on loopback, stopped without a trace."""
+"""A real Kubernetes control plane for tests: pinned programs, started on loopback, stopped without
+a trace.
+"""

@@ -16,18 +16,26 @@ KNOWN = (*binaries.PACKAGED, *binaries.PROGRAMS)
 def build(arguments: argparse.Namespace) -> int:
     """Build or unpack what isn't in the cache yet; prints each program's path.
 
-    Without names, programs that can't be had here are reported and left out, except in CI: Debian's and real nodes'.
-    Without names and minor, the oldest minor's control plane is built, too.
+    Without names, programs that can't be had here are reported and left out, except in CI: Debian's
+    and real nodes'. Without names and minor, the oldest minor's control plane is built, too.
     """
-    minors = binaries.MINORS if arguments.all_minors else (arguments.minor or binaries.NEWEST_MINOR,)
+    minors = (
+        binaries.MINORS if arguments.all_minors else (arguments.minor or binaries.NEWEST_MINOR,)
+    )
     # Debian's first: they take seconds.
     for name in arguments.names or KNOWN:
         may_lack = (
-            name in (*binaries.PACKAGED, *binaries.REAL_NODE) and not arguments.names and not os.environ.get("CI")
+            name in (*binaries.PACKAGED, *binaries.REAL_NODE)
+            and not arguments.names
+            and not os.environ.get("CI")
         )
         if may_lack and sys.platform != "linux":
             continue
-        for minor in minors if name in binaries.PROGRAMS and binaries.PROGRAMS[name].for_each_minor else minors[-1:]:
+        for minor in (
+            minors
+            if name in binaries.PROGRAMS and binaries.PROGRAMS[name].for_each_minor
+            else minors[-1:]
+        ):
             try:
                 sys.stdout.write(f"{binaries.ensure_binary(name, minor)}\n")
             except binaries.HarnessUnavailableError as error:
@@ -41,13 +49,23 @@ def build(arguments: argparse.Namespace) -> int:
 
 
 def make_parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m tests.harness", description="A real control plane for tests.")
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.harness", description="A real control plane for tests."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
 
-    building = commands.add_parser("build", help="build the pinned programs into the per-user cache")
-    building.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(KNOWN)}; all by default")
-    building.add_argument("--minor", choices=binaries.MINORS, help=f"of Kubernetes ({binaries.NEWEST_MINOR})")
-    building.add_argument("--all-minors", action="store_true", help=f"for each of {', '.join(binaries.MINORS)}")
+    building = commands.add_parser(
+        "build", help="build the pinned programs into the per-user cache"
+    )
+    building.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"of {', '.join(KNOWN)}; all by default"
+    )
+    building.add_argument(
+        "--minor", choices=binaries.MINORS, help=f"of Kubernetes ({binaries.NEWEST_MINOR})"
+    )
+    building.add_argument(
+        "--all-minors", action="store_true", help=f"for each of {', '.join(binaries.MINORS)}"
+    )
     building.set_defaults(run=build)
 
     return parser

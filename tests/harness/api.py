@@ -1,7 +1,8 @@
 """Speak JSON with the API server, on one kept connection a thread.
 
-Owns raw requests. The official client turns each object into Python classes, which takes longer than the request
-itself: too slow for thousands of pods, and its classes drop fields that they don't know.
+Owns raw requests. The official client turns each object into Python classes, which takes longer
+than the request itself: too slow for thousands of pods, and its classes drop fields that they don't
+know.
 """
 
 import contextlib
@@ -31,11 +32,16 @@ class ApiError(RuntimeError):
         except ValueError:
             self.details = {"message": body.decode(errors="replace")}
         self.reason = str(self.details.get("reason", ""))
-        super().__init__(f"{method} {path}: {status} {self.reason}: {self.details.get('message', '')}")
+        super().__init__(
+            f"{method} {path}: {status} {self.reason}: {self.details.get('message', '')}"
+        )
 
 
 class Api:
-    """Requests as one user: `api.get("/api/v1/pods")`, `api.create(pod)`. Safe to share between threads."""
+    """Requests as one user: `api.get("/api/v1/pods")`, `api.create(pod)`.
+
+    Safe to share between threads.
+    """
 
     def __init__(self, server: str, token: str, ca_path: str) -> None:
         self.server = server
@@ -60,7 +66,9 @@ class Api:
         """One request and its answer. Raises ApiError on any status from 400 up."""
         target = _with_query(path, query or {})
         payload = None if body is None else json.dumps(body).encode()
-        headers = self._headers if payload is None else {**self._headers, "Content-Type": content_type}
+        headers = (
+            self._headers if payload is None else {**self._headers, "Content-Type": content_type}
+        )
         for attempt in (1, 2):
             connection = self._connection()
             is_fresh = connection.sock is None
@@ -69,8 +77,14 @@ class Api:
                 response = connection.getresponse()
                 answer = response.read()
                 break
-            except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError, ssl.SSLEOFError):
-                # An idle connection that the server closed: once more on a new one. A new one that breaks is an error.
+            except (
+                http.client.RemoteDisconnected,
+                BrokenPipeError,
+                ConnectionResetError,
+                ssl.SSLEOFError,
+            ):
+                # An idle connection that the server closed: once more on a new one. A new one that
+                # breaks is an error.
                 connection.close()
                 if is_fresh or attempt == 2:
                     raise
@@ -79,7 +93,11 @@ class Api:
                 raise
         if response.status >= 400:
             raise ApiError(response.status, method, target, answer)
-        return cast("Object", json.loads(answer)) if answer.startswith(b"{") else {"text": answer.decode()}
+        return (
+            cast("Object", json.loads(answer))
+            if answer.startswith(b"{")
+            else {"text": answer.decode()}
+        )
 
     def get(self, path: str, **query: Query) -> Object:
         return self.request("GET", path, query=query)
@@ -93,21 +111,34 @@ class Api:
         """The items of a list; they carry no kind of their own, as the API server sends them."""
         return cast("list[Object]", self.get(path, **query)["items"])
 
-    def create(self, manifest: Mapping[str, Any], namespace: str | None = None, **query: Query) -> Object:
+    def create(
+        self, manifest: Mapping[str, Any], namespace: str | None = None, **query: Query
+    ) -> Object:
         """Create an object from its manifest; `namespace` is for one that names none."""
         return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, query)
 
     def apply(
-        self, manifest: Mapping[str, Any], namespace: str | None = None, *, manager: str = "tests", **query: Query
+        self,
+        manifest: Mapping[str, Any],
+        namespace: str | None = None,
+        *,
+        manager: str = "tests",
+        **query: Query,
     ) -> Object:
         """Server-side apply, taking over fields of others."""
         path = self.path_of(manifest, namespace)
-        return self.request("PATCH", path, manifest, {**query, "fieldManager": manager, "force": True}, APPLY)
+        return self.request(
+            "PATCH", path, manifest, {**query, "fieldManager": manager, "force": True}, APPLY
+        )
 
-    def patch(self, path: str, change: object, *, content_type: str = MERGE, **query: Query) -> Object:
+    def patch(
+        self, path: str, change: object, *, content_type: str = MERGE, **query: Query
+    ) -> Object:
         return self.request("PATCH", path, change, query, content_type)
 
-    def delete(self, path: str, body: Mapping[str, Any] | None = None, **query: Query) -> Object | None:
+    def delete(
+        self, path: str, body: Mapping[str, Any] | None = None, **query: Query
+    ) -> Object | None:
         """None: it was gone already."""
         with absent_is_fine():
             return self.request("DELETE", path, body, query)
@@ -116,7 +147,8 @@ class Api:
     def watch(self, path: str, *, timeout_seconds: int = 300, **query: Query) -> "Watch":
         """Events as (type, object), until the server ends the watch or somebody closes it.
 
-        Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that version is too old.
+        Give `resourceVersion` of a list. Raises ApiError on an ERROR event, such as 410 when that
+        version is too old.
         """
         target = _with_query(path, {**query, "watch": True, "timeoutSeconds": timeout_seconds})
         connection = self._new_connection(timeout_seconds + 30.0)
@@ -124,7 +156,9 @@ class Api:
 
     # Addresses
 
-    def path_of(self, manifest: Mapping[str, Any], namespace: str | None = None, *, named: bool = True) -> str:
+    def path_of(
+        self, manifest: Mapping[str, Any], namespace: str | None = None, *, named: bool = True
+    ) -> str:
         """The path of a manifest's object, or with `named=False` of its collection.
 
         Asks the server for a kind's plural, once.
@@ -132,17 +166,28 @@ class Api:
         group_version, kind = manifest["apiVersion"], manifest["kind"]
         prefix = f"/apis/{group_version}" if "/" in group_version else f"/api/{group_version}"
         kinds = self._plurals.get(group_version, {})
-        if kind not in kinds:  # asked again for an unknown one: a CustomResourceDefinition may have come since
+        # asked again for an unknown one: a CustomResourceDefinition may have come since
+        if kind not in kinds:
             resources = self.get(prefix)["resources"]
-            kinds = {r["kind"]: (r["name"], r["namespaced"]) for r in resources if "/" not in r["name"]}
+            kinds = {
+                r["kind"]: (r["name"], r["namespaced"]) for r in resources if "/" not in r["name"]
+            }
             self._plurals[group_version] = kinds
         if kind not in kinds:
             served = ", ".join(sorted(kinds))
-            raise ValueError(f"found kind {kind!r}, expected one that {group_version} serves: {served}")
+            raise ValueError(
+                f"found kind {kind!r}, expected one that {group_version} serves: {served}"
+            )
         plural, namespaced = kinds[kind]
         if namespaced:
-            prefix += f"/namespaces/{manifest['metadata'].get('namespace') or namespace or 'default'}"
-        return f"{prefix}/{plural}/{quote(manifest['metadata']['name'])}" if named else f"{prefix}/{plural}"
+            prefix += (
+                f"/namespaces/{manifest['metadata'].get('namespace') or namespace or 'default'}"
+            )
+        return (
+            f"{prefix}/{plural}/{quote(manifest['metadata']['name'])}"
+            if named
+            else f"{prefix}/{plural}"
+        )
 
     # Connections
 
@@ -159,7 +204,9 @@ class Api:
 
     def _new_connection(self, timeout_seconds: float) -> http.client.HTTPSConnection:
         host, port = self._address.hostname or "", self._address.port
-        connection = http.client.HTTPSConnection(host, port, timeout=timeout_seconds, context=self._tls)
+        connection = http.client.HTTPSConnection(
+            host, port, timeout=timeout_seconds, context=self._tls
+        )
         with self._lock:
             self._connections.append(connection)
         return connection
@@ -199,7 +246,9 @@ class Watch:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     status = event["object"]
-                    raise ApiError(status.get("code", 500), "WATCH", self._target, json.dumps(status).encode())
+                    raise ApiError(
+                        status.get("code", 500), "WATCH", self._target, json.dumps(status).encode()
+                    )
                 yield event["type"], event["object"]
         finally:
             self._response.close()
@@ -231,5 +280,8 @@ def absent_is_fine() -> Iterator[None]:
 
 
 def _with_query(path: str, query: Mapping[str, Query]) -> str:
-    plain = {key: str(value).lower() if isinstance(value, bool) else value for key, value in query.items()}
+    plain = {
+        key: str(value).lower() if isinstance(value, bool) else value
+        for key, value in query.items()
+    }
     return f"{path}?{urlencode(plain)}" if plain else path

@@ -1,4 +1,6 @@
-"""axe-core, which finds what some people can't read or reach on a page: pinned, and fetched once by npm."""
+"""axe-core, which finds what some people can't read or reach on a page: pinned, and fetched once by
+npm.
+"""
 
 import base64
 import hashlib
@@ -40,7 +42,12 @@ def _fetch(file: Path) -> None:
         say_missing("no npm, which fetches axe-core: apt-get install npm")
     file.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=file.parent) as folder:
-        subprocess.run([npm, "pack", "--silent", f"axe-core@{VERSION}"], cwd=folder, check=True, capture_output=True)
+        subprocess.run(
+            [npm, "pack", "--silent", f"axe-core@{VERSION}"],
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        )
         (packed,) = Path(folder).glob("*.tgz")
         found = f"sha512-{base64.b64encode(hashlib.sha512(packed.read_bytes()).digest()).decode()}"
         assert found == INTEGRITY, f"axe-core {VERSION}: found {found}, expected {INTEGRITY}"

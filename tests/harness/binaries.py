@@ -1,9 +1,10 @@
-"""The test control plane's programs: pinned Go programs, built once, and some of Debian's packages, unpacked once.
+"""The test control plane's programs: pinned Go programs, built once, and some of Debian's packages,
+unpacked once.
 
-Owns which programs there are, their versions (read from the go.mod files, never repeated here) and where they lie:
-`${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`, Debian's in `<program>-debian`. A fresh
-clone finds them again. Files of a program's module that it can't do without, such as its CustomResourceDefinitions, lie
-beside it in `<the same>.files`.
+Owns which programs there are, their versions (read from the go.mod files, never repeated here) and
+where they lie: `${XDG_CACHE_HOME:-~/.cache}/roost/bin/<program>-<version>-<hash of inputs>`,
+Debian's in `<program>-debian`. A fresh clone finds them again. Files of a program's module that it
+can't do without, such as its CustomResourceDefinitions, lie beside it in `<the same>.files`.
 Guarantee: a program is built by one process at a time, and appears whole or not at all.
 """
 
@@ -26,14 +27,17 @@ from tests.harness.talk import say
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
 NEWEST_MINOR = "1.37"
 OLDEST_MINOR = "1.33"
-MINORS = (OLDEST_MINOR, "1.34", "1.35", "1.36", NEWEST_MINOR)  # every Kubernetes minor that Roost supports
+# every Kubernetes minor that Roost supports
+MINORS = (OLDEST_MINOR, "1.34", "1.35", "1.36", NEWEST_MINOR)
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
 COMPONENT_VERSION = "k8s.io/component-base/version"
 
 
 class HarnessUnavailableError(RuntimeError):
-    """The real control plane can't run on this machine, for a reason that the message names along with the fix."""
+    """The real control plane can't run on this machine, for a reason that the message names along
+    with the fix.
+    """
 
 
 class BuildError(RuntimeError):
@@ -48,14 +52,18 @@ class Program:
     folder: str  # of the go.mod, under tests/controlplane
     package: str  # what `go build` is given
     module: str  # whose version is the program's version
-    linker_variables: tuple[str, ...] = ()  # may use {version}, {major}, {minor} and {client_go_minor}
+    # may use {version}, {major}, {minor} and {client_go_minor}
+    linker_variables: tuple[str, ...] = ()
     for_each_minor: bool = False  # one version for each of MINORS; else there is one version
-    module_files: tuple[str, ...] = ()  # globs in the module's folder: kept beside the program, by their base names
+    # globs in the module's folder: kept beside the program, by their base names
+    module_files: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()  # of a main package of our own: its files, beside the go.mod
 
     def mod_file(self, minor: str) -> Path:
         """The go.mod that pins the program for one Kubernetes minor."""
-        file_name = "go.mod" if minor == NEWEST_MINOR or not self.for_each_minor else f"minor-{minor}.mod"
+        file_name = (
+            "go.mod" if minor == NEWEST_MINOR or not self.for_each_minor else f"minor-{minor}.mod"
+        )
         return MODULES / self.folder / file_name
 
     def version(self, minor: str = NEWEST_MINOR) -> str:
@@ -68,13 +76,19 @@ class Program:
 # Without these a server calls itself v0.0.0-master and clients choke on it.
 KUBERNETES_VARIABLES = tuple(
     f"{COMPONENT_VERSION}.{key}={value}"
-    for key, value in (("gitVersion", "{version}"), ("gitMajor", "{major}"), ("gitMinor", "{minor}"))
+    for key, value in (
+        ("gitVersion", "{version}"),
+        ("gitMajor", "{major}"),
+        ("gitMinor", "{minor}"),
+    )
 )
 
 
 def _kubernetes(name: str, *, for_each_minor: bool = True) -> Program:
     package = f"k8s.io/kubernetes/cmd/{name}"
-    return Program(name, "kubernetes", package, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor)
+    return Program(
+        name, "kubernetes", package, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor
+    )
 
 
 def _cni(name: str, kind: str) -> Program:
@@ -87,16 +101,28 @@ GITOPS_ENGINE = "github.com/argoproj/argo-cd/gitops-engine"
 
 def _containerd(name: str) -> Program:
     module = "github.com/containerd/containerd/v2"
-    return Program(name, "containerd", f"{module}/cmd/{name}", module, (f"{module}/version.Version={{version}}",))
+    return Program(
+        name,
+        "containerd",
+        f"{module}/cmd/{name}",
+        module,
+        (f"{module}/version.Version={{version}}",),
+    )
 
 
-def _pinned(name: str, module: str, path: str, *variables: str, module_files: tuple[str, ...] = ()) -> Program:
+def _pinned(
+    name: str, module: str, path: str, *variables: str, module_files: tuple[str, ...] = ()
+) -> Program:
     """A program of a module, in a folder of its own name here."""
     return Program(name, name, f"{module}/{path}", module, variables, module_files=module_files)
 
 
 KUBELET = "k8s.io/kubernetes/cmd/kubelet"
-HELM_3, ACTIONLINT, KARPENTER = "helm.sh/helm/v3", "github.com/rhysd/actionlint", "sigs.k8s.io/karpenter"
+HELM_3, ACTIONLINT, KARPENTER = (
+    "helm.sh/helm/v3",
+    "github.com/rhysd/actionlint",
+    "sigs.k8s.io/karpenter",
+)
 # In the order in which they are built: first what most tests need.
 PROGRAMS: dict[str, Program] = {
     program.name: program
@@ -105,10 +131,19 @@ PROGRAMS: dict[str, Program] = {
         _kubernetes("kube-scheduler"),
         _kubernetes("kube-controller-manager"),
         _kubernetes("kubectl", for_each_minor=False),  # the newest speaks with all of them
-        # Debian 12's is 3.4: without --socket-reuse-port, and too old for lists from the API server's cache.
+        # Debian 12's is 3.4: without --socket-reuse-port, and too old for lists from the API
+        # server's cache.
         Program("etcd", "etcd", "go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/server/v3"),
-        # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would rebuild all of that.
-        Program("kubelet", "kubelet", KUBELET, "k8s.io/kubernetes", KUBERNETES_VARIABLES, for_each_minor=True),
+        # Real nodes. The kubelet has its own go.mod: a package more in the control plane's would
+        # rebuild all of that.
+        Program(
+            "kubelet",
+            "kubelet",
+            KUBELET,
+            "k8s.io/kubernetes",
+            KUBERNETES_VARIABLES,
+            for_each_minor=True,
+        ),
         _containerd("containerd"),
         _containerd("containerd-shim-runc-v2"),
         _containerd("ctr"),
@@ -117,7 +152,12 @@ PROGRAMS: dict[str, Program] = {
         _cni("bridge", "main"),
         _cni("host-local", "ipam"),
         Program("pause", "../../tools/pause", ".", "", sources=("main.go",)),  # of Roost's image
-        _pinned("helm", "helm.sh/helm/v4", "cmd/helm", "helm.sh/helm/v4/internal/version.version={version}"),
+        _pinned(
+            "helm",
+            "helm.sh/helm/v4",
+            "cmd/helm",
+            "helm.sh/helm/v4/internal/version.version={version}",
+        ),
         _pinned(
             "helm3",
             HELM_3,
@@ -129,7 +169,12 @@ PROGRAMS: dict[str, Program] = {
             f"{HELM_3}/pkg/lint/rules.k8sVersionMajor=1",
             f"{HELM_3}/pkg/lint/rules.k8sVersionMinor={{client_go_minor}}",
         ),
-        _pinned("kubeconform", "github.com/yannh/kubeconform", "cmd/kubeconform", "main.version={version}"),
+        _pinned(
+            "kubeconform",
+            "github.com/yannh/kubeconform",
+            "cmd/kubeconform",
+            "main.version={version}",
+        ),
         _pinned("actionlint", ACTIONLINT, "cmd/actionlint", f"{ACTIONLINT}.version={{version}}"),
         # With the cloud provider whose machines are Node objects only.
         _pinned(
@@ -140,18 +185,28 @@ PROGRAMS: dict[str, Program] = {
             module_files=("pkg/apis/crds/*.yaml", "kwok/apis/crds/*.yaml"),
         ),
         _pinned("descheduler", "sigs.k8s.io/descheduler", "cmd/descheduler"),
-        # Argo CD's engine and Flux's libraries, on the control plane's own versions of what both stand on: nine in ten
-        # of its packages are compiled already.
+        # Argo CD's engine and Flux's libraries, on the control plane's own versions of what both
+        # stand on: nine in ten of its packages are compiled already.
         Program("gitops", "gitops", ".", GITOPS_ENGINE, sources=("main.go", "argo.go", "flux.go")),
     )
 }
-# program -> (Debian package, the program's path in it). They are unpacked, not installed: no service starts.
+# program -> (Debian package, the program's path in it). They are unpacked, not installed: no
+# service starts.
 PACKAGED = {
     "prometheus": ("prometheus", "usr/bin/prometheus"),
     "promtool": ("prometheus", "usr/bin/promtool"),
     "runc": ("runc", "usr/sbin/runc"),
 }
-REAL_NODE = ("kubelet", "containerd", "containerd-shim-runc-v2", "ctr", "runc", "in-pod", "bridge", "host-local")
+REAL_NODE = (
+    "kubelet",
+    "containerd",
+    "containerd-shim-runc-v2",
+    "ctr",
+    "runc",
+    "in-pod",
+    "bridge",
+    "host-local",
+)
 # What `make test` needs of the oldest minor.
 CONTROL_PLANE = ("kube-apiserver", "kube-scheduler", "kube-controller-manager")
 
@@ -180,37 +235,53 @@ def ensure_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
 
 
 def ensure_module_files(name: str, minor: str = NEWEST_MINOR) -> Path:
-    """Folder with the program's `module_files`; builds it where it isn't yet, with the errors of `ensure_binary`."""
+    """Folder with the program's `module_files`; builds it where it isn't yet, with the errors of
+    `ensure_binary`.
+    """
     return _files_of(_built(name, minor))
 
 
 def find_go() -> Path:
     """The `go` command; raises HarnessUnavailableError that says what to install."""
     found = shutil.which("go")
-    fix = f"Install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer (https://go.dev/dl), then run this again."
+    fix = (
+        f"Install Go {OLDEST_GO[0]}.{OLDEST_GO[1]} or newer (https://go.dev/dl), then run this"
+        " again."
+    )
     if found is None:
         cache = cache_root() / "bin"
-        raise HarnessUnavailableError(f"no `go` command on PATH, and the programs aren't all in {cache}. {fix}")
+        raise HarnessUnavailableError(
+            f"no `go` command on PATH, and the programs aren't all in {cache}. {fix}"
+        )
     asked = [found, "env", "GOVERSION"]
     said = subprocess.run(asked, capture_output=True, text=True, check=False, env=_go_environment())
     version = re.match(r"go(\d+)\.(\d+)", said.stdout)
     if version is None or (int(version[1]), int(version[2])) < OLDEST_GO:
-        raise HarnessUnavailableError(f"{found} is {said.stdout.strip() or said.stderr.strip()}. {fix}")
+        raise HarnessUnavailableError(
+            f"{found} is {said.stdout.strip() or said.stderr.strip()}. {fix}"
+        )
     return Path(found)
 
 
 def _known(name: str, minor: str) -> Program:
     if name not in PROGRAMS:
-        raise ValueError(f"found program {name!r}, expected one of {', '.join([*PROGRAMS, *PACKAGED])}")
+        raise ValueError(
+            f"found program {name!r}, expected one of {', '.join([*PROGRAMS, *PACKAGED])}"
+        )
     if minor not in MINORS:
         raise ValueError(f"found Kubernetes minor {minor!r}, expected one of {', '.join(MINORS)}")
     return PROGRAMS[name]
 
 
 def _pinned_version(mod_file: Path, module: str) -> str:
-    pinned = re.search(rf"^(?:require)?\s+{re.escape(module)} (v\S+)", mod_file.read_text(), re.MULTILINE)
+    pinned = re.search(
+        rf"^(?:require)?\s+{re.escape(module)} (v\S+)", mod_file.read_text(), re.MULTILINE
+    )
     if pinned is None:
-        raise BuildError(f"{mod_file}: no line that requires {module}. Run `go get {module}@VERSION` in its folder.")
+        raise BuildError(
+            f"{mod_file}: no line that requires {module}. Run `go get {module}@VERSION` in its"
+            " folder."
+        )
     return pinned[1]
 
 
@@ -222,7 +293,9 @@ def _linker_flags(program: Program, minor: str) -> str:
         client_go = _pinned_version(program.mod_file(minor), "k8s.io/client-go")
         facts["client_go_minor"] = re.findall(r"\d+", client_go)[1]
     # -s -w: no debug tables, which are a third of a Kubernetes program.
-    return " ".join(["-s -w", *(f"-X {variable.format(**facts)}" for variable in program.linker_variables)])
+    return " ".join(
+        ["-s -w", *(f"-X {variable.format(**facts)}" for variable in program.linker_variables)]
+    )
 
 
 def _hash_of_inputs(program: Program, minor: str) -> str:
@@ -230,7 +303,8 @@ def _hash_of_inputs(program: Program, minor: str) -> str:
     sum_file = mod_file.with_suffix(".sum")
     parts = (
         mod_file.read_bytes(),
-        sum_file.read_bytes() if sum_file.exists() else b"",  # a module without requirements has none
+        # a module without requirements has none
+        sum_file.read_bytes() if sum_file.exists() else b"",
         program.package.encode(),
         _linker_flags(program, minor).encode(),
         f"{platform.system()} {platform.machine()}".encode(),
@@ -248,7 +322,8 @@ def _built(name: str, minor: str) -> Path:
     program = PROGRAMS[name]
     target.parent.mkdir(parents=True, exist_ok=True)
     label = f"{name} {program.version(minor)}"
-    # One lock for all programs: two builds at once share compiled packages badly and need twice the memory.
+    # One lock for all programs: two builds at once share compiled packages badly and need twice the
+    # memory.
     with _lock(target.parent / ".lock", label):
         if not target.exists():
             _build(go, program, minor, target, label)
@@ -275,16 +350,23 @@ def _unpacked(name: str) -> Path:
         command = f"apt-get download -qq {package} && dpkg-deb --extract {package}_*.deb ."
         if os.geteuid() == 0:
             command = f"{{ {command}; }} || {{ apt-get update -qq && {command}; }}"
-        done = subprocess.run(command, shell=True, cwd=scratch, capture_output=True, text=True, check=False)  # noqa: S602 (no input)
+        done = subprocess.run(  # noqa: S602
+            command, shell=True, cwd=scratch, capture_output=True, text=True, check=False
+        )
         if done.returncode != 0:
-            raise HarnessUnavailableError(f"{package} can't be downloaded: {done.stderr.strip()}. {fix}")
+            raise HarnessUnavailableError(
+                f"{package} can't be downloaded: {done.stderr.strip()}. {fix}"
+            )
         (Path(scratch) / path).rename(target)
     return target
 
 
 @contextlib.contextmanager
 def _lock(path: Path, label: str) -> Iterator[None]:
-    """Hold the lock on `path`, saying so while another process holds it. The kernel frees it when its holder dies."""
+    """Hold the lock on `path`, saying so while another process holds it.
+
+    The kernel frees it when its holder dies.
+    """
     with path.open("a") as lock_file:
         try:
             fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -309,33 +391,55 @@ def _build(go: Path, program: Program, minor: str, target: Path, label: str) -> 
         output = Path(scratch) / program.name
         command += ["-ldflags", _linker_flags(program, minor), "-o", str(output), program.package]
         done = subprocess.run(
-            command, cwd=mod_file.parent, env=_go_environment(), capture_output=True, text=True, check=False
+            command,
+            cwd=mod_file.parent,
+            env=_go_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
             said = "\n".join(done.stderr.splitlines()[-30:])
-            raise BuildError(f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}")
+            raise BuildError(
+                f"{label} did not build, in {mod_file.parent}: {' '.join(command)}\n{said}"
+            )
         if program.module_files:
             _keep_module_files(go, program, mod_file, Path(scratch) / "files", _files_of(target))
         output.rename(target)  # last: a program that is there is whole
-    say(f"{label}: built in {time.monotonic() - started:.0f} s, {target.stat().st_size / 2**20:.0f} MiB")
+    say(
+        f"{label}: built in {time.monotonic() - started:.0f} s,"
+        f" {target.stat().st_size / 2**20:.0f} MiB"
+    )
 
 
 def _files_of(target: Path) -> Path:
     return target.with_name(f"{target.name}.files")
 
 
-def _keep_module_files(go: Path, program: Program, mod_file: Path, scratch: Path, folder: Path) -> None:
+def _keep_module_files(
+    go: Path, program: Program, mod_file: Path, scratch: Path, folder: Path
+) -> None:
     asked = [str(go), "list", "-m", f"-modfile={mod_file.name}", "-f", "{{.Dir}}", program.module]
     said = subprocess.run(
-        asked, cwd=mod_file.parent, capture_output=True, text=True, check=False, env=_go_environment()
+        asked,
+        cwd=mod_file.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_go_environment(),
     )
     module_folder = said.stdout.strip()
     if said.returncode != 0 or not module_folder:
-        raise BuildError(f"{program.module}: no module folder, in {mod_file.parent}: {' '.join(asked)}\n{said.stderr}")
+        raise BuildError(
+            f"{program.module}: no module folder, in {mod_file.parent}:"
+            f" {' '.join(asked)}\n{said.stderr}"
+        )
     scratch.mkdir()
     for pattern in program.module_files:
         if not (found := list(Path(module_folder).glob(pattern))):
-            raise BuildError(f"{module_folder}: no file {pattern}. Correct `module_files` of {program.name}.")
+            raise BuildError(
+                f"{module_folder}: no file {pattern}. Correct `module_files` of {program.name}."
+            )
         for path in found:
             shutil.copyfile(path, scratch / path.name)
     shutil.rmtree(folder, ignore_errors=True)

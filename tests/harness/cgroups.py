@@ -1,7 +1,8 @@
 """Give a real node a control group of its own, and take it away with all that the node left in it.
 
-Owns folders under /sys/fs/cgroup called roost-test-PID-...: PID is of the Python process that made them, so that the
-next run sees whose are left over. Works with cgroup v1, v2 and both mounted together.
+Owns folders under /sys/fs/cgroup called roost-test-PID-...: PID is of the Python process that made
+them, so that the next run sees whose are left over. Works with cgroup v1, v2 and both mounted
+together.
 """
 
 import contextlib
@@ -57,7 +58,8 @@ def sweep_dead_groups() -> None:
 def left_groups(owner: int | None = None) -> set[str]:
     """Names of the groups of tests that stand: all, or those that the process `owner` made.
 
-    Test runs and workers share the hierarchies, so a test that asks what it left asks for its own process's.
+    Test runs and workers share the hierarchies, so a test that asks what it left asks for its own
+    process's.
     """
     prefix = PREFIX if owner is None else f"{PREFIX}{owner}-"
     return {folder.name for hierarchy in hierarchies() for folder in hierarchy.glob(f"{prefix}*")}
@@ -77,7 +79,8 @@ def _hand_down_controllers(folder: Path) -> None:
     handed_down = set((folder / "cgroup.subtree_control").read_text().split())
     for controller in (folder / "cgroup.controllers").read_text().split():
         if controller not in handed_down:
-            # Some can't be had, such as cpu beside real-time processes: the kubelet says so when it needs them.
+            # Some can't be had, such as cpu beside real-time processes: the kubelet says so when it
+            # needs them.
             with contextlib.suppress(OSError):
                 (folder / "cgroup.subtree_control").write_text(f"+{controller}")
 
@@ -92,7 +95,9 @@ def _kill_and_remove(folder: Path) -> None:
 
 
 def memory_bytes(pod_uid: str) -> int:
-    """Memory that the processes of a pod hold for themselves, without the files that the kernel keeps for them."""
+    """Memory that the processes of a pod hold for themselves, without the files that the kernel
+    keeps for them.
+    """
     for hierarchy in hierarchies():
         # Of this process's nodes: other workers' groups come and go meanwhile.
         for folder in hierarchy.glob(f"{PREFIX}{os.getpid()}-*/**/pod{pod_uid}"):

@@ -1,6 +1,8 @@
-"""Start a real etcd, kube-apiserver and kube-controller-manager on loopback, and stop them without a trace.
+"""Start a real etcd, kube-apiserver and kube-controller-manager on loopback, and stop them without
+a trace.
 
-Owns one cluster: its ports, keys, users and processes. Nodes and kubelets there are none: see `nodes` and `pods`.
+Owns one cluster: its ports, keys, users and processes. Nodes and kubelets there are none: see
+`nodes` and `pods`.
 """
 
 import base64
@@ -29,11 +31,19 @@ from tests.harness.waiting import wait_until
 READY_SECONDS = 90.0  # a bound for an overloaded machine; an idle one takes three
 ADMIN = "admin"
 ISSUER = "https://kubernetes.default.svc"
-# What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller, which would taint our
-# nodes for having no kubelet, and pod-garbage-collector-controller, which would race with tests that delete nodes.
+# What turns workloads into pods and keeps names in order. Left out: node-lifecycle-controller,
+# which would taint our nodes for having no kubelet, and pod-garbage-collector-controller, which
+# would race with tests that delete nodes.
 CONTROLLERS = (
-    *("clusterrole-aggregation-controller", "root-ca-certificate-publisher-controller", "serviceaccount-controller"),
-    *(f"{kind}-controller" for kind in ("daemonset", "deployment", "disruption", "garbage-collector")),
+    *(
+        "clusterrole-aggregation-controller",
+        "root-ca-certificate-publisher-controller",
+        "serviceaccount-controller",
+    ),
+    *(
+        f"{kind}-controller"
+        for kind in ("daemonset", "deployment", "disruption", "garbage-collector")
+    ),
     *(f"{kind}-controller" for kind in ("job", "namespace", "replicaset", "statefulset")),
 )
 
@@ -45,9 +55,9 @@ class KubectlError(RuntimeError):
 class ControlPlane:
     """A cluster of our own: `with ControlPlane() as cluster: cluster.api.create(pod)`.
 
-    minor: of Kubernetes. controllers: names for kube-controller-manager; empty starts none. audit_level: "Metadata" or
-    "RequestResponse" writes an audit log, read by `audit_events`. apiserver_flags and controller_flags: added last, so
-    they win.
+    minor: of Kubernetes. controllers: names for kube-controller-manager; empty starts none.
+    audit_level: "Metadata" or "RequestResponse" writes an audit log, read by `audit_events`.
+    apiserver_flags and controller_flags: added last, so they win.
     """
 
     def __init__(
@@ -72,7 +82,11 @@ class ControlPlane:
 
     def start(self) -> Self:
         """Build what is missing, start everything, and return when the API server is ready."""
-        names = ["etcd", "kube-apiserver", *(["kube-controller-manager"] if self._controllers else [])]
+        names = [
+            "etcd",
+            "kube-apiserver",
+            *(["kube-controller-manager"] if self._controllers else []),
+        ]
         programs = {name: ensure_binary(name, self.minor) for name in names}
         self.run = RunFolder()
         self._stack = contextlib.ExitStack()
@@ -84,7 +98,9 @@ class ControlPlane:
         return self
 
     def stop(self, *, keep_logs: bool = False) -> None:
-        """Stop everything and remove the folder; keep it, and say where, when asked or when `keep_logs` is set."""
+        """Stop everything and remove the folder; keep it, and say where, when asked or when
+        `keep_logs` is set.
+        """
         self._stack.close()
         if (kept := self.run.close(keep=keep_logs or self.keep_logs)) is not None:
             say(f"control plane's logs kept in {kept}")
@@ -93,7 +109,10 @@ class ControlPlane:
         return self.start()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.stop(keep_logs=error is not None and not isinstance(error, KeyboardInterrupt))
 
@@ -117,19 +136,34 @@ class ControlPlane:
         """The certificate, PEM, that the API server's own certificate is checked against."""
         return self.folder / "certificates" / "apiserver.crt"
 
-    def kubectl(self, *arguments: str, input: str | None = None, kubeconfig: Path | None = None) -> str:  # noqa: A002
-        """Run kubectl and return its stdout. input: its stdin. Raises KubectlError with its stderr."""
+    def kubectl(
+        self,
+        *arguments: str,
+        input: str | None = None,  # noqa: A002
+        kubeconfig: Path | None = None,
+    ) -> str:
+        """Run kubectl and return its stdout. input: its stdin.
+
+        Raises KubectlError with its stderr.
+        """
         done = subprocess.run(
             [str(ensure_binary("kubectl", self.minor)), *arguments],
             input=input,
             capture_output=True,
             text=True,
             check=False,
-            # Its own HOME: kubectl caches the API's discovery there, by address, and addresses come again.
-            env={**os.environ, "KUBECONFIG": str(kubeconfig or self.kubeconfig), "HOME": str(self.folder)},
+            # Its own HOME: kubectl caches the API's discovery there, by address, and addresses come
+            # again.
+            env={
+                **os.environ,
+                "KUBECONFIG": str(kubeconfig or self.kubeconfig),
+                "HOME": str(self.folder),
+            },
         )
         if done.returncode != 0:
-            raise KubectlError(f"kubectl {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
+            raise KubectlError(
+                f"kubectl {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}"
+            )
         return done.stdout
 
     def api_as(self, token: str) -> Api:
@@ -147,15 +181,27 @@ class ControlPlane:
         token = self.service_account_token(namespace, name)
         return self.write_kubeconfig(token, namespace=namespace, label=f"{namespace}-{name}")
 
-    def write_kubeconfig(self, token: str, *, namespace: str = "default", label: str = "user") -> Path:
+    def write_kubeconfig(
+        self, token: str, *, namespace: str = "default", label: str = "user"
+    ) -> Path:
         ca = base64.b64encode(self.ca_path.read_bytes()).decode()
         config = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": label,
-            "clusters": [{"name": "test", "cluster": {"server": self.server, "certificate-authority-data": ca}}],
+            "clusters": [
+                {
+                    "name": "test",
+                    "cluster": {"server": self.server, "certificate-authority-data": ca},
+                }
+            ],
             "users": [{"name": label, "user": {"token": token}}],
-            "contexts": [{"name": label, "context": {"cluster": "test", "user": label, "namespace": namespace}}],
+            "contexts": [
+                {
+                    "name": label,
+                    "context": {"cluster": "test", "user": label, "namespace": namespace},
+                }
+            ],
         }
         self._kubeconfigs += 1
         path = self.folder / f"{label}-{self._kubeconfigs}.kubeconfig"
@@ -163,22 +209,35 @@ class ControlPlane:
         return path
 
     def start_apiserver(self) -> None:
-        """Start the API server, or after `apiserver.kill()` the same one again; returns when it is ready."""
-        self.apiserver = self.run.start("kube-apiserver", self._apiserver_program, self._apiserver_arguments())
+        """Start the API server, or after `apiserver.kill()` the same one again; returns when it is
+        ready.
+        """
+        self.apiserver = self.run.start(
+            "kube-apiserver", self._apiserver_program, self._apiserver_arguments()
+        )
         self._wait_ready()
 
     # Shortcuts
 
-    def create_namespace(self, name: str | None = None, labels: Mapping[str, str] | None = None) -> str:
-        """A namespace that takes pods at once (its `default` ServiceAccount is there); returns its name."""
+    def create_namespace(
+        self, name: str | None = None, labels: Mapping[str, str] | None = None
+    ) -> str:
+        """A namespace that takes pods at once (its `default` ServiceAccount is there); returns its
+        name.
+        """
         name = name or f"test-{secrets.token_hex(4)}"
         meta = {"name": name, "labels": dict(labels or {})}
         self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": meta})
         account = f"/api/v1/namespaces/{name}/serviceaccounts"
         if "serviceaccount-controller" in self._controllers:
-            wait_until(lambda: self.api.find(f"{account}/default"), 120, f"ServiceAccount {name}/default")
+            wait_until(
+                lambda: self.api.find(f"{account}/default"), 120, f"ServiceAccount {name}/default"
+            )
         else:
-            self.api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}, name)
+            self.api.create(
+                {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}},
+                name,
+            )
         return name
 
     def create_pod(self, manifest: Mapping[str, Any], namespace: str | None = None) -> Object:
@@ -187,14 +246,24 @@ class ControlPlane:
     def pod(self, name: str, namespace: str = "default") -> Object:
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
-    def wait_for_pod_node(self, name: str, namespace: str = "default", timeout_seconds: float = 30.0) -> str:
+    def wait_for_pod_node(
+        self, name: str, namespace: str = "default", timeout_seconds: float = 30.0
+    ) -> str:
         def has_node(pod: Object) -> bool:
             return bool(pod["spec"].get("nodeName"))
 
-        return str(self.wait_for_pod(name, namespace, has_node, "be bound", timeout_seconds)["spec"]["nodeName"])
+        return str(
+            self.wait_for_pod(name, namespace, has_node, "be bound", timeout_seconds)["spec"][
+                "nodeName"
+            ]
+        )
 
     def wait_for_pod_phase(
-        self, name: str, namespace: str = "default", phase: str = "Running", timeout_seconds: float = 30.0
+        self,
+        name: str,
+        namespace: str = "default",
+        phase: str = "Running",
+        timeout_seconds: float = 30.0,
     ) -> Object:
         def in_phase(pod: Object) -> bool:
             return bool(pod["status"].get("phase") == phase)
@@ -202,9 +271,16 @@ class ControlPlane:
         return self.wait_for_pod(name, namespace, in_phase, f"be {phase}", timeout_seconds)
 
     def wait_for_pod(
-        self, name: str, namespace: str, rule: Callable[[Object], bool], what: str, timeout_seconds: float = 30.0
+        self,
+        name: str,
+        namespace: str,
+        rule: Callable[[Object], bool],
+        what: str,
+        timeout_seconds: float = 30.0,
     ) -> Object:
-        """Wait until `rule` holds for a pod, and return the pod; what: the rule in words, as in "be bound"."""
+        """Wait until `rule` holds for a pod, and return the pod; what: the rule in words, as in "be
+        bound".
+        """
 
         def find() -> Object | None:
             pod = self.pod(name, namespace)
@@ -213,7 +289,9 @@ class ControlPlane:
         def explain() -> str:
             return self._why(name, namespace)
 
-        return wait_until(find, timeout_seconds, f"pod {namespace}/{name} to {what}", explain=explain)
+        return wait_until(
+            find, timeout_seconds, f"pod {namespace}/{name} to {what}", explain=explain
+        )
 
     def audit_events(self) -> list[Object]:
         """What the audit log holds so far, one item a request that has been answered."""
@@ -228,7 +306,9 @@ class ControlPlane:
         path = f"/api/v1/namespaces/{namespace}/events"
         events = self.api.list(path, fieldSelector=f"involvedObject.name={name}")
         told = [f"{event['reason']}: {event.get('message', '')}" for event in events]
-        return json.dumps({"node": pod["spec"].get("nodeName"), "status": pod["status"], "events": told}, indent=1)
+        return json.dumps(
+            {"node": pod["spec"].get("nodeName"), "status": pod["status"], "events": told}, indent=1
+        )
 
     # Programs
 
@@ -243,7 +323,9 @@ class ControlPlane:
         self.api = self.api_as(token)
         self.kubeconfig = self.write_kubeconfig(token, label=ADMIN)
         self.controller_manager = (
-            self._start_controllers(programs["kube-controller-manager"]) if self._controllers else None
+            self._start_controllers(programs["kube-controller-manager"])
+            if self._controllers
+            else None
         )
 
     def _start_etcd(self, program: Path) -> tuple[Process, str]:
@@ -300,7 +382,12 @@ class ControlPlane:
         if self._audit_level is None:
             return []
         rules = [{"level": self._audit_level}]
-        policy = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
+        policy = {
+            "apiVersion": "audit.k8s.io/v1",
+            "kind": "Policy",
+            "omitStages": ["RequestReceived"],
+            "rules": rules,
+        }
         path = self.folder / "audit-policy.yaml"
         path.write_text(yaml.safe_dump(policy))
         (self.folder / "audit.log").touch()
@@ -309,7 +396,8 @@ class ControlPlane:
 
     def _wait_ready(self) -> None:
         def ready() -> bool:
-            # Until it's ready there is no certificate (it writes its own), or no listener, or an answer that says so.
+            # Until it's ready there is no certificate (it writes its own), or no listener, or an
+            # answer that says so.
             with (
                 contextlib.suppress(OSError, ApiError),
                 contextlib.closing(Api(self.server, self._token, str(self.ca_path))) as api,
@@ -326,7 +414,8 @@ class ControlPlane:
             f"--root-ca-file={self.ca_path}",
             "--leader-elect=false",
             "--secure-port=0",
-            # The default of 20 requests a second makes a StatefulSet of 200 pods a matter of minutes.
+            # The default of 20 requests a second makes a StatefulSet of 200 pods a matter of
+            # minutes.
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
             *self._controller_flags,
@@ -343,7 +432,9 @@ def _make_key() -> str:
     """A new P-256 private key in PEM (SEC 1), as the API server reads it."""
     form = serialization.PrivateFormat.TraditionalOpenSSL
     key = ec.generate_private_key(ec.SECP256R1())
-    return key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption()).decode()
+    return key.private_bytes(
+        serialization.Encoding.PEM, form, serialization.NoEncryption()
+    ).decode()
 
 
 def _write_private(path: Path, text: str) -> None:

@@ -1,8 +1,10 @@
-"""Become a program that the kernel kills when its parent dies: `die_with_parent.py PARENT_PID PIPE PROGRAM ARGS...`.
+"""Become a program that the kernel kills when its parent dies: `die_with_parent.py PARENT_PID PIPE
+PROGRAM ARGS...`.
 
-Owns the tie between a test run and the programs it starts. Runs on its own, in isolated mode: imports nothing of ours.
-A tiny program rather than `preexec_fn`, which may deadlock when the parent has threads (ours has: watches).
-PIPE: a file descriptor that closes when the program has taken over, or gets the reason why it couldn't.
+Owns the tie between a test run and the programs it starts. Runs on its own, in isolated mode:
+imports nothing of ours. A tiny program rather than `preexec_fn`, which may deadlock when the parent
+has threads (ours has: watches). PIPE: a file descriptor that closes when the program has taken
+over, or gets the reason why it couldn't.
 """
 
 import ctypes

@@ -1,6 +1,7 @@
 """pytest fixtures over the harness; load with `pytest_plugins = ["tests.harness.fixtures"]`.
 
-Owns how a test gets a cluster, and what happens where none can run: skipped with the reason, failed in CI.
+Owns how a test gets a cluster, and what happens where none can run: skipped with the reason, failed
+in CI.
 """
 
 import contextlib
@@ -12,7 +13,13 @@ from typing import Any, Final, NoReturn
 import pytest
 import yaml
 
-from tests.harness.binaries import MINORS, NEWEST_MINOR, OLDEST_MINOR, HarnessUnavailableError, ensure_binary
+from tests.harness.binaries import (
+    MINORS,
+    NEWEST_MINOR,
+    OLDEST_MINOR,
+    HarnessUnavailableError,
+    ensure_binary,
+)
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.images import Image, read_archive
 from tests.harness.names import names
@@ -26,10 +33,15 @@ from tools import image
 
 # Of pods' sandboxes, under the name that kubelets ask for.
 PAUSE: Final = "registry.k8s.io/pause:3.10.1"
-# `make test-minors` runs all of them, `make test` the newest and the oldest, whose programs it builds.
+# `make test-minors` runs all of them, `make test` the newest and the oldest, whose programs it
+# builds.
 EVERY_MINOR: Final = [
     pytest.param(
-        minor, marks=[pytest.mark.each_minor, *([] if minor in (OLDEST_MINOR, NEWEST_MINOR) else [pytest.mark.minors])]
+        minor,
+        marks=[
+            pytest.mark.each_minor,
+            *([] if minor in (OLDEST_MINOR, NEWEST_MINOR) else [pytest.mark.minors]),
+        ],
     )
     for minor in MINORS
 ]
@@ -44,9 +56,15 @@ def require_binary(name: str, minor: str = NEWEST_MINOR) -> Path:
 
 
 def require_image(target: str = image.ROOST) -> Image:
-    """Roost's image, or roost-lab's, of the Dockerfile, for tests: skips where it can't be built, fails in CI."""
+    """Roost's image, or roost-lab's, of the Dockerfile, for tests: skips where it can't be built,
+    fails in CI.
+    """
     if missing := image.missing_parts():
-        give_up(HarnessUnavailableError(f"Roost's image can't be built here; missing: {', '.join(missing)}"))
+        give_up(
+            HarnessUnavailableError(
+                f"Roost's image can't be built here; missing: {', '.join(missing)}"
+            )
+        )
     return read_archive(image.build(target))
 
 
@@ -66,7 +84,9 @@ def push_scheduler(registry: RealRegistry, tag: str) -> None:
 
 
 def give_up(error: HarnessUnavailableError) -> NoReturn:
-    """Skip the test with the reason; in CI fail, since a check that silently doesn't run is worth nothing there."""
+    """Skip the test with the reason; in CI fail, since a check that silently doesn't run is worth
+    nothing there.
+    """
     if os.environ.get("CI"):
         pytest.fail(f"the real control plane can't run in CI: {error}", pytrace=False)
     pytest.skip(str(error))
@@ -90,16 +110,29 @@ def networked_nodes(
     *,
     kubelet: Mapping[str, Any] | None = None,
 ) -> Iterator[list[RealNode]]:
-    """Real nodes that answer whoever asks them, Kubernetes' own scheduler, and a network of the pods' own, with names.
+    """Real nodes that answer whoever asks them, Kubernetes' own scheduler, and a network of the
+    pods' own, with names.
 
-    fill: pushes the images. nodes: labels by name. kubelet: fields of KubeletConfiguration beside those.
+    fill: pushes the images. nodes: labels by name. kubelet: fields of KubeletConfiguration beside
+    those.
     """
-    with or_give_up(), PodNetwork() as network, RealRegistry() as registry, network.make_cluster() as cluster:
+    with (
+        or_give_up(),
+        PodNetwork() as network,
+        RealRegistry() as registry,
+        network.make_cluster() as cluster,
+    ):
         fill(registry)
-        how: dict[str, Any] = {"network": network, "kubelet": {**SERVING, "clusterDNS": [GATEWAY], **(kubelet or {})}}
+        how: dict[str, Any] = {
+            "network": network,
+            "kubelet": {**SERVING, "clusterDNS": [GATEWAY], **(kubelet or {})},
+        }
         with contextlib.ExitStack() as stack:
             stack.enter_context(names(network, cluster.api))
-            started = [RealNode(cluster, name, registry, labels=labels, **how) for name, labels in nodes.items()]
+            started = [
+                RealNode(cluster, name, registry, labels=labels, **how)
+                for name, labels in nodes.items()
+            ]
             for node in started:
                 stack.enter_context(node)
             stack.enter_context(start_scheduler(cluster, leader_elect=False))
@@ -146,7 +179,10 @@ def namespace(control_plane: ControlPlane) -> Iterator[str]:
 
 @pytest.fixture
 def fake_nodes(control_plane: ControlPlane) -> Iterator[FakeNodes]:
-    """Nodes that are gone after the test. Name them after the test where several share a cluster at once."""
+    """Nodes that are gone after the test.
+
+    Name them after the test where several share a cluster at once.
+    """
     with FakeNodes(control_plane.api) as nodes:
         yield nodes
 

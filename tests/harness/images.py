@@ -46,9 +46,10 @@ def make_image(
 ) -> Image:
     """An image for this machine.
 
-    files: path in the image -> contents; a file with a mode that lets its owner run it is made runnable.
-    size_bytes: so many random bytes in addition, in `layers` layers of about the same size. They don't compress and
-    are never the same twice: no two images share them, so each pull moves them all.
+    files: path in the image -> contents; a file with a mode that lets its owner run it is made
+    runnable. size_bytes: so many random bytes in addition, in `layers` layers of about the same
+    size. They don't compress and are never the same twice: no two images share them, so each pull
+    moves them all.
     """
     blobs = [_layer(files)] if files else []
     share = size_bytes // layers
@@ -61,7 +62,10 @@ def make_image(
         "architecture": ARCHITECTURES.get(os.uname().machine, os.uname().machine),
         "os": "linux",
         "config": {"Entrypoint": list(entrypoint)} if entrypoint else {},
-        "rootfs": {"type": "layers", "diff_ids": [digest_of(gzip.decompress(blob)) for blob in blobs]},
+        "rootfs": {
+            "type": "layers",
+            "diff_ids": [digest_of(gzip.decompress(blob)) for blob in blobs],
+        },
     }
     config_blob = json.dumps(config).encode()
     manifest = {
@@ -76,9 +80,19 @@ def make_image(
 def write_archive(image: Image, reference: str, path: Path) -> None:
     """Write an image as an archive that `ctr images import` reads (an OCI layout in a tar)."""
     entry = describe(MANIFEST_TYPE, image.manifest)
-    names = {"io.containerd.image.name": reference, "org.opencontainers.image.ref.name": reference.rpartition(":")[2]}
-    index = {"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": [{**entry, "annotations": names}]}
-    members = {"oci-layout": b'{"imageLayoutVersion":"1.0.0"}', "index.json": json.dumps(index).encode()}
+    names = {
+        "io.containerd.image.name": reference,
+        "org.opencontainers.image.ref.name": reference.rpartition(":")[2],
+    }
+    index = {
+        "schemaVersion": 2,
+        "mediaType": INDEX_TYPE,
+        "manifests": [{**entry, "annotations": names}],
+    }
+    members = {
+        "oci-layout": b'{"imageLayoutVersion":"1.0.0"}',
+        "index.json": json.dumps(index).encode(),
+    }
     for blob in (image.manifest, image.config, *image.layers):
         members[f"blobs/sha256/{digest_of(blob).removeprefix('sha256:')}"] = blob
     path.write_bytes(_tar({name: (blob, 0o644) for name, blob in members.items()}))

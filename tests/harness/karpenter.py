@@ -1,7 +1,8 @@
 """Run a real Karpenter against a control plane of the harness, and boot the machines it asks for.
 
-Owns one Karpenter process, its CustomResourceDefinitions and node pools, and its nodes from their creation to Ready.
-Its cloud is Karpenter's own provider `kwok`, whose machines are Node objects only.
+Owns one Karpenter process, its CustomResourceDefinitions and node pools, and its nodes from their
+creation to Ready. Its cloud is Karpenter's own provider `kwok`, whose machines are Node objects
+only.
 """
 
 import contextlib
@@ -40,7 +41,10 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A kind of machine on offer. Of its capacity Karpenter takes 100m CPU and 10Mi for the kubelet."""
+    """A kind of machine on offer.
+
+    Of its capacity Karpenter takes 100m CPU and 10Mi for the kubelet.
+    """
 
     name: str
     cpu: str
@@ -56,12 +60,14 @@ INSTANCE_TYPES = (
 
 
 class Karpenter(Started):
-    """`with Karpenter(cluster) as karpenter: karpenter.create_node_pool("users", startup_taints=["key:NoSchedule"])`.
+    """`with Karpenter(cluster) as karpenter: karpenter.create_node_pool("users",
+    startup_taints=["key:NoSchedule"])`.
 
-    Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all namespaces.
+    Give it a cluster of its own, with a scheduler: it answers every pod that no node takes, in all
+    namespaces.
 
-    boot_delay_seconds: from a Node's creation to Ready. Its metrics
-    and health listen on every interface, for which it has no setting.
+    boot_delay_seconds: from a Node's creation to Ready. Its metrics and health listen on every
+    interface, for which it has no setting.
     """
 
     def __init__(
@@ -78,11 +84,17 @@ class Karpenter(Started):
     # Life
 
     def start(self) -> Self:
-        """Build what is missing, apply the CustomResourceDefinitions, and return when Karpenter is ready."""
+        """Build what is missing, apply the CustomResourceDefinitions, and return when Karpenter is
+        ready.
+        """
         program = ensure_binary("karpenter")
         apply_definitions(self._cluster.api, ensure_module_files("karpenter"))
         self._cluster.api.apply(
-            {"apiVersion": "karpenter.kwok.sh/v1alpha1", "kind": NODE_CLASS["kind"], "metadata": {"name": "default"}}
+            {
+                "apiVersion": "karpenter.kwok.sh/v1alpha1",
+                "kind": NODE_CLASS["kind"],
+                "metadata": {"name": "default"},
+            }
         )
         types_path = self._cluster.folder / "karpenter-instance-types.json"
         types_path.write_text(json.dumps([_described(kind) for kind in self._instance_types]))
@@ -99,15 +111,23 @@ class Karpenter(Started):
         }
         metrics.release()
         health_port = health.release()
-        self.process = self._cluster.run.start(f"karpenter-{next(_numbers)}", program, environment=environment)
+        self.process = self._cluster.run.start(
+            f"karpenter-{next(_numbers)}", program, environment=environment
+        )
         wait_until(
-            lambda: self._is_ready(health_port), READY_SECONDS, "Karpenter to be ready", explain=self.process.tail
+            lambda: self._is_ready(health_port),
+            READY_SECONDS,
+            "Karpenter to be ready",
+            explain=self.process.tail,
         )
         self.keeper.start()
         return self
 
     def stop(self) -> None:
-        """Stop Karpenter at once; its nodes stay as they are. Raises what went wrong with their boots."""
+        """Stop Karpenter at once; its nodes stay as they are.
+
+        Raises what went wrong with their boots.
+        """
         self.process.kill()
         self.keeper.stop()
 
@@ -126,11 +146,13 @@ class Karpenter(Started):
     ) -> Object:
         """Create a NodePool; returns it.
 
-        Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names; empty: all on offer.
-        consolidate_after: "Never", or for how long a node must be idle, as "5s". consolidation_policy: WhenEmpty or
-        WhenEmptyOrUnderutilized. All its nodes may go at once.
+        Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names; empty:
+        all on offer. consolidate_after: "Never", or for how long a node must be idle, as "5s".
+        consolidation_policy: WhenEmpty or WhenEmptyOrUnderutilized. All its nodes may go at once.
         """
-        required = [{"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}]
+        required = [
+            {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+        ]
         if instance_types:
             key = "node.kubernetes.io/instance-type"
             required.append({"key": key, "operator": "In", "values": list(instance_types)})
@@ -142,15 +164,21 @@ class Karpenter(Started):
             "expireAfter": "Never",
         }
         template = {"metadata": {"labels": dict(labels or {})}, "spec": spec}
-        policy = {"consolidationPolicy": consolidation_policy, "consolidateAfter": consolidate_after}
+        policy = {
+            "consolidationPolicy": consolidation_policy,
+            "consolidateAfter": consolidate_after,
+        }
         disruption = {**policy, "budgets": [{"nodes": "100%"}]}
         pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": name}}
-        return self._cluster.api.create({**pool, "spec": {"template": template, "disruption": disruption}})
+        return self._cluster.api.create(
+            {**pool, "spec": {"template": template, "disruption": disruption}}
+        )
 
     def delete_node_pool(self, name: str) -> None:
         self._cluster.api.delete(f"/apis/karpenter.sh/v1/nodepools/{name}")
         wait_until(lambda: not self.node_claims(name), 60, f"the NodeClaims of pool {name} to go")
-        # A node that hadn't joined yet isn't Karpenter's to drain: its provider finds it minutes later.
+        # A node that hadn't joined yet isn't Karpenter's to drain: its provider finds it minutes
+        # later.
         for node in self.nodes(name):
             self._cluster.api.delete(f"{NODES}/{node['metadata']['name']}")
         wait_until(lambda: not self.nodes(name), 60, f"the nodes of pool {name} to go")
@@ -161,10 +189,14 @@ class Karpenter(Started):
     def nodes(self, pool: str | None = None) -> list[Object]:
         return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
 
-    def wait_for_nodes(self, count: int, pool: str | None = None, timeout_seconds: float = 60.0) -> list[Object]:
-        """Wait until exactly so many Nodes stand, each booted and taken over by Karpenter; returns them.
+    def wait_for_nodes(
+        self, count: int, pool: str | None = None, timeout_seconds: float = 60.0
+    ) -> list[Object]:
+        """Wait until exactly so many Nodes stand, each booted and taken over by Karpenter; returns
+        them.
 
-        Startup taints may still be there. Before it takes a node over, they aren't yet: another taint keeps pods off.
+        Startup taints may still be there. Before it takes a node over, they aren't yet: another
+        taint keeps pods off.
         """
 
         def joined() -> list[Object] | None:
@@ -172,7 +204,9 @@ class Karpenter(Started):
             return nodes if len(nodes) == count and all(map(has_joined, nodes)) else None
 
         def explain() -> str:
-            found = {node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes(pool)}
+            found = {
+                node["metadata"]["name"]: node["spec"].get("taints") for node in self.nodes(pool)
+            }
             return f"{found}; the end of Karpenter's log:\n{self.process.tail(8)}"
 
         return wait_until(joined, timeout_seconds, f"{count} nodes to join", explain=explain)
@@ -188,10 +222,12 @@ class Karpenter(Started):
 
 
 class NodeKeeper:
-    """Boots the Nodes that Karpenter creates, as a machine's kubelet and the node controllers would.
+    """Boots the Nodes that Karpenter creates, as a machine's kubelet and the node controllers
+    would.
 
-    A node gets its capacity and the condition Ready, and loses the taint `node.kubernetes.io/not-ready`;
-    Karpenter's own taints and startup taints are left alone. The pods of a node that has gone go too.
+    A node gets its capacity and the condition Ready, and loses the taint
+    `node.kubernetes.io/not-ready`; Karpenter's own taints and startup taints are left alone. The
+    pods of a node that has gone go too.
     """
 
     def __init__(self, api: Api, boot_delay_seconds: float) -> None:
@@ -208,7 +244,10 @@ class NodeKeeper:
         return self
 
     def stop(self) -> None:
-        """Stop within moments. Raises what went wrong meanwhile: nodes that weren't kept spoil a test."""
+        """Stop within moments.
+
+        Raises what went wrong meanwhile: nodes that weren't kept spoil a test.
+        """
         self._stopping.set()
         self._thread.join()
         if self._faults:
@@ -219,7 +258,8 @@ class NodeKeeper:
             try:
                 self._keep()
             except ApiError as error:
-                if error.status not in (404, 409):  # gone, or changed by Karpenter meanwhile: looked at again
+                # gone, or changed by Karpenter meanwhile: looked at again
+                if error.status not in (404, 409):
                     self._faults.append(error)
                     return
             except (OSError, http.client.HTTPException) as error:
@@ -227,7 +267,10 @@ class NodeKeeper:
 
     def _keep(self) -> None:
         now = time.monotonic()
-        nodes = {node["metadata"]["name"]: node for node in self._api.list(NODES, labelSelector=NODE_POOL_LABEL)}
+        nodes = {
+            node["metadata"]["name"]: node
+            for node in self._api.list(NODES, labelSelector=NODE_POOL_LABEL)
+        }
         for name in self._first_seen.keys() - nodes.keys():
             self._nodes.delete(name)  # gone already: its pods are meant
             del self._first_seen[name]
@@ -243,15 +286,22 @@ class NodeKeeper:
             self._api.patch(f"{NODES}/{name}/status", capacity)
             self._nodes.set_ready(name, ready=True)
             node = self._nodes.get(name)
-        others = [taint for taint in node["spec"].get("taints", []) if taint["key"] != NOT_READY_TAINT]
+        others = [
+            taint for taint in node["spec"].get("taints", []) if taint["key"] != NOT_READY_TAINT
+        ]
         # With the version it was read at: Karpenter writes taints at the same time.
         version = node["metadata"]["resourceVersion"]
-        self._api.patch(f"{NODES}/{name}", {"metadata": {"resourceVersion": version}, "spec": {"taints": others}})
+        self._api.patch(
+            f"{NODES}/{name}",
+            {"metadata": {"resourceVersion": version}, "spec": {"taints": others}},
+        )
 
 
 def is_booted(node: Object) -> bool:
     """Whether the node is Ready and carries no taint that says otherwise."""
-    return _is_ready(node) and all(taint["key"] != NOT_READY_TAINT for taint in node["spec"].get("taints", []))
+    return _is_ready(node) and all(
+        taint["key"] != NOT_READY_TAINT for taint in node["spec"].get("taints", [])
+    )
 
 
 def has_joined(node: Object) -> bool:
@@ -259,7 +309,9 @@ def has_joined(node: Object) -> bool:
 
 
 def apply_definitions(api: Api, folder: Path) -> None:
-    """Apply every CustomResourceDefinition of a folder's YAML files, and wait until the API server serves them."""
+    """Apply every CustomResourceDefinition of a folder's YAML files, and wait until the API server
+    serves them.
+    """
     for path in sorted(folder.glob("*.yaml")):
         for definition in filter(None, yaml.safe_load_all(path.read_text())):
             api.apply(definition)
@@ -277,7 +329,9 @@ def _is_ready(node: Object) -> bool:
 
 def _has_condition(item: Object, kind: str) -> bool:
     conditions = item.get("status", {}).get("conditions") or []  # null in a new definition
-    return any(condition["type"] == kind and condition["status"] == "True" for condition in conditions)
+    return any(
+        condition["type"] == kind and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _of_pool(pool: str | None) -> str:
@@ -286,11 +340,18 @@ def _of_pool(pool: str | None) -> str:
 
 def _described(kind: InstanceType) -> Object:
     offer = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
-    requirements = [{"key": key, "operator": "In", "values": [value]} for key, value in offer.items()]
+    requirements = [
+        {"key": key, "operator": "In", "values": [value]} for key, value in offer.items()
+    ]
     return {
         "name": kind.name,
         "architecture": "amd64",
         "operatingSystems": ["linux"],
-        "resources": {"cpu": kind.cpu, "memory": kind.memory, "pods": "110", "ephemeral-storage": "100Gi"},
+        "resources": {
+            "cpu": kind.cpu,
+            "memory": kind.memory,
+            "pods": "110",
+            "ephemeral-storage": "100Gi",
+        },
         "offerings": [{"Price": kind.price, "Available": True, "Requirements": requirements}],
     }

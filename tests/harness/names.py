@@ -1,7 +1,8 @@
-"""Names of Services, for pods of a `PodNetwork`: a resolver at its gateway, to which kubelets' clusterDNS points.
+"""Names of Services, for pods of a `PodNetwork`: a resolver at its gateway, to which kubelets'
+clusterDNS points.
 
-A name stands for the addresses of the Service's ready pods, since no kube-proxy leads a Service's own address to them;
-so by name a Service is reached whose port is its pods' as well.
+A name stands for the addresses of the Service's ready pods, since no kube-proxy leads a Service's
+own address to them; so by name a Service is reached whose port is its pods' as well.
 """
 
 import contextlib
@@ -45,7 +46,9 @@ def _addresses(name: str, api: Api) -> list[str] | None:
         return [API_SERVICE]
     path = f"/apis/discovery.k8s.io/v1/namespaces/{found[2]}/endpointslices"
     slices = api.list(path, labelSelector=f"kubernetes.io/service-name={found[1]}")
-    ready = [one for each in slices for one in each["endpoints"] or () if one["conditions"].get("ready")]
+    ready = [
+        one for each in slices for one in each["endpoints"] or () if one["conditions"].get("ready")
+    ]
     return [address for one in ready for address in one["addresses"] if ":" not in address]
 
 

@@ -1,12 +1,14 @@
 """Be process 1 of a real node: `unshare --pid --mount ... python -I -S node_init.py PLAN`.
 
-Owns what happens inside a node's own namespaces: its mounts, its programs in order, and that nobody stays a zombie. The
-kernel ends all of it at once when this process ends. Runs on its own, in isolated mode: imports nothing of ours.
+Owns what happens inside a node's own namespaces: its mounts, its programs in order, and that nobody
+stays a zombie. The kernel ends all of it at once when this process ends. Runs on its own, in
+isolated mode: imports nothing of ours.
 
-PLAN is a JSON file: `tmpfs` {path: size}, `binds` [[source, target]], `contents` {path: text} (bound over it, for us
-only), `links` [[target, link]], `programs` [{name, command, log, environment, socket, then}]: each is started when the
-one before has made its `socket` and `then` (a list of commands) is done, and started again when it ends, as systemd
-would; one that ends within moments ends the node, since it would do so again.
+PLAN is a JSON file: `tmpfs` {path: size}, `binds` [[source, target]], `contents` {path: text}
+(bound over it, for us only), `links` [[target, link]], `programs` [{name, command, log,
+environment, socket, then}]: each is started when the one before has made its `socket` and `then` (a
+list of commands) is done, and started again when it ends, as systemd would; one that ends within
+moments ends the node, since it would do so again.
 """
 
 import json
@@ -56,7 +58,9 @@ def start(program: dict[str, Any]) -> int:
     deadline = time.monotonic() + SOCKET_SECONDS
     while program.get("socket") and not Path(program["socket"]).exists():
         if started.poll() is not None or time.monotonic() > deadline:
-            sys.exit(f"{program['name']}: no socket {program['socket']}, status {started.returncode}")
+            sys.exit(
+                f"{program['name']}: no socket {program['socket']}, status {started.returncode}"
+            )
         time.sleep(0.02)
     # Ours to wait for from here on: the loop below reaps every child by `waitpid`.
     started.returncode = 0

@@ -18,7 +18,8 @@ PARALLEL_REQUESTS = 8
 class FakeNodes:
     """Nodes for one test: `with FakeNodes(cluster.api) as nodes: nodes.create("node-a", cpu="4")`.
 
-    Images map a reference to its size in bytes. Taints are `key=value:Effect`, or mappings as in a manifest.
+    Images map a reference to its size in bytes. Taints are `key=value:Effect`, or mappings as in a
+    manifest.
     """
 
     def __init__(self, api: Api) -> None:
@@ -42,9 +43,11 @@ class FakeNodes:
         ready: bool = True,
         extra_resources: Mapping[str, str] | None = None,
     ) -> Object:
-        """Create a node, Ready and without the not-ready taint by default; returns it as it stands then.
+        """Create a node, Ready and without the not-ready taint by default; returns it as it stands
+        then.
 
-        A label `kubernetes.io/hostname` with the node's name is added, as kubelets do, unless given.
+        A label `kubernetes.io/hostname` with the node's name is added, as kubelets do, unless
+        given.
         """
         resources = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "100Gi"}
         resources |= extra_resources or {}
@@ -52,9 +55,15 @@ class FakeNodes:
         self._names.add(name)
         conditions = [_ready_condition(ready=ready)]
         status = {"capacity": resources, "allocatable": resources, "conditions": conditions}
-        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": all_labels}}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": all_labels},
+        }
         spec = {"taints": [read_taint(taint) for taint in taints]}
-        self._api.create({**node, "spec": spec, "status": {**status, "images": _images(images or {})}})
+        self._api.create(
+            {**node, "spec": spec, "status": {**status, "images": _images(images or {})}}
+        )
         # The API server taints every new node as not ready, whatever its status says.
         return self.set_taints(name, taints) if ready else self.get(name)
 
@@ -70,7 +79,9 @@ class FakeNodes:
         return self._api.patch(f"{NODES}/{name}", {"metadata": {"labels": dict(labels)}})
 
     def set_taints(self, name: str, taints: Sequence[str | Mapping[str, str]]) -> Object:
-        return self._api.patch(f"{NODES}/{name}", {"spec": {"taints": [read_taint(taint) for taint in taints]}})
+        return self._api.patch(
+            f"{NODES}/{name}", {"spec": {"taints": [read_taint(taint) for taint in taints]}}
+        )
 
     def cordon(self, name: str, *, on: bool = True) -> Object:
         return self._api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": on}})
@@ -89,7 +100,9 @@ class FakeNodes:
         self._names.discard(name)
         for pod in self._api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={name}"):
             meta = pod["metadata"]
-            self._api.delete(f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0)
+            self._api.delete(
+                f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0
+            )
 
     def delete_all(self) -> None:
         with ThreadPoolExecutor(PARALLEL_REQUESTS) as pool:

@@ -1,11 +1,15 @@
-"""A network for pods of real nodes: addresses that work, a way to the API server, and the API server's way to them.
+"""A network for pods of real nodes: addresses that work, a way to the API server, and the API
+server's way to them.
 
-Owns one network namespace with a bridge in it, and what crosses its border. The machine's own network isn't touched:
-there is no route in or out. Guarantee: the kernel removes all of it with the process that holds it, which dies with us.
+Owns one network namespace with a bridge in it, and what crosses its border. The machine's own
+network isn't touched: there is no route in or out. Guarantee: the kernel removes all of it with the
+process that holds it, which dies with us.
 
-Pods reach the API server as they do everywhere, at the Service `kubernetes`; it reaches pods through its own egress
-selector (https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/), by HTTP CONNECT on a socket of ours,
-and picks the endpoints of a Service by itself. There is no kube-proxy; NetworkPolicies are not enforced. DNS: `names`.
+Pods reach the API server as they do everywhere, at the Service `kubernetes`; it reaches pods
+through its own egress selector
+(https://kubernetes.io/docs/tasks/extend-kubernetes/setup-konnectivity/), by HTTP CONNECT on a
+socket of ours, and picks the endpoints of a Service by itself. There is no kube-proxy;
+NetworkPolicies are not enforced. DNS: `names`.
 """
 
 import asyncio
@@ -42,7 +46,9 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class PodNetwork(Started):
-    """`with PodNetwork() as network, network.make_cluster() as cluster: RealNode(cluster, ..., network=network)`."""
+    """`with PodNetwork() as network, network.make_cluster() as cluster: RealNode(cluster, ...,
+    network=network)`.
+    """
 
     def __init__(self) -> None:
         self._forwarded: set[tuple[str, int]] = set()
@@ -75,7 +81,10 @@ class PodNetwork(Started):
 
     def make_cluster(self) -> ControlPlane:
         """A control plane, not yet started, that reaches pods by their Services."""
-        connection = {"proxyProtocol": "HTTPConnect", "transport": {"uds": {"udsName": str(self._socket_path)}}}
+        connection = {
+            "proxyProtocol": "HTTPConnect",
+            "transport": {"uds": {"udsName": str(self._socket_path)}},
+        }
         config = {
             "apiVersion": "apiserver.k8s.io/v1beta1",
             "kind": "EgressSelectorConfiguration",
@@ -89,21 +98,36 @@ class PodNetwork(Started):
             # For `kubectl exec`: nobody here knows nodes by name.
             "--kubelet-preferred-address-types=InternalIP",
         )
-        return ControlPlane(apiserver_flags=flags, controllers=(*CONTROLLERS, "endpointslice-controller"))
+        return ControlPlane(
+            apiserver_flags=flags, controllers=(*CONTROLLERS, "endpointslice-controller")
+        )
 
     @property
     def plugin(self) -> Object:
-        """Of containerd's network configuration: the reference plugins. No address is given twice before all were."""
+        """Of containerd's network configuration: the reference plugins.
+
+        No address is given twice before all were.
+        """
         ranges = [[{"subnet": PODS, "gateway": GATEWAY}]]
-        addresses = {"ranges": ranges, "routes": [{"dst": "0.0.0.0/0"}], "dataDir": str(self.folder / "addresses")}
+        addresses = {
+            "ranges": ranges,
+            "routes": [{"dst": "0.0.0.0/0"}],
+            "dataDir": str(self.folder / "addresses"),
+        }
         return {"type": "bridge", "bridge": BRIDGE, "ipam": {"type": "host-local", **addresses}}
 
     def entering(self, program: Path, arguments: list[str]) -> tuple[Path, list[str]]:
-        return Path(str(shutil.which("nsenter"))), [f"--net={self._space}", str(program), *arguments]
+        return Path(str(shutil.which("nsenter"))), [
+            f"--net={self._space}",
+            str(program),
+            *arguments,
+        ]
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[None]:
-        """Be in that network, with this thread alone: its new sockets are of that network, and stay so."""
+        """Be in that network, with this thread alone: its new sockets are of that network, and stay
+        so.
+        """
         with Path("/proc/thread-self/ns/net").open() as home, Path(self._space).open() as there:
             _enter(there.fileno())
             try:
@@ -118,7 +142,9 @@ class PodNetwork(Started):
         return address
 
     def connect_to(self, cluster: ControlPlane, *ports: int) -> None:
-        """Let nodes and pods reach the API server, and nodes these ports of the machine's loopback too."""
+        """Let nodes and pods reach the API server, and nodes these ports of the machine's loopback
+        too.
+        """
         server = int(cluster.server.rpartition(":")[2])
         self._forward(API_SERVICE, 443, server)
         for port in (server, *ports):
@@ -128,14 +154,18 @@ class PodNetwork(Started):
 
     def _make_namespace(self) -> None:
         holder = self._run.start(
-            "network", Path(str(shutil.which("unshare"))), ["--net", str(shutil.which("sleep")), "infinity"]
+            "network",
+            Path(str(shutil.which("unshare"))),
+            ["--net", str(shutil.which("sleep")), "infinity"],
         )
         self._space = f"/proc/{holder.pid}/ns/net"
         own = Path("/proc/self/ns/net").readlink()
-        wait_until(lambda: Path(self._space).readlink() != own, START_SECONDS, "the network namespace")
+        wait_until(
+            lambda: Path(self._space).readlink() != own, START_SECONDS, "the network namespace"
+        )
         self._inside("ip", "link", "set", "lo", "up")
-        # With an address of its own: else it takes the lowest of its ports', and pods that know an older one get no
-        # answer for ten seconds.
+        # With an address of its own: else it takes the lowest of its ports', and pods that know an
+        # older one get no answer for ten seconds.
         self._inside("ip", "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
         self._inside("ip", "address", "add", f"{GATEWAY}/{PODS.partition('/')[2]}", "dev", BRIDGE)
         self._inside("ip", "link", "set", BRIDGE, "up")
@@ -145,7 +175,10 @@ class PodNetwork(Started):
         subprocess.run(["nsenter", f"--net={self._space}", *command], check=True)
 
     def _socket_inside(self) -> socket.socket:
-        """A socket of that network; whoever uses it later may be anywhere. Only the loop's thread changes places."""
+        """A socket of that network; whoever uses it later may be anywhere.
+
+        Only the loop's thread changes places.
+        """
         with self.inside():
             return _new_socket()
 
@@ -185,10 +218,14 @@ class PodNetwork(Started):
         asyncio.run_coroutine_threadsafe(run(), self._loop).result(START_SECONDS)
 
     async def _listen_for_api_server(self) -> None:
-        self._servers.append(await asyncio.start_unix_server(self._serve_connect, self._socket_path))
+        self._servers.append(
+            await asyncio.start_unix_server(self._serve_connect, self._socket_path)
+        )
 
     def _forward(self, host: str, port: int, target_port: int) -> None:
-        """Carry what comes to an address of the pods' network to a port of the machine's loopback."""
+        """Carry what comes to an address of the pods' network to a port of the machine's
+        loopback.
+        """
         if (host, port) in self._forwarded:
             return
         self._forwarded.add((host, port))
@@ -208,7 +245,9 @@ class PodNetwork(Started):
 
     @contextlib.contextmanager
     def _kept_alive(self) -> Iterator[None]:
-        """Hold the connection's task: once one side has ended, asyncio holds the other one by weak references only."""
+        """Hold the connection's task: once one side has ended, asyncio holds the other one by weak
+        references only.
+        """
         task = asyncio.current_task()
         self._connections.add(task)
         try:
@@ -216,7 +255,9 @@ class PodNetwork(Started):
         finally:
             self._connections.discard(task)
 
-    async def _serve_connect(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_connect(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """One connection of the API server's to a pod: `CONNECT 10.244.0.7:8443 HTTP/1.1`."""
         ended = (OSError, asyncio.IncompleteReadError, asyncio.CancelledError)
         with self._kept_alive(), contextlib.closing(writer), contextlib.suppress(*ended):
@@ -236,15 +277,19 @@ class PodNetwork(Started):
 
 
 def require_pod_network() -> None:
-    """Raise HarnessUnavailableError, with the reason and the fix, where pods can't have a network."""
+    """Raise HarnessUnavailableError, with the reason and the fix, where pods can't have a
+    network.
+    """
     if missing := [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]:
-        raise HarnessUnavailableError(f"no {', '.join(missing)} on PATH. As root: apt-get install iproute2 util-linux")
+        raise HarnessUnavailableError(
+            f"no {', '.join(missing)} on PATH. As root: apt-get install iproute2 util-linux"
+        )
     tried = ["unshare", "--net", "ip", "link", "add", BRIDGE, "type", "bridge"]
     done = subprocess.run(tried, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise HarnessUnavailableError(
-            f"pods need a network of their own, and `{' '.join(tried)}` said: {done.stderr.strip()}. "
-            "Run as root; in a container, privileged."
+            f"pods need a network of their own, and `{' '.join(tried)}` said:"
+            f" {done.stderr.strip()}. Run as root; in a container, privileged."
         )
 
 
@@ -260,7 +305,9 @@ def _new_socket() -> socket.socket:
     return made
 
 
-async def _connect(through: socket.socket, host: str, port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connect(
+    through: socket.socket, host: str, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     try:
         await asyncio.get_running_loop().sock_connect(through, (host, port))
     except BaseException:

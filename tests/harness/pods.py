@@ -26,9 +26,9 @@ TRIES, TRIES_SECONDS = 40, 0.5
 class PodKeeper(Started):
     """Marks pods Running and Ready once a scheduler has bound them, and completes deletions.
 
-    hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at them again.
-    leave: pods that somebody else keeps, a real kubelet.
-    parallel_requests: at a time; more for many pods a second on a slow machine.
+    hold: pods for which it's true stay as they are (a pull that takes long); `release` looks at
+    them again. leave: pods that somebody else keeps, a real kubelet. parallel_requests: at a time;
+    more for many pods a second on a slow machine.
     """
 
     def __init__(
@@ -59,7 +59,10 @@ class PodKeeper(Started):
         return self
 
     def stop(self) -> None:
-        """Stop within moments. Raises what went wrong meanwhile: pods that weren't kept spoil a test."""
+        """Stop within moments.
+
+        Raises what went wrong meanwhile: pods that weren't kept spoil a test.
+        """
         self._stopping.set()
         if self._watch is not None:
             self._watch.close()
@@ -96,7 +99,10 @@ class PodKeeper(Started):
                 self._see(pod)
             self._version = listed["metadata"]["resourceVersion"]
         self._watch = self._api.watch(
-            PODS, timeout_seconds=WATCH_SECONDS, resourceVersion=self._version, allowWatchBookmarks=True
+            PODS,
+            timeout_seconds=WATCH_SECONDS,
+            resourceVersion=self._version,
+            allowWatchBookmarks=True,
         )
         if self._stopping.is_set():  # `stop` came before there was a watch to close
             self._watch.close()
@@ -138,7 +144,8 @@ class PodKeeper(Started):
             try:
                 work(pod)
             except ApiError as error:
-                # Gone, or another one of that name, which a change of status tells so: nothing left to keep.
+                # Gone, or another one of that name, which a change of status tells so: nothing left
+                # to keep.
                 if error.status in (404, 409) or "metadata.uid" in str(error):
                     return
                 fault: Exception = error
@@ -156,7 +163,9 @@ class PodKeeper(Started):
         with self._lock:
             number = next(self._addresses)
         address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
-        self._api.patch(f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC)
+        self._api.patch(
+            f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC
+        )
 
     def _complete_deletion(self, pod: Object) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
@@ -183,7 +192,9 @@ def running_status(pod: Object, address: str) -> Object:
         "startTime": moment,
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "conditions": [{"type": kind, "status": "True", "lastTransitionTime": moment} for kind in kinds],
+        "conditions": [
+            {"type": kind, "status": "True", "lastTransitionTime": moment} for kind in kinds
+        ],
         "containerStatuses": [_container_status(c, running) for c in spec["containers"]],
         **({"initContainerStatuses": inits} if inits else {}),
     }
@@ -191,16 +202,30 @@ def running_status(pod: Object, address: str) -> Object:
 
 def _container_status(container: Object, state: Object) -> Object:
     image, runs = container["image"], "running" in state
-    status = {"name": container["name"], "image": image, "imageID": image, "ready": True, "started": runs}
+    status = {
+        "name": container["name"],
+        "image": image,
+        "imageID": image,
+        "ready": True,
+        "started": runs,
+    }
     return {**status, "restartCount": 0, "state": state}
 
 
 def _done(moment: str) -> Object:
-    return {"terminated": {"exitCode": 0, "reason": "Completed", "startedAt": moment, "finishedAt": moment}}
+    return {
+        "terminated": {
+            "exitCode": 0,
+            "reason": "Completed",
+            "startedAt": moment,
+            "finishedAt": moment,
+        }
+    }
 
 
 def _of(pod: Object, status: Object) -> Object:
-    # With the uid, a pod of the same name that came later isn't touched: the API server answers 409.
+    # With the uid, a pod of the same name that came later isn't touched: the API server answers
+    # 409.
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 

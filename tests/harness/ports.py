@@ -1,6 +1,7 @@
 """Hand out loopback ports that stay ours until a program listens on them.
 
-Owns the choice of ports. Guarantee: two test runs on one machine never get the same port at the same time.
+Owns the choice of ports. Guarantee: two test runs on one machine never get the same port at the
+same time.
 """
 
 import socket
@@ -12,8 +13,9 @@ LOOPBACK = "127.0.0.1"
 class ReservedPort:
     """A loopback port, held by a bound socket that never listens.
 
-    Programs that set SO_REUSEPORT too (etcd, kube-apiserver and kube-scheduler by flag) bind the same port beside it,
-    so there is no moment in which somebody else may take it. For others call `release` just before they start.
+    Programs that set SO_REUSEPORT too (etcd, kube-apiserver and kube-scheduler by flag) bind the
+    same port beside it, so there is no moment in which somebody else may take it. For others call
+    `release` just before they start.
     """
 
     def __init__(self) -> None:

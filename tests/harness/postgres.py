@@ -1,6 +1,7 @@
 """Run a real PostgreSQL on loopback, with an empty database of its own, and leave nothing.
 
-Owns one server: its folder, port and password. It dies with the Python process, as all programs of the harness do.
+Owns one server: its folder, port and password. It dies with the Python process, as all programs of
+the harness do.
 """
 
 import contextlib
@@ -32,9 +33,11 @@ UNPRIVILEGED = ("postgres", "nobody")
 
 
 class Postgres(Started):
-    """One server: `with Postgres() as server: Store.open(server.url("name"))`, after `server.create("name")`.
+    """One server: `with Postgres() as server: Store.open(server.url("name"))`, after
+    `server.create("name")`.
 
-    durable: commits wait for the disk, as by default; False is faster, and the data dies with the test anyway.
+    durable: commits wait for the disk, as by default; False is faster, and the data dies with the
+    test anyway.
     """
 
     def __init__(self, *, durable: bool = False) -> None:
@@ -42,7 +45,10 @@ class Postgres(Started):
         self._password = secrets.token_urlsafe(16)
 
     def start(self) -> Self:
-        """Make the folder and start the server in it. Raises HarnessUnavailableError where none can run."""
+        """Make the folder and start the server in it.
+
+        Raises HarnessUnavailableError where none can run.
+        """
         self._programs = find_programs()
         self._run = RunFolder()
         # Not in the run's folder, which only we may enter.
@@ -64,12 +70,19 @@ class Postgres(Started):
     def up(self) -> None:
         """Start the server, or after `down` the same one again, with the same data."""
         synced = "on" if self._durable else "off"
-        settings = {"listen_addresses": LOOPBACK, "port": self._port, "unix_socket_directories": "", "fsync": synced}
+        settings = {
+            "listen_addresses": LOOPBACK,
+            "port": self._port,
+            "unix_socket_directories": "",
+            "fsync": synced,
+        }
         arguments = ["-D", str(self._folder / "data")]
         for name, value in settings.items():
             arguments += ["-c", f"{name}={value}"]
         program, *before = self._as_user(self._programs / "postgres")
-        self.process = self._run.start("postgres", Path(program), [*before, *arguments], working_folder=self._folder)
+        self.process = self._run.start(
+            "postgres", Path(program), [*before, *arguments], working_folder=self._folder
+        )
         wait_until(self._answers, READY_SECONDS, "PostgreSQL to answer", explain=self.process.tail)
 
     def down(self, *, kill: bool = False) -> None:
@@ -106,11 +119,20 @@ class Postgres(Started):
             file.write(self._password)
         if owner is not None:
             shutil.chown(password_path, *owner)
-        flags = [f"--username={USER}", "--auth=scram-sha-256", f"--pwfile={password_path}", "--encoding=UTF8"]
+        flags = [
+            f"--username={USER}",
+            "--auth=scram-sha-256",
+            f"--pwfile={password_path}",
+            "--encoding=UTF8",
+        ]
         try:
-            self._call("initdb", "-D", str(self._folder / "data"), *flags, "--locale=C", "--no-sync")
+            self._call(
+                "initdb", "-D", str(self._folder / "data"), *flags, "--locale=C", "--no-sync"
+            )
         except subprocess.CalledProcessError as error:
-            raise HarnessUnavailableError(f"initdb failed: {' '.join(error.stderr.split())[-500:]}") from None
+            raise HarnessUnavailableError(
+                f"initdb failed: {' '.join(error.stderr.split())[-500:]}"
+            ) from None
 
     def _answers(self) -> bool:
         try:
@@ -123,14 +145,22 @@ class Postgres(Started):
 
     def _call(self, program: str, *arguments: str) -> None:
         command = [*self._as_user(self._programs / program), *arguments]
-        subprocess.run(command, check=True, capture_output=True, text=True, cwd=self._folder, env=_environment())
+        subprocess.run(
+            command,
+            check=True,
+            capture_output=True,
+            text=True,
+            cwd=self._folder,
+            env=_environment(),
+        )
 
     @staticmethod
     def _as_user(program: Path) -> list[str]:
         if (owner := _owner()) is None:
             return [str(program)]
         user, group = owner
-        # The kernel forgets "die with your parent" when the user changes. SIGQUIT is PostgreSQL's immediate shutdown.
+        # The kernel forgets "die with your parent" when the user changes. SIGQUIT is PostgreSQL's
+        # immediate shutdown.
         change = [f"--reuid={user}", f"--regid={group}", "--clear-groups", "--pdeathsig=QUIT"]
         return [shutil.which("setpriv") or "setpriv", *change, "--", str(program)]
 
@@ -143,7 +173,9 @@ def find_programs() -> Path:
     for folder in reversed(folders):
         if (folder / "postgres").exists():
             if os.getuid() == 0 and (shutil.which("setpriv") is None or _owner() is None):
-                raise HarnessUnavailableError("PostgreSQL doesn't run as root, and setpriv or another user is missing")
+                raise HarnessUnavailableError(
+                    "PostgreSQL doesn't run as root, and setpriv or another user is missing"
+                )
             return folder
     raise HarnessUnavailableError("PostgreSQL's server is missing: apt-get install postgresql")
 

@@ -1,7 +1,8 @@
 """Start programs that die with us, keep their logs in one folder, and sweep what dead runs left.
 
-Owns child processes and their folder. Guarantees: a child doesn't outlive its Python parent, even one that was killed
-with SIGKILL (on Linux; elsewhere the next run stops it); processes are stopped by id only, never by name.
+Owns child processes and their folder. Guarantees: a child doesn't outlive its Python parent, even
+one that was killed with SIGKILL (on Linux; elsewhere the next run stops it); processes are stopped
+by id only, never by name.
 """
 
 import atexit
@@ -64,7 +65,10 @@ class Process:
         return [line for line in self.log().splitlines() if text in line]
 
     def wait_for_log(self, text: str, timeout_seconds: float = 30.0) -> str:
-        """Wait for a line that holds `text`, and return it. Raises ProgramExitedError when the program ends before."""
+        """Wait for a line that holds `text`, and return it.
+
+        Raises ProgramExitedError when the program ends before.
+        """
 
         def find() -> str | None:
             ended = self.exit_code is not None  # asked first: what it wrote until then counts
@@ -82,7 +86,10 @@ class Process:
         return "\n".join(self.log().splitlines()[-lines:])
 
     def epitaph(self, when: str) -> str:
-        return f"{self.name} ended with status {self.exit_code} {when}; the end of {self.log_path}:\n{self.tail()}"
+        return (
+            f"{self.name} ended with status {self.exit_code} {when}; the end of"
+            f" {self.log_path}:\n{self.tail()}"
+        )
 
     def freeze(self) -> None:
         self._popen.send_signal(signal.SIGSTOP)
@@ -91,7 +98,10 @@ class Process:
         self._popen.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
-        """SIGKILL, and wait for the end. Works on a frozen process, and is harmless on one that has ended."""
+        """SIGKILL, and wait for the end.
+
+        Works on a frozen process, and is harmless on one that has ended.
+        """
         self._popen.kill()
         self._popen.wait()
 
@@ -107,7 +117,8 @@ class Process:
 class RunFolder:
     """A private folder for one control plane: data, keys, logs and the list of its processes.
 
-    Removed by `close`; renamed to `kept-...` instead when the run failed, so that its logs can be read.
+    Removed by `close`; renamed to `kept-...` instead when the run failed, so that its logs can be
+    read.
     """
 
     def __init__(self, root: Path | None = None) -> None:
@@ -118,7 +129,9 @@ class RunFolder:
         unborn = Path(tempfile.mkdtemp(prefix=_UNBORN, dir=self._root))
         self._lock = (unborn / _LOCK_FILE).open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
-        self.path = unborn.rename(self._root / f"run-{os.getpid()}-{unborn.name.removeprefix('.new-')}")
+        self.path = unborn.rename(
+            self._root / f"run-{os.getpid()}-{unborn.name.removeprefix('.new-')}"
+        )
         self._processes: list[Process] = []
         # A script that ends without closing us leaves nothing either.
         atexit.register(self.close)
@@ -133,15 +146,29 @@ class RunFolder:
         log_path: Path | None = None,
         working_folder: Path | None = None,
     ) -> Process:
-        """Start a program that dies with us; its stdout and stderr go to `log_path`, by default NAME.log in the folder.
+        """Start a program that dies with us; its stdout and stderr go to `log_path`, by default
+        NAME.log in the folder.
 
         environment: added to ours.
         """
         log_path = log_path or self.path / f"{name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
         taken_over, pipe = os.pipe()
-        command = [sys.executable, "-I", "-S", str(_GUARD), str(os.getpid()), str(pipe), str(program), *arguments]
-        with log_path.open("ab") as log_file, os.fdopen(taken_over, "rb") as told, os.fdopen(pipe, "wb") as child_end:
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(_GUARD),
+            str(os.getpid()),
+            str(pipe),
+            str(program),
+            *arguments,
+        ]
+        with (
+            log_path.open("ab") as log_file,
+            os.fdopen(taken_over, "rb") as told,
+            os.fdopen(pipe, "wb") as child_end,
+        ):
 
             def spawn() -> subprocess.Popen[bytes]:
                 return subprocess.Popen(
@@ -159,13 +186,17 @@ class RunFolder:
             popen = _spawner().call(spawn)
             process = Process(name, popen, log_path)
             self._processes.append(process)
-            # A signal before the program has taken over would hit the guard, and a frozen guard guards nothing.
+            # A signal before the program has taken over would hit the guard, and a frozen guard
+            # guards nothing.
             child_end.close()
             fault = told.read().decode()
         if fault:
             raise ProgramExitedError(f"{name} did not start: {fault}")
         with (self.path / _CHILDREN_FILE).open("a") as children:
-            children.write(json.dumps({"pid": popen.pid, "started": _start_ticks(popen.pid), "name": name}) + "\n")
+            children.write(
+                json.dumps({"pid": popen.pid, "started": _start_ticks(popen.pid), "name": name})
+                + "\n"
+            )
         return process
 
     def close(self, *, keep: bool = False) -> Path | None:
@@ -175,7 +206,8 @@ class RunFolder:
         """
         atexit.unregister(self.close)
         for process in reversed(self._processes):
-            # All state is thrown away with the folder, so there is nothing that a slower stop would save.
+            # All state is thrown away with the folder, so there is nothing that a slower stop would
+            # save.
             process.kill()
         self._processes.clear()
         kept = None
@@ -188,7 +220,9 @@ class RunFolder:
 
 
 def sweep_dead_runs(root: Path) -> None:
-    """Kill the processes and remove the folders of runs whose owner is dead; of kept folders leave the newest."""
+    """Kill the processes and remove the folders of runs whose owner is dead; of kept folders leave
+    the newest.
+    """
     for folder in root.glob("run-*"):
         try:
             with (folder / _LOCK_FILE).open("r+") as lock_file:
@@ -198,7 +232,11 @@ def sweep_dead_runs(root: Path) -> None:
         except OSError:  # its owner is alive and holds the lock, or another sweep was faster
             continue
     kept = sorted(root.glob(f"{_KEPT}*"), key=_changed_at, reverse=True)
-    unborn = [folder for folder in root.glob(f"{_UNBORN}*") if time.time() - _changed_at(folder) > UNBORN_SECONDS]
+    unborn = [
+        folder
+        for folder in root.glob(f"{_UNBORN}*")
+        if time.time() - _changed_at(folder) > UNBORN_SECONDS
+    ]
     for folder in (*kept[KEPT_RUNS:], *unborn):
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -232,12 +270,14 @@ def _start_ticks(pid: int) -> str | None:
 class _Spawner:
     """Starts processes from one thread that lives as long as the program.
 
-    The kernel's "parent died" means the *thread* that started the child: one started from a test's short thread would
-    be killed when that thread ends.
+    The kernel's "parent died" means the *thread* that started the child: one started from a test's
+    short thread would be killed when that thread ends.
     """
 
     def __init__(self) -> None:
-        self._calls: queue.SimpleQueue[tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]]
+        self._calls: queue.SimpleQueue[
+            tuple[Callable[[], subprocess.Popen[bytes]], Future[subprocess.Popen[bytes]]]
+        ]
         self._calls = queue.SimpleQueue()
         self.pid = os.getpid()
         threading.Thread(target=self._work, name="spawner", daemon=True).start()

@@ -1,9 +1,11 @@
-"""Real nodes: a kubelet and a containerd of their own on this machine, pulling real images and running real pods.
+"""Real nodes: a kubelet and a containerd of their own on this machine, pulling real images and
+running real pods.
 
-Owns one node's life. Guarantee: two and more run at once beside each other and beside whatever else the machine runs,
-and nothing of them outlives the Python process that started them, even one that was killed: each node lives in its own
-process and mount namespaces, whose end the kernel makes the end of all processes and mounts in them. Control groups,
-which no namespace takes along, are removed by `stop` or by the next run.
+Owns one node's life. Guarantee: two and more run at once beside each other and beside whatever else
+the machine runs, and nothing of them outlives the Python process that started them, even one that
+was killed: each node lives in its own process and mount namespaces, whose end the kernel makes the
+end of all processes and mounts in them. Control groups, which no namespace takes along, are removed
+by `stop` or by the next run.
 """
 
 import contextlib
@@ -40,8 +42,8 @@ SOCKET = "/run/containerd/containerd.sock"
 SANDBOX_IMAGE = "sandbox.test/pause:1"
 CONTAINERD_NAMESPACE = "k8s.io"
 KUBELET_ROLE = "roost-test-kubelets"
-# What a kubelet would set machine-wide, with the values that it wants to see: it then leaves the real ones alone.
-# Source: setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go.
+# What a kubelet would set machine-wide, with the values that it wants to see: it then leaves the
+# real ones alone. Source: setupKernelTunables in pkg/kubelet/cm/container_manager_linux.go.
 KERNEL_SETTINGS = {
     "/proc/sys/vm/overcommit_memory": "1",
     "/proc/sys/vm/panic_on_oom": "0",
@@ -54,9 +56,11 @@ EVICTED_FOR = (
     "memory.available",
     *(f"{fs}.{what}" for fs in ("nodefs", "imagefs") for what in ("available", "inodesFree")),
 )
-# Replaced for the node by folders of its own, so that it finds nothing of the machine's and leaves nothing there.
+# Replaced for the node by folders of its own, so that it finds nothing of the machine's and leaves
+# nothing there.
 PRIVATE_FOLDERS = ("/var/lib", "/var/log")
-# `kubelet=` of a node that answers anybody who asks for logs, configuration or metrics: for the test's own addresses.
+# `kubelet=` of a node that answers anybody who asks for logs, configuration or metrics: for the
+# test's own addresses.
 SERVING = {
     "enableServer": True,
     "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
@@ -68,14 +72,15 @@ _numbers = itertools.count(1)
 class RealNode:
     """`with RealNode(cluster, "node-a", registry) as node:` returns when the node is Ready.
 
-    labels, taints: as the node registers (taints as in a manifest). kubelet: fields of KubeletConfiguration that differ
-    from ours, such as {"maxPods": 20, "serializeImagePulls": False, "imageGCHighThresholdPercent": 50}.
-    minor: of the kubelet, the cluster's by default. disk_bytes: of a file system for images alone; 0: none.
+    labels, taints: as the node registers (taints as in a manifest). kubelet: fields of
+    KubeletConfiguration that differ from ours, such as {"maxPods": 20, "serializeImagePulls":
+    False, "imageGCHighThresholdPercent": 50}. minor: of the kubelet, the cluster's by default.
+    disk_bytes: of a file system for images alone; 0: none.
 
-    Pods need no hostNetwork: each gets a network namespace with a loopback device only, and an address that leads
-    nowhere. With `network`, pods and nodes live in that, where they reach each other and the API server. Images of any
-    registry are asked of `registry`: a pod may name `quay.io/me/image:1` when `registry.push("me/image:1", ...)` was
-    done.
+    Pods need no hostNetwork: each gets a network namespace with a loopback device only, and an
+    address that leads nowhere. With `network`, pods and nodes live in that, where they reach each
+    other and the API server. Images of any registry are asked of `registry`: a pod may name
+    `quay.io/me/image:1` when `registry.push("me/image:1", ...)` was done.
     """
 
     def __init__(
@@ -131,26 +136,38 @@ class RealNode:
     def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> Object:
         """Wait for the kubelet to say Ready; returns the Node.
 
-        Lifts the taint with which the API server makes every node, as node-lifecycle-controller would.
+        Lifts the taint with which the API server makes every node, as node-lifecycle-controller
+        would.
         """
 
         def find() -> Object | None:
             if self._init is None or not self._init.is_running:
-                raise ProgramExitedError(f"node {self.name} ended before it was ready:\n{self.log_tail()}")
+                raise ProgramExitedError(
+                    f"node {self.name} ended before it was ready:\n{self.log_tail()}"
+                )
             node = self.node()
-            return self._lift_taint(node) if node is not None and condition(node, "Ready") == "True" else None
+            return (
+                self._lift_taint(node)
+                if node is not None and condition(node, "Ready") == "True"
+                else None
+            )
 
-        return wait_until(find, timeout_seconds, f"node {self.name} to be Ready", explain=self.log_tail)
+        return wait_until(
+            find, timeout_seconds, f"node {self.name} to be Ready", explain=self.log_tail
+        )
 
     def stop(self) -> None:
         """End it, remove its Node and its pods' objects, and leave nothing on the machine."""
         self._end()
         with contextlib.suppress(OSError, ApiError):  # the cluster may be gone already
             self.cluster.api.delete(f"/api/v1/nodes/{self.name}")
-            for pod in self.cluster.api.list("/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}"):
+            for pod in self.cluster.api.list(
+                "/api/v1/pods", fieldSelector=f"spec.nodeName={self.name}"
+            ):
                 meta = pod["metadata"]
                 self.cluster.api.delete(
-                    f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}", gracePeriodSeconds=0
+                    f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}",
+                    gracePeriodSeconds=0,
                 )
 
     def __enter__(self) -> Self:
@@ -173,20 +190,25 @@ class RealNode:
         """`node.status.images` as name -> bytes: what the kubelet has told so far."""
         node = self.node() or {"status": {}}
         images = node["status"].get("images", [])
-        return {name: image.get("sizeBytes", 0) for image in images for name in image.get("names") or ()}
+        return {
+            name: image.get("sizeBytes", 0) for image in images for name in image.get("names") or ()
+        }
 
     def images(self) -> dict[str, str]:
         rows = [line.split() for line in self.ctr("images", "list").splitlines()[1:]]
         return {row[0]: row[2] for row in rows}
 
     def remove_image(self, reference: str) -> None:
-        """Remove an image under all its names, as garbage collection would. Raises LookupError when it isn't there.
+        """Remove an image under all its names, as garbage collection would. Raises LookupError when
+        it isn't there.
 
         Containers that run from it keep their files.
         """
         held = self.images()
         if reference not in held:
-            raise LookupError(f"{self.name} holds no image {reference}; it holds {', '.join(sorted(held))}")
+            raise LookupError(
+                f"{self.name} holds no image {reference}; it holds {', '.join(sorted(held))}"
+            )
         # The tag, the digest and the configuration's id are three entries for one image.
         names = [name for name, digest in held.items() if digest == held[reference]]
         self.ctr("images", "remove", "--sync", *names)
@@ -194,10 +216,15 @@ class RealNode:
     def ctr(self, *arguments: str) -> str:
         command = [str(self._programs["ctr"]), "--address", str(self.path_in_node(SOCKET))]
         done = subprocess.run(
-            [*command, "--namespace", CONTAINERD_NAMESPACE, *arguments], capture_output=True, text=True, check=False
+            [*command, "--namespace", CONTAINERD_NAMESPACE, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"ctr {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}")
+            raise RuntimeError(
+                f"ctr {' '.join(arguments)}: status {done.returncode}: {done.stderr.strip()}"
+            )
         return done.stdout
 
     def path_in_node(self, path: str) -> Path:
@@ -211,7 +238,10 @@ class RealNode:
         if kept == taints:
             return node
         # With the version that was read: a taint that another lifted meanwhile must not come back.
-        change = {"metadata": {"resourceVersion": node["metadata"]["resourceVersion"]}, "spec": {"taints": kept}}
+        change = {
+            "metadata": {"resourceVersion": node["metadata"]["resourceVersion"]},
+            "spec": {"taints": kept},
+        }
         try:
             return self.cluster.api.patch(f"/api/v1/nodes/{self.name}", change)
         except ApiError as error:
@@ -228,7 +258,10 @@ class RealNode:
     def log_tail(self, lines: int = 15) -> str:
         if not hasattr(self, "folder"):
             return "not started"
-        told = {program: self.log(program).splitlines()[-lines:] for program in ("init", "containerd", "kubelet")}
+        told = {
+            program: self.log(program).splitlines()[-lines:]
+            for program in ("init", "containerd", "kubelet")
+        }
         return "\n".join(f"{program}: {line}" for program, found in told.items() for line in found)
 
     def pids(self) -> list[int]:
@@ -247,12 +280,16 @@ class RealNode:
         plugin = {"type": "in-pod"} if self.network is None else self.network.plugin
         network = {"cniVersion": "1.0.0", "name": "test", "plugins": [plugin]}
         (self.folder / "cni" / "10-test.conflist").write_text(json.dumps(network))
-        (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(f'server = "http://{self.registry.host}"\n')
+        (self.folder / "certs.d" / "_default" / "hosts.toml").write_text(
+            f'server = "http://{self.registry.host}"\n'
+        )
         config = Template(CONTAINERD.read_text())
         filled = config.substitute(folder=self.folder, socket=SOCKET, sandbox=SANDBOX_IMAGE)
         (self.folder / "containerd.toml").write_text(filled)
         (self.folder / "resolv.conf").write_text("nameserver 127.0.0.1\n")
-        pause = make_image(files={"/in-pod": self._programs["in-pod"]}, entrypoint=["/in-pod", "pause"])
+        pause = make_image(
+            files={"/in-pod": self._programs["in-pod"]}, entrypoint=["/in-pod", "pause"]
+        )
         write_archive(pause, SANDBOX_IMAGE, self.folder / "sandbox.tar")
 
     def _own_folder(self, path: str) -> Path:
@@ -275,7 +312,8 @@ class RealNode:
             "makeIPTablesUtilChains": False,
             "oomScoreAdj": 0,
             "resolvConf": str(self.folder / "resolv.conf"),
-            "clusterDNS": ["127.0.0.1"],  # nobody answers there; without one each pod gets a warning
+            # nobody answers there; without one each pod gets a warning
+            "clusterDNS": ["127.0.0.1"],
             "clusterDomain": "cluster.local",
             "registerWithTaints": self._taints,
             "evictionHard": dict.fromkeys(EVICTED_FOR, "0%"),
@@ -284,8 +322,14 @@ class RealNode:
         }
 
     def _let_kubelets_in(self) -> None:
-        """Bind kubelets' own role to their group; nobody is in it otherwise, as there is no node authorizer here."""
-        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:node"}
+        """Bind kubelets' own role to their group; nobody is in it otherwise, as there is no node
+        authorizer here.
+        """
+        role = {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "system:node",
+        }
         group = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}
         kind = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding"}
         binding = {**kind, "metadata": {"name": KUBELET_ROLE}, "roleRef": role, "subjects": [group]}
@@ -296,9 +340,14 @@ class RealNode:
                 raise
 
     def _kubeconfig(self) -> Path:
-        """The admin's, used as another: requests count as system:node:NAME's, in RBAC, admission and the audit log."""
+        """The admin's, used as another: requests count as system:node:NAME's, in RBAC, admission
+        and the audit log.
+        """
         config = yaml.safe_load(self.cluster.kubeconfig.read_text())
-        config["users"][0]["user"] |= {"as": f"system:node:{self.name}", "as-groups": ["system:nodes"]}
+        config["users"][0]["user"] |= {
+            "as": f"system:node:{self.name}",
+            "as-groups": ["system:nodes"],
+        }
         path = self.folder / "kubeconfig"
         path.touch(mode=0o600)
         path.write_text(yaml.safe_dump(config))
@@ -308,10 +357,17 @@ class RealNode:
         (self.folder / "kubelet.yaml").write_text(yaml.safe_dump(self._kubelet_config()))
         labels = ",".join(f"{key}={value}" for key, value in self._labels.items())
         ctr = [str(self._programs["ctr"]), "--address", SOCKET, "--namespace", CONTAINERD_NAMESPACE]
-        path = {"PATH": f"{self.folder / 'bin'}:{os.environ.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}"}
+        path = {
+            "PATH": (
+                f"{self.folder / 'bin'}:{os.environ.get('PATH', '/usr/sbin:/usr/bin:/sbin:/bin')}"
+            )
+        }
         containerd = {
             "name": "containerd",
-            "command": [str(self._programs["containerd"]), f"--config={self.folder / 'containerd.toml'}"],
+            "command": [
+                str(self._programs["containerd"]),
+                f"--config={self.folder / 'containerd.toml'}",
+            ],
             "environment": path,
             "log": str(self.folder / "containerd.log"),
             "socket": SOCKET,
@@ -334,30 +390,60 @@ class RealNode:
             "log": str(self.folder / "kubelet.log"),
         }
         plan = {
-            "tmpfs": {"/run": "50%"}
-            | ({str(self.folder / "containerd"): self._disk_bytes} if self._disk_bytes else {}),
+            "tmpfs": (
+                {"/run": "50%"}
+                | ({str(self.folder / "containerd"): self._disk_bytes} if self._disk_bytes else {})
+            ),
             "binds": [[str(self._own_folder(private)), private] for private in PRIVATE_FOLDERS],
             "contents": KERNEL_SETTINGS,
             "scratch": str(self.folder),
             "programs": [containerd, kubelet],
         }
         (self.folder / "plan.json").write_text(json.dumps(plan))
-        unshare = ["--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--propagation", "private"]
+        unshare = [
+            "--pid",
+            "--fork",
+            "--kill-child",
+            "--mount",
+            "--mount-proc",
+            "--propagation",
+            "private",
+        ]
         program = Path(str(shutil.which("unshare")))
-        arguments = [*unshare, sys.executable, "-I", "-S", str(INIT), str(self.folder / "plan.json")]
+        arguments = [
+            *unshare,
+            sys.executable,
+            "-I",
+            "-S",
+            str(INIT),
+            str(self.folder / "plan.json"),
+        ]
         if self.network is not None:
             self.network.connect_to(self.cluster, int(self.registry.host.rpartition(":")[2]))
             program, arguments = self.network.entering(program, arguments)
-        self._init = self.cluster.run.start(f"real-{self.name}", program, arguments, log_path=self.folder / "init.log")
+        self._init = self.cluster.run.start(
+            f"real-{self.name}", program, arguments, log_path=self.folder / "init.log"
+        )
 
-        self._init_pid = wait_until(self._find_init, 20, f"process 1 of {self.name}", explain=self.log_tail)
+        self._init_pid = wait_until(
+            self._find_init, 20, f"process 1 of {self.name}", explain=self.log_tail
+        )
 
     def _find_init(self) -> int | None:
-        """Process 1 of the node, as we see it: the only child of `unshare`, once it's in its own namespace."""
+        """Process 1 of the node, as we see it: the only child of `unshare`, once it's in its own
+        namespace.
+        """
         if self._init is None or not self._init.is_running:
             raise ProgramExitedError(f"node {self.name} did not start:\n{self.log_tail()}")
         children = [pid for pid in _all_pids() if _parent(pid) == self._init.pid]
-        return next((pid for pid in children if _process_space(pid) not in (None, _process_space(os.getpid()))), None)
+        return next(
+            (
+                pid
+                for pid in children
+                if _process_space(pid) not in (None, _process_space(os.getpid()))
+            ),
+            None,
+        )
 
     def _pid_of_init(self) -> int:
         if self._init_pid is None:
@@ -370,8 +456,11 @@ class RealNode:
         if self._init is not None:
             self._init.kill()
             if (pid := self._init_pid) is not None:
-                # Process 1 of the node dies with `unshare`, and isn't dead before everybody else in there is.
-                wait_until(lambda: not is_alive(pid), END_SECONDS, f"all processes of {self.name} to end")
+                # Process 1 of the node dies with `unshare`, and isn't dead before everybody else in
+                # there is.
+                wait_until(
+                    lambda: not is_alive(pid), END_SECONDS, f"all processes of {self.name} to end"
+                )
             self._init = self._init_pid = None
         if self._group is not None:
             remove_group(self._group)
@@ -386,19 +475,25 @@ def require_real_nodes() -> None:
     if sys.platform != "linux":
         raise HarnessUnavailableError(f"real nodes need Linux; this is {sys.platform}")
     if os.geteuid() != 0:
-        raise HarnessUnavailableError("real nodes need root, for namespaces, mounts and control groups. Run as root.")
+        raise HarnessUnavailableError(
+            "real nodes need root, for namespaces, mounts and control groups. Run as root."
+        )
     if shutil.which("unshare") is None:
-        raise HarnessUnavailableError("no `unshare` command on PATH. As root: apt-get install util-linux")
+        raise HarnessUnavailableError(
+            "no `unshare` command on PATH. As root: apt-get install util-linux"
+        )
     tried = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "true"]
     done = subprocess.run(tried, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise HarnessUnavailableError(
-            f"real nodes need namespaces of their own, and `{' '.join(tried)}` said: {done.stderr.strip()}. "
-            "In a container, run it privileged."
+            f"real nodes need namespaces of their own, and `{' '.join(tried)}` said:"
+            f" {done.stderr.strip()}. In a container, run it privileged."
         )
     for folder in hierarchies() or [ROOT]:
         if not os.access(folder, os.W_OK) or os.statvfs(folder).f_flag & os.ST_RDONLY:
-            raise HarnessUnavailableError(f"real nodes need control groups, and {folder} can't be written to.")
+            raise HarnessUnavailableError(
+                f"real nodes need control groups, and {folder} can't be written to."
+            )
 
 
 def condition(node: Object, kind: str) -> str | None:

@@ -32,7 +32,9 @@ _PATH = re.compile(r"/v2/(?P<repository>.+)/(?P<kind>manifests|blobs)/(?P<refere
 
 @dataclass(frozen=True, slots=True)
 class PushedImage:
-    """What a push made: `reference` as a pod names it, `digest` of its manifest, bytes that a pull moves."""
+    """What a push made: `reference` as a pod names it, `digest` of its manifest, bytes that a pull
+    moves.
+    """
 
     reference: str
     digest: str
@@ -103,14 +105,18 @@ class RealRegistry(Started):
     # What it holds
 
     def push(self, name: str, **how: Any) -> PushedImage:
-        """Make an image (see `make_image`) and push it as NAME:TAG; the tag moves when it's there already.
+        """Make an image (see `make_image`) and push it as NAME:TAG; the tag moves when it's there
+        already.
 
-        Without `entrypoint` there is nothing in it to run: such an image can only be pulled or mounted.
+        Without `entrypoint` there is nothing in it to run: such an image can only be pulled or
+        mounted.
         """
         return self.push_image(name, make_image(**how))
 
     def push_program(self, name: str, *arguments: str, **how: Any) -> PushedImage:
-        """Push an image that runs `in-pod ARGUMENTS` (waits for SIGTERM without any; see tests/controlplane/in-pod)."""
+        """Push an image that runs `in-pod ARGUMENTS` (waits for SIGTERM without any; see
+        tests/controlplane/in-pod).
+        """
         files, entrypoint = {"/in-pod": ensure_binary("in-pod")}, ["/in-pod", *arguments]
         return self.push(name, files=files, entrypoint=entrypoint, **how)
 
@@ -129,10 +135,14 @@ class RealRegistry(Started):
         path = name.removeprefix(f"{self.host}/")
         repository, colon, tag = path.rpartition(":")
         if not colon or "/" in tag:
-            raise ValueError(f"found image {name!r}, expected NAME:TAG, with or without {self.host}/ before it")
+            raise ValueError(
+                f"found image {name!r}, expected NAME:TAG, with or without {self.host}/ before it"
+            )
         return repository, tag
 
-    def _keep_manifest(self, repository: str, reference: str, media_type: str, manifest: bytes) -> None:
+    def _keep_manifest(
+        self, repository: str, reference: str, media_type: str, manifest: bytes
+    ) -> None:
         for key in (reference, digest_of(manifest)):
             self._manifests[repository, key] = (media_type, manifest)
 
@@ -141,7 +151,10 @@ class RealRegistry(Started):
     def serve(self, request: http.server.BaseHTTPRequestHandler) -> None:
         length = int(request.headers.get("Content-Length") or 0)
         body = request.rfile.read(length)
-        if self._credentials is not None and request.headers.get("Authorization") != self._credentials:
+        if (
+            self._credentials is not None
+            and request.headers.get("Authorization") != self._credentials
+        ):
             wanted = {"WWW-Authenticate": 'Basic realm="test"'}
             _answer(request, HTTPStatus.UNAUTHORIZED, _fault("UNAUTHORIZED"), wanted)
         elif request.command in ("GET", "HEAD"):
@@ -157,19 +170,33 @@ class RealRegistry(Started):
             return _answer(request, status, b"{}")
         media_type, contents = "application/octet-stream", self._blobs.get(found["reference"])
         if found["kind"] == "manifests":
-            media_type, contents = self._manifests.get((found["repository"], found["reference"]), ("", None))
+            media_type, contents = self._manifests.get(
+                (found["repository"], found["reference"]), ("", None)
+            )
         if contents is None:
-            return _answer(request, HTTPStatus.NOT_FOUND, _fault(f"{found['kind'][:-1].upper()}_UNKNOWN"))
+            return _answer(
+                request, HTTPStatus.NOT_FOUND, _fault(f"{found['kind'][:-1].upper()}_UNKNOWN")
+            )
         headers = {"Content-Type": media_type, "Docker-Content-Digest": digest_of(contents)}
-        return _answer(request, HTTPStatus.OK, contents, headers, self._throttle if found["kind"] == "blobs" else None)
+        return _answer(
+            request,
+            HTTPStatus.OK,
+            contents,
+            headers,
+            self._throttle if found["kind"] == "blobs" else None,
+        )
 
     def _push(self, request: http.server.BaseHTTPRequestHandler, body: bytes) -> None:
         url = urlsplit(request.path)
         found = _PATH.fullmatch(url.path)
         if request.command == "POST":
-            return _answer(request, HTTPStatus.ACCEPTED, b"", {"Location": f"{url.path.rstrip('/')}/1"})
+            return _answer(
+                request, HTTPStatus.ACCEPTED, b"", {"Location": f"{url.path.rstrip('/')}/1"}
+            )
         if found is not None and found["kind"] == "manifests":
-            self._keep_manifest(found["repository"], found["reference"], request.headers["Content-Type"], body)
+            self._keep_manifest(
+                found["repository"], found["reference"], request.headers["Content-Type"], body
+            )
         else:
             (digest,) = parse_qs(url.query)["digest"]
             self._blobs[digest] = body
@@ -177,7 +204,9 @@ class RealRegistry(Started):
 
 
 def _fault(code: str) -> bytes:
-    return json.dumps({"errors": [{"code": code, "message": code.lower().replace("_", " ")}]}).encode()
+    return json.dumps(
+        {"errors": [{"code": code, "message": code.lower().replace("_", " ")}]}
+    ).encode()
 
 
 def _answer(
@@ -188,7 +217,11 @@ def _answer(
     throttle: "_Throttle | None" = None,
 ) -> None:
     request.send_response(status)
-    for key, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **(headers or {})}.items():
+    for key, value in {
+        "Content-Type": "application/json",
+        "Content-Length": str(len(body)),
+        **(headers or {}),
+    }.items():
         request.send_header(key, value)
     request.end_headers()
     if request.command == "HEAD":
@@ -219,7 +252,11 @@ class _Throttle:
     @property
     def chunk_bytes(self) -> int:
         rate = self.bytes_per_second
-        return LARGEST_CHUNK if rate is None else max(256, min(LARGEST_CHUNK, int(rate * STEP_SECONDS)))
+        return (
+            LARGEST_CHUNK
+            if rate is None
+            else max(256, min(LARGEST_CHUNK, int(rate * STEP_SECONDS)))
+        )
 
     def wait_for(self, length_bytes: int) -> None:
         """Return when so many more bytes may go."""
@@ -229,13 +266,17 @@ class _Throttle:
                 if rate is None:
                     return
                 if rate > 0 and self._paid_until <= now:
-                    self._paid_until = max(self._paid_until, now - STEP_SECONDS) + length_bytes / rate
+                    self._paid_until = (
+                        max(self._paid_until, now - STEP_SECONDS) + length_bytes / rate
+                    )
                     return
                 self._changed.wait(None if rate <= 0 else self._paid_until - now)
 
 
 class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-    """HTTP on a port that we have reserved, with all its connections at hand so that they can be broken."""
+    """HTTP on a port that we have reserved, with all its connections at hand so that they can be
+    broken.
+    """
 
     daemon_threads = True
     block_on_close = False
@@ -256,7 +297,9 @@ class _Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self._open: set[socket.socket] = set()
         self._open_lock = threading.Lock()
         super().__init__((LOOPBACK, port), Handler)
-        threading.Thread(target=self.serve_forever, args=(0.05,), name="registry", daemon=True).start()
+        threading.Thread(
+            target=self.serve_forever, args=(0.05,), name="registry", daemon=True
+        ).start()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         with self._open_lock:

@@ -1,7 +1,7 @@
 """Run real kube-schedulers against a control plane of the harness.
 
-Owns the little that must differ from a rendered configuration for a process outside the cluster: the way to the API
-server, and a port of its own.
+Owns the little that must differ from a rendered configuration for a process outside the cluster:
+the way to the API server, and a port of its own.
 """
 
 import contextlib
@@ -25,7 +25,8 @@ _numbers = itertools.count(1)
 
 
 class Scheduler:
-    """One kube-scheduler process; its `process` has `log()`, `wait_for_log`, `freeze`, `resume`, `kill` and `stop`.
+    """One kube-scheduler process; its `process` has `log()`, `wait_for_log`, `freeze`, `resume`,
+    `kill` and `stop`.
 
     Use it as a context manager, or call `stop`. It ends with its control plane at the latest.
     """
@@ -49,11 +50,14 @@ class Scheduler:
         return self.process.wait_for_log(text, timeout_seconds)
 
     def wait_serving(self, timeout_seconds: float = 30.0) -> None:
-        """Wait until it has accepted its configuration and serves; it may still be waiting for the Lease."""
+        """Wait until it has accepted its configuration and serves; it may still be waiting for the
+        Lease.
+        """
         self.wait_for_log("Serving securely", timeout_seconds)
 
     def wait_leading(self, timeout_seconds: float = 60.0) -> None:
-        self.wait_for_log("uccessfully acquired lease", timeout_seconds)  # client-go's words; 1.33 writes them small
+        # client-go's words; 1.33 writes them small
+        self.wait_for_log("uccessfully acquired lease", timeout_seconds)
 
     def metrics(self) -> str:
         tls = ssl._create_unverified_context()  # noqa: S323 (its certificate is its own, on loopback)
@@ -93,16 +97,20 @@ def start_scheduler(
 ) -> Scheduler:
     """Start a kube-scheduler.
 
-    config: a KubeSchedulerConfiguration, as a file or as data; None: the default one, without leader election. Only
-    `clientConnection.kubeconfig` is set in it, since a program outside the cluster finds no mounted token.
-    kubeconfig: as whom it runs; admin by default. leader_elect: None leaves the configuration's own choice, which is on
-    unless it says otherwise. flags: added last, so they win. minor: another than the cluster's.
-    host: the name that it takes its host to have, as in a pod with this `hostname`; needs root.
+    config: a KubeSchedulerConfiguration, as a file or as data; None: the default one, without
+    leader election. Only `clientConnection.kubeconfig` is set in it, since a program outside the
+    cluster finds no mounted token. kubeconfig: as whom it runs; admin by default. leader_elect:
+    None leaves the configuration's own choice, which is on unless it says otherwise. flags: added
+    last, so they win. minor: another than the cluster's. host: the name that it takes its host to
+    have, as in a pod with this `hostname`; needs root.
     """
     program = ensure_binary("kube-scheduler", minor or cluster.minor)
     number = next(_numbers)
     data = _read(config)
-    data["clientConnection"] = {**data.get("clientConnection", {}), "kubeconfig": str(kubeconfig or cluster.kubeconfig)}
+    data["clientConnection"] = {
+        **data.get("clientConnection", {}),
+        "kubeconfig": str(kubeconfig or cluster.kubeconfig),
+    }
     if leader_elect is not None:
         data["leaderElection"] = {**data.get("leaderElection", {}), "leaderElect": leader_elect}
     config_path = cluster.folder / f"scheduler-{number}.yaml"
@@ -119,7 +127,15 @@ def start_scheduler(
         *flags,
     ]
     if host:
-        arguments = ["--uts", "sh", "-c", 'hostname "$0" && exec "$@"', host, str(program), *arguments]
+        arguments = [
+            "--uts",
+            "sh",
+            "-c",
+            'hostname "$0" && exec "$@"',
+            host,
+            str(program),
+            *arguments,
+        ]
         program = _unshare()
     process = cluster.run.start(f"kube-scheduler-{number}", program, arguments, log_path=log_path)
     cluster.on_stop(port.release)
@@ -129,7 +145,9 @@ def start_scheduler(
 def _unshare() -> Path:
     program = shutil.which("unshare")
     if program is None or os.geteuid() != 0:
-        raise HarnessUnavailableError("a host's name of its own needs root and the command unshare (util-linux)")
+        raise HarnessUnavailableError(
+            "a host's name of its own needs root and the command unshare (util-linux)"
+        )
     return Path(program)
 
 

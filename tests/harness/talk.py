@@ -7,7 +7,9 @@ import sys
 
 
 def say(line: str) -> None:
-    """Write one line to the real stderr: pytest's capture would hide a build of minutes until it's over."""
+    """Write one line to the real stderr: pytest's capture would hide a build of minutes until it's
+    over.
+    """
     stream = sys.__stderr__ or sys.stderr
     stream.write(f"{line}\n")
     stream.flush()

@@ -11,7 +11,10 @@ T = TypeVar("T")
 
 
 class WaitError(AssertionError):
-    """A state didn't come in time. An AssertionError, so that a test that waits in vain fails rather than errors."""
+    """A state didn't come in time.
+
+    An AssertionError, so that a test that waits in vain fails rather than errors.
+    """
 
 
 def wait_until(
@@ -24,8 +27,9 @@ def wait_until(
 ) -> T:
     """Call `predicate` until it returns something true, and return that.
 
-    what: the state waited for, as the end of "waited 30 s for ...". explain: called once on failure, to say what stands
-    instead. An exception of the predicate ends the wait: one that is expected is the predicate's to catch.
+    what: the state waited for, as the end of "waited 30 s for ...". explain: called once on
+    failure, to say what stands instead. An exception of the predicate ends the wait: one that is
+    expected is the predicate's to catch.
     """
     deadline = time.monotonic() + timeout_seconds
     while True:

@@ -1,4 +1,6 @@
-"""Judge drawn cases in the scheduler's model: `python -m tests.judge --seed 7 --verbose`, `--seeds 0-1999`."""
+"""Judge drawn cases in the scheduler's model: `python -m tests.judge --seed 7 --verbose`, `--seeds
+0-1999`.
+"""
 
 import argparse
 import logging
@@ -17,11 +19,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.judge", description=__doc__)
     parser.add_argument("--seed", type=int, help="one case")
     parser.add_argument("--seeds", default="0-199", metavar="A-B", help="cases from A to B")
-    parser.add_argument("--hub", type=Path, help="a hub's values: Roost gets what an import makes of them")
-    parser.add_argument("--odd", action="store_true", help="under values that are neither defaults nor an import's")
-    parser.add_argument("--verbose", action="store_true", help="print the case and what happened on both sides")
+    parser.add_argument(
+        "--hub", type=Path, help="a hub's values: Roost gets what an import makes of them"
+    )
+    parser.add_argument(
+        "--odd", action="store_true", help="under values that are neither defaults nor an import's"
+    )
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the case and what happened on both sides"
+    )
     options = parser.parse_args()
-    first, last = (options.seed, options.seed) if options.seed is not None else map(int, options.seeds.split("-"))
+    first, last = (
+        (options.seed, options.seed)
+        if options.seed is not None
+        else map(int, options.seeds.split("-"))
+    )
     logging.disable(logging.CRITICAL)
     hub = read_hub(options.hub.read_text(encoding="utf-8")) if options.hub is not None else None
     began, worse, did = time.process_time(), 0, Counter[str]()
@@ -38,7 +50,10 @@ def main() -> int:
         worse += any(not victim.is_drift for victim in victims)
     seconds = time.process_time() - began
     print(f"{worse} of {last - first + 1} cases are worse; {seconds:.0f} s of processor time")
-    print(f"users' pods: {did['placed']} placed, {did['gated']} with the gate's terms, {did['warm']} with a warm set")
+    print(
+        f"users' pods: {did['placed']} placed, {did['gated']} with the gate's terms, {did['warm']}"
+        " with a warm set"
+    )
     return int(worse > 0 or not did["placed"])
 
 

@@ -1,7 +1,8 @@
-"""What an API server's built-in plugins do to a pod, as little as cases need: Priority, LimitRanger, ResourceQuota.
+"""What an API server's built-in plugins do to a pod, as little as cases need: Priority,
+LimitRanger, ResourceQuota.
 
-By Kubernetes' documentation: priorities are resolved and limits' defaults set before webhooks are called and again
-after; limits are checked, and last of all quotas charged.
+By Kubernetes' documentation: priorities are resolved and limits' defaults set before webhooks are
+called and again after; limits are checked, and last of all quotas charged.
 """
 
 from collections import Counter
@@ -11,7 +12,11 @@ from typing import Any
 from roost_core.objects.quantities import parse_quantity
 
 Object = dict[str, Any]
-NOT_BEST_EFFORT, BEST_EFFORT, CROSS_NAMESPACE = "NotBestEffort", "BestEffort", "CrossNamespacePodAffinity"
+NOT_BEST_EFFORT, BEST_EFFORT, CROSS_NAMESPACE = (
+    "NotBestEffort",
+    "BestEffort",
+    "CrossNamespacePodAffinity",
+)
 
 
 class Refused(Exception):  # noqa: N818 - what the API server says: 403
@@ -29,11 +34,15 @@ def admit(
 ) -> Object:
     """Return the pod as it is stored. Raises Refused.
 
-    there: its namespace's other pods. classes: value and whether the policy is Never, by name. change: a webhook.
+    there: its namespace's other pods. classes: value and whether the policy is Never, by name.
+    change: a webhook.
     """
     namespace = body["metadata"]["namespace"]
     limits = [
-        one for each in limit_ranges if each["metadata"]["namespace"] == namespace for one in each["spec"]["limits"]
+        one
+        for each in limit_ranges
+        if each["metadata"]["namespace"] == namespace
+        for one in each["spec"]["limits"]
     ]
     body["spec"].setdefault("schedulerName", "default-scheduler")
     _set_priority(body["spec"], classes)
@@ -72,7 +81,9 @@ def _check_limits(spec: Object, limits: Sequence[Object]) -> None:
         requests, most = (container["resources"].get(part) or {} for part in ("requests", "limits"))
         for limit in limits:
             for resource, least in limit.get("min", {}).items():
-                if resource not in requests or parse_quantity(requests[resource]) < parse_quantity(least):
+                if resource not in requests or parse_quantity(requests[resource]) < parse_quantity(
+                    least
+                ):
                     raise Refused(f"minimum {resource} usage per Container is {least}")
             for resource, at_most in limit.get("max", {}).items():
                 if resource not in most or parse_quantity(most[resource]) > parse_quantity(at_most):
@@ -93,7 +104,9 @@ def _charge(body: Object, there: Iterable[Object], quota: Object) -> None:
         if resource not in ("pods", *asked):
             raise Refused(f"failed quota: {quota['metadata']['name']}: must specify {resource}")
         if asked[resource] and used[resource] + asked[resource] > parse_quantity(most):
-            raise Refused(f"exceeded quota: {quota['metadata']['name']}, {resource} is limited to {most}")
+            raise Refused(
+                f"exceeded quota: {quota['metadata']['name']}, {resource} is limited to {most}"
+            )
 
 
 def _usage(spec: Object) -> Counter[str]:
@@ -110,10 +123,18 @@ def _is_in(body: Object, scope: str) -> bool:
     spec = body["spec"]
     if scope in (BEST_EFFORT, NOT_BEST_EFFORT):
         asks = any(
-            (one.get("resources") or {}).get(part) for one in spec["containers"] for part in ("requests", "limits")
+            (one.get("resources") or {}).get(part)
+            for one in spec["containers"]
+            for part in ("requests", "limits")
         )
         return asks == (scope == NOT_BEST_EFFORT)
     affinity = spec.get("affinity") or {}
-    lists = [one for part in ("podAffinity", "podAntiAffinity") for one in (affinity.get(part) or {}).values()]
+    lists = [
+        one
+        for part in ("podAffinity", "podAntiAffinity")
+        for one in (affinity.get(part) or {}).values()
+    ]
     terms = [weighted.get("podAffinityTerm", weighted) for listed in lists for weighted in listed]
-    return any(term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms)
+    return any(
+        term.get("namespaces") or term.get("namespaceSelector") is not None for term in terms
+    )

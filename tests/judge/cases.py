@@ -1,4 +1,5 @@
-"""What is played without Roost and with it: machines, profiles, arrivals, troubles; written down or drawn from a seed.
+"""What is played without Roost and with it: machines, profiles, arrivals, troubles; written down or
+drawn from a seed.
 
 Owns chance and shapes, no cluster. Pods are KubeSpawner's, values are zero-to-jupyterhub's.
 """
@@ -60,7 +61,8 @@ class Pool:
     holders: int | None = None
     # Where its nodes are, in turn.
     zones: tuple[str, ...] = ("a",)
-    # Devices of DRA under the name of an extended resource: the scheduler finds them, `allocatable` doesn't list them.
+    # Devices of DRA under the name of an extended resource: the scheduler finds them, `allocatable`
+    # doesn't list them.
     devices: Mapping[str, int] = field(default_factory=dict)
 
     def holds_at(self, index: int) -> tuple[str, ...]:
@@ -88,7 +90,8 @@ class Profile:
     spread: str = ""
     # Whether the hub's values name it; else its users bring the image, as BinderHub's do.
     is_listed: bool = True
-    # As JSON, its users' pod, which says all the above but priority and spread; "": it is made of that.
+    # As JSON, its users' pod, which says all the above but priority and spread; "": it is made of
+    # that.
     pod: str = ""
     # Where the hub makes its users' pods.
     namespace: str = NAMESPACE
@@ -96,7 +99,11 @@ class Profile:
 
     def override(self) -> Object:
         """The profile's `kubespawner_override`."""
-        found: Object = {"image": self.image, "cpu_guarantee": self.cpu, "mem_guarantee": f"{self.memory_gib}G"}
+        found: Object = {
+            "image": self.image,
+            "cpu_guarantee": self.cpu,
+            "mem_guarantee": f"{self.memory_gib}G",
+        }
         if self.node_selector:
             found["node_selector"] = dict(self.node_selector)
         if self.tolerations:
@@ -139,8 +146,9 @@ class Trouble(NamedTuple):
     """Something that happens on both sides, or to Roost alone."""
 
     at_seconds: float
-    # cordon (a node), controllers-killed, clock (seconds that the controllers' wall clock jumps), scheduler-dies-unseen
-    # (the status with which reads of Leases are refused), upgrade (its new scheduler can't start, the old one goes on).
+    # cordon (a node), controllers-killed, clock (seconds that the controllers' wall clock jumps),
+    # scheduler-dies-unseen (the status with which reads of Leases are refused), upgrade (its new
+    # scheduler can't start, the old one goes on).
     what: str
     target: str = ""
 
@@ -186,7 +194,8 @@ class Case:
     failing_pulls: frozenset[tuple[str, str]] = frozenset()
     # Image, node and seconds of pulls that take long there, or for ever, and raise no error.
     slow_pulls: frozenset[tuple[str, str, float]] = frozenset()
-    # Zone of a pod's volume, by the pod's key; and the keys of those whose volume is bound with them.
+    # Zone of a pod's volume, by the pod's key; and the keys of those whose volume is bound with
+    # them.
     volumes: tuple[tuple[str, str], ...] = ()
     unbound_volumes: frozenset[str] = frozenset()
     troubles: tuple[Trouble, ...] = ()
@@ -204,7 +213,9 @@ class Case:
 
     def pull_takes(self, node: str, image: str) -> float:
         """Seconds of a pull that doesn't fail."""
-        slow = (seconds for at_image, at, seconds in self.slow_pulls if (at_image, at) == (image, node))
+        slow = (
+            seconds for at_image, at, seconds in self.slow_pulls if (at_image, at) == (image, node)
+        )
         return max(slow, default=self.pull_seconds)
 
     def profile(self, name: str) -> Profile:
@@ -215,14 +226,21 @@ class Case:
         first = self.profiles[0]
         name, _, tag = first.image.rpartition(":")
         memory = {"guarantee": f"{first.memory_gib}G"}
-        singleuser: Object = {"image": {"name": name, "tag": tag}, "cpu": {"guarantee": first.cpu}, "memory": memory}
+        singleuser: Object = {
+            "image": {"name": name, "tag": tag},
+            "cpu": {"guarantee": first.cpu},
+            "memory": memory,
+        }
         listed = [one for one in self.profiles if one.is_listed]
         if len(listed) > 1:
             singleuser["profileList"] = [
                 {"display_name": one.name, "kubespawner_override": one.override()} for one in listed
             ]
         scheduling = {
-            "userPlaceholder": {"enabled": self.user_placeholders > 0, "replicas": self.user_placeholders},
+            "userPlaceholder": {
+                "enabled": self.user_placeholders > 0,
+                "replicas": self.user_placeholders,
+            },
             "userScheduler": {"enabled": self.has_user_scheduler},
         }
         return {"singleuser": singleuser, "scheduling": scheduling}
@@ -230,8 +248,17 @@ class Case:
     def default_values(self) -> Object:
         """Roost's values with nothing set but the hub's images, which no default can know."""
         singleuser = self.hub_values()["singleuser"]
-        shared = {"sharedPools": {"namespaceSelector": {"matchLabels": SHARED}}} if self.is_shared else {}
-        return {"singleuser": {key: singleuser[key] for key in ("image", "profileList") if key in singleuser}, **shared}
+        shared = (
+            {"sharedPools": {"namespaceSelector": {"matchLabels": SHARED}}}
+            if self.is_shared
+            else {}
+        )
+        return {
+            "singleuser": {
+                key: singleuser[key] for key in ("image", "profileList") if key in singleuser
+            },
+            **shared,
+        }
 
 
 def user_pod(name: str, profile: Profile) -> Object:
@@ -244,7 +271,9 @@ def user_pod(name: str, profile: Profile) -> Object:
     spec["terminationGracePeriodSeconds"] = 0
     if profile.pod:
         own = json.loads(profile.pod)
-        body["metadata"]["labels"] |= {key: str(value) for key, value in own["metadata"]["labels"].items()}
+        body["metadata"]["labels"] |= {
+            key: str(value) for key, value in own["metadata"]["labels"].items()
+        }
         spec |= own["spec"]
     else:
         (container,) = spec["containers"]
@@ -258,14 +287,22 @@ def user_pod(name: str, profile: Profile) -> Object:
         spec["priorityClassName"] = profile.priority_class
     if profile.spread:
         selector = {"matchLabels": {"component": "singleuser-server"}}
-        constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": profile.spread, "labelSelector": selector}
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": ZONE,
+            "whenUnsatisfiable": profile.spread,
+            "labelSelector": selector,
+        }
         spec["topologySpreadConstraints"] = [constraint]
     return body
 
 
 def build_pod(name: str) -> Object:
     """The pod of a build, as BinderHub makes it: without requests."""
-    labels, annotations = {"component": "binderhub-build"}, {"binder-repo": f"https://example.org/{name}"}
+    labels, annotations = (
+        {"component": "binderhub-build"},
+        {"binder-repo": f"https://example.org/{name}"},
+    )
     container = {"name": "builder", "image": "quay.io/jupyterhub/repo2docker:2026"}
     spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
     return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": spec}
@@ -273,16 +310,25 @@ def build_pod(name: str) -> Object:
 
 def other_pod(other: Other) -> Object:
     """The pod of another team."""
-    container = {"name": "main", "image": "busybox:1", "resources": {"requests": {"cpu": str(other.cpu)}}}
+    container = {
+        "name": "main",
+        "image": "busybox:1",
+        "resources": {"requests": {"cpu": str(other.cpu)}},
+    }
     spec: Object = {"containers": [container], "terminationGracePeriodSeconds": other.grace_seconds}
     if other.priority_class:
         spec["priorityClassName"] = other.priority_class
-    return {"metadata": {"name": other.name, "labels": {"team": other.kind.strip().replace(" ", "-")}}, "spec": spec}
+    return {
+        "metadata": {"name": other.name, "labels": {"team": other.kind.strip().replace(" ", "-")}},
+        "spec": spec,
+    }
 
 
 def burst(profile: str, count: int, *, at: float = 0.0, during: float = 2.0) -> tuple[Arrival, ...]:
     """So many users, evenly over a time."""
-    return tuple(Arrival(at_seconds=at + during * index / count, profile=profile) for index in range(count))
+    return tuple(
+        Arrival(at_seconds=at + during * index / count, profile=profile) for index in range(count)
+    )
 
 
 # Written down: each failed under Roost 0.1.0.
@@ -304,7 +350,10 @@ GPU_CASE = Case(
 )
 LARGE_CASE = Case(
     name="60-gi",
-    pools=(Pool(name="small", at_first=2, holds=(BASE,)), Pool(name="large", cpu="16", memory="128Gi", most=2)),
+    pools=(
+        Pool(name="small", at_first=2, holds=(BASE,)),
+        Pool(name="large", cpu="16", memory="128Gi", most=2),
+    ),
     profiles=(Profile(name="plain"), Profile(name="large", memory_gib=60)),
     arrivals=(*burst("plain", 2), *burst("large", 2, at=1.0)),
     pull_seconds=2.0,
@@ -320,7 +369,8 @@ LECTURE_CASE = Case(
 )
 
 
-# A pull that takes longer than the case; meanwhile a group's only node is one that pulls, and its template a copy.
+# A pull that takes longer than the case; meanwhile a group's only node is one that pulls, and its
+# template a copy.
 _SLOW = (
     Pool(name="old", labels=PURPOSE, at_first=1, most=1, holds=(BASE,)),
     Pool(name="new", labels=PURPOSE, at_first=1, most=6),
@@ -359,28 +409,41 @@ HUNG_CASE = Case(
 
 # PriorityClasses of a cluster: name, value, and whether their preemptionPolicy is Never.
 PRIORITIES = (("premium", 1000, False), ("spare", -3, False))
-# Classes whose pods can't take the room of Roost's own: an exception of promise 8. So in cases with these there are no
-# placeholders, and nodes have a little more room than users need, as real ones do.
+# Classes whose pods can't take the room of Roost's own: an exception of promise 8. So in cases with
+# these there are no placeholders, and nodes have a little more room than users need, as real ones
+# do.
 UNLIKE_PLACEHOLDERS = (("polite", 500, True), ("batch", -100, False))
 # So many hubs' values are rendered; all else is of a seed of its own.
 HUBS = 12
 
 
 def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
-    """A case by chance. hub: a real one. is_odd: under values that aren't the defaults, nor an import's."""
+    """A case by chance. hub: a real one. is_odd: under values that aren't the defaults, nor an
+    import's.
+    """
     pools, profiles, more = hub or _hub(Random(f"hub {seed % HUBS}"))
     chance = Random(seed)
     if hub is not None:
         # Its first users are those of its default profile.
         profiles = [profiles[0], *chance.sample(profiles[1:], min(3, len(profiles) - 1))]
-    # One node holds the image, others pull it for long, and there are no more: where the gate has most to answer for.
+    # One node holds the image, others pull it for long, and there are no more: where the gate has
+    # most to answer for.
     is_tight = chance.random() < 0.4
     grows = not is_tight and chance.random() < 0.6
     zones = chance.choice([("a",), ("a", "b")])
     has_placeholders = not more["is_imported"] or more["user_placeholders"] > 0
-    priorities = (*PRIORITIES, *(() if has_placeholders else UNLIKE_PLACEHOLDERS)) if chance.random() < 0.6 else ()
+    priorities = (
+        (*PRIORITIES, *(() if has_placeholders else UNLIKE_PLACEHOLDERS))
+        if chance.random() < 0.6
+        else ()
+    )
     classes = [name for name, _, _ in priorities]
-    sizes: Object = {"zones": zones, "grows": grows, "is_tight": is_tight, "is_exact": "batch" not in classes}
+    sizes: Object = {
+        "zones": zones,
+        "grows": grows,
+        "is_tight": is_tight,
+        "is_exact": "batch" not in classes,
+    }
     pools = [_size(chance, pool, is_first=pool is pools[0], **sizes) for pool in pools]
     profiles = [_vary(chance, profile, classes) for profile in profiles]
     arrivals = _arrivals(chance, [one.name for one in profiles])
@@ -412,7 +475,10 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         troubles=troubles,
         volumes=volumes,
         unbound_volumes=unbound,
-        builds=tuple(chance.uniform(0.0, 10.0) for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)),
+        builds=tuple(
+            chance.uniform(0.0, 10.0)
+            for _ in range(chance.randint(1, 4) if chance.random() < 0.3 else 0)
+        ),
         quotas=_quotas(chance, namespace),
         limit_ranges=_limit_ranges(chance, namespace),
         slow_pulls=_slow(chance, profiles, nodes),
@@ -434,9 +500,13 @@ def _odd(chance: Random) -> Object:
     }
     if chance.random() < 0.6:
         spare, nodes = chance.choice([0, 2, "-25%", "50%"]), chance.choice([1, 3, 30])
-        user["warm"] = chance.choice([None, {"podsPerNode": chance.choice([0, 2]), "spare": spare, "nodes": nodes}])
+        user["warm"] = chance.choice(
+            [None, {"podsPerNode": chance.choice([0, 2]), "spare": spare, "nodes": nodes}]
+        )
     if chance.random() < 0.6:
-        user["join"] = chance.choice([None, {"user": 1}, {BUILD: 100}, {"user": 100, "placeholder": 50}])
+        user["join"] = chance.choice(
+            [None, {"user": 1}, {BUILD: 100}, {"user": 100, "placeholder": 50}]
+        )
     if chance.random() < 0.6:
         user["avoid"] = chance.choice([None, {"placeholder": 1}, {"placeholder": 100, BUILD: 100}])
     if chance.random() < 0.3:
@@ -445,7 +515,9 @@ def _odd(chance: Random) -> Object:
         build["resources"] = chance.choice([None, {"cpu": "2", "memory": "4Gi"}])
     if chance.random() < 0.7:
         names = ("pack", "imageFirst", "sticky", "spread")
-        profiles = {name: {"strategy": chance.choice(names)} for name in ("user", BUILD, "placeholder")}
+        profiles = {
+            name: {"strategy": chance.choice(names)} for name in ("user", BUILD, "placeholder")
+        }
         found["scheduler"] = {"profiles": profiles}
     elif chance.random() < 0.4:
         found["scheduler"] = {"target": "none"}
@@ -456,7 +528,10 @@ def _odd(chance: Random) -> Object:
     if chance.random() < 0.15:
         found["webhook"] = {"readNodes": False}
     if chance.random() < 0.1:
-        found |= {"controllers": {"enabled": False}, "webhook": {"certificates": {"mode": "certManager"}}}
+        found |= {
+            "controllers": {"enabled": False},
+            "webhook": {"certificates": {"mode": "certManager"}},
+        }
     if chance.random() < 0.4:
         found["sharedPools"] = {"namespaceSelector": chance.choice([{}, {"matchLabels": SHARED}])}
     return found
@@ -467,27 +542,40 @@ def _hub(chance: Random) -> Hub:
     taints = (DEDICATED_TAINT,) if dedicated else ()
     labels = PURPOSE if dedicated or chance.random() < 0.5 else {}
     pools = [Pool(name="users", labels=labels, taints=taints, holds=(BASE,))]
-    profiles = [Profile(name="plain", cpu=chance.choice([0.5, 1.0, 1.5]), memory_gib=chance.randint(1, 3))]
+    profiles = [
+        Profile(name="plain", cpu=chance.choice([0.5, 1.0, 1.5]), memory_gib=chance.randint(1, 3))
+    ]
     if chance.random() < 0.5:
         is_dra = chance.random() < 0.4
         devices: Object = {"devices": {GPU: 2}} if is_dra else {"extra_resources": {GPU: "2"}}
         pools.append(Pool(name="gpu", taints=(GPU_TAINT,), **devices))
         image = chance.choice([BASE, OTHER])
         profiles.append(
-            Profile(name="gpu", image=image, extra_resource_limits={GPU: "1"}, tolerations=(TOLERATES_GPU,))
+            Profile(
+                name="gpu",
+                image=image,
+                extra_resource_limits={GPU: "1"},
+                tolerations=(TOLERATES_GPU,),
+            )
         )
     if chance.random() < 0.5:
         large = {"size": "large"}
         selected = chance.random() < 0.5
         pools.append(Pool(name="large", cpu="16", memory="128Gi", labels={**labels, **large}))
         profiles.append(
-            Profile(name="large", memory_gib=chance.choice([30, 60]), node_selector=large if selected else {})
+            Profile(
+                name="large",
+                memory_gib=chance.choice([30, 60]),
+                node_selector=large if selected else {},
+            )
         )
     if chance.random() < 0.4:
         # An image that no node holds yet.
         profiles.append(Profile(name="other", image=OTHER, cpu=0.5))
     if chance.random() < 0.4:
-        profiles.append(Profile(name="binder", image="quay.io/binder/repository:1", cpu=0.5, is_listed=False))
+        profiles.append(
+            Profile(name="binder", image="quay.io/binder/repository:1", cpu=0.5, is_listed=False)
+        )
     more = {
         "is_shared": chance.random() < 0.4,
         "is_imported": chance.random() < 0.6,
@@ -498,7 +586,14 @@ def _hub(chance: Random) -> Hub:
 
 
 def _size(
-    chance: Random, pool: Pool, *, zones: tuple[str, ...], is_first: bool, grows: bool, is_tight: bool, is_exact: bool
+    chance: Random,
+    pool: Pool,
+    *,
+    zones: tuple[str, ...],
+    is_first: bool,
+    grows: bool,
+    is_tight: bool,
+    is_exact: bool,
 ) -> Pool:
     at_first = chance.randint(2 if is_tight else 1, 3) if is_first else chance.randint(0, 1)
     more = {"users": 7, "gpu": 2}.get(pool.name, 3) if grows else 0
@@ -518,7 +613,11 @@ def _size(
 def _vary(chance: Random, profile: Profile, classes: Sequence[str]) -> Profile:
     name = chance.choice(["", "", *(one for one in classes if one != "batch")])
     name = name or profile.priority_class
-    return replace(profile, priority_class=name, spread=chance.choice(["", "", "", "DoNotSchedule", "ScheduleAnyway"]))
+    return replace(
+        profile,
+        priority_class=name,
+        spread=chance.choice(["", "", "", "DoNotSchedule", "ScheduleAnyway"]),
+    )
 
 
 def _arrivals(chance: Random, names: Sequence[str]) -> tuple[Arrival, ...]:
@@ -561,12 +660,19 @@ def _team(chance: Random, classes: Sequence[str]) -> list[Other]:
     count = chance.randint(1, 3) if chance.random() < 0.3 else 0
     name = chance.choice(["", *classes])
     return [
-        Other(name=f"job-{index}", kind=f"job {name}", priority_class=name, at_seconds=chance.uniform(0.0, 8.0))
+        Other(
+            name=f"job-{index}",
+            kind=f"job {name}",
+            priority_class=name,
+            at_seconds=chance.uniform(0.0, 8.0),
+        )
         for index in range(count)
     ]
 
 
-def _failing(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) -> frozenset[tuple[str, str]]:
+def _failing(
+    chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]
+) -> frozenset[tuple[str, str]]:
     """Pulls that never succeed: on a node, or everywhere."""
     if chance.random() > 0.3 or not nodes:
         return frozenset()
@@ -574,12 +680,16 @@ def _failing(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) 
     return frozenset({(image, node) for node in nodes if chance.random() < 0.4})
 
 
-def _slow(chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]) -> frozenset[tuple[str, str, float]]:
+def _slow(
+    chance: Random, profiles: Sequence[Profile], nodes: Sequence[str]
+) -> frozenset[tuple[str, str, float]]:
     """Pulls that take longer on a node than on others, or never end there."""
     if chance.random() > 0.3:
         return frozenset()
     image = chance.choice(profiles).image
-    return frozenset((image, node, chance.choice([60.0, 130.0, inf])) for node in nodes if chance.random() < 0.4)
+    return frozenset(
+        (image, node, chance.choice([60.0, 130.0, inf])) for node in nodes if chance.random() < 0.4
+    )
 
 
 def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
@@ -587,9 +697,15 @@ def _troubles(chance: Random, nodes: Sequence[str]) -> tuple[Trouble, ...]:
     if nodes and chance.random() < 0.1:
         found.append(Trouble(chance.uniform(0.0, 6.0), "cordon", chance.choice(nodes)))
     if chance.random() < 0.15:
-        found.append(Trouble(chance.uniform(0.0, 6.0), "clock", chance.choice(["-60", "-3600", "60"])))
+        found.append(
+            Trouble(chance.uniform(0.0, 6.0), "clock", chance.choice(["-60", "-3600", "60"]))
+        )
     if chance.random() < 0.08:
-        found.append(Trouble(chance.uniform(0.0, 6.0), "scheduler-dies-unseen", chance.choice(["401", "403"])))
+        found.append(
+            Trouble(
+                chance.uniform(0.0, 6.0), "scheduler-dies-unseen", chance.choice(["401", "403"])
+            )
+        )
     elif chance.random() < 0.08:
         found.append(Trouble(chance.uniform(0.0, 6.0), "upgrade"))
     return tuple(found)
@@ -602,7 +718,9 @@ def _volumes(
     if chance.random() > 0.25:
         return (), frozenset()
     bound = [name for name in names if chance.random() < 0.5]
-    return tuple((name, chance.choice(zones)) for name in bound), frozenset(names) - frozenset(bound)
+    return tuple((name, chance.choice(zones)) for name in bound), frozenset(names) - frozenset(
+        bound
+    )
 
 
 def _quotas(chance: Random, namespace: str) -> tuple[Object, ...]:
@@ -615,7 +733,11 @@ def _quotas(chance: Random, namespace: str) -> tuple[Object, ...]:
             {"scopes": ["CrossNamespacePodAffinity"], "hard": {"pods": "0"}},
         ]
     )
-    return ({"metadata": {"name": "quota", "namespace": namespace}, "spec": spec},) if chance.random() < 0.2 else ()
+    return (
+        ({"metadata": {"name": "quota", "namespace": namespace}, "spec": spec},)
+        if chance.random() < 0.2
+        else ()
+    )
 
 
 def _limit_ranges(chance: Random, namespace: str) -> tuple[Object, ...]:
@@ -627,4 +749,8 @@ def _limit_ranges(chance: Random, namespace: str) -> tuple[Object, ...]:
         ]
     )
     spec = {"limits": [{"type": "Container", **limit}]}
-    return ({"metadata": {"name": "limits", "namespace": namespace}, "spec": spec},) if chance.random() < 0.15 else ()
+    return (
+        ({"metadata": {"name": "limits", "namespace": namespace}, "spec": spec},)
+        if chance.random() < 0.15
+        else ()
+    )

@@ -1,4 +1,6 @@
-"""Read a hub's values as what can be played: its users' pods, as KubeSpawner makes them, and nodes that take them."""
+"""Read a hub's values as what can be played: its users' pods, as KubeSpawner makes them, and nodes
+that take them.
+"""
 
 import json
 from collections.abc import Mapping
@@ -57,9 +59,13 @@ def read_hub(text: str) -> Hub:
     more = {
         "hub": text,
         "is_imported": True,
-        "user_placeholders": sum(one["replicas"] for one in cast("Any", found.values.get("placeholders", ()))),
+        "user_placeholders": sum(
+            one["replicas"] for one in cast("Any", found.values.get("placeholders", ()))
+        ),
     }
-    pools = tuple(_pool(chance, f"pool-{index}", group) for index, group in enumerate(groups.values()))
+    pools = tuple(
+        _pool(chance, f"pool-{index}", group) for index, group in enumerate(groups.values())
+    )
     return Hub(pools, tuple(profiles), more)
 
 
@@ -71,10 +77,21 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
     slots = chance.choice([2, 3, 5])
     labels = dict(spec["nodeSelector"])
     for one in _required(spec)[:1]:
-        labels |= {each["key"]: (each.get("values") or ["yes"])[0] for each in one.get("matchExpressions", ())}
-    tolerated = [one for one in spec["tolerations"] if one.get("key") and one.get("effect") != "PreferNoSchedule"]
-    usual = [one for one in tolerated if "dedicated" in one["key"] and "hub.jupyter.org" in one["key"]]
-    taints = [f"{one['key']}={one.get('value', '')}:NoSchedule" for one in tolerated if one not in usual]
+        labels |= {
+            each["key"]: (each.get("values") or ["yes"])[0]
+            for each in one.get("matchExpressions", ())
+        }
+    tolerated = [
+        one
+        for one in spec["tolerations"]
+        if one.get("key") and one.get("effect") != "PreferNoSchedule"
+    ]
+    usual = [
+        one for one in tolerated if "dedicated" in one["key"] and "hub.jupyter.org" in one["key"]
+    ]
+    taints = [
+        f"{one['key']}={one.get('value', '')}:NoSchedule" for one in tolerated if one not in usual
+    ]
     taints += [DEDICATED_TAINT] * (bool(usual) and chance.random() < 0.5)
     return Pool(
         name=name,
@@ -82,13 +99,17 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
         memory=f"{max(4, round(memory * slots / 2**30))}Gi",
         labels=labels,
         taints=tuple(taints),
-        extra_resources={key: str(int(parse_quantity(amount)) * 2) for key, amount in _extra(spec).items()},
+        extra_resources={
+            key: str(int(parse_quantity(amount)) * 2) for key, amount in _extra(spec).items()
+        },
         holds=(users[0].pod["spec"]["containers"][0]["image"],),
     )
 
 
 def _required(spec: Object) -> list[Any]:
-    affinity = spec["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution", {})
+    affinity = spec["affinity"]["nodeAffinity"].get(
+        "requiredDuringSchedulingIgnoredDuringExecution", {}
+    )
     return list(affinity.get("nodeSelectorTerms", ()))
 
 

@@ -1,7 +1,8 @@
-"""Roost in this process: the webhook's review over its own watches, and the controllers' plans, fed by a world.
+"""Roost in this process: the webhook's review over its own watches, and the controllers' plans, fed
+by a world.
 
-Nothing of Roost is stood in for but its connections: what the watches would have been sent is given to them, what the
-controllers would have written is given back to the world.
+Nothing of Roost is stood in for but its connections: what the watches would have been sent is given
+to them, what the controllers would have written is given back to the world.
 """
 
 import json
@@ -26,7 +27,11 @@ from roost.controllers.settings import parse_settings as parse_controllers
 from roost_core.kube.client import ApiError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.objects.node import Node
-from roost_core.placement.labels import PART_OF_LABEL, POLICY_REVISION_ANNOTATION, WARM_TARGET_ANNOTATION
+from roost_core.placement.labels import (
+    PART_OF_LABEL,
+    POLICY_REVISION_ANNOTATION,
+    WARM_TARGET_ANNOTATION,
+)
 from roost_core.release.settings import CONTROLLERS, SCHEDULER, ReleaseSettings
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import Profile, read_profiles
@@ -60,19 +65,30 @@ class Release:
 
 @cache
 def release_of(*layers: str) -> Release:
-    """Render values over the defaults, and read them back as the programs do. layers: values as JSON."""
+    """Render values over the defaults, and read them back as the programs do. layers: values as
+    JSON.
+    """
     values = reduce(merged, map(json.loads, layers), default_values())
     manifests = render(values, Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0"))
     bodies = [cast("Object", manifest.body) for manifest in manifests]
-    texts = {key: text for body in bodies if body["kind"] == "ConfigMap" for key, text in body.get("data", {}).items()}
+    texts = {
+        key: text
+        for body in bodies
+        if body["kind"] == "ConfigMap"
+        for key, text in body.get("data", {}).items()
+    }
     document = json.loads(texts["release.json"])
-    configuration = yaml.load(texts["config.yaml"], Loader=yaml.CSafeLoader) if "config.yaml" in texts else None
+    configuration = (
+        yaml.load(texts["config.yaml"], Loader=yaml.CSafeLoader) if "config.yaml" in texts else None
+    )
     planners = parse_controllers(document, configuration, NEWEST_MINOR).planners
     return Release(
         rules=parse_webhook(document, revision="drawn"),
         planners=tuple(each for each in planners if each.name in _PLACING),
         profiles={} if configuration is None else read_profiles(configuration, NEWEST_MINOR),
-        objects=tuple(body for body in bodies if body["kind"] in ("StatefulSet", "DaemonSet", "PriorityClass")),
+        objects=tuple(
+            body for body in bodies if body["kind"] in ("StatefulSet", "DaemonSet", "PriorityClass")
+        ),
     )
 
 
@@ -87,7 +103,10 @@ def release_for(case: Case) -> Release:
 
 def upgraded(case: Case) -> Release:
     """Its values with another profile for users, which a scheduler of before doesn't have."""
-    profile = {"scheduler": {"profiles": {"lab": {"strategy": "pack"}}}, "podClasses": {"user": {"profile": "lab"}}}
+    profile = {
+        "scheduler": {"profiles": {"lab": {"strategy": "pack"}}},
+        "podClasses": {"user": {"profile": "lab"}},
+    }
     return release_of(*_layers(case), json.dumps(profile))
 
 
@@ -107,18 +126,22 @@ class RoostHere:
 
     def __init__(self, release: Release, namespaces: Mapping[str, Mapping[str, str]]) -> None:
         self.release = release
-        # How many builds and users' pods it placed, and of the users how many the gate and a warm set are for.
+        # How many builds and users' pods it placed, and of the users how many the gate and a warm
+        # set are for.
         self.did: Counter[str] = Counter()
         self.now = 0.0
         # What is added to the controllers' wall clock.
         self.clock_off = 0.0
-        # The Leases' bodies by name; and the status with which every read of one is refused, 0: none is.
+        # The Leases' bodies by name; and the status with which every read of one is refused, 0:
+        # none is.
         self.leases: dict[str, Object] = {}
         self.refuses_leases = 0
         # Notes of the last review.
         self.said: list[str] = []
         self._client = cast("Any", SimpleNamespace(find=self._find_lease))
-        self._watches = _Watches(self._client, _metrics(), release.rules, lambda: None, clock=lambda: self.now)
+        self._watches = _Watches(
+            self._client, _metrics(), release.rules, lambda: None, clock=lambda: self.now
+        )
         for cache_ in self._watches.caches:
             cache_._replace({})
         if self._watches._namespaces is not None:
@@ -152,13 +175,18 @@ class RoostHere:
         classes = self._watches.settings.classes
         for name, watch in self._watches._pods.items():
             elsewhere = self._watches._looks_elsewhere(classes[name])
-            if (elsewhere or namespace == NAMESPACE) and classes[name].labels.items() <= labels.items():
+            if (elsewhere or namespace == NAMESPACE) and classes[
+                name
+            ].labels.items() <= labels.items():
                 watch._set(key, None if body is None else watch._stream._read(body))
                 self._is_dirty = True
         self._plan_at = -math.inf
 
     def tell_cluster(
-        self, priority_classes: Iterable[Object], quotas: Iterable[Object], device_classes: Iterable[Object]
+        self,
+        priority_classes: Iterable[Object],
+        quotas: Iterable[Object],
+        device_classes: Iterable[Object],
     ) -> None:
         watches: Iterable[tuple[Any, Iterable[Object]]] = (
             (self._watches._priorities, priority_classes),
@@ -187,7 +215,9 @@ class RoostHere:
 
     def renew(self, part: str, holder: str, stamp: str) -> None:
         name = self.release.rules.leases[part]
-        self.leases[name] = {"spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": stamp}}
+        self.leases[name] = {
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": stamp}
+        }
 
     def _find_lease(self, path: str, *, read_seconds: float) -> Object | None:
         if self.refuses_leases:
@@ -195,7 +225,9 @@ class RoostHere:
         return self.leases.get(path.rpartition("/")[2])
 
     def look(self, now: float) -> None:
-        """Let time pass: Leases are read every other second, and facts are replaced where something changed."""
+        """Let time pass: Leases are read every other second, and facts are replaced where something
+        changed.
+        """
         self.now = now
         if now % LEASE_SECONDS == 0:
             for lease in self._watches.leases.values():
@@ -221,16 +253,23 @@ class RoostHere:
         self.said = response.get("warnings", [])
         patched: Object = jsonpatch.apply_patch(copied(body), patch_of(response), in_place=True)
         notes = patched["metadata"].get("annotations", {})
-        if POLICY_REVISION_ANNOTATION in notes and body["metadata"]["labels"].get("component") == "singleuser-server":
+        if (
+            POLICY_REVISION_ANNOTATION in notes
+            and body["metadata"]["labels"].get("component") == "singleuser-server"
+        ):
             self.did["placed"] += 1
             self.did["warm"] += WARM_TARGET_ANNOTATION in notes
             self.did["gated"] += "images-pulled" in json.dumps(patched["spec"].get("affinity", {}))
-        elif POLICY_REVISION_ANNOTATION in notes and PART_OF_LABEL not in body["metadata"]["labels"]:
+        elif (
+            POLICY_REVISION_ANNOTATION in notes and PART_OF_LABEL not in body["metadata"]["labels"]
+        ):
             self.did["builds"] += 1
         return patched
 
     def plan(self, snapshot: Snapshot, wall: float, apply: Any) -> None:
-        """Plan if something changed or a plan asked for it. apply: carries an action out; returns its Outcome."""
+        """Plan if something changed or a plan asked for it. apply: carries an action out; returns
+        its Outcome.
+        """
         if not self.controllers_run or self.now < self._plan_at:
             return
         moment = Moment(wall + self.now + self.clock_off, self.now)

@@ -1,4 +1,5 @@
-"""Say who fared worse with Roost: deleted, refused, misplaced, re-spawned, stranded or late; Roost's own pods aside.
+"""Say who fared worse with Roost: deleted, refused, misplaced, re-spawned, stranded or late;
+Roost's own pods aside.
 
 Pods of one kind are as good as each other, so what is compared are numbers and moments of a kind.
 """
@@ -10,7 +11,8 @@ from tests.judge.cases import BUILD, Case
 from tests.judge.roost_here import release_for
 from tests.judge.world import Fate, World
 
-# imageGate.openAfterSeconds twice, for where the first node was the wrong one, and a step of plan, write and scheduler.
+# imageGate.openAfterSeconds twice, for where the first node was the wrong one, and a step of plan,
+# write and scheduler.
 LATE_SECONDS = 20.0 + 5.0
 
 
@@ -24,7 +26,10 @@ class Victim(NamedTuple):
     is_told: bool = False
 
     def __str__(self) -> str:
-        return f"{'told: ' if self.is_told else 'drift: ' * self.is_drift}{self.kind}: {self.what}: {self.why}"
+        return (
+            f"{'told: ' if self.is_told else 'drift: ' * self.is_drift}{self.kind}: {self.what}:"
+            f" {self.why}"
+        )
 
 
 class Trial(NamedTuple):
@@ -40,7 +45,9 @@ def try_case(case: Case) -> Trial:
 
 
 class Played(Protocol):
-    """What became of all pods of a case, by their names: in the model, or on a real control plane."""
+    """What became of all pods of a case, by their names: in the model, or on a real control
+    plane.
+    """
 
     @property
     def fates(self) -> Mapping[str, Fate]: ...
@@ -62,15 +69,26 @@ def find_victims(
             [fate for key, fate in world.fates.items() if fate.kind == kind and key not in excused]
             for world in (without, with_roost)
         )
-        # Whoever pre-empts anyway waits for as long as the victims take to go, and Roost's own may change who that is.
+        # Whoever pre-empts anyway waits for as long as the victims take to go, and Roost's own may
+        # change who that is.
         causes = {
-            without.fates[fate.deleted_for].kind for fate in without.fates.values() if fate.deleted_for in without.fates
+            without.fates[fate.deleted_for].kind
+            for fate in without.fates.values()
+            if fate.deleted_for in without.fates
         }
-        yield from _compare(case, kind, before, after, late_seconds, pre_empts_anyway=kind in causes)
+        yield from _compare(
+            case, kind, before, after, late_seconds, pre_empts_anyway=kind in causes
+        )
 
 
 def _compare(
-    case: Case, kind: str, before: Sequence[Fate], after: Sequence[Fate], late: float, *, pre_empts_anyway: bool
+    case: Case,
+    kind: str,
+    before: Sequence[Fate],
+    after: Sequence[Fate],
+    late: float,
+    *,
+    pre_empts_anyway: bool,
 ) -> Iterable[Victim]:
     deleted = sum(fate.deleted is not None for fate in before)
     gone = [fate for fate in after if fate.deleted is not None]
@@ -86,17 +104,29 @@ def _compare(
     kept = max((fate.kept_waiting for fate in after), default=0.0)
     for step, allowed in (("bound", late), ("running", late + case.pull_seconds)):
         moments, reached = (
-            sorted(moment for fate in one if (moment := getattr(fate, step)) is not None) for one in (before, after)
+            sorted(moment for fate in one if (moment := getattr(fate, step)) is not None)
+            for one in (before, after)
         )
         pairs = zip(moments, reached, strict=False)
-        later = [f"{then:.0f} s for {moment:.0f} s" for moment, then in pairs if then > moment + allowed]
+        later = [
+            f"{then:.0f} s for {moment:.0f} s" for moment, then in pairs if then > moment + allowed
+        ]
         # Builds wait for room by their requests: an exception of promise 8.
         is_drift = kept <= late or pre_empts_anyway or kind == BUILD
         if len(reached) < len(moments):
-            why = f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
+            why = (
+                f"{len(reached)} are {step}; {len(moments)} without; kept waiting for {kept:.0f} s"
+            )
             is_drift &= not (step == "running" and lured)
-            yield Victim(kind, "stranded", why, is_drift, is_drift and step == "running" and crowded > 0)
+            yield Victim(
+                kind, "stranded", why, is_drift, is_drift and step == "running" and crowded > 0
+            )
             return
         if later:
-            yield Victim(kind, "late", f"{step} at {', '.join(later)}; kept waiting for {kept:.0f} s", is_drift)
+            yield Victim(
+                kind,
+                "late",
+                f"{step} at {', '.join(later)}; kept waiting for {kept:.0f} s",
+                is_drift,
+            )
             return

@@ -1,7 +1,9 @@
-"""Play a case second by second: an API server's admission, the scheduler's model, kubelets, an autoscaler and a hub.
+"""Play a case second by second: an API server's admission, the scheduler's model, kubelets, an
+autoscaler and a hub.
 
-Owns what becomes of each pod. What the model lacks is stood in for by Kubernetes' documented rules, as little as the
-cases need: built-in admission (`admission.py`), bound volumes as a required zone, grace periods, pulls.
+Owns what becomes of each pod. What the model lacks is stood in for by Kubernetes' documented rules,
+as little as the cases need: built-in admission (`admission.py`), bound volumes as a required zone,
+grace periods, pulls.
 """
 
 from collections import Counter
@@ -77,7 +79,8 @@ class Fate:
     running: float | None = None
     # Why it was refused at admission.
     refused: str = ""
-    # When it was pre-empted, and for which pod. By Roost: that pod, as it was sent, had room beside others'.
+    # When it was pre-empted, and for which pod. By Roost: that pod, as it was sent, had room beside
+    # others'.
     deleted: float | None = None
     deleted_for: str = ""
     is_deleted_by_roost: bool = False
@@ -87,8 +90,9 @@ class Fate:
     misplaced: str = ""
     # What the webhook said of it that isn't so.
     misjudged: str = ""
-    # How often Roost's scheduler bound it where a pull was known to fail, or a start was given up, though it had room,
-    # as it was sent, where none fails; and how often it would have gone there but for the room of Roost's own pods.
+    # How often Roost's scheduler bound it where a pull was known to fail, or a start was given up,
+    # though it had room, as it was sent, where none fails; and how often it would have gone there
+    # but for the room of Roost's own pods.
     lured: int = 0
     crowded: int = 0
     respawns: int = 0
@@ -119,7 +123,8 @@ class World:
         self._number = count()
         self._version = 0
         self._kept = self._scanned = -1
-        # What each pod was tried in, by uid; a pod that is bound changes it for those that are spread.
+        # What each pod was tried in, by uid; a pod that is bound changes it for those that are
+        # spread.
         self._tried: dict[str, tuple[int, int]] = {}
         self._binds = 0
         # Pods as they were sent, and by uid at which version of the world each had room, or hadn't.
@@ -127,20 +132,25 @@ class World:
         self._had_room: dict[str, tuple[int, bool]] = {}
         self._held: dict[str, set[str]] = {}
         self._pulls: dict[tuple[str, str], str] = {}
-        # Since when another than Roost's own pods saw a pull fail, or was given up as it waited, by node and image.
+        # Since when another than Roost's own pods saw a pull fail, or was given up as it waited, by
+        # node and image.
         self._failed: dict[tuple[str, str], float] = {}
         self._bound_at: dict[str, float] = {}
         self._events: dict[str, PullEvent] = {}
         # Where a set learns, the controllers say its number.
         sets = release.of_kind("StatefulSet") if release else ()
-        self._sets = {one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}} for one in sets}
+        self._sets = {
+            one["metadata"]["name"]: {**one, "spec": {"replicas": 0, **one["spec"]}} for one in sets
+        }
         self._daemons = release.of_kind("DaemonSet") if release else []
         self._classes = {name: (value, never) for name, value, never in case.priorities}
         for body in release.of_kind("PriorityClass") if release else ():
             never = body.get("preemptionPolicy") == "Never"
             self._classes[body["metadata"]["name"]] = body["value"], never
         self._zones: dict[str, str] = dict(case.volumes)
-        self._scaler = ClusterAutoscaler(cast("Any", None), case.pools, "", case.boot_seconds, lambda: self.now)
+        self._scaler = ClusterAutoscaler(
+            cast("Any", None), case.pools, "", case.boot_seconds, lambda: self.now
+        )
         self._begin()
 
     @property
@@ -190,10 +200,15 @@ class World:
         case = self.case
         self._scheduler_runs = True
         if self._roost is not None:
-            classes = [{"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities]
+            classes = [
+                {"metadata": {"name": name}, "value": value} for name, value, _ in case.priorities
+            ]
             classes += self._roost.release.of_kind("PriorityClass")
             devices = {name for pool in case.pools for name in pool.devices}
-            mapped = [{"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": name}} for name in devices]
+            mapped = [
+                {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": name}}
+                for name in devices
+            ]
             self._roost.tell_cluster(classes, case.quotas, mapped)
             self._renew_leases()
             self._roost.look(self.now)
@@ -202,13 +217,21 @@ class World:
                 self._scaler.adopt(pool.name, f"{pool.name}-{index}")
                 self._add_node(pool, f"{pool.name}-{index}", ready=True, holds=pool.holds_at(index))
         for other in case.others:
-            come = partial(self._create, cases.other_pod(other), other.kind, namespace=cases.TEAM, node=other.node)
+            come = partial(
+                self._create,
+                cases.other_pod(other),
+                other.kind,
+                namespace=cases.TEAM,
+                node=other.node,
+            )
             if other.at_seconds is None:
                 come()
             else:
                 self.at(other.at_seconds, come)
         for index, arrival in enumerate(case.arrivals):
-            self.at(arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival))
+            self.at(
+                arrival.at_seconds, partial(self._arrive, f"{arrival.profile}-{index}", arrival)
+            )
         for index, at in enumerate(case.builds):
             self.at(at, partial(self._create, cases.build_pod(f"build-{index}"), cases.BUILD))
         if case.fault is cases.Fault.KILLED:
@@ -234,27 +257,45 @@ class World:
             self._scheduler_runs = False
             self._profiles = {DEFAULT_SCHEDULER: CLUSTER_PROFILE}
             for key, pod in self.pods.items():
-                self.fates[key].is_excused = not pod.node_name and pod.scheduler_name != DEFAULT_SCHEDULER
+                self.fates[key].is_excused = (
+                    not pod.node_name and pod.scheduler_name != DEFAULT_SCHEDULER
+                )
         elif trouble.what == "upgrade":
             roost.upgrade(upgraded(self.case))
 
     # Nodes
 
-    def _add_node(self, pool: cases.Pool, name: str, *, ready: bool, holds: Iterable[str] = ()) -> None:
-        zone = pool.zone_at(sum(node.labels[cases.GROUP_LABEL] == pool.name for node in self.nodes.values()))
+    def _add_node(
+        self, pool: cases.Pool, name: str, *, ready: bool, holds: Iterable[str] = ()
+    ) -> None:
+        zone = pool.zone_at(
+            sum(node.labels[cases.GROUP_LABEL] == pool.name for node in self.nodes.values())
+        )
         of_pool = {cases.GROUP_LABEL: pool.name, **pool.labels}
         taints = [read_taint(taint) for taint in pool.taints]
         body = {
             "metadata": {
                 "name": name,
                 "uid": f"{name}-{self.now}",
-                "labels": {cases.HOSTNAME: name, "kubernetes.io/os": "linux", cases.ZONE: zone, **of_pool},
+                "labels": {
+                    cases.HOSTNAME: name,
+                    "kubernetes.io/os": "linux",
+                    cases.ZONE: zone,
+                    **of_pool,
+                },
                 "creationTimestamp": stamp(self.now),
             },
             "spec": {"taints": taints if ready else [*taints, NOT_READY._asdict()]},
             "status": {
-                "allocatable": {"cpu": pool.cpu, "memory": pool.memory, "pods": "110", **pool.extra_resources},
-                "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(self.now)}],
+                "allocatable": {
+                    "cpu": pool.cpu,
+                    "memory": pool.memory,
+                    "pods": "110",
+                    **pool.extra_resources,
+                },
+                "conditions": [
+                    {"type": "Ready", "status": str(ready), "lastTransitionTime": stamp(self.now)}
+                ],
             },
         }
         self._held[name] = set(holds)
@@ -262,7 +303,9 @@ class World:
 
     def _with_images(self, node: Node) -> Node:
         images = dict.fromkeys(sorted(self._held[node.name]), cases.IMAGE_BYTES)
-        return replace(node, images={"registry.k8s.io/pause:3.10.1": 1, **images}, image_count=len(images) + 1)
+        return replace(
+            node, images={"registry.k8s.io/pause:3.10.1": 1, **images}, image_count=len(images) + 1
+        )
 
     def _set_node(self, node: Node) -> None:
         self.nodes[node.name] = node
@@ -274,7 +317,11 @@ class World:
     def _with_devices(self, node: Node) -> Node:
         """Devices of DRA aren't in `allocatable`; the scheduler finds them all the same."""
         pool = next(pool for pool in self.case.pools if pool.name == node.labels[cases.GROUP_LABEL])
-        return replace(node, allocatable={**node.allocatable, **pool.devices}) if pool.devices else node
+        return (
+            replace(node, allocatable={**node.allocatable, **pool.devices})
+            if pool.devices
+            else node
+        )
 
     # Pods
 
@@ -301,14 +348,20 @@ class World:
         self._create(body, profile.name, namespace=profile.namespace)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, tries + 1))
 
-    def _create(self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = "") -> None:
+    def _create(
+        self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = ""
+    ) -> None:
         name = body["metadata"]["name"]
         key = f"{namespace}/{name}"
         is_own = body["metadata"].get("labels", {}).get(PART_OF_LABEL) == OWN_PART
         fate = self.fates.setdefault(key, Fate(kind, self.now, is_own=is_own))
         body = copied(body)
         uid = f"{name}-{next(self._number)}"
-        body["metadata"] |= {"namespace": namespace, "uid": uid, "creationTimestamp": stamp(self.now)}
+        body["metadata"] |= {
+            "namespace": namespace,
+            "uid": uid,
+            "creationTimestamp": stamp(self.now),
+        }
         there = [one for one in self.bodies.values() if one["metadata"]["namespace"] == namespace]
         change = None
         if self._roost is not None and not node:
@@ -337,17 +390,33 @@ class World:
             self._bound(key, node)
 
     def _misjudges(self, pod: Pod) -> str:
-        """What the webhook said last: that no node is large enough, though one that holds all is. "": nothing such."""
-        if self._roost is None or not (said := [one for one in self._roost.said if "large enough" in one]):
+        """What the webhook said last: that no node is large enough, though one that holds all is.
+        "": nothing such.
+        """
+        if self._roost is None or not (
+            said := [one for one in self._roost.said if "large enough" in one]
+        ):
             return ""
         images = self.case.images.intersection(pod.spec.images)
-        able = [node for node in self.nodes.values() if node.ready and self._held[node.name] >= images]
+        able = [
+            node for node in self.nodes.values() if node.ready and self._held[node.name] >= images
+        ]
         fits = filter_nodes(pod, ClusterState(map(self._with_devices, able)), CLUSTER_PROFILE)
-        return next((f"{pod.key} fits {name}: {said[0]}" for name, verdict in fits.items() if verdict is None), "")
+        return next(
+            (
+                f"{pod.key} fits {name}: {said[0]}"
+                for name, verdict in fits.items()
+                if verdict is None
+            ),
+            "",
+        )
 
     @property
     def _knows_at(self) -> float:
-        return next(t.at_seconds for t in self.case.troubles if t.what == "scheduler-dies-unseen") + 32.0
+        return (
+            next(t.at_seconds for t in self.case.troubles if t.what == "scheduler-dies-unseen")
+            + 32.0
+        )
 
     def _set_pod(self, key: str, body: Object) -> None:
         self.bodies[key] = body
@@ -404,12 +473,17 @@ class World:
             own = [key for key in self.pods if self.fates[key].is_own]
             with self._state.without(pod.key, *own):
                 sent = self._as_scheduled(self._sent[pod.key])
-                had_room = schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node is not None
+                had_room = (
+                    schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node
+                    is not None
+                )
             self._had_room[pod.uid] = self._version, had_room
         return had_room
 
     def _question(self, pod: Pod, node: str) -> None:
-        """Note what speaks against a node by the pod as it was sent: its own rules, and pulls known to fail there."""
+        """Note what speaks against a node by the pod as it was sent: its own rules, and pulls known
+        to fail there.
+        """
         created = pod.created - EPOCH
         images = [image for image in pod.spec.images if self._fails(node, image)]
         failing = [image for image in images if self._failed.get((node, image), created) < created]
@@ -432,7 +506,8 @@ class World:
         def is_better(name: str) -> bool:
             return not any(self._fails(name, image) for image in failing)
 
-        # By the cluster's scheduler others may go to a bad node, too: where would it have sent this one?
+        # By the cluster's scheduler others may go to a bad node, too: where would it have sent this
+        # one?
         here = schedule(sent, self._state, CLUSTER_PROFILE, with_preemption=False).node
         better = [name for name, verdict in verdicts.items() if verdict is None and is_better(name)]
         if (pod.scheduler_name != DEFAULT_SCHEDULER and better) or here in better:
@@ -448,7 +523,10 @@ class World:
             return pod
         here = Requirement(cases.ZONE, "In", frozenset({zone}))
         terms = pod.spec.required_node_terms
-        zoned = [NodeTerm((*term.expressions, here), term.fields) for term in terms or (NodeTerm((), ()),)]
+        zoned = [
+            NodeTerm((*term.expressions, here), term.fields)
+            for term in terms or (NodeTerm((), ()),)
+        ]
         return replace(pod, spec=replace(pod.spec, required_node_terms=tuple(zoned)))
 
     def _mark_unschedulable(self, key: str) -> None:
@@ -473,10 +551,18 @@ class World:
     def _end(self, key: str) -> None:
         """Delete with the pod's grace: one whose containers haven't started goes at once."""
         body = self.bodies[key]
-        grace = body["spec"].get("terminationGracePeriodSeconds", 30) if self.fates[key].running is not None else 0
+        grace = (
+            body["spec"].get("terminationGracePeriodSeconds", 30)
+            if self.fates[key].running is not None
+            else 0
+        )
         uid = body["metadata"]["uid"]
         body["metadata"]["deletionTimestamp"] = stamp(self.now)
-        disrupted = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        disrupted = {
+            "type": "DisruptionTarget",
+            "status": "True",
+            "reason": "PreemptionByScheduler",
+        }
         body["status"]["conditions"] = [*body["status"]["conditions"], disrupted]
         self._set_pod(key, self.bodies[key])
         self.at(self.now + max(1.0, grace), lambda: self._gone(key, uid))
@@ -499,18 +585,27 @@ class World:
 
     def _images(self, body: Object) -> Mapping[str, frozenset[str]]:
         """What each container waits for: its image and those that it mounts."""
-        volumes = {one["name"]: one["image"]["reference"] for one in body["spec"].get("volumes", ()) if "image" in one}
+        volumes = {
+            one["name"]: one["image"]["reference"]
+            for one in body["spec"].get("volumes", ())
+            if "image" in one
+        }
         return {
             one["name"]: frozenset(
                 image
-                for image in (one["image"], *(volumes.get(m["name"], "") for m in one.get("volumeMounts", ())))
+                for image in (
+                    one["image"],
+                    *(volumes.get(m["name"], "") for m in one.get("volumeMounts", ())),
+                )
                 if image in self.case.images
             )
             for one in body["spec"]["containers"]
         }
 
     def _sync(self, key: str) -> None:
-        """A kubelet looks at one of its pods: it pulls what is missing, and starts what can start."""
+        """A kubelet looks at one of its pods: it pulls what is missing, and starts what can
+        start.
+        """
         body = self.bodies.get(key)
         if body is None or body["metadata"].get("deletionTimestamp"):
             return
@@ -522,7 +617,9 @@ class World:
                 self._pull(node, image)
                 if self._pulls[node, image] and not self.fates[key].is_own:
                     self._failed.setdefault((node, image), self.now)
-            fault = next((fault for image in missing if (fault := self._pulls.get((node, image), ""))), "")
+            fault = next(
+                (fault for image in missing if (fault := self._pulls.get((node, image), ""))), ""
+            )
             runs = runs and not missing
             waiting = {"reason": fault or "ContainerCreating", "message": ""}
             state = {"waiting": waiting} if missing else {"running": {}}
@@ -538,14 +635,21 @@ class World:
         self._set_pod(key, self.bodies[key])
 
     def _fails(self, node: str, image: str) -> bool:
-        # Where each pull takes longer than a hub waits, a start that was given up says nothing of the node.
+        # Where each pull takes longer than a hub waits, a start that was given up says nothing of
+        # the node.
         takes_too_long = self.case.pull_seconds <= START_TIMEOUT < self.case.pull_takes(node, image)
-        return image not in self._held[node] and (self.case.pull_fails(node, image) or takes_too_long)
+        return image not in self._held[node] and (
+            self.case.pull_fails(node, image) or takes_too_long
+        )
 
     def _pull(self, node: str, image: str) -> None:
         if (node, image) not in self._pulls:
             self._pulls[node, image] = ""
-            seconds = FAULT_SECONDS if self.case.pull_fails(node, image) else self.case.pull_takes(node, image)
+            seconds = (
+                FAULT_SECONDS
+                if self.case.pull_fails(node, image)
+                else self.case.pull_takes(node, image)
+            )
             self.at(self.now + seconds, lambda: self._pulled(node, image))
 
     def _pulled(self, node: str, image: str) -> None:
@@ -566,7 +670,9 @@ class World:
     def _tell_of_pull(self, key: str, pod: Pod, image: str) -> None:
         wants = any(image in images for images in self._images(self.bodies[key]).values())
         if wants and image in self._held[pod.node_name]:
-            event = PullEvent(pod.name, pod.uid, pod.node_name, image, "Pulled", "", EPOCH + self.now)
+            event = PullEvent(
+                pod.name, pod.uid, pod.node_name, image, "Pulled", "", EPOCH + self.now
+            )
             self._events[f"{pod.name}.{image}"] = event
 
     # What keeps Roost's own pods
@@ -592,10 +698,13 @@ class World:
         spec["tolerations"] = [*spec.get("tolerations", ()), *DAEMON_TOLERATIONS]
         field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
         pinned = {"nodeSelectorTerms": [{"matchFields": [field]}]}
-        spec["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": pinned}}
+        spec["affinity"] = {
+            "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": pinned}
+        }
         body = {"metadata": _owned(template, "DaemonSet", name, node.name), "spec": spec}
         rules = read_pod(body).spec
-        # The controller looks at taints without those of a node that starts; NoSchedule keeps the pod pending.
+        # The controller looks at taints without those of a node that starts; NoSchedule keeps the
+        # pod pending.
         if untolerated(node.taints, rules.tolerations) is None and all(
             node.labels.get(key) == value for key, value in rules.node_selector
         ):
@@ -606,7 +715,12 @@ class World:
     def _snapshot(self) -> Snapshot:
         sets = {name: read_stateful_set(body) for name, body in self._sets.items()}
         name = self._release.rules.name if self._release else ""
-        seen = {"nodes": self.nodes, "pods": self.pods, "stateful_sets": sets, "pull_events": self._events}
+        seen = {
+            "nodes": self.nodes,
+            "pods": self.pods,
+            "stateful_sets": sets,
+            "pull_events": self._events,
+        }
         return Snapshot(name, NAMESPACE, **cast("Any", seen), histories={})
 
     def _apply(self, action: Action) -> Outcome:
@@ -614,8 +728,14 @@ class World:
             case ChangeNode():
                 node = self.nodes[action.node]
                 self._say(str(action))
-                labels = {key: value for key, value in node.labels.items() if key not in action.remove_labels}
-                taints = tuple(taint for taint in node.taints if taint.key not in action.remove_taints)
+                labels = {
+                    key: value
+                    for key, value in node.labels.items()
+                    if key not in action.remove_labels
+                }
+                taints = tuple(
+                    taint for taint in node.taints if taint.key not in action.remove_taints
+                )
                 self._set_node(replace(node, labels={**labels, **action.set_labels}, taints=taints))
             case EvictPod():
                 self._say(str(action))
@@ -631,7 +751,9 @@ class World:
 
     def _scan(self) -> None:
         """As pairs' stand-in for Cluster Autoscaler does on the real control plane."""
-        waits = any(pod.unschedulable_since is not None and not pod.node_name for pod in self.pods.values())
+        waits = any(
+            pod.unschedulable_since is not None and not pod.node_name for pod in self.pods.values()
+        )
         if not waits or self._scanned == self._version:
             return
         self._scanned = self._version
@@ -652,7 +774,11 @@ class World:
         node = self.nodes[added.name]
         taints = tuple(taint for taint in node.taints if taint != NOT_READY)
         since = EPOCH + self.now
-        self._set_node(replace(node, ready=True, ready_since=since, conditions={"Ready": "True"}, taints=taints))
+        self._set_node(
+            replace(
+                node, ready=True, ready_since=since, conditions={"Ready": "True"}, taints=taints
+            )
+        )
 
     def _say(self, what: str) -> None:
         self.journal.append(f"{self.now:4.0f} s  {what}")

@@ -1,7 +1,8 @@
-"""Draw values from the chart's schema, as a Hypothesis strategy: whatever the schema allows, both renderers must take.
+"""Draw values from the chart's schema, as a Hypothesis strategy: whatever the schema allows, both
+renderers must take.
 
-References between keys (a profile's strategy, the class that a join names) are bent afterwards to keys that exist:
-that they do is not the schema's to say.
+References between keys (a profile's strategy, the class that a join names) are bent afterwards to
+keys that exist: that they do is not the schema's to say.
 """
 
 import re
@@ -37,13 +38,19 @@ def _whole(pattern: str) -> str:
 def _free(depth: int) -> SearchStrategy[Json]:
     """Any JSON, where the schema asks for nothing."""
     leaves = st.one_of(
-        st.none(), st.booleans(), st.sampled_from(NUMBERS), st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=8)
+        st.none(),
+        st.booleans(),
+        st.sampled_from(NUMBERS),
+        st.sampled_from(AWKWARD),
+        st.text(PRINTABLE, max_size=8),
     )
     if depth <= 0:
         return leaves
     deeper = _free(depth - 1)
     keys = st.one_of(st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=5))
-    return st.one_of(leaves, st.lists(deeper, max_size=3), st.dictionaries(keys, deeper, max_size=3))
+    return st.one_of(
+        leaves, st.lists(deeper, max_size=3), st.dictionaries(keys, deeper, max_size=3)
+    )
 
 
 def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:
@@ -53,7 +60,11 @@ def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy
         name = schema["$ref"].rpartition("/")[2]
         drawn = _drawn(root["definitions"][name], root, depth)
         # What its parts must be to each other.
-        return drawn.filter(lambda value: fits(value, name)) if "allOf" in root["definitions"][name] else drawn
+        return (
+            drawn.filter(lambda value: fits(value, name))
+            if "allOf" in root["definitions"][name]
+            else drawn
+        )
     for choice in ("anyOf", "oneOf"):
         if choice in schema and "type" not in schema:
             return st.one_of(*(_drawn(one, root, depth) for one in schema[choice]))
@@ -73,7 +84,9 @@ def _drawn(schema: Json, root: Mapping[str, Json], depth: int) -> SearchStrategy
     return _of_type(kinds, schema, root, depth)
 
 
-def _of_type(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:
+def _of_type(
+    kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], depth: int
+) -> SearchStrategy[Json]:
     match kind:
         case "null":
             return st.none()
@@ -86,7 +99,9 @@ def _of_type(kind: str, schema: Mapping[str, Json], root: Mapping[str, Json], de
             return st.one_of(whole, whole.map(float))
         case "number":
             fitting = [number for number in NUMBERS if number >= schema.get("minimum", 0)]
-            return st.sampled_from([number for number in fitting if number <= schema.get("maximum", 1e301)])
+            return st.sampled_from(
+                [number for number in fitting if number <= schema.get("maximum", 1e301)]
+            )
         case "string":
             return _string(schema)
         case "array":
@@ -102,12 +117,18 @@ def _string(schema: Mapping[str, Json]) -> SearchStrategy[str]:
     longest = schema.get("maxLength", 300)
     if pattern is None:
         return st.one_of(st.sampled_from(AWKWARD), st.text(PRINTABLE, max_size=min(longest, 20)))
-    fitting = [text for text in AWKWARD if re.search(_whole(pattern), text) and len(text) <= longest]
-    drawn = st.from_regex(_whole(pattern), alphabet=PRINTABLE).filter(lambda text: len(text) <= longest)
+    fitting = [
+        text for text in AWKWARD if re.search(_whole(pattern), text) and len(text) <= longest
+    ]
+    drawn = st.from_regex(_whole(pattern), alphabet=PRINTABLE).filter(
+        lambda text: len(text) <= longest
+    )
     return st.one_of(st.sampled_from(fitting), drawn) if fitting else drawn
 
 
-def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) -> SearchStrategy[Json]:
+def _object(
+    schema: Mapping[str, Json], root: Mapping[str, Json], depth: int
+) -> SearchStrategy[Json]:
     properties: Mapping[str, Json] = schema.get("properties", {})
     if properties:
         required = set(schema.get("required", ()))
@@ -121,25 +142,51 @@ def _object(schema: Mapping[str, Json], root: Mapping[str, Json], depth: int) ->
     under = schema.get("additionalProperties", {})
     if under is False:
         return st.just({})
-    return st.dictionaries(keys, _drawn(under, root, depth - 1), min_size=schema.get("minProperties", 0), max_size=2)
+    return st.dictionaries(
+        keys, _drawn(under, root, depth - 1), min_size=schema.get("minProperties", 0), max_size=2
+    )
 
 
 def _profiles() -> SearchStrategy[Json]:
-    """Profile lists, of which the schema says nothing: likely shapes, and shapes that nobody meant."""
+    """Profile lists, of which the schema says nothing: likely shapes, and shapes that nobody
+    meant.
+    """
     odd: SearchStrategy[Json] = st.sampled_from([None, "", 7, True, [], {}, "x"])
-    image = st.one_of(odd, st.sampled_from(["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]))
-    value = st.one_of(odd, st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
-    selector = st.one_of(odd, st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3))
-    override = st.one_of(odd, st.fixed_dictionaries({}, optional={"image": image, "node_selector": selector}))
-    holder = st.one_of(odd, st.fixed_dictionaries({}, optional={"kubespawner_override": override}))
-    choices = st.one_of(odd, st.lists(holder, max_size=3), st.dictionaries(st.sampled_from("bac"), holder, max_size=3))
-    enabled = st.sampled_from([True, False, None, "true", 1])
-    unlisted = st.fixed_dictionaries({"enabled": enabled}, optional={"kubespawner_override": override})
-    option = st.one_of(
-        odd, st.fixed_dictionaries({}, optional={"choices": choices, "unlisted_choice": st.one_of(odd, unlisted)})
+    image = st.one_of(
+        odd,
+        st.sampled_from(["a", "a:latest", "docker.io/library/a", "B/c@sha256:0", "{value}", "é:1"]),
     )
-    options = st.one_of(odd, st.lists(option, max_size=2), st.dictionaries(st.sampled_from("yx"), option, max_size=2))
-    profile = st.fixed_dictionaries({}, optional={"kubespawner_override": override, "profile_options": options})
+    value = st.one_of(odd, st.sampled_from(["gpu", "A_b.C", "ß", "a,b=c"]))
+    selector = st.one_of(
+        odd, st.dictionaries(st.sampled_from(["pool", "size", "é", "a=b"]), value, max_size=3)
+    )
+    override = st.one_of(
+        odd, st.fixed_dictionaries({}, optional={"image": image, "node_selector": selector})
+    )
+    holder = st.one_of(odd, st.fixed_dictionaries({}, optional={"kubespawner_override": override}))
+    choices = st.one_of(
+        odd,
+        st.lists(holder, max_size=3),
+        st.dictionaries(st.sampled_from("bac"), holder, max_size=3),
+    )
+    enabled = st.sampled_from([True, False, None, "true", 1])
+    unlisted = st.fixed_dictionaries(
+        {"enabled": enabled}, optional={"kubespawner_override": override}
+    )
+    option = st.one_of(
+        odd,
+        st.fixed_dictionaries(
+            {}, optional={"choices": choices, "unlisted_choice": st.one_of(odd, unlisted)}
+        ),
+    )
+    options = st.one_of(
+        odd,
+        st.lists(option, max_size=2),
+        st.dictionaries(st.sampled_from("yx"), option, max_size=2),
+    )
+    profile = st.fixed_dictionaries(
+        {}, optional={"kubespawner_override": override, "profile_options": options}
+    )
     return st.lists(profile, max_size=3)
 
 
@@ -149,13 +196,22 @@ def overrides(defaults: LoadedFile) -> SearchStrategy[dict[str, Json]]:
     # `required` is for what the merge gives: an operator's file says as little as it likes.
     open_root = _without_required(root)
     keys = open_root["properties"].items()
-    optional = {name: _drawn(under, open_root, 8) for name, under in keys if name not in ("global", "enabled")}
+    optional = {
+        name: _drawn(under, open_root, 8)
+        for name, under in keys
+        if name not in ("global", "enabled")
+    }
     some = st.lists(st.sampled_from(sorted(optional)), min_size=1, max_size=5, unique=True)
-    drawn = some.flatmap(lambda names: st.fixed_dictionaries({name: optional[name] for name in names}))
+    drawn = some.flatmap(
+        lambda names: st.fixed_dictionaries({name: optional[name] for name in names})
+    )
     drawn = st.one_of(
         drawn,
         st.tuples(drawn, _profiles()).map(
-            lambda pair: {**pair[0], "singleuser": {**pair[0].get("singleuser", {}), "profileList": pair[1]}}
+            lambda pair: {
+                **pair[0],
+                "singleuser": {**pair[0].get("singleuser", {}), "profileList": pair[1]},
+            }
         ),
     )
     return drawn.map(lambda values: _bend(values, defaults))
@@ -166,7 +222,9 @@ _WHOLE = ("items", "additionalProperties")
 
 
 def _without_required(schema: Json, *, is_new: bool = False) -> Json:
-    """The schema for a part: `required` stays only inside what the defaults don't know (items, new entries)."""
+    """The schema for a part: `required` stays only inside what the defaults don't know (items, new
+    entries).
+    """
     if isinstance(schema, list):
         return [_without_required(one, is_new=is_new) for one in schema]
     if not isinstance(schema, Mapping):
@@ -175,7 +233,9 @@ def _without_required(schema: Json, *, is_new: bool = False) -> Json:
     for key, value in schema.items():
         if key == "required" and not is_new:
             continue
-        parts[key] = _without_required(value, is_new=is_new or key in _WHOLE or key == "definitions")
+        parts[key] = _without_required(
+            value, is_new=is_new or key in _WHOLE or key == "definitions"
+        )
     return parts
 
 
@@ -190,7 +250,8 @@ def _bend(values: dict[str, Json], defaults: LoadedFile) -> dict[str, Json]:
         for side in ("join", "avoid"):
             if side in pod_class:
                 pod_class[side] = {
-                    classes[number % len(classes)]: weight for number, weight in enumerate(pod_class[side].values())
+                    classes[number % len(classes)]: weight
+                    for number, weight in enumerate(pod_class[side].values())
                 }
     seen: set[str] = set()
     for number, one in enumerate(values.get("placeholders", [])):

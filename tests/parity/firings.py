@@ -10,7 +10,9 @@ Labels = dict[str, str]
 
 
 class Firing(NamedTuple):
-    """Time series, a moment, and the alerts that must fire then: label sets by name of the alert."""
+    """Time series, a moment, and the alerts that must fire then: label sets by name of the
+    alert.
+    """
 
     series: dict[str, str]
     minutes: int
@@ -18,12 +20,14 @@ class Firing(NamedTuple):
 
 
 OWN_ENTRY = "user.hub.jhub.roost.hub.jupyter.org"
-# By a line's first word: the beginning of the metric's name, its program, and labels unless others are given.
+# By a line's first word: the beginning of the metric's name, its program, and labels unless others
+# are given.
 PROGRAMS: dict[str, tuple[str, str, Labels]] = {
     "controllers": ("roost_controllers_", "controllers", {}),
     "webhook": ("roost_webhook_", "webhook", {}),
     "recorder": ("roost_recorder_", "recorder", {}),
-    # Starts of one hub's users: until containers run, as the controllers see them, and as the recorder does.
+    # Starts of one hub's users: until containers run, as the controllers see them, and as the
+    # recorder does.
     "runs": ("roost_controllers_", "controllers", {"pod_class": "user", "hub": "hub"}),
     "starts": ("roost_", "recorder", {"pod_class": "user", "hub": "hub"}),
 }
@@ -36,14 +40,26 @@ def _series(text: str) -> str:
     program, *words = text.split(" ")
     if program == "up":
         return 'up{job="apiserver", instance="10.0.0.1:443"}'
-    if program == "failed-open":  # an entry of a MutatingWebhookConfiguration, as an API server counts it
-        labels = f'name="{words[0]}.roost.hub.jupyter.org", job="apiserver", instance="10.0.0.1:443"'
+    # an entry of a MutatingWebhookConfiguration, as an API server counts it
+    if program == "failed-open":
+        labels = (
+            f'name="{words[0]}.roost.hub.jupyter.org", job="apiserver", instance="10.0.0.1:443"'
+        )
         return f"apiserver_admission_webhook_fail_open_count{{{labels}}}"
     if program not in PROGRAMS:
         return text
     beginning, component, usual = PROGRAMS[program]
-    given = {"namespace": "jhub", "service": f"hub-roost-{component}", **usual, **_labels(words[1:])}
-    return f"{beginning}{words[0]}{{" + ", ".join(f'{key}="{value}"' for key, value in given.items()) + "}"
+    given = {
+        "namespace": "jhub",
+        "service": f"hub-roost-{component}",
+        **usual,
+        **_labels(words[1:]),
+    }
+    return (
+        f"{beginning}{words[0]}{{"
+        + ", ".join(f'{key}="{value}"' for key, value in given.items())
+        + "}"
+    )
 
 
 def _labels(words: list[str]) -> Labels:
@@ -59,7 +75,9 @@ def _firing(head: str, lines: list[str]) -> Firing:
         name, *labels = alert.split(" ")
         alerts.setdefault(name, []).append(_labels(labels))
     return Firing(
-        {_series(key): values for key, _, values in (x.rpartition(": ") for x in given)}, int(minutes), alerts
+        {_series(key): values for key, _, values in (x.rpartition(": ") for x in given)},
+        int(minutes),
+        alerts,
     )
 
 

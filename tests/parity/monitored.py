@@ -44,7 +44,12 @@ def render_all(folder: Path) -> Sequence[Object]:
 
 
 def groups_of(objects: Sequence[Object]) -> list[Object]:
-    return [group for one in objects if one["kind"] == "PrometheusRule" for group in one["spec"]["groups"]]
+    return [
+        group
+        for one in objects
+        if one["kind"] == "PrometheusRule"
+        for group in one["spec"]["groups"]
+    ]
 
 
 def dashboard_of(objects: Sequence[Object], name: str = "roost.json") -> Object:
@@ -64,15 +69,25 @@ def queries_of(dashboard: Object) -> list[str]:
 def concrete(query: str, dashboard: Object) -> str:
     """A query with the dashboard's variables put in, as Grafana does."""
     variables = dashboard["templating"]["list"]
-    values = {one["name"]: one["allValue"] if one["type"] == "query" else one["query"] for one in variables}
+    values = {
+        one["name"]: one["allValue"] if one["type"] == "query" else one["query"]
+        for one in variables
+    }
     query = query.replace("$__rate_interval", "5m")
     return re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), query)
 
 
 def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
     """Names as Prometheus stores them, with their labels, from the programs' own registries."""
-    data = {key: text for one in objects if one["kind"] == "ConfigMap" for key, text in one["data"].items()}
-    settings = parse_settings(json.loads(data["release.json"]), yaml.safe_load(data["config.yaml"]), 36)
+    data = {
+        key: text
+        for one in objects
+        if one["kind"] == "ConfigMap"
+        for key, text in one["data"].items()
+    }
+    settings = parse_settings(
+        json.loads(data["release.json"]), yaml.safe_load(data["config.yaml"]), 36
+    )
     assert len(settings.planners) == len(CONTROLLERS), "the values leave a controller out"
     gauges = [gauge for planner in settings.planners for gauge in planner.gauges]
     found: dict[str, set[str]] = dict(FOREIGN)

@@ -33,8 +33,14 @@ class HelmError(Exception):
 
 def run_helm(helm: Path, *arguments: str, kubeconfig: Path | None = None) -> str:
     """Run Helm and give its output. Raises HelmError."""
-    environment = {"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", "KUBECONFIG": str(kubeconfig or "/nonexistent")}
-    done = subprocess.run([helm, *arguments], capture_output=True, text=True, check=False, env=environment)
+    environment = {
+        "HOME": "/nonexistent",
+        "PATH": "/usr/bin:/bin",
+        "KUBECONFIG": str(kubeconfig or "/nonexistent"),
+    }
+    done = subprocess.run(
+        [helm, *arguments], capture_output=True, text=True, check=False, env=environment
+    )
     if done.returncode:
         raise HelmError(done.stderr)
     return done.stdout
@@ -46,32 +52,53 @@ def by_identity(documents: str) -> Objects:
     for body in yaml.load_all(documents, Loader=yaml.CSafeLoader):
         if body is None:
             continue
-        key = (body["apiVersion"], body["kind"], body["metadata"].get("namespace", ""), body["metadata"]["name"])
+        key = (
+            body["apiVersion"],
+            body["kind"],
+            body["metadata"].get("namespace", ""),
+            body["metadata"]["name"],
+        )
         assert key not in found, f"{key} is rendered twice"
         found[key] = body
     return found
 
 
-def helm_template(helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART) -> Objects:
+def helm_template(
+    helm: Path, files: Sequence[Path], release: Release = RELEASE, chart: Path = CHART
+) -> Objects:
     """Objects that `helm template` gives for these values files; hooks are Helm's own."""
-    flags = ("--no-hooks", f"--namespace={release.namespace}", f"--kube-version={release.kube_version}")
+    flags = (
+        "--no-hooks",
+        f"--namespace={release.namespace}",
+        f"--kube-version={release.kube_version}",
+    )
     values = (f"--values={file}" for file in files)
     return by_identity(run_helm(helm, "template", release.name, str(chart), *flags, *values))
 
 
 def roost_render(files: Sequence[Path], release: Release = RELEASE) -> Objects:
-    """Objects that `roost render` gives for these values files. Raises ValuesError for what the schema refuses."""
+    """Objects that `roost render` gives for these values files.
+
+    Raises ValuesError for what the schema refuses.
+    """
     merged = read_values([str(file) for file in files])
     validate(merged)
     manifests = render(merged.values, release)
     return {
-        (one.identity.api_version, one.identity.kind, one.identity.namespace, one.identity.name): one.body
+        (
+            one.identity.api_version,
+            one.identity.kind,
+            one.identity.namespace,
+            one.identity.name,
+        ): one.body
         for one in manifests
     }
 
 
 def differences(ours: object, theirs: object, path: str = "") -> list[str]:
-    """Where two values differ, one line each; kinds of numbers count, so that 1 and 1.0 and true are three things."""
+    """Where two values differ, one line each; kinds of numbers count, so that 1 and 1.0 and true
+    are three things.
+    """
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         found = [f"{path}: key {key!r} on one side only" for key in ours.keys() ^ theirs.keys()]
         for key in ours.keys() & theirs.keys():
@@ -79,7 +106,11 @@ def differences(ours: object, theirs: object, path: str = "") -> list[str]:
         return sorted(found)
     if isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
         pairs = enumerate(zip(ours, theirs, strict=True))
-        return [line for index, (one, other) in pairs for line in differences(one, other, f"{path}[{index}]")]
+        return [
+            line
+            for index, (one, other) in pairs
+            for line in differences(one, other, f"{path}[{index}]")
+        ]
     if type(ours) is type(theirs) and ours == theirs:
         return []
     return [f"{path}: roost {ours!r}, helm {theirs!r}"]

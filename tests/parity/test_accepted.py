@@ -1,4 +1,6 @@
-"""What is rendered is accepted: by a real API server, strictly; by a real kube-scheduler; twice without a change."""
+"""What is rendered is accepted: by a real API server, strictly; by a real kube-scheduler; twice
+without a change.
+"""
 
 import base64
 import copy
@@ -33,23 +35,31 @@ from webhook.settings import read_settings
 pytestmark = pytest.mark.e2e
 
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
-# Kinds whose definitions are installed by their own projects; the API server doesn't know them here.
+# Kinds whose definitions are installed by their own projects; the API server doesn't know them
+# here.
 FOREIGN_GROUPS = (
     "cert-manager.io/", "monitoring.coreos.com/", "autoscaling.x-k8s.io/", "readiness.node.x-k8s.io/",
 )  # fmt: skip
 # On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
-NOT_RESTRICTED = {f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")}
+NOT_RESTRICTED = {
+    f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")
+}
 
 
-def rendered(file: Path | None, namespace: str, name: str = "hub", version: str = RELEASE.kube_version) -> Objects:
+def rendered(
+    file: Path | None, namespace: str, name: str = "hub", version: str = RELEASE.kube_version
+) -> Objects:
     objects = roost_render([file] if file else [], Release(name, namespace, version))
     return {key: body for key, body in objects.items() if not key[0].startswith(FOREIGN_GROUPS)}
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_the_api_server_takes_every_object_strictly(odd: Path, control_plane: ControlPlane, namespace: str) -> None:
+def test_the_api_server_takes_every_object_strictly(
+    odd: Path, control_plane: ControlPlane, namespace: str
+) -> None:
     for body in rendered(odd, namespace).values():
-        # Raises for an unknown or doubled field, and for everything that validation or defaulting refuses.
+        # Raises for an unknown or doubled field, and for everything that validation or defaulting
+        # refuses.
         control_plane.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
 
 
@@ -63,30 +73,51 @@ def test_every_supported_api_server_takes_every_object_strictly(minor: str) -> N
                 cluster.api.create(body, namespace, dryRun="All", fieldValidation="Strict")
 
 
-def test_the_job_that_cleans_up_is_taken_and_is_restricted(helm: Path, control_plane: ControlPlane) -> None:
-    guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+def test_the_job_that_cleans_up_is_taken_and_is_restricted(
+    helm: Path, control_plane: ControlPlane
+) -> None:
+    guarded = control_plane.create_namespace(
+        labels={"pod-security.kubernetes.io/enforce": "restricted"}
+    )
     job_alone = "--show-only=templates/controllers/cleanup-job.yaml"
     arguments = ("template", "hub", str(CHART), f"--namespace={guarded}", job_alone)
-    settings = ("--set=imagePullSecrets={a},controllers.labels.a=b", "--set-string=controllers.annotations.c=1")
-    for job in map(yaml.safe_load, (run_helm(helm, *arguments), run_helm(helm, *arguments, *settings))):
+    settings = (
+        "--set=imagePullSecrets={a},controllers.labels.a=b",
+        "--set-string=controllers.annotations.c=1",
+    )
+    for job in map(
+        yaml.safe_load, (run_helm(helm, *arguments), run_helm(helm, *arguments, *settings))
+    ):
         assert job["metadata"]["annotations"]["helm.sh/hook"] == "pre-delete"
         control_plane.api.create(job, guarded, dryRun="All", fieldValidation="Strict")
         control_plane.api.create(pod_of(job), guarded, dryRun="All")
         cleanup = cli.get_command(click.Context(cli), "cleanup")
         assert cleanup is not None
         # Raises for an option that the program doesn't know.
-        cleanup.make_context("cleanup", job["spec"]["template"]["spec"]["containers"][0]["command"][2:])
-    for off in ("enabled=false", "controllers.enabled=false", "controllers.cleanupOnUninstall=false"):
-        assert "kind: Job" not in run_helm(helm, *arguments[:-1], f"--set={off},webhook.certificates.mode=certManager")
+        cleanup.make_context(
+            "cleanup", job["spec"]["template"]["spec"]["containers"][0]["command"][2:]
+        )
+    for off in (
+        "enabled=false",
+        "controllers.enabled=false",
+        "controllers.cleanupOnUninstall=false",
+    ):
+        assert "kind: Job" not in run_helm(
+            helm, *arguments[:-1], f"--set={off},webhook.certificates.mode=certManager"
+        )
 
 
 def test_kubectl_takes_what_roost_render_prints_and_the_folder_that_it_writes(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "roost", "render", "--release=hub", f"--namespace={namespace}"]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True, cwd=CHART.parent).stdout
+    printed = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=CHART.parent
+    ).stdout
     folder = tmp_path / "manifests"
-    subprocess.run([*command, f"--output-dir={folder}"], capture_output=True, check=True, cwd=CHART.parent)
+    subprocess.run(
+        [*command, f"--output-dir={folder}"], capture_output=True, check=True, cwd=CHART.parent
+    )
     apply = ("apply", "--server-side", "--dry-run=server", "--output=name")
     from_stream = control_plane.kubectl(*apply, "--filename=-", input=printed).split()
     from_folder = control_plane.kubectl(*apply, f"--kustomize={folder}").split()
@@ -104,17 +135,31 @@ def pod_of(body: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
-@pytest.mark.parametrize("odd", [odd for odd in ODD if odd.stem not in NOT_RESTRICTED], ids=lambda odd: odd.stem)
-def test_every_pod_passes_the_restricted_security_standard(odd: Path, control_plane: ControlPlane) -> None:
-    guarded = control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
-    pods = [pod_of(body) for body in rendered(odd, guarded).values() if "template" in body.get("spec", {})]
+@pytest.mark.parametrize(
+    "odd", [odd for odd in ODD if odd.stem not in NOT_RESTRICTED], ids=lambda odd: odd.stem
+)
+def test_every_pod_passes_the_restricted_security_standard(
+    odd: Path, control_plane: ControlPlane
+) -> None:
+    guarded = control_plane.create_namespace(
+        labels={"pod-security.kubernetes.io/enforce": "restricted"}
+    )
+    pods = [
+        pod_of(body)
+        for body in rendered(odd, guarded).values()
+        if "template" in body.get("spec", {})
+    ]
     for pod in pods:
         control_plane.api.create(pod, guarded, dryRun="All")
 
 
 def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[str, Any]:
-    """Let kube-scheduler validate what is rendered; gives the configuration back with all defaults filled in."""
-    bodies = {kind: body for (_, kind, _, name), body in objects.items() if name.endswith("-scheduler")}
+    """Let kube-scheduler validate what is rendered; gives the configuration back with all defaults
+    filled in.
+    """
+    bodies = {
+        kind: body for (_, kind, _, name), body in objects.items() if name.endswith("-scheduler")
+    }
     config = bodies["ConfigMap"]["data"]["config.yaml"]
     command = bodies["Deployment"]["spec"]["template"]["spec"]["containers"][0]["command"]
     flags = [flag for flag in command[1:] if not flag.startswith(("--config=", "--secure-port="))]
@@ -135,28 +180,57 @@ def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[s
     return written
 
 
-STRATEGIES = "{a: {strategy: pack}, c: {strategy: imageFirst}, d: {strategy: sticky}, e: {strategy: spread}}"
+STRATEGIES = (
+    "{a: {strategy: pack}, c: {strategy: imageFirst}, d: {strategy: sticky}, e: {strategy: spread}}"
+)
 
 
 @pytest.mark.parametrize("minor", EVERY_MINOR)
-def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor: str, tmp_path: Path) -> None:
+def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(
+    minor: str, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(f"scheduler: {{profiles: {STRATEGIES}}}")
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
-    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
-    profiles = {profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]}
+    written = write_config(
+        require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path
+    )
+    profiles = {
+        profile["schedulerName"].rpartition(".")[2]: profile for profile in written["profiles"]
+    }
     weights = {
-        name: {plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]["enabled"]}
+        name: {
+            plugin["name"]: plugin["weight"] for plugin in profile["plugins"]["score"]["enabled"]
+        }
         for name, profile in profiles.items()
     }
     asked = {"NodeAffinity": 104060401, "TaintToleration": 1030301, "ImageLocality": 1}
-    strict = {**asked, "InterPodAffinity": 10201, "PodTopologySpread": 10201, "NodeResourcesFit": 101}
+    strict = {
+        **asked,
+        "InterPodAffinity": 10201,
+        "PodTopologySpread": 10201,
+        "NodeResourcesFit": 101,
+    }
     pack = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 404}
-    fit_first = {**asked, "InterPodAffinity": 101, "PodTopologySpread": 101, "NodeResourcesFit": 10201}
+    fit_first = {
+        **asked,
+        "InterPodAffinity": 101,
+        "PodTopologySpread": 101,
+        "NodeResourcesFit": 10201,
+    }
     images_first = {**fit_first, "NodeResourcesFit": 1, "ImageLocality": 10201}
-    wanted = {"a": pack, "a_strict": strict, "c": images_first, "c_strict": images_first, "d": strict, "e": fit_first}
+    wanted = {
+        "a": pack,
+        "a_strict": strict,
+        "c": images_first,
+        "c_strict": images_first,
+        "d": strict,
+        "e": fit_first,
+    }
     assert profiles.keys() - {"user", "user_strict", "build", "placeholder"} == wanted.keys()
-    assert {name: {plugin: weights[name][plugin] for plugin in table} for name, table in wanted.items()} == wanted
+    assert {
+        name: {plugin: weights[name][plugin] for plugin in table} for name, table in wanted.items()
+    } == wanted
     for name in wanted:
         scoring = "LeastAllocated" if name in {"d", "e"} else "MostAllocated"
         arguments = {one["name"]: one["args"] for one in profiles[name]["pluginConfig"]}
@@ -172,17 +246,28 @@ def test_kube_scheduler_takes_each_strategy_with_the_weights_of_the_table(minor:
 
 
 @pytest.mark.parametrize("minor", EVERY_MINOR)
-def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_schedulers(minor: str, tmp_path: Path) -> None:
+def test_the_table_of_plugins_that_the_lint_and_the_model_read_is_kube_schedulers(
+    minor: str, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(
-        "scheduler: {profiles: {user: {plugins: {score: {disabled: []}}, pluginConfig: [{name: NodeName}]}}}"
+        "scheduler: {profiles: {user: {plugins: {score: {disabled: []}}, pluginConfig: [{name:"
+        " NodeName}]}}}"
     )
     release = Release(RELEASE.name, RELEASE.namespace, f"v{minor}.0")
-    written = write_config(require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path)
+    written = write_config(
+        require_binary("kube-scheduler", minor), roost_render([file], release), tmp_path
+    )
     (found,) = (one for one in written["profiles"] if one["schedulerName"].endswith(".user"))
-    told = [(one["name"], one.get("weight", 0)) for one in found["plugins"]["multiPoint"]["enabled"]]
-    # VolumeBinding's weight is no default of the configuration's: 1 is what kube-scheduler takes for none.
-    assert told == [(name, 0 if name == VOLUME_BINDING else weight) for name, weight in default_plugins(int(minor[2:]))]
+    told = [
+        (one["name"], one.get("weight", 0)) for one in found["plugins"]["multiPoint"]["enabled"]
+    ]
+    # VolumeBinding's weight is no default of the configuration's: 1 is what kube-scheduler takes
+    # for none.
+    assert told == [
+        (name, 0 if name == VOLUME_BINDING else weight)
+        for name, weight in default_plugins(int(minor[2:]))
+    ]
     # Its own values of all arguments, which change nothing when they are written out.
     own = {one["name"]: one["args"] for one in found["pluginConfig"]}
     assert own["InterPodAffinity"]["hardPodAffinityWeight"] == 1
@@ -199,10 +284,14 @@ def test_kube_scheduler_takes_every_configuration(odd: Path, minor: str, tmp_pat
 
 
 @pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.stem)
-def test_the_programs_take_their_commands_and_settings(odd: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_programs_take_their_commands_and_settings(
+    odd: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     objects = roost_render([odd])
     for key, body in objects.items():
-        for container in body["spec"]["template"]["spec"]["containers"] if key[1] == "Deployment" else ():
+        for container in (
+            body["spec"]["template"]["spec"]["containers"] if key[1] == "Deployment" else ()
+        ):
             if container["command"][0] == "roost":
                 # Some options are given this way.
                 for variable in container.get("env", ()):
@@ -233,24 +322,40 @@ def may(control_plane: ControlPlane, right: Right) -> bool:
     parts = resource.split("/")
     group = parts.pop(0) if "." in parts[0] or parts[0] == "apps" else ""
     plural, subresource = [*parts, ""][:2]
-    attributes = {"verb": verb, "group": group, "resource": plural, "namespace": namespace, "name": name}
+    attributes = {
+        "verb": verb,
+        "group": group,
+        "resource": plural,
+        "namespace": namespace,
+        "name": name,
+    }
     if subresource:
         attributes["subresource"] = subresource
     spec = {"user": f"system:serviceaccount:{account}", "resourceAttributes": attributes}
-    question = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+    question = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SubjectAccessReview",
+        "spec": spec,
+    }
     return bool(control_plane.api.create(question)["status"]["allowed"])
 
 
 def rights(kind: str, namespace: str) -> list[Right]:
     words = {"any": "", "own": namespace, "configuration": f"hub.{namespace}.roost-webhook"}
-    words |= {one: f"{namespace}:hub-roost-{one}" for one in ("webhook", "scheduler", "controllers", "puller")}
+    words |= {
+        one: f"{namespace}:hub-roost-{one}"
+        for one in ("webhook", "scheduler", "controllers", "puller")
+    }
     spelt = (
-        [[words.get(word, word) for word in part.split()] for part in row] for row in rows(f"parity/rights-{kind}")
+        [[words.get(word, word) for word in part.split()] for part in row]
+        for row in rows(f"parity/rights-{kind}")
     )
     return [right for parts in spelt for right in itertools.product(*parts)]
 
 
-def test_each_account_may_do_what_it_needs_and_no_more(control_plane: ControlPlane, namespace: str) -> None:
+def test_each_account_may_do_what_it_needs_and_no_more(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     objects = rendered(None, namespace)
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(objects.values())})
     control_plane.kubectl("apply", "--filename=-", input=manifests)
@@ -269,30 +374,46 @@ def keys_and_bodies(values: str, folder: Path) -> Objects:
     return roost_render([file])
 
 
-@pytest.mark.parametrize("values", ["webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"])
-def test_the_controllers_write_no_secret_where_others_keep_the_certificates(values: str, tmp_path: Path) -> None:
-    roles = [body for key, body in keys_and_bodies(values, tmp_path).items() if key[1].endswith("Role")]
-    resources = {resource for role in roles for rule in role["rules"] for resource in rule["resources"]}
+@pytest.mark.parametrize(
+    "values", ["webhook: {certificates: {mode: certManager}}", "admission: {mode: policy}"]
+)
+def test_the_controllers_write_no_secret_where_others_keep_the_certificates(
+    values: str, tmp_path: Path
+) -> None:
+    roles = [
+        body for key, body in keys_and_bodies(values, tmp_path).items() if key[1].endswith("Role")
+    ]
+    resources = {
+        resource for role in roles for rule in role["rules"] for resource in rule["resources"]
+    }
     assert not resources & {"secrets", "mutatingwebhookconfigurations"}
 
 
 def test_a_release_without_cluster_objects_or_rights_of_its_own_has_none(tmp_path: Path) -> None:
     assert {key[2] for key in keys_and_bodies("clusterResources: false", tmp_path)} == {"jhub"}
-    assert not [key for key in keys_and_bodies("rbac: {create: false}", tmp_path) if key[0].startswith("rbac.")]
+    assert not [
+        key
+        for key in keys_and_bodies("rbac: {create: false}", tmp_path)
+        if key[0].startswith("rbac.")
+    ]
 
 
 def test_the_webhook_finds_nothing_to_add_to_a_rendered_placeholder_but_its_revision() -> None:
     objects = roost_render([])
     document = objects["v1", "ConfigMap", "jhub", "hub-roost-release"]["data"]["release.json"]
     policy = read_settings(document.encode())
-    template = objects["apps/v1", "StatefulSet", "jhub", "hub-roost-placeholder-default"]["spec"]["template"]
+    template = objects["apps/v1", "StatefulSet", "jhub", "hub-roost-placeholder-default"]["spec"][
+        "template"
+    ]
     # The API server fills this in before it asks a webhook.
     metadata = {"name": "p-0", "annotations": {}, **template["metadata"]}
     body = {"kind": "Pod", "metadata": metadata, "spec": template["spec"]}
     reviewer = Reviewer(lambda: policy, Facts, lambda: 0.0, lambda *_: None)
     response = json.loads(reviewer.review(review(body, "jhub")).body)["response"]
     patches = json.loads(base64.b64decode(response["patch"]))
-    assert [patch["path"] for patch in patches] == ["/metadata/annotations/roost.hub.jupyter.org~1policy-revision"]
+    assert [patch["path"] for patch in patches] == [
+        "/metadata/annotations/roost.hub.jupyter.org~1policy-revision"
+    ]
 
 
 LISTED = (
@@ -309,17 +430,29 @@ LISTED_CLUSTER_WIDE = (
 def stored(control_plane: ControlPlane, *namespaces: str) -> dict[str, dict[str, Any]]:
     """What the API server holds, less what it and the controllers keep for themselves."""
     found: dict[str, dict[str, Any]] = {}
-    for namespace, kinds in (("", LISTED_CLUSTER_WIDE), *((namespace, LISTED) for namespace in namespaces)):
+    for namespace, kinds in (
+        ("", LISTED_CLUSTER_WIDE),
+        *((namespace, LISTED) for namespace in namespaces),
+    ):
         where = [f"--namespace={namespace}"] if namespace else []
-        for item in json.loads(control_plane.kubectl("get", kinds, *where, "--output=json"))["items"]:
+        for item in json.loads(control_plane.kubectl("get", kinds, *where, "--output=json"))[
+            "items"
+        ]:
             metadata = item["metadata"]
             # Helm's own memory, and what every namespace has.
-            if item.get("type") == "helm.sh/release.v1" or metadata["name"] in ("default", "kube-root-ca.crt"):
+            if item.get("type") == "helm.sh/release.v1" or metadata["name"] in (
+                "default",
+                "kube-root-ca.crt",
+            ):
                 continue
             for key in ("resourceVersion", "managedFields"):
                 metadata.pop(key, None)
             item.pop("status", None)
-            for key in [key for key in metadata.get("annotations", {}) if key.startswith("deployment.kubernetes.io/")]:
+            for key in [
+                key
+                for key in metadata.get("annotations", {})
+                if key.startswith("deployment.kubernetes.io/")
+            ]:
                 del metadata["annotations"][key]
             found[f"{item['kind']} {namespace}/{metadata['name']}"] = item
     return found
@@ -348,7 +481,13 @@ def test_a_helm_upgrade_changes_nothing_and_uninstall_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    "odd", ["defaults", "several-sets-long-names-terms", "webhook-set-in-every-way", "admission-by-policy"]
+    "odd",
+    [
+        "defaults",
+        "several-sets-long-names-terms",
+        "webhook-set-in-every-way",
+        "admission-by-policy",
+    ],
 )
 def test_applying_twice_changes_nothing_and_deleting_leaves_nothing(
     odd: str, control_plane: ControlPlane, namespace: str
@@ -356,11 +495,14 @@ def test_applying_twice_changes_nothing_and_deleting_leaves_nothing(
     before = stored(control_plane, namespace)
     file = Path(__file__).parent / "odd" / f"{odd}.yaml"
     # JSON: PyYAML would leave strings bare that other YAML readers take for booleans.
-    manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(rendered(file, namespace).values())})
+    manifests = json.dumps(
+        {"apiVersion": "v1", "kind": "List", "items": list(rendered(file, namespace).values())}
+    )
     control_plane.kubectl("apply", "--filename=-", input=manifests)
     applied = stored(control_plane, namespace)
     said = control_plane.kubectl("apply", "--filename=-", input=manifests).splitlines()
-    # kubectl always sends a budget's selector again (its merge key says "replace"); the API server sees no change.
+    # kubectl always sends a budget's selector again (its merge key says "replace"); the API server
+    # sees no change.
     changed = [line for line in said if not line.endswith(" unchanged")]
     assert all(line.startswith("poddisruptionbudget") for line in changed), changed
     assert stored(control_plane, namespace) == applied
@@ -375,14 +517,23 @@ def test_releases_of_one_name_in_two_namespaces_share_no_object(
     places = [namespace, other]
     for place in places:
         # Helm refuses an object that another release holds.
-        run_helm(helm, "install", "hub", str(CHART), f"--namespace={place}", kubeconfig=control_plane.kubeconfig)
+        run_helm(
+            helm,
+            "install",
+            "hub",
+            str(CHART),
+            f"--namespace={place}",
+            kubeconfig=control_plane.kubeconfig,
+        )
     both = stored(control_plane, *places)
     run_uninstall(helm, "hub", other, control_plane)
     left = stored(control_plane, *places)
     assert set(left) < set(both)
     assert all(both[key] == body for key, body in left.items())
     assert {key.partition("/")[2] for key in set(both) - set(left) if " /" in key} == {
-        key.partition("/")[2].replace(namespace, other) for key in left if " /" in key and namespace in key
+        key.partition("/")[2].replace(namespace, other)
+        for key in left
+        if " /" in key and namespace in key
     }
     run_uninstall(helm, "hub", namespace, control_plane)
 
@@ -391,16 +542,27 @@ def test_two_releases_in_one_namespace_share_no_object_and_no_pod(
     helm: Path, control_plane: ControlPlane, namespace: str
 ) -> None:
     for name in ("one", "two"):
-        run_helm(helm, "install", name, str(CHART), f"--namespace={namespace}", kubeconfig=control_plane.kubeconfig)
+        run_helm(
+            helm,
+            "install",
+            name,
+            str(CHART),
+            f"--namespace={namespace}",
+            kubeconfig=control_plane.kubeconfig,
+        )
     one, two = rendered(None, namespace, "one"), rendered(None, namespace, "two")
     assert not one.keys() & two.keys()
     pods = [
-        body["spec"]["template"]["metadata"]["labels"] for body in two.values() if "template" in body.get("spec", {})
+        body["spec"]["template"]["metadata"]["labels"]
+        for body in two.values()
+        if "template" in body.get("spec", {})
     ]
     selectors = [
         found.get("matchLabels", found)
         for body in one.values()
-        if (found := body.get("spec", {}).get("selector") or body.get("spec", {}).get("podSelector"))
+        if (
+            found := body.get("spec", {}).get("selector") or body.get("spec", {}).get("podSelector")
+        )
     ]
     assert len(selectors) >= 8
     for selector in selectors:

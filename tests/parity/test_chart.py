@@ -50,14 +50,20 @@ def test_helm_lint_has_nothing_to_say(helm: Path) -> None:
     assert "[INFO]" not in said
 
 
-def test_a_parent_of_a_parent_renders_the_same_objects(helm: Path, umbrella: Path, tmp_path: Path) -> None:
+def test_a_parent_of_a_parent_renders_the_same_objects(
+    helm: Path, umbrella: Path, tmp_path: Path
+) -> None:
     outer = tmp_path / "outer"
     (outer / "charts").mkdir(parents=True)
     shutil.copytree(umbrella, outer / "charts" / "hub")
     dependencies = "dependencies: [{name: hub, version: '*'}]"
-    (outer / "Chart.yaml").write_text(f"{{apiVersion: v2, name: outer, version: 1.0.0, {dependencies}}}")
+    (outer / "Chart.yaml").write_text(
+        f"{{apiVersion: v2, name: outer, version: 1.0.0, {dependencies}}}"
+    )
     alone, nested = tmp_path / "alone.yaml", tmp_path / "nested.yaml"
-    own = "{fullnameOverride: seats, webhook: {replicas: 3}, placeholders: [{name: a, replicas: 2}]}"
+    own = (
+        "{fullnameOverride: seats, webhook: {replicas: 3}, placeholders: [{name: a, replicas: 2}]}"
+    )
     alone.write_text(own)
     nested.write_text(f"{{global: {{a: 1}}, hub: {{global: {{b: 2}}, other: 1, roost: {own}}}}}")
     assert_same(roost_render([alone]), helm_template(helm, [nested], chart=outer))
@@ -83,7 +89,8 @@ GIVEN = "{mode: secret, secretName: a, caBundle: LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0
 
 
 @pytest.mark.parametrize(
-    "off", ["controllers: {enabled: false}", "controllers: {replicas: 0}", "clusterResources: false"]
+    "off",
+    ["controllers: {enabled: false}", "controllers: {replicas: 0}", "clusterResources: false"],
 )
 @pytest.mark.parametrize(
     "rest",
@@ -100,7 +107,9 @@ def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_th
     file = tmp_path / "values.yaml"
     file.write_text(f"{off}\n{rest}\n")
     faults = lint(read_values([str(file)]), RELEASE)
-    refusals = [one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"]
+    refusals = [
+        one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"
+    ]
     assert len(refusals) == (not rest)
     if rest:
         helm_template(helm, [file])
@@ -111,24 +120,44 @@ def test_helm_refuses_a_webhook_that_would_get_no_certificate_in_the_words_of_th
 
 
 def choosing(repeated: int, once: int) -> dict[str, Any]:
-    """What comes with each of forty choices, in two bytes a character, and what comes once, as Go escapes it."""
-    chosen = {f"c{index}": {"kubespawner_override": {"image": f"r/i{index}:1"}} for index in range(40)}
-    options = {"a": {"choices": chosen}, "b": {"display_name": "ü" * repeated, "choices": {"c": {}}}}
-    last = {"profile_options": {"a": {"display_name": "<" * (once // 6) + "x" * (once % 6), "choices": {"c": {}}}}}
+    """What comes with each of forty choices, in two bytes a character, and what comes once, as Go
+    escapes it.
+    """
+    chosen = {
+        f"c{index}": {"kubespawner_override": {"image": f"r/i{index}:1"}} for index in range(40)
+    }
+    options = {
+        "a": {"choices": chosen},
+        "b": {"display_name": "ü" * repeated, "choices": {"c": {}}},
+    }
+    last = {
+        "profile_options": {
+            "a": {"display_name": "<" * (once // 6) + "x" * (once % 6), "choices": {"c": {}}}
+        }
+    }
     return {"profileList": [{"profile_options": options}, last]}
 
 
 def test_helm_refuses_the_byte_too_many_of_what_users_may_choose_in_the_words_of_the_lint(
     helm: Path, tmp_path: Path
 ) -> None:
-    puller = {"extraImages": {"a": {"name": "r/a", "tag": "1"}}, "tolerations": [{"key": "e", "operator": "Exists"}]}
-    repeated = bisect(range(200_000), 0, key=lambda number: are_too_many(choosing(number, 0), puller)) - 1
-    once = bisect(range(10**4), 0, key=lambda number: are_too_many(choosing(repeated, number), puller))
+    puller = {
+        "extraImages": {"a": {"name": "r/a", "tag": "1"}},
+        "tolerations": [{"key": "e", "operator": "Exists"}],
+    }
+    repeated = (
+        bisect(range(200_000), 0, key=lambda number: are_too_many(choosing(number, 0), puller)) - 1
+    )
+    once = bisect(
+        range(10**4), 0, key=lambda number: are_too_many(choosing(repeated, number), puller)
+    )
     file = tmp_path / "values.yaml"
     for most, count in ((True, once - 1), (False, once)):
         values = {"singleuser": choosing(repeated, count), "prePuller": puller}
         file.write_text(json.dumps(values, ensure_ascii=False))
-        refusals = [one for one in lint(read_values([str(file)]), RELEASE) if one.severity == "error"]
+        refusals = [
+            one for one in lint(read_values([str(file)]), RELEASE) if one.severity == "error"
+        ]
         assert [one.key for one in refusals] == ([] if most else ["singleuser.profileList"])
         if most:
             helm_template(helm, [file])
@@ -140,7 +169,9 @@ def test_helm_refuses_the_byte_too_many_of_what_users_may_choose_in_the_words_of
 # Helm prints notes only on install; without a cluster it prints them for a dry run on the client.
 def notes(helm: Path, *settings: str) -> str:
     arguments = [f"--set-json={setting}" for setting in settings]
-    return run_helm(helm, "install", "hub", str(CHART), "--namespace=jhub", "--dry-run=client", *arguments)
+    return run_helm(
+        helm, "install", "hub", str(CHART), "--namespace=jhub", "--dry-run=client", *arguments
+    )
 
 
 def test_the_notes_tell_of_controllers_and_pullers_and_end_in_the_next_command(helm: Path) -> None:
@@ -148,7 +179,9 @@ def test_the_notes_tell_of_controllers_and_pullers_and_end_in_the_next_command(h
     assert "nodes get no labels" in switched_off
     assert "roost cleanup --release hub --namespace jhub" in switched_off
     assert "roost cleanup" in notes(helm, "controllers.cleanupOnUninstall=false")
-    assert "daemonset/hub-roost-puller: a/b:1" in notes(helm, 'singleuser.image={"name": "a/b", "tag": "1"}')
+    assert "daemonset/hub-roost-puller: a/b:1" in notes(
+        helm, 'singleuser.image={"name": "a/b", "tag": "1"}'
+    )
     usual, without = notes(helm), notes(helm, 'admission.mode="none"')
     assert "roost cleanup" not in usual
     assert "helm test" not in without
@@ -159,7 +192,9 @@ def test_the_notes_tell_of_controllers_and_pullers_and_end_in_the_next_command(h
 
 def hooked(helm: Path, *settings: str) -> list[dict[str, Any]]:
     arguments = [f"--set-json={setting}" for setting in settings]
-    output = run_helm(helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments)
+    output = run_helm(
+        helm, "template", "hub", str(CHART), "--namespace=jhub", "--kube-version=1.37.2", *arguments
+    )
     found = [body for body in yaml.safe_load_all(output) if body and _hook(body, "") == "test"]
     return sorted(found, key=lambda body: int(_hook(body, "-weight")))
 
@@ -169,15 +204,24 @@ def _hook(body: dict[str, Any], what: str) -> str:
 
 
 @pytest.mark.parametrize("program", ["helm", "helm3"])
-def test_helm_test_tries_a_users_pod_with_an_account_that_may_only_create_pods_and_goes(program: str) -> None:
+def test_helm_test_tries_a_users_pod_with_an_account_that_may_only_create_pods_and_goes(
+    program: str,
+) -> None:
     found = hooked(require_binary(program))
     assert [body["kind"] for body in found] == ["ServiceAccount", "Role", "RoleBinding", "Pod"]
     assert {body["metadata"]["namespace"] for body in found} == {"jhub"}
     account, role, binding, pod = found
     assert role["rules"] == [{"apiGroups": [""], "resources": ["pods"], "verbs": ["create"]}]
-    assert binding["subjects"][0]["name"] == account["metadata"]["name"] == pod["spec"]["serviceAccountName"]
+    assert (
+        binding["subjects"][0]["name"]
+        == account["metadata"]["name"]
+        == pod["spec"]["serviceAccountName"]
+    )
     assert binding["roleRef"]["name"] == role["metadata"]["name"]
-    assert all({"hook-succeeded", "hook-failed"} <= set(_hook(body, "-delete-policy").split(",")) for body in found[:3])
+    assert all(
+        {"hook-succeeded", "hook-failed"} <= set(_hook(body, "-delete-policy").split(","))
+        for body in found[:3]
+    )
     user = '--pod={"metadata":{"labels":{"component":"singleuser-server"}}}'
     command = pod["spec"]["containers"][0]["command"]
     assert command == ["roost", "doctor", "--namespace=jhub", user, "--wait=120"]
@@ -198,7 +242,8 @@ def test_there_is_no_test_where_no_users_pod_can_be_made_up(helm: Path, setting:
     assert hooked(helm, setting) == []
 
 
-# --- names: roost_core/placement/labels.py and chart/templates/_functions.tpl --------------------------------
+# --- names: roost_core/placement/labels.py and chart/templates/_functions.tpl
+# --------------------------------
 
 REFERENCES = [
     "nginx", "nginx:1.25", "jupyter/base-notebook", "jupyter/base-notebook:2024-01-01", "quay.io/jupyter/scipy:x_y.z",
@@ -210,10 +255,17 @@ RELEASES = [
     ("hub", "jhub"), ("a.b.c", "jhub"), ("h" * 53, "n" * 63), ("hub." + "x" * 49, "default"), ("a-b-c", "n"),
     ("roost", "hub"),
 ]  # fmt: skip
-COMPONENTS = ["webhook", "placeholder-default", "placeholder-" + "long-" * 10 + "x", "p-" + "a" * 61]
+COMPONENTS = [
+    "webhook",
+    "placeholder-default",
+    "placeholder-" + "long-" * 10 + "x",
+    "p-" + "a" * 61,
+]
 
 
-@pytest.mark.parametrize("override", ["", "seats", "with.dots.and-a-" + "long" * 12], ids=["none", "short", "long"])
+@pytest.mark.parametrize(
+    "override", ["", "seats", "with.dots.and-a-" + "long" * 12], ids=["none", "short", "long"]
+)
 @pytest.mark.parametrize("release", RELEASES, ids=lambda release: release[0][:12])
 def test_names_are_made_alike_on_both_sides(
     helm: Path, release: tuple[str, str], override: str, tmp_path: Path

@@ -1,4 +1,6 @@
-"""The chart compiler: what it writes, what it refuses and how it says so; and the Python twin of what it writes."""
+"""The chart compiler: what it writes, what it refuses and how it says so; and the Python twin of
+what it writes.
+"""
 
 import re
 import shutil
@@ -8,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from generator.render.environment import make_environment, render_template
-from generator.render.functions import Chart, TemplateError, context, for_cluster, minor_for_cluster, to_json
+from generator.render.functions import (
+    Chart,
+    TemplateError,
+    context,
+    for_cluster,
+    minor_for_cluster,
+    to_json,
+)
 from generator.values.helm_release import Release, kube_minor
 from roost_core.placement import labels
 from tests.parity.renderers import ROOT
@@ -28,7 +37,9 @@ def compiled(source: str, name: str = "x.yaml.j2") -> str:
 
 
 @pytest.mark.parametrize(("source", "line", "says"), rows("templates-refused"))
-def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(source: str, line: int, says: str) -> None:
+def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(
+    source: str, line: int, says: str
+) -> None:
     with pytest.raises(CompileError) as caught:
         compiled(source)
     # Jinja2 itself reports an unclosed block at the end of the file.
@@ -36,7 +47,9 @@ def test_what_the_two_languages_do_not_share_is_refused_with_file_and_line(sourc
     assert says in str(caught.value)
 
 
-@pytest.mark.parametrize("body", ["{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"])
+@pytest.mark.parametrize(
+    "body", ["{% if a %}\nx\n{% endif %}\ny\n", "y\n{% if a %}\nx\n{% endif %}\n"]
+)
 def test_a_macro_must_begin_and_end_with_text(body: str) -> None:
     with pytest.raises(CompileError, match="a macro must"):
         compiled("{% macro two(a, b) %}\n" + body + "{%- endmacro %}\n", name="_macros.yaml.j2")
@@ -89,13 +102,18 @@ def test_what_has_no_equal_meaning_in_go_is_refused_with_file_and_line(
     function: Callable[..., object], says: str
 ) -> None:
     with pytest.raises(
-        CompileError, match=rf"^tests/parity/test_compile\.py:\d+: {re.escape(says)}: not in the subset"
+        CompileError,
+        match=rf"^tests/parity/test_compile\.py:\d+: {re.escape(says)}: not in the subset",
     ):
         define_functions([function])
 
 
 def test_a_function_is_compiled_with_those_that_it_calls() -> None:
-    assert set(define_functions([labels.scheduler_name])) == {"roost.scheduler_name", "roost.shorten", "roost.hash"}
+    assert set(define_functions([labels.scheduler_name])) == {
+        "roost.scheduler_name",
+        "roost.shorten",
+        "roost.hash",
+    }
 
 
 def rendered(source: str, values: dict[str, object], folder: Path) -> str:
@@ -116,9 +134,14 @@ def test_numbers_print_as_go_prints_a_float64(number: float, printed: str) -> No
     assert to_json(number) == printed
 
 
-def test_a_missing_key_is_nil_over_which_a_loop_is_empty_and_a_key_of_nil_is_a_fault(tmp_path: Path) -> None:
+def test_a_missing_key_is_nil_over_which_a_loop_is_empty_and_a_key_of_nil_is_a_fault(
+    tmp_path: Path,
+) -> None:
     assert rendered("a: {{ values.gone | to_json }}\n", {}, tmp_path) == "a: null\n"
-    source = "a: [{% for x in values.gone %}x{% endfor %}{% for k, v in values.gone | items %}x{% endfor %}]\n"
+    source = (
+        "a: [{% for x in values.gone %}x{% endfor %}{% for k, v in values.gone | items %}x{% endfor"
+        " %}]\n"
+    )
     assert rendered(source, {}, tmp_path) == "a: []\n"
     with pytest.raises(TemplateError, match=r"x\.yaml\.j2: key 'deeper' of nil"):
         rendered("a: {{ values.gone.deeper | to_json }}\n", {}, tmp_path)
@@ -126,7 +149,13 @@ def test_a_missing_key_is_nil_over_which_a_loop_is_empty_and_a_key_of_nil_is_a_f
 
 @pytest.mark.parametrize(
     "source",
-    ["{{ nobody }}", "{{ values.__class__.x }}", "{{ ''.join(values.l) }}", "{{ range(9) }}", "{{ values.l | map }}"],
+    [
+        "{{ nobody }}",
+        "{{ values.__class__.x }}",
+        "{{ ''.join(values.l) }}",
+        "{{ range(9) }}",
+        "{{ values.l | map }}",
+    ],
 )
 def test_a_template_can_reach_nothing_but_its_context(source: str, tmp_path: Path) -> None:
     with pytest.raises(TemplateError):

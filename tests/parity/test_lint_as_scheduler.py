@@ -1,4 +1,6 @@
-"""What the lint refuses about kube-scheduler's configuration kube-scheduler refuses too, or else does something odd."""
+"""What the lint refuses about kube-scheduler's configuration kube-scheduler refuses too, or else
+does something odd.
+"""
 
 import subprocess
 from pathlib import Path
@@ -30,17 +32,28 @@ def accepts(kube_scheduler: Path, text: str, folder: Path) -> bool:
     )
     assert isinstance(config, dict)
     (folder / "kubeconfig").write_text(KUBECONFIG)
-    rendered = config["config.yaml"].replace('kubeconfig: ""', f"kubeconfig: {folder / 'kubeconfig'}")
+    rendered = config["config.yaml"].replace(
+        'kubeconfig: ""', f"kubeconfig: {folder / 'kubeconfig'}"
+    )
     (folder / "config.yaml").write_text(rendered)
-    arguments = [f"--config={folder / 'config.yaml'}", f"--write-config-to={folder / 'out'}", "--secure-port=0"]
-    return subprocess.run([kube_scheduler, *arguments], capture_output=True, check=False).returncode == 0
+    arguments = [
+        f"--config={folder / 'config.yaml'}",
+        f"--write-config-to={folder / 'out'}",
+        "--secure-port=0",
+    ]
+    return (
+        subprocess.run([kube_scheduler, *arguments], capture_output=True, check=False).returncode
+        == 0
+    )
 
 
 def is_one_of(reasons: tuple[str, ...], reason: str) -> bool:
     return any(one in reason for one in reasons)
 
 
-@pytest.mark.parametrize(("text", "reason"), [*profiles("scheduler-refused"), *profiles("scheduler-unfit")])
+@pytest.mark.parametrize(
+    ("text", "reason"), [*profiles("scheduler-refused"), *profiles("scheduler-unfit")]
+)
 def test_kube_scheduler_refuses_what_the_lint_refuses(
     text: str, reason: str, kube_scheduler: Path, tmp_path: Path
 ) -> None:

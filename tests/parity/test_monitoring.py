@@ -1,4 +1,6 @@
-"""Alerts and dashboard as rendered: Prometheus' own parser reads them, its engine fires them, every metric exists."""
+"""Alerts and dashboard as rendered: Prometheus' own parser reads them, its engine fires them, every
+metric exists.
+"""
 
 import json
 import re
@@ -43,7 +45,11 @@ def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
     for grouping in re.findall(r"\b(?:by|without|on|ignoring)\s*\(([^)]*)\)", bare):
         labels |= {label.strip() for label in grouping.split(",") if label.strip()}
     there = SCRAPED_LABELS.union(*(known.get(name, set()) for name in names))
-    return unknown + [f"label {label}" for label in sorted(labels - there)] + ([] if names else ["no metric at all"])
+    return (
+        unknown
+        + [f"label {label}" for label in sorted(labels - there)]
+        + ([] if names else ["no metric at all"])
+    )
 
 
 def test_every_metric_and_label_of_alerts_and_dashboard_exists(
@@ -60,7 +66,10 @@ def test_every_metric_and_label_of_alerts_and_dashboard_exists(
 def test_legends_name_labels_that_their_queries_keep(dashboard: Object) -> None:
     for panel in dashboard["panels"]:
         for target in panel.get("targets", ()):
-            kept = set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"])))) or SCRAPED_LABELS
+            kept = (
+                set(re.findall(r"\w+", " ".join(re.findall(r"by \(([^)]*)\)", target["expr"]))))
+                or SCRAPED_LABELS
+            )
             kept -= {"le"}
             assert set(re.findall(r"\{\{(\w+)\}\}", target["legendFormat"])) <= kept, target
 
@@ -69,21 +78,36 @@ def test_entries_of_the_webhook_are_named_as_the_alert_selects_them(
     objects: Sequence[Object], groups: list[Object]
 ) -> None:
     (names,) = [
-        [entry["name"] for entry in one["webhooks"]] for one in objects if one["kind"] == "MutatingWebhookConfiguration"
+        [entry["name"] for entry in one["webhooks"]]
+        for one in objects
+        if one["kind"] == "MutatingWebhookConfiguration"
     ]
-    (expression,) = [rule["expr"] for rule in rules_of(groups) if rule["alert"] == "RoostAdmissionFailedOpen"]
+    (expression,) = [
+        rule["expr"] for rule in rules_of(groups) if rule["alert"] == "RoostAdmissionFailedOpen"
+    ]
     (selected,) = set(re.findall(r'name=~"([^"]*)"', expression))
     assert OWN_ENTRY in names
     assert all(re.fullmatch(selected, name) for name in names)
 
 
-def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_accepts(tmp_path: Path) -> None:
+def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_accepts(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(ALL_ON)
-    hubs = [("hub", "jhub"), ("hub", "other"), ("other", "jhub"), ("hub-a", "b"), ("hub", "a-b"), ("hub.a", "b")]
+    hubs = [
+        ("hub", "jhub"),
+        ("hub", "other"),
+        ("other", "jhub"),
+        ("hub-a", "b"),
+        ("hub", "a-b"),
+        ("hub.a", "b"),
+    ]
     hubs += [("h" * 40, "n" * length) for length in (40, 41)]
     shown = [
-        dashboard_of(list(roost_render([file], RELEASE._replace(name=name, namespace=namespace)).values()))
+        dashboard_of(
+            list(roost_render([file], RELEASE._replace(name=name, namespace=namespace)).values())
+        )
         for name, namespace in hubs
     ]
     assert len({one["title"] for one in shown}) == len({one["uid"] for one in shown}) == len(hubs)
@@ -91,10 +115,14 @@ def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,40}", one["uid"]) for one in shown)
 
 
-def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashboard: Object) -> None:
+def test_a_record_in_postgresql_has_a_dashboard_of_its_own(
+    tmp_path: Path, dashboard: Object
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(
-        ALL_ON.replace("recorder: {enabled: true}", "recorder: {enabled: true, database: {existingSecret: db}}")
+        ALL_ON.replace(
+            "recorder: {enabled: true}", "recorder: {enabled: true, database: {existingSecret: db}}"
+        )
     )
     record = dashboard_of(list(roost_render([file]).values()), "roost-record.json")
     # Every name of the release is put in.
@@ -102,7 +130,9 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(tmp_path: Path, dashb
     assert record["uid"] != dashboard["uid"]
     assert record["title"] == "Roost's record: hub in jhub"
     file.write_text(ALL_ON)
-    assert not any("roost-record.json" in one.get("data", {}) for one in roost_render([file]).values())
+    assert not any(
+        "roost-record.json" in one.get("data", {}) for one in roost_render([file]).values()
+    )
 
 
 def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[Object]) -> None:
@@ -118,32 +148,44 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
         assert rule["annotations"].keys() == {"summary"}, "docs/alerts.md is no address"
 
 
-def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_alert(groups: list[Object]) -> None:
+def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_alert(
+    groups: list[Object],
+) -> None:
     page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
     (felt,) = re.findall(r"Severity `critical` is what users feel: (.*?)\.", page)
     severities = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
-    assert {alert for alert, severity in severities.items() if severity == "critical"} == set(re.findall(r"\w+", felt))
+    assert {alert for alert, severity in severities.items() if severity == "critical"} == set(
+        re.findall(r"\w+", felt)
+    )
     assert set(severities.values()) == {"critical", "warning"}
     schema: Any = read_schema()["properties"]
     keys = schema["monitoring"]["properties"]["prometheusRule"]["properties"]
     assert keys["severities"]["propertyNames"]["enum"] == sorted(severities)
 
 
-def test_runbooks_may_be_elsewhere_and_each_severity_another(tmp_path: Path, groups: list[Object]) -> None:
+def test_runbooks_may_be_elsewhere_and_each_severity_another(
+    tmp_path: Path, groups: list[Object]
+) -> None:
     file = tmp_path / "values.yaml"
     before = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
     others = {alert: f"other-{number}" for number, alert in enumerate(before)}
     file.write_text(
         ALL_ON.replace(
             "{enabled: true}",
-            f"{{enabled: true, runbooks: 'https://wiki.example.org/x', severities: {json.dumps(others)}}}",
+            "{enabled: true, runbooks: 'https://wiki.example.org/x', severities:"
+            f" {json.dumps(others)}}}",
             1,
         )
     )
-    rules = [rule for group in groups_of(list(roost_render([file]).values())) for rule in group["rules"]]
+    rules = [
+        rule for group in groups_of(list(roost_render([file]).values())) for rule in group["rules"]
+    ]
     assert {rule["alert"]: rule["labels"]["severity"] for rule in rules} == others
     for rule in rules:
-        assert rule["annotations"]["runbook_url"] == f"https://wiki.example.org/x#{rule['alert'].lower()}"
+        assert (
+            rule["annotations"]["runbook_url"]
+            == f"https://wiki.example.org/x#{rule['alert'].lower()}"
+        )
 
 
 def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:
@@ -160,7 +202,10 @@ def test_alerts_of_what_users_feel_need_no_recorder(tmp_path: Path) -> None:
 
 def promtool(*arguments: object) -> str:
     done = subprocess.run(
-        [require_binary("promtool"), *map(str, arguments)], capture_output=True, text=True, check=False
+        [require_binary("promtool"), *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -171,8 +216,12 @@ def test_alerts_fire_when_they_should_and_only_then(groups: list[Object], tmp_pa
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump({"groups": groups}))
     severities = {rule["alert"]: rule["labels"] for rule in rules_of(groups)}
-    # What an alert says isn't compared: promtool wants every annotation, so they are left out of the rules.
-    bare = [{**group, "rules": [{**rule, "annotations": {}} for rule in group["rules"]]} for group in groups]
+    # What an alert says isn't compared: promtool wants every annotation, so they are left out of
+    # the rules.
+    bare = [
+        {**group, "rules": [{**rule, "annotations": {}} for rule in group["rules"]]}
+        for group in groups
+    ]
     rules.write_text(yaml.safe_dump({"groups": bare}))
     tests = []
     for name, firing in FIRINGS.items():
@@ -181,14 +230,21 @@ def test_alerts_fire_when_they_should_and_only_then(groups: list[Object], tmp_pa
             {
                 "eval_time": f"{firing.minutes}m",
                 "alertname": alert,
-                "exp_alerts": [{"exp_labels": {**severities[alert], **one}} for one in firing.alerts.get(alert, ())],
+                "exp_alerts": [
+                    {"exp_labels": {**severities[alert], **one}}
+                    for one in firing.alerts.get(alert, ())
+                ],
             }
             for alert in severities
         ]
         series = [{"series": one, "values": values} for one, values in firing.series.items()]
-        tests.append({"name": name, "interval": "1m", "input_series": series, "alert_rule_test": checks})
+        tests.append(
+            {"name": name, "interval": "1m", "input_series": series, "alert_rule_test": checks}
+        )
     file = tmp_path / "tests.yaml"
-    file.write_text(yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": tests}))
+    file.write_text(
+        yaml.safe_dump({"rule_files": [rules.name], "evaluation_interval": "1m", "tests": tests})
+    )
     promtool("test", "rules", file)
     assert {alert for firing in FIRINGS.values() for alert in firing.alerts} == severities.keys(), (
         "an alert never fires"

@@ -16,10 +16,19 @@ from generator.values.helm_release import Release, check_release
 from generator.values.loader import load
 from tests.harness.fixtures import require_binary
 from tests.parity.drawn_values import overrides
-from tests.parity.renderers import CHART, RELEASE, HelmError, assert_same, differences, helm_template, roost_render
+from tests.parity.renderers import (
+    CHART,
+    RELEASE,
+    HelmError,
+    assert_same,
+    differences,
+    helm_template,
+    roost_render,
+)
 from tests.recorded_data import rows
 
-# One example costs about 0.1 s, nearly all of it Helm's. ROOST_PARITY_EXAMPLES=5000 searches for an evening.
+# One example costs about 0.1 s, nearly all of it Helm's. ROOST_PARITY_EXAMPLES=5000 searches for an
+# evening.
 EXAMPLES = int(os.environ.get("ROOST_PARITY_EXAMPLES", "200"))
 # How many of the drawn examples must have come to a comparison.
 LEAST_SHARE = 0.8
@@ -31,7 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("drawn")
 
 
-# Values files that an operator may well write, and that two YAML readers or two printers could take apart.
+# Values files that an operator may well write, and that two YAML readers or two printers could take
+# apart.
 ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 
 
@@ -41,7 +51,9 @@ def test_helm_and_roost_render_the_same_objects(odd: Path, program: str) -> None
     assert_same(roost_render([odd]), helm_template(require_binary(program), [odd]))
 
 
-@pytest.mark.parametrize("release", [Release(*row) for row in rows("parity/releases")], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "release", [Release(*row) for row in rows("parity/releases")], ids=lambda one: one.name
+)
 def test_names_agree_for_every_release(release: Release, helm: Path) -> None:
     assert_same(roost_render([], release), helm_template(helm, [], release))
 
@@ -72,7 +84,11 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
         compared += 1
         files = [file]
         faults = lint(read_values([str(file)]), release)
-        refusals = [one for one in faults if one.severity == "error" and one.key == "webhook.certificates.mode"]
+        refusals = [
+            one
+            for one in faults
+            if one.severity == "error" and one.key == "webhook.certificates.mode"
+        ]
         if refusals:
             words = "|".join(re.escape(str(one).partition(": ")[2]) for one in refusals)
             with pytest.raises(HelmError, match=words):
@@ -85,10 +101,14 @@ def test_whatever_the_schema_allows_renders_the_same(helm: Path, folder: Path) -
 
     compare()
     # Were most refused, nothing would have been tried.
-    assert compared >= LEAST_SHARE * (compared + refused), f"{refused} of {compared + refused} refused"
+    assert compared >= LEAST_SHARE * (compared + refused), (
+        f"{refused} of {compared + refused} refused"
+    )
 
 
-@pytest.mark.parametrize(("version", "is_taken"), [("v1.32.9", False), ("v1.33.0-rc.1", True), ("v1.33.0", True)])
+@pytest.mark.parametrize(
+    ("version", "is_taken"), [("v1.32.9", False), ("v1.33.0-rc.1", True), ("v1.33.0", True)]
+)
 def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, helm: Path) -> None:
     release = Release(RELEASE.name, RELEASE.namespace, version)
     if is_taken:
@@ -102,6 +122,8 @@ def test_helm_and_roost_take_the_same_clusters(version: str, is_taken: bool, hel
 
 
 def test_differences_are_seen() -> None:
-    assert differences({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}) == [".a[1].b: roost 'x', helm 'y'"]
+    assert differences({"a": [1, {"b": "x"}]}, {"a": [1, {"b": "y"}]}) == [
+        ".a[1].b: roost 'x', helm 'y'"
+    ]
     assert differences(1, True) == [": roost 1, helm True"]
     assert differences({"a": None}, {}) == [": key 'a' on one side only"]

@@ -32,30 +32,49 @@ def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator
     yield from install(control_plane, namespace, tmp_path, VALUES)
 
 
-def install(control_plane: ControlPlane, namespace: str, folder: Path, values: dict[str, Any]) -> Iterator[str]:
+def install(
+    control_plane: ControlPlane, namespace: str, folder: Path, values: dict[str, Any]
+) -> Iterator[str]:
     file = folder / "values.yaml"
     file.write_text(json.dumps(values))
     objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
-    policies = [body for key, body in objects.items() if key[1].startswith("MutatingAdmissionPolicy")]
+    policies = [
+        body for key, body in objects.items() if key[1].startswith("MutatingAdmissionPolicy")
+    ]
     manifests = json.dumps({"apiVersion": "v1", "kind": "List", "items": policies})
     control_plane.kubectl("apply", "--filename=-", input=manifests)
     try:
-        wait_until(lambda: are_at_work(control_plane, namespace), 30.0, "the policies to be at work")
+        wait_until(
+            lambda: are_at_work(control_plane, namespace), 30.0, "the policies to be at work"
+        )
         yield namespace
     finally:
         control_plane.kubectl("delete", "--filename=-", "--wait", input=manifests)
 
 
 def are_at_work(control_plane: ControlPlane, namespace: str) -> bool:
-    probes = [pod(labels={"component": component}) for component in ("singleuser-server", "binderhub-build")]
-    return all(admitted(control_plane, namespace, probe)["schedulerName"] != "default-scheduler" for probe in probes)
+    probes = [
+        pod(labels={"component": component})
+        for component in ("singleuser-server", "binderhub-build")
+    ]
+    return all(
+        admitted(control_plane, namespace, probe)["schedulerName"] != "default-scheduler"
+        for probe in probes
+    )
 
 
 def pod(**given: Any) -> Pod:
-    metadata = {"generateName": "p-", "labels": given.pop("labels", {"component": "singleuser-server"})}
+    metadata = {
+        "generateName": "p-",
+        "labels": given.pop("labels", {"component": "singleuser-server"}),
+    }
     metadata["annotations"] = given.pop("annotations", {})
     image = given.pop("image", "example.org/other:1")
-    spec = {"automountServiceAccountToken": False, "containers": [{"name": "c", "image": image}], **given}
+    spec = {
+        "automountServiceAccountToken": False,
+        "containers": [{"name": "c", "image": image}],
+        **given,
+    }
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
@@ -66,19 +85,31 @@ def admitted(control_plane: ControlPlane, namespace: str, given: Pod) -> Pod:
 
 
 def holds(namespace: str, image: str) -> Pod:
-    return {"key": labels.pulled_label("hub", namespace, image), "operator": "In", "values": ["true"]}
+    return {
+        "key": labels.pulled_label("hub", namespace, image),
+        "operator": "In",
+        "values": ["true"],
+    }
 
 
 def near(weight: int, labels: Pod, **more: object) -> Pod:
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname", **more}
+    term = {
+        "labelSelector": {"matchLabels": labels},
+        "topologyKey": "kubernetes.io/hostname",
+        **more,
+    }
     return {PREFERRED: [{"weight": weight, "podAffinityTerm": term}]}
 
 
-def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlane, hub: str) -> None:
+def test_a_user_gets_scheduler_gate_terms_and_company(
+    control_plane: ControlPlane, hub: str
+) -> None:
     spec = admitted(control_plane, hub, pod(image="jupyter/base:1"))
     assert spec["schedulerName"] == labels.scheduler_name("hub", hub, "user")
     image = {"weight": 100, "preference": {"matchExpressions": [holds(hub, "jupyter/base:1")]}}
-    dask = near(7, {"dask": "worker", "x/y": "on"}, namespaceSelector={"matchLabels": {"dask": "here"}})
+    dask = near(
+        7, {"dask": "worker", "x/y": "on"}, namespaceSelector={"matchLabels": {"dask": "here"}}
+    )
     assert spec["affinity"] == {
         "nodeAffinity": {PREFERRED: [*USER_TERMS, image]},
         "podAffinity": near(100, {"component": "singleuser-server"}),
@@ -94,7 +125,9 @@ def test_a_user_gets_scheduler_gate_terms_and_company(control_plane: ControlPlan
         *(f"quay.io/o/{x}" for x in ("gpu", "gpu:latest", "x:2")),
     ],
 )
-def test_each_way_to_write_a_managed_image_is_known(image: str, control_plane: ControlPlane, hub: str) -> None:
+def test_each_way_to_write_a_managed_image_is_known(
+    image: str, control_plane: ControlPlane, hub: str
+) -> None:
     terms = admitted(control_plane, hub, pod(image=image))["affinity"]["nodeAffinity"][PREFERRED]
     assert {"weight": 100, "preference": {"matchExpressions": [holds(hub, image)]}} in terms
 
@@ -112,7 +145,10 @@ def test_required_terms_stay_as_they_are_and_each_image_is_preferred_once(
     terms = [{"matchExpressions": [zone]}, {"matchFields": [here]}, {}]
     given = pod(
         image="jupyter/base:1",
-        initContainers=[{"name": "i", "image": "quay.io/o/x:2"}, {"name": "j", "image": "jupyter/base:1"}],
+        initContainers=[
+            {"name": "i", "image": "quay.io/o/x:2"},
+            {"name": "j", "image": "jupyter/base:1"},
+        ],
         affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": terms}}},
     )
     node = admitted(control_plane, hub, given)["affinity"]["nodeAffinity"]
@@ -130,10 +166,15 @@ def test_twice_is_once(control_plane: ControlPlane, hub: str) -> None:
     assert admitted(control_plane, hub, again) == once
 
 
-def test_what_an_author_wrote_stays_and_is_not_doubled(control_plane: ControlPlane, hub: str) -> None:
+def test_what_an_author_wrote_stays_and_is_not_doubled(
+    control_plane: ControlPlane, hub: str
+) -> None:
     purpose = {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
     own = {"weight": 5, "preference": {"matchExpressions": [purpose]}}
-    near = {"weight": 1, "podAffinityTerm": {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}}
+    near = {
+        "weight": 1,
+        "podAffinityTerm": {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"},
+    }
     given = pod(affinity={"nodeAffinity": {PREFERRED: [own]}, "podAffinity": {PREFERRED: [near]}})
     affinity = admitted(control_plane, hub, given)["affinity"]
     assert affinity["nodeAffinity"][PREFERRED][0] == own
@@ -150,7 +191,9 @@ LEFT_ALONE: dict[str, Pod] = {
 
 
 @pytest.mark.parametrize("case", LEFT_ALONE)
-def test_a_pod_that_is_none_of_ours_is_left_alone(case: str, control_plane: ControlPlane, hub: str) -> None:
+def test_a_pod_that_is_none_of_ours_is_left_alone(
+    case: str, control_plane: ControlPlane, hub: str
+) -> None:
     spec = admitted(control_plane, hub, pod(**LEFT_ALONE[case], image="jupyter/base:1"))
     assert spec["schedulerName"] == "default-scheduler"
     assert "affinity" not in spec
@@ -164,17 +207,23 @@ def test_only_schedulers_that_may_be_replaced_are(control_plane: ControlPlane, h
 
 
 @pytest.mark.parametrize("spec", rows("webhook/own-terms"))
-def test_an_authors_terms_about_pods_decide_before_packing(spec: Pod, control_plane: ControlPlane, hub: str) -> None:
+def test_an_authors_terms_about_pods_decide_before_packing(
+    spec: Pod, control_plane: ControlPlane, hub: str
+) -> None:
     assert admitted(control_plane, hub, pod(**spec))["schedulerName"] == labels.scheduler_name(
         "hub", hub, "user_strict"
     )
 
 
-def test_a_class_in_selected_namespaces_works_there_alone(control_plane: ControlPlane, hub: str) -> None:
+def test_a_class_in_selected_namespaces_works_there_alone(
+    control_plane: ControlPlane, hub: str
+) -> None:
     there = control_plane.create_namespace(labels={"dask": "here"})
     elsewhere = control_plane.create_namespace()
     worker = pod(labels={"dask": "worker", "x/y": "on"})
-    wait_until(lambda: "affinity" in admitted(control_plane, there, worker), 20.0, "the class's policy")
+    wait_until(
+        lambda: "affinity" in admitted(control_plane, there, worker), 20.0, "the class's policy"
+    )
     spec = admitted(control_plane, there, worker)
     assert spec["schedulerName"] == "default-scheduler"
     towards_dask, towards_users = spec["affinity"]["podAffinity"][PREFERRED]
@@ -193,7 +242,11 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
     file = tmp_path / "webhook.yaml"
     file.write_text(json.dumps({"podClasses": TWO_CLASSES}))
     objects = roost_render([file], Release("hub", namespace, RELEASE.kube_version))
-    (document,) = [body["data"]["release.json"] for body in objects.values() if "release.json" in body.get("data", {})]
+    (document,) = [
+        body["data"]["release.json"]
+        for body in objects.values()
+        if "release.json" in body.get("data", {})
+    ]
     settings = read_settings(document.encode())
     every = {"gpu": "yes", "course": "yes", "zebra": "yes"}
     more = ({}, *({key: "yes"} for key in every), every)
@@ -203,13 +256,16 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
     for hub in install(control_plane, namespace, tmp_path, values):
         for namespace_labels in ({"courses": "here"}, {"courses": "here", "closed": "yes"}):
             control_plane.api.patch(
-                f"/api/v1/namespaces/{hub}", {"metadata": {"labels": {"closed": None, **namespace_labels}}}
+                f"/api/v1/namespaces/{hub}",
+                {"metadata": {"labels": {"closed": None, **namespace_labels}}},
             )
             known = {hub: namespace_labels}
             is_course_open = "closed" not in namespace_labels
             wait_for_join(control_plane, hub, "course", 4 if is_course_open else 100)
             for given in wanted:
-                pod_class = Classes(settings.namespace, settings.classes).classify(given, hub, known)
+                pod_class = Classes(settings.namespace, settings.classes).classify(
+                    given, hub, known
+                )
                 spec = admitted(control_plane, hub, pod(labels=given))
                 if pod_class is None:
                     assert "affinity" not in spec
@@ -220,11 +276,18 @@ def test_a_pod_of_several_classes_gets_the_one_that_the_webhook_would_give_it(
 
 def wait_for_join(control_plane: ControlPlane, hub: str, label: str, weight: int) -> None:
     probe = pod(labels={label: "yes", "component": "singleuser-server"})
-    wait_until(lambda: joins(admitted(control_plane, hub, probe)) == [weight], 30, "the namespace's labels to be known")
+    wait_until(
+        lambda: joins(admitted(control_plane, hub, probe)) == [weight],
+        30,
+        "the namespace's labels to be known",
+    )
 
 
 def joins(spec: Pod) -> list[int]:
-    return [term["weight"] for term in spec.get("affinity", {}).get("podAffinity", {}).get(PREFERRED, ())]
+    return [
+        term["weight"]
+        for term in spec.get("affinity", {}).get("podAffinity", {}).get(PREFERRED, ())
+    ]
 
 
 def test_an_older_cluster_gets_no_policy(tmp_path: Path) -> None:

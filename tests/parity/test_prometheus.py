@@ -1,4 +1,6 @@
-"""A real Prometheus scrapes every metric that there is: no panel stays empty, and every alert is evaluated."""
+"""A real Prometheus scrapes every metric that there is: no panel stays empty, and every alert is
+evaluated.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,14 @@ from tests.harness.fixtures import require_binary
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import RunFolder
 from tests.harness.waiting import wait_until
-from tests.parity.monitored import SCRAPED_LABELS, concrete, groups_of, metrics_that_exist, queries_of, rules_of
+from tests.parity.monitored import (
+    SCRAPED_LABELS,
+    concrete,
+    groups_of,
+    metrics_that_exist,
+    queries_of,
+    rules_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +48,9 @@ COMPONENTS = {
 
 
 def component_of(metric: str) -> str:
-    return next((name for start, name in COMPONENTS.items() if metric.startswith(start)), "recorder")
+    return next(
+        (name for start, name in COMPONENTS.items() if metric.startswith(start)), "recorder"
+    )
 
 
 def label_values(queries: Sequence[str]) -> Mapping[str, set[str]]:
@@ -53,7 +64,9 @@ def label_values(queries: Sequence[str]) -> Mapping[str, set[str]]:
     return values
 
 
-def exposed(component: str, known: Mapping[str, set[str]], queries: Sequence[str], scrape: int) -> str:
+def exposed(
+    component: str, known: Mapping[str, set[str]], queries: Sequence[str], scrape: int
+) -> str:
     """All metrics of a component in Prometheus' text format; every value grows with each scrape."""
     values = label_values(queries)
     lines = []
@@ -62,7 +75,11 @@ def exposed(component: str, known: Mapping[str, set[str]], queries: Sequence[str
             continue
         combinations = [""]
         for label in sorted(labels):
-            combinations = [f'{before}{label}="{value}",' for before in combinations for value in sorted(values[label])]
+            combinations = [
+                f'{before}{label}="{value}",'
+                for before in combinations
+                for value in sorted(values[label])
+            ]
         lines += [f"{metric}{{{labels_text}}} {scrape}" for labels_text in combinations]
     return "\n".join(lines) + "\n"
 
@@ -73,7 +90,9 @@ class Prometheus:
         self._dashboard = dashboard
 
     def get(self, path: str, **query: str) -> Any:
-        with urllib.request.urlopen(f"{self._url}{path}?{urllib.parse.urlencode(query)}", timeout=30) as answer:
+        with urllib.request.urlopen(
+            f"{self._url}{path}?{urllib.parse.urlencode(query)}", timeout=30
+        ) as answer:
             return json.load(answer)["data"]
 
     def query(self, text: str) -> list[Any]:
@@ -85,7 +104,9 @@ class Prometheus:
             found = self.query("count_over_time(up[1h])")
         except OSError:
             return False
-        return len(found) == len({*COMPONENTS.values()}) + 1 and all(int(one["value"][1]) >= SCRAPES for one in found)
+        return len(found) == len({*COMPONENTS.values()}) + 1 and all(
+            int(one["value"][1]) >= SCRAPES for one in found
+        )
 
 
 @pytest.fixture(scope="module")
@@ -119,12 +140,20 @@ def prometheus(
         threading.Thread(target=server.serve_forever, daemon=True).start()
         address = f"{LOOPBACK}:{server.server_address[1]}"
         jobs = [
-            {"job_name": one, "metrics_path": f"/{one}", "static_configs": [{"targets": [address], "labels": labels}]}
+            {
+                "job_name": one,
+                "metrics_path": f"/{one}",
+                "static_configs": [{"targets": [address], "labels": labels}],
+            }
             for one in (*sorted({*COMPONENTS.values()}), "recorder")
             for labels in [{"namespace": "jhub", "service": f"hub-roost-{one}", "pod": f"{one}-1"}]
         ]
         configuration = {
-            "global": {"scrape_interval": "1s", "scrape_timeout": "1s", "evaluation_interval": "1s"},
+            "global": {
+                "scrape_interval": "1s",
+                "scrape_timeout": "1s",
+                "evaluation_interval": "1s",
+            },
             "rule_files": ["rules.yaml"],
             "scrape_configs": jobs,
         }
@@ -132,10 +161,17 @@ def prometheus(
         run = RunFolder()
         try:
             port = ReservedPort().release()
-            flags = [f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'data'}"]
-            process = run.start("prometheus", program, [*flags, f"--web.listen-address={LOOPBACK}:{port}"])
+            flags = [
+                f"--config.file={folder / 'prometheus.yaml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+            ]
+            process = run.start(
+                "prometheus", program, [*flags, f"--web.listen-address={LOOPBACK}:{port}"]
+            )
             started = Prometheus(port, dashboard)
-            wait_until(started.has_scraped, 120, "Prometheus to scrape everything", explain=process.tail)
+            wait_until(
+                started.has_scraped, 120, "Prometheus to scrape everything", explain=process.tail
+            )
             yield started
         finally:
             run.close()
@@ -155,12 +191,18 @@ def test_the_dashboards_choice_lists_hubs(prometheus: Prometheus, dashboard: Obj
     (variable,) = [one for one in dashboard["templating"]["list"] if one["type"] == "query"]
     matched = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
     assert matched is not None
-    assert prometheus.get(f"label/{matched[2]}/values", **{"match[]": concrete(matched[1], dashboard)}) == ["some"]
+    assert prometheus.get(
+        f"label/{matched[2]}/values", **{"match[]": concrete(matched[1], dashboard)}
+    ) == ["some"]
 
 
 def test_every_alert_is_evaluated(prometheus: Prometheus, objects: Sequence[Object]) -> None:
     def healths() -> dict[str, str]:
-        return {rule["name"]: rule["health"] for group in prometheus.get("rules")["groups"] for rule in group["rules"]}
+        return {
+            rule["name"]: rule["health"]
+            for group in prometheus.get("rules")["groups"]
+            for rule in group["rules"]
+        }
 
     wait_until(lambda: "unknown" not in healths().values(), 60, "each alert to be evaluated")
     assert healths() == {rule["alert"]: "ok" for rule in rules_of(groups_of(objects))}

@@ -1,4 +1,6 @@
-"""A real Prometheus gives `roost headroom` the weeks before an install; its own errors are said as they are."""
+"""A real Prometheus gives `roost headroom` the weeks before an install; its own errors are said as
+they are.
+"""
 
 import subprocess
 import threading
@@ -20,21 +22,32 @@ from tests.harness.waiting import wait_until
 pytestmark = pytest.mark.e2e
 DAYS = 10
 NOW = int(time.time()) // 86_400 * 86_400
-BEGINS = [NOW - day * 86_400 + 9 * 3600 + person for day in range(DAYS, 0, -1) for person in range(40)]
+BEGINS = [
+    NOW - day * 86_400 + 9 * 3600 + person for day in range(DAYS, 0, -1) for person in range(40)
+]
 VALUES = "placeholders: [{name: default, replicas: 0, learn: {min: 0, max: 60, timeZone: UTC}}]"
 
 
 def open_metrics() -> str:
-    """Forty people at nine each day, for an hour, of hub `jhub`; of hub `thin` the number of servers alone."""
+    """Forty people at nine each day, for an hour, of hub `jhub`; of hub `thin` the number of
+    servers alone.
+    """
     lines = ["# TYPE kube_pod_created gauge"]
     for number, begin in enumerate(BEGINS):
         labels = f'namespace="jhub",pod="jupyter-{number}"'
-        lines += [f"kube_pod_created{{{labels}}} {begin} {at}" for at in range(begin, begin + 3600, 60)]
+        lines += [
+            f"kube_pod_created{{{labels}}} {begin} {at}" for at in range(begin, begin + 3600, 60)
+        ]
     always = range(NOW - DAYS * 86_400, NOW, 60)
-    lines += [f'kube_pod_created{{namespace="jhub",pod="hub-1"}} {NOW - 9**9} {at}' for at in always]
+    lines += [
+        f'kube_pod_created{{namespace="jhub",pod="hub-1"}} {NOW - 9**9} {at}' for at in always
+    ]
     lines.append("# TYPE jupyterhub_running_servers gauge")
     for at in always:
-        lines.append(f'jupyterhub_running_servers{{namespace="thin"}} {40 * (9 <= at % 86_400 // 3600 < 10)} {at}')
+        lines.append(
+            f'jupyterhub_running_servers{{namespace="thin"}} {40 * (9 <= at % 86_400 // 3600 < 10)}'
+            f" {at}"
+        )
     return "\n".join([*lines, "# EOF\n"])
 
 
@@ -50,9 +63,17 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     try:
         address = f"{LOOPBACK}:{ReservedPort().release()}"
         flags = ["--storage.tsdb.retention.time=90d", f"--web.listen-address={address}"]
-        files = [f"--config.file={folder / 'prometheus.yaml'}", f"--storage.tsdb.path={folder / 'data'}"]
+        files = [
+            f"--config.file={folder / 'prometheus.yaml'}",
+            f"--storage.tsdb.path={folder / 'data'}",
+        ]
         process = run.start("prometheus", program, [*files, *flags])
-        wait_until(lambda: "ready to receive" in process.tail(), 60, "Prometheus to be ready", explain=process.tail)
+        wait_until(
+            lambda: "ready to receive" in process.tail(),
+            60,
+            "Prometheus to be ready",
+            explain=process.tail,
+        )
         yield f"http://{address}"
     finally:
         run.close()
@@ -65,7 +86,8 @@ def headroom(folder: Path, source: str, namespace: str = "jhub") -> int:
 
 
 @pytest.mark.parametrize(
-    ("hub", "said"), [("jhub", "400 servers in 10.0 days"), ("thin", "from jupyterhub_running_servers")]
+    ("hub", "said"),
+    [("jhub", "400 servers in 10.0 days"), ("thin", "from jupyterhub_running_servers")],
 )
 def test_what_a_prometheus_knows_becomes_the_controllers_history(
     prometheus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], hub: str, said: str
@@ -76,11 +98,15 @@ def test_what_a_prometheus_knows_becomes_the_controllers_history(
     history = read_history(yaml.safe_load(printed.out)["data"]["default"])
     # A last sample stands for five minutes more.
     assert 0 <= history.seen_minutes - DAYS * 1440 <= 5
-    grew = [history.growth((NOW - day * 86_400) // 60 + 9 * 60 - 2, 5) for day in range(1, DAYS + 1)]
+    grew = [
+        history.growth((NOW - day * 86_400) // 60 + 9 * 60 - 2, 5) for day in range(1, DAYS + 1)
+    ]
     assert grew == [40] * DAYS
 
 
-def test_what_is_no_prometheus_is_said(prometheus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_prometheus_is_said(
+    prometheus: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     class Login(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(401)
@@ -92,7 +118,9 @@ def test_what_is_no_prometheus_is_said(prometheus: str, tmp_path: Path, capsys: 
     with ThreadingHTTPServer((LOOPBACK, 0), Login) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         cases = {
-            f"http://{LOOPBACK}:{server.server_address[1]}": "found 401 Unauthorized, expected an API without a login",
+            f"http://{LOOPBACK}:{server.server_address[1]}": (
+                "found 401 Unauthorized, expected an API without a login"
+            ),
             f"{prometheus}/graph": "expected Prometheus' JSON of /api/v1/query_range",
             f"http://{LOOPBACK}:{ReservedPort().release()}": "Connection refused",
             "gopher://x": "expected Prometheus' JSON",
@@ -102,4 +130,6 @@ def test_what_is_no_prometheus_is_said(prometheus: str, tmp_path: Path, capsys: 
             assert said in capsys.readouterr().err
         server.shutdown()
     assert headroom(tmp_path, prometheus, "nowhere") == 2
-    assert "found those of thin alone, expected some of namespace nowhere" in capsys.readouterr().err
+    assert (
+        "found those of thin alone, expected some of namespace nowhere" in capsys.readouterr().err
+    )

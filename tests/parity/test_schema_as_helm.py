@@ -1,4 +1,6 @@
-"""Helm's own validation accepts and refuses the values that ours does: one schema, two readers of it."""
+"""Helm's own validation accepts and refuses the values that ours does: one schema, two readers of
+it.
+"""
 
 import shutil
 from pathlib import Path
@@ -25,13 +27,17 @@ def helm(request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.mark.parametrize("text", ["", *(text for text, _ in table("schema-accepted"))])
-def test_what_roost_accepts_helm_accepts(text: str, helm: Path, bare_chart: Path, tmp_path: Path) -> None:
+def test_what_roost_accepts_helm_accepts(
+    text: str, helm: Path, bare_chart: Path, tmp_path: Path
+) -> None:
     (tmp_path / "values.yaml").write_text(text)
     run_helm(helm, "template", "r", str(bare_chart), "-f", str(tmp_path / "values.yaml"))
 
 
 @pytest.mark.parametrize("text", ["global: 1", *(text for text, _ in table("schema-refused"))])
-def test_what_roost_refuses_helm_refuses(text: str, helm: Path, bare_chart: Path, tmp_path: Path) -> None:
+def test_what_roost_refuses_helm_refuses(
+    text: str, helm: Path, bare_chart: Path, tmp_path: Path
+) -> None:
     (tmp_path / "values.yaml").write_text(text)
     with pytest.raises(HelmError, match=r"don't meet the specifications|type mismatch"):
         run_helm(helm, "template", "r", str(bare_chart), "-f", str(tmp_path / "values.yaml"))

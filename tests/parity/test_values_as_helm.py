@@ -1,4 +1,6 @@
-"""Values files and `--set` are read as Helm reads them: a chart that only prints its values says what Helm read."""
+"""Values files and `--set` are read as Helm reads them: a chart that only prints its values says
+what Helm read.
+"""
 
 import json
 from collections.abc import Sequence
@@ -43,7 +45,9 @@ def by_helm(helm: Path, chart: Path, *arguments: str) -> Any:
 
 def by_roost(chart: Path, files: Sequence[Path] = (), options: Settings | None = None) -> Any:
     defaults = load((chart / "values.yaml").read_bytes(), "values.yaml")
-    merged = merge_values(defaults, [load(file.read_bytes(), file.name) for file in files], options or Settings())
+    merged = merge_values(
+        defaults, [load(file.read_bytes(), file.name) for file in files], options or Settings()
+    )
     # Both as floats, as numbers in JSON are: Go prints 2^63 with other digits than Python.
     return json.loads(json.dumps(merged.values), parse_int=float)
 
@@ -51,7 +55,9 @@ def by_roost(chart: Path, files: Sequence[Path] = (), options: Settings | None =
 PLAIN_SCALARS = rows("parity/plain-scalars")[0].split()
 
 
-def test_plain_scalars_are_read_as_helm_reads_them(helm: Path, echo_chart: Path, tmp_path: Path) -> None:
+def test_plain_scalars_are_read_as_helm_reads_them(
+    helm: Path, echo_chart: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_text("scalars:\n" + "".join(f"  - {scalar}\n" for scalar in PLAIN_SCALARS))
     ours, theirs = by_roost(echo_chart, [file]), by_helm(helm, echo_chart, "-f", str(file))
@@ -59,13 +65,25 @@ def test_plain_scalars_are_read_as_helm_reads_them(helm: Path, echo_chart: Path,
         assert (our, type(our) is bool) == (their, type(their) is bool), scalar
 
 
-def test_plain_scalars_as_keys_are_read_as_helm_reads_them(helm: Path, echo_chart: Path, tmp_path: Path) -> None:
+def test_plain_scalars_as_keys_are_read_as_helm_reads_them(
+    helm: Path, echo_chart: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
-    # Helm has no word for unsigned keys, and cuts long ones; a null key and a merge of a number are faults for both.
+    # Helm has no word for unsigned keys, and cuts long ones; a null key and a merge of a number are
+    # faults for both.
     refused = {"~", "null", "Null", "NULL", "<<", "9223372036854775808", "18446744073709551615"}
-    refused |= {"-9223372036854775809", "18446744073709551616", "-18446744073709551615", "1234567.125"}
+    refused |= {
+        "-9223372036854775809",
+        "18446744073709551616",
+        "-18446744073709551615",
+        "1234567.125",
+    }
     refused |= {"123456789012345678901234567890"}
-    lines = "".join(f"- {{{scalar}: 1}}\n" for scalar in PLAIN_SCALARS if scalar not in refused and "," not in scalar)
+    lines = "".join(
+        f"- {{{scalar}: 1}}\n"
+        for scalar in PLAIN_SCALARS
+        if scalar not in refused and "," not in scalar
+    )
     file.write_text(f"keys:\n{lines}")
     assert by_roost(echo_chart, [file]) == by_helm(helm, echo_chart, "-f", str(file))
 
@@ -74,7 +92,9 @@ FILES = dict(rows("parity/values-files"))
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_a_values_file_is_read_as_helm_reads_it(name: str, helm: Path, echo_chart: Path, tmp_path: Path) -> None:
+def test_a_values_file_is_read_as_helm_reads_it(
+    name: str, helm: Path, echo_chart: Path, tmp_path: Path
+) -> None:
     file = tmp_path / "values.yaml"
     file.write_bytes(FILES[name].encode())
     assert by_roost(echo_chart, [file]) == by_helm(helm, echo_chart, "-f", str(file))
@@ -87,7 +107,9 @@ def test_two_values_files_are_merged_as_helm_merges_them(
     files = [tmp_path / "first.yaml", tmp_path / "second.yaml"]
     for file, content in zip(files, (first, second), strict=True):
         file.write_text(content)
-    assert by_roost(echo_chart, files) == by_helm(helm, echo_chart, "-f", str(files[0]), "-f", str(files[1]))
+    assert by_roost(echo_chart, files) == by_helm(
+        helm, echo_chart, "-f", str(files[0]), "-f", str(files[1])
+    )
 
 
 def read_by_roost(flag: str, setting: str, chart: Path) -> Any:
@@ -96,7 +118,9 @@ def read_by_roost(flag: str, setting: str, chart: Path) -> Any:
 
 
 @pytest.mark.parametrize(("flag", "setting"), rows("parity/flags"))
-def test_what_a_flag_sets_is_what_helm_makes_of_it(flag: str, setting: str, helm: Path, echo_chart: Path) -> None:
+def test_what_a_flag_sets_is_what_helm_makes_of_it(
+    flag: str, setting: str, helm: Path, echo_chart: Path
+) -> None:
     theirs = outcome(lambda: by_helm(helm, echo_chart, flag, setting))
     assert read_by_roost(flag, setting, echo_chart) == theirs
 
@@ -123,20 +147,31 @@ _SCALARS = st.one_of(
 _KEYS = st.sampled_from(["number", "text", "nothing", "map", "list", "a", "b", "c", "d", "x"])
 _DOCUMENTS = st.dictionaries(
     _KEYS,
-    st.recursive(_SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3)),
+    st.recursive(
+        _SCALARS,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_KEYS, inner, max_size=3),
+    ),
     max_size=5,
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(first=_DOCUMENTS, second=_DOCUMENTS)
 def test_any_two_documents_are_read_and_merged_as_helm_does(
-    first: dict[str, object], second: dict[str, object], helm: Path, echo_chart: Path, tmp_path: Path
+    first: dict[str, object],
+    second: dict[str, object],
+    helm: Path,
+    echo_chart: Path,
+    tmp_path: Path,
 ) -> None:
     files = [tmp_path / "first.yaml", tmp_path / "second.yaml"]
     for file, values in zip(files, (first, second), strict=True):
         file.write_text(json.dumps(values, ensure_ascii=False))
-    assert by_roost(echo_chart, files) == by_helm(helm, echo_chart, "-f", str(files[0]), "-f", str(files[1]))
+    assert by_roost(echo_chart, files) == by_helm(
+        helm, echo_chart, "-f", str(files[0]), "-f", str(files[1])
+    )
 
 
 def test_merging_leaves_the_arguments_alone() -> None:

@@ -29,7 +29,9 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     | st.integers(-(2**53), 2**53)
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -37,7 +39,11 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 @st.composite
 def expressions(draw: st.DrawFn) -> Object:
     operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]))
-    values = [] if "Exist" in operator else draw(st.lists(st.sampled_from([*VALUES, "7"]), min_size=1, max_size=2))
+    values = (
+        []
+        if "Exist" in operator
+        else draw(st.lists(st.sampled_from([*VALUES, "7"]), min_size=1, max_size=2))
+    )
     found = {"key": draw(st.sampled_from(KEYS)), "operator": operator}
     return {**found, "values": values} if values else found
 
@@ -62,14 +68,22 @@ label_selectors = st.sampled_from(
     [
         {"matchLabels": {"component": "singleuser-server"}},
         {"matchLabels": {"component": "binderhub-build"}},
-        {"matchExpressions": [{"key": "component", "operator": "In", "values": ["singleuser-server"]}]},
+        {
+            "matchExpressions": [
+                {"key": "component", "operator": "In", "values": ["singleuser-server"]}
+            ]
+        },
         {},
     ]
 )
 pod_affinity_terms = st.builds(
     lambda weight, selector, more: {
         "weight": weight,
-        "podAffinityTerm": {"labelSelector": selector, "topologyKey": "kubernetes.io/hostname", **more},
+        "podAffinityTerm": {
+            "labelSelector": selector,
+            "topologyKey": "kubernetes.io/hostname",
+            **more,
+        },
     },
     weights,
     label_selectors,
@@ -83,11 +97,18 @@ node_affinities = st.none() | st.fixed_dictionaries(
     optional={
         PREFERRED: st.none() | st.lists(preferred_node_terms, max_size=3),
         REQUIRED: st.none()
-        | st.fixed_dictionaries({"nodeSelectorTerms": st.lists(node_terms, min_size=1, max_size=3)}),
+        | st.fixed_dictionaries(
+            {"nodeSelectorTerms": st.lists(node_terms, min_size=1, max_size=3)}
+        ),
     },
 )
 affinities = st.none() | st.fixed_dictionaries(
-    {}, optional={"nodeAffinity": node_affinities, "podAffinity": pod_affinities, "podAntiAffinity": pod_affinities}
+    {},
+    optional={
+        "nodeAffinity": node_affinities,
+        "podAffinity": pod_affinities,
+        "podAntiAffinity": pod_affinities,
+    },
 )
 amounts = st.dictionaries(st.sampled_from(["cpu", "memory"]), st.sampled_from(["1", "100m", "1Gi"]))
 resources = st.none() | st.fixed_dictionaries(
@@ -98,7 +119,8 @@ containers = st.lists(
         {"name": st.just("main"), "image": st.sampled_from(IMAGES)},
         optional={
             "resources": resources,
-            "env": st.none() | st.just([{"name": "BINDER_REPO_URL", "value": "https://a/b"}, {"name": "EMPTY"}]),
+            "env": st.none()
+            | st.just([{"name": "BINDER_REPO_URL", "value": "https://a/b"}, {"name": "EMPTY"}]),
         },
     ),
     min_size=1,
@@ -114,9 +136,12 @@ tolerations = st.sampled_from(
 specs = st.fixed_dictionaries(
     {"containers": containers},
     optional={
-        "schedulerName": st.sampled_from(["default-scheduler", "my-own", "replace-me", "hub.jhub.user", None]),
+        "schedulerName": st.sampled_from(
+            ["default-scheduler", "my-own", "replace-me", "hub.jhub.user", None]
+        ),
         "affinity": affinities,
-        "nodeSelector": st.none() | st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=1),
+        "nodeSelector": st.none()
+        | st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=1),
         "tolerations": st.none() | st.lists(tolerations, max_size=2),
         "initContainers": st.none() | containers,
         "nodeName": st.sampled_from(["", "node-1"]),
@@ -126,7 +151,13 @@ specs = st.fixed_dictionaries(
 )
 pod_annotations = st.dictionaries(
     st.sampled_from(
-        ["binder-repo", POLICY_REVISION_ANNOTATION, HOME_TARGET_ANNOTATION, OPT_OUT_ANNOTATION, "with/slash~tilde"]
+        [
+            "binder-repo",
+            POLICY_REVISION_ANNOTATION,
+            HOME_TARGET_ANNOTATION,
+            OPT_OUT_ANNOTATION,
+            "with/slash~tilde",
+        ]
     ),
     st.sampled_from(["true", "node-1", "https://github.com/org/repo"]),
     max_size=3,
@@ -137,20 +168,37 @@ metadata = st.builds(
     components,
     st.fixed_dictionaries(
         {},
-        optional={"name": st.just("a-pod"), "generateName": st.just("a-"), "annotations": st.none() | pod_annotations},
+        optional={
+            "name": st.just("a-pod"),
+            "generateName": st.just("a-"),
+            "annotations": st.none() | pod_annotations,
+        },
     ),
 )
 # Pods as an API server would take them, with odd but valid corners.
 pods: st.SearchStrategy[Object] = st.builds(
-    lambda metadata, spec: {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}, metadata, specs
+    lambda metadata, spec: {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
+    metadata,
+    specs,
 )
 
-taints = st.sampled_from([Taint("dedicated", "user", "NoSchedule"), Taint("leaving", "", "PreferNoSchedule")])
+taints = st.sampled_from(
+    [Taint("dedicated", "user", "NoSchedule"), Taint("leaving", "", "PreferNoSchedule")]
+)
 
 
-def _node(name: str, images: list[str], labels: dict[str, str], more: tuple[list[Taint], bool, bool]) -> Node:
+def _node(
+    name: str, images: list[str], labels: dict[str, str], more: tuple[list[Taint], bool, bool]
+) -> Node:
     node_taints, unschedulable, ready = more
-    return node(name, *images, labels=labels, taints=tuple(node_taints), unschedulable=unschedulable, ready=ready)
+    return node(
+        name,
+        *images,
+        labels=labels,
+        taints=tuple(node_taints),
+        unschedulable=unschedulable,
+        ready=ready,
+    )
 
 
 nodes = st.lists(
@@ -158,7 +206,11 @@ nodes = st.lists(
         _node,
         st.sampled_from(NODE_NAMES),
         st.lists(st.sampled_from(IMAGES), max_size=2),
-        st.dictionaries(st.sampled_from(["zone", "pool", KARPENTER_POOL_LABEL]), st.sampled_from(VALUES), max_size=1),
+        st.dictionaries(
+            st.sampled_from(["zone", "pool", KARPENTER_POOL_LABEL]),
+            st.sampled_from(VALUES),
+            max_size=1,
+        ),
         st.tuples(st.lists(taints, max_size=1), st.booleans(), st.booleans()),
     ),
     max_size=5,
@@ -167,7 +219,9 @@ facts: st.SearchStrategy[Facts] = st.builds(
     lambda known, builders, loads: Facts(
         nodes=known,
         builder_nodes={"build": builders},
-        homes=Homes({f"jhub/other-{index}": PlacedPod("build", name) for index, name in enumerate(loads)}),
+        homes=Homes(
+            {f"jhub/other-{index}": PlacedPod("build", name) for index, name in enumerate(loads)}
+        ),
     ),
     st.none() | nodes.map(Nodes),
     st.frozensets(st.sampled_from(NODE_NAMES)),
@@ -178,19 +232,28 @@ rule_changes: st.SearchStrategy[Object] = st.fixed_dictionaries(
     {
         "replaceSchedulers": st.sampled_from([[], ["replace-me"]]),
         "schedulerTarget": st.sampled_from(["deploy", "none"]),
-        "imageGate": st.fixed_dictionaries({"mode": st.sampled_from(["requireLabel", "prefer", "off"])}),
-        "prePuller": st.sampled_from([{}, {"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}]),
+        "imageGate": st.fixed_dictionaries(
+            {"mode": st.sampled_from(["requireLabel", "prefer", "off"])}
+        ),
+        "prePuller": st.sampled_from(
+            [{}, {"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}]
+        ),
         "podClasses": st.fixed_dictionaries(
             {
                 "build": st.fixed_dictionaries(
                     {
                         "home": st.fixed_dictionaries(
-                            {"matchBy": st.sampled_from(["name", "hostname"]), "maxLoad": st.sampled_from([0, 0.5, 2])}
+                            {
+                                "matchBy": st.sampled_from(["name", "hostname"]),
+                                "maxLoad": st.sampled_from([0, 0.5, 2]),
+                            }
                         ),
                         "join": st.sampled_from([{}, {"build": 3}]),
                     }
                 ),
-                "user": st.sampled_from([{}, {"resources": {"cpu": "10m"}}, {"avoid": {"placeholder": 2}}]),
+                "user": st.sampled_from(
+                    [{}, {"resources": {"cpu": "10m"}}, {"avoid": {"placeholder": 2}}]
+                ),
             }
         ),
     }

@@ -1,4 +1,6 @@
-"""Make nodes, pods and states for tests of the scheduler model; each says only what the test is about."""
+"""Make nodes, pods and states for tests of the scheduler model; each says only what the test is
+about.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def node(
     cordoned: bool = False,
     extra: Mapping[str, str] | None = None,
 ) -> Node:
-    """A Ready node with its hostname label; taints as KEY=VALUE:EFFECT, extra: further resources."""
+    """A Ready node with its hostname label; taints as KEY=VALUE:EFFECT, extra: further
+    resources.
+    """
     allocatable: dict[str, str] = {"cpu": cpu, "memory": memory, "pods": str(pods), **(extra or {})}
     reported = [{"names": [image], "sizeBytes": size} for image, size in (images or {}).items()]
     ready = [{"type": "Ready", "status": "True"}]
@@ -72,7 +76,12 @@ def pod(
     ]
     return read_pod(
         {
-            "metadata": {"name": name, "namespace": namespace, "labels": dict(labels or {}), **(metadata or {})},
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "labels": dict(labels or {}),
+                **(metadata or {}),
+            },
             "spec": {"nodeName": on, "priority": priority, "containers": containers, **spec},
             "status": {"startTime": started, **(status or {})},
         }

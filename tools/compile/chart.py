@@ -24,12 +24,23 @@ _FUNCTIONS: Final = "templates/_functions.tpl"
 
 
 def compile_chart(root: Path) -> dict[str, str]:
-    """Compile all of `root`/templates; give the text by path below `root`/chart. Raises CompileError."""
+    """Compile all of `root`/templates; give the text by path below `root`/chart.
+
+    Raises CompileError.
+    """
     folder = root / _SOURCES
     shape = read_shape(root / _CHART)
-    macros: Macros = {name: macros_of((folder / name).read_text()) for name in template_names(folder, macros=True)}
+    macros: Macros = {
+        name: macros_of((folder / name).read_text()) for name in template_names(folder, macros=True)
+    }
     names = [getattr(labels, name) for name in WRITTEN_HELPERS]
-    own = (labels.base_name, functions.pulled_labels, functions.pullers, are_too_many, profile_seats)
+    own = (
+        labels.base_name,
+        functions.pulled_labels,
+        functions.pullers,
+        are_too_many,
+        profile_seats,
+    )
     defined = define_functions([*names, *own])
     _check_names(macros, defined)
     compiled = {}
@@ -37,7 +48,9 @@ def compile_chart(root: Path) -> dict[str, str]:
         target = f"templates/{name.removesuffix(SUFFIX)}{'.tpl' if holds_macros(name) else '.yaml'}"
         text = compile_template(name, (folder / name).read_text(), shape, macros)
         compiled[target] = f"{_GENERATED}templates/{name}: edit that file. */}}}}\n{text}"
-    compiled[_FUNCTIONS] = "\n".join([f"{_GENERATED}Python's own, which each names. */}}}}\n", *defined.values()])
+    compiled[_FUNCTIONS] = "\n".join(
+        [f"{_GENERATED}Python's own, which each names. */}}}}\n", *defined.values()]
+    )
     return compiled
 
 
@@ -47,7 +60,9 @@ def _check_names(macros: Macros, functions: Iterable[str]) -> None:
     for file, names in macros.items():
         for name in names:
             if first.setdefault(name, file) != file:
-                raise CompileError(f"templates/{file}: macro '{name}' is in {first[name]} too: rename one")
+                raise CompileError(
+                    f"templates/{file}: macro '{name}' is in {first[name]} too: rename one"
+                )
 
 
 def _generated_files(chart: Path) -> Iterator[Path]:
@@ -58,7 +73,9 @@ def _generated_files(chart: Path) -> Iterator[Path]:
 
 
 def write_chart(root: Path) -> list[str]:
-    """Write the chart's generated files and remove those whose source is gone; give the paths that changed."""
+    """Write the chart's generated files and remove those whose source is gone; give the paths that
+    changed.
+    """
     chart = root / _CHART
     compiled = compile_chart(root)
     changed = []
@@ -79,7 +96,9 @@ def check_fresh(root: Path) -> list[str]:
     """Give the paths below `root` that `write_chart` would change: none when the chart is fresh."""
     chart = root / _CHART
     compiled = compile_chart(root)
-    leftover = [path for path in _generated_files(chart) if str(path.relative_to(chart)) not in compiled]
+    leftover = [
+        path for path in _generated_files(chart) if str(path.relative_to(chart)) not in compiled
+    ]
     stale = [
         chart / name
         for name, text in compiled.items()

@@ -1,7 +1,7 @@
 """Write an expression of restricted Jinja2 in Go's template language.
 
-Twin of `generator/render/environment.py` and `generator/render/functions.py`.
-Jinja2's own parser gives the expression's tree; what has no equal meaning in both languages is refused, and so is a
+Twin of `generator/render/environment.py` and `generator/render/functions.py`. Jinja2's own parser
+gives the expression's tree; what has no equal meaning in both languages is refused, and so is a
 path that `chart/values.schema.json` doesn't know.
 """
 
@@ -23,7 +23,8 @@ Macros = Mapping[str, Mapping[str, Sequence[str]]]
 
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Functions of a template's context that give a string: those that tools/compile/python.py writes from Python's own,
+# Functions of a template's context that give a string: those that tools/compile/python.py writes
+# from Python's own,
 WRITTEN_HELPERS: Final = (
     "object_name",
     "cluster_object_name",
@@ -70,12 +71,17 @@ _PRINTED_FILTERS: Final = frozenset({"to_json", "to_pretty_json", "indent", "int
 
 
 class CompileError(Exception):
-    """A template uses what the subset doesn't have. The text names file, line, construct and the way out."""
+    """A template uses what the subset doesn't have.
+
+    The text names file, line, construct and the way out.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """An expression in Go: its text (one word, or in parentheses), its shape, and whether it is text that we wrote."""
+    """An expression in Go: its text (one word, or in parentheses), its shape, and whether it is
+    text that we wrote.
+    """
 
     go: str
     shape: Shape
@@ -84,7 +90,11 @@ class Expression:
 
     def bare(self) -> str:
         """The text without its outer parentheses."""
-        return self.go[1:-1] if self.go.startswith("(") and _closes_at(self.go) == len(self.go) - 1 else self.go
+        return (
+            self.go[1:-1]
+            if self.go.startswith("(") and _closes_at(self.go) == len(self.go) - 1
+            else self.go
+        )
 
 
 def _closes_at(text: str) -> int:
@@ -116,13 +126,18 @@ class Block:
 
 
 class ExpressionCompiler:
-    """Compiles the expressions of one template. Holds where it is, for faults, and which names are bound."""
+    """Compiles the expressions of one template.
+
+    Holds where it is, for faults, and which names are bound.
+    """
 
     def __init__(self, name: str, shape: Shape, files: Macros) -> None:
         self.name = name
         self.shape = shape
         self.files = files
-        self.macros = {macro: arguments for file in files.values() for macro, arguments in file.items()}
+        self.macros = {
+            macro: arguments for file in files.values() for macro, arguments in file.items()
+        }
         self.line = 1
         self.blocks: list[Block] = [Block("file", 1, {})]
         self.imported: set[str] = set()
@@ -176,14 +191,21 @@ class ExpressionCompiler:
             and isinstance(value.node, nodes.Name)
             and (value.node.name in self.macros or value.node.name == "fail")
         )
-        if not is_macro and not (isinstance(value, nodes.Filter) and value.name in _PRINTED_FILTERS):
+        if not is_macro and not (
+            isinstance(value, nodes.Filter) and value.name in _PRINTED_FILTERS
+        ):
             raise self.fault(
-                "a bare value: end it in to_json, to_pretty_json, int or indent, or the languages print it apart"
+                "a bare value: end it in to_json, to_pretty_json, int or indent, or the languages"
+                " print it apart"
             )
         return self.expression(value).bare()
 
     def _constant_int(self, arguments: Sequence[nodes.Expr]) -> int:
-        if len(arguments) == 1 and isinstance(arguments[0], nodes.Const) and isinstance(arguments[0].value, int):
+        if (
+            len(arguments) == 1
+            and isinstance(arguments[0], nodes.Const)
+            and isinstance(arguments[0].value, int)
+        ):
             return arguments[0].value
         raise self.fault("indent takes one constant number")
 
@@ -196,7 +218,8 @@ class ExpressionCompiler:
         types = given.shape.types()
         if types and not types <= accepted:
             raise self.fault(
-                f"{what}: {given.go} is {' or '.join(sorted(types))}, needed is {' or '.join(sorted(accepted))}"
+                f"{what}: {given.go} is {' or '.join(sorted(types))}, needed is"
+                f" {' or '.join(sorted(accepted))}"
             )
 
     def _is_string(self, given: Expression) -> bool:
@@ -204,7 +227,9 @@ class ExpressionCompiler:
         return given.is_string or given.is_text or given.shape.types() == {"string"}
 
     def _need_string(self, given: Expression, what: str) -> None:
-        """Refuse an expression that isn't known to be a string: Go and Python spell all others differently."""
+        """Refuse an expression that isn't known to be a string: Go and Python spell all others
+        differently.
+        """
         if not self._is_string(given):
             kinds = " or ".join(sorted(given.shape.types())) or "of unknown type"
             raise self.fault(f"{what} takes strings only: {given.go} is {kinds}")
@@ -212,7 +237,8 @@ class ExpressionCompiler:
     def _need_text(self, given: Expression) -> None:
         if not given.is_text:
             raise self.fault(
-                f"indent, replace and sha256 take what a macro, chart_file or to_pretty_json made, not {given.go}"
+                "indent, replace and sha256 take what a macro, chart_file or to_pretty_json made,"
+                f" not {given.go}"
             )
 
     def expression(self, node: nodes.Node) -> Expression:
@@ -237,13 +263,17 @@ class ExpressionCompiler:
                 sides = self.expression(node.left), self.expression(node.right)
                 are_strings = all(self._is_string(side) for side in sides)
                 shape = self.plain("string") if are_strings else Shape((), {})
-                return Expression(f"({word} {sides[0].go} {sides[1].go})", shape, is_string=are_strings)
+                return Expression(
+                    f"({word} {sides[0].go} {sides[1].go})", shape, is_string=are_strings
+                )
             case nodes.Not():
                 return Expression(f"(not {self.expression(node.node).go})", self.plain("boolean"))
             case nodes.Test():
                 if node.name != "none" or node.args:
                     raise self.fault(f"'is {node.name}': only 'is none' and 'is not none'")
-                return Expression(f'(kindIs "invalid" {self.expression(node.node).go})', self.plain("boolean"))
+                return Expression(
+                    f'(kindIs "invalid" {self.expression(node.node).go})', self.plain("boolean")
+                )
             case nodes.Compare():
                 return self._comparison(node)
             case nodes.Call():
@@ -267,7 +297,9 @@ class ExpressionCompiler:
                 self._need_string(given, "'~'")
                 form += "%s"
             words.append(given.go)
-        return Expression(f'(printf "{form}" {" ".join(words)})', self.plain("string"), is_string=True)
+        return Expression(
+            f'(printf "{form}" {" ".join(words)})', self.plain("string"), is_string=True
+        )
 
     def _constant(self, value: object) -> Expression:
         if isinstance(value, bool):
@@ -284,7 +316,9 @@ class ExpressionCompiler:
                 return block.names[name]
         if name == "values":
             return Expression(self._at_root("Values"), self.shape)
-        raise self.fault(f"'{name}' is bound nowhere here (what an 'if' or 'for' sets ends with it)")
+        raise self.fault(
+            f"'{name}' is bound nowhere here (what an 'if' or 'for' sets ends with it)"
+        )
 
     def _attribute(self, node: nodes.Expr, attribute: str) -> Expression:
         if isinstance(node, nodes.Name) and node.name in ("release", "chart", "keys"):
@@ -359,13 +393,21 @@ class ExpressionCompiler:
         if [one.op for one in node.ops] == ["in"] and isinstance(node.expr, nodes.Const):
             whole = self.expression(node.ops[0].expr)
             self._need_string(whole, "in")
-            return Expression(f"(contains {self.expression(node.expr).go} {whole.go})", self.plain("boolean"))
+            return Expression(
+                f"(contains {self.expression(node.expr).go} {whole.go})", self.plain("boolean")
+            )
         if len(node.ops) != 1 or node.ops[0].op not in ("eq", "ne"):
             raise self.fault("a comparison other than one ==, != or constant in string")
         other = node.ops[0].expr
-        is_key = isinstance(other, nodes.Getattr) and isinstance(other.node, nodes.Name) and other.node.name == "keys"
+        is_key = (
+            isinstance(other, nodes.Getattr)
+            and isinstance(other.node, nodes.Name)
+            and other.node.name == "keys"
+        )
         if not is_key and not (isinstance(other, nodes.Const) and isinstance(other.value, str)):
-            raise self.fault("== and != take a string constant on the right: Go refuses mixed types")
+            raise self.fault(
+                "== and != take a string constant on the right: Go refuses mixed types"
+            )
         given = self.expression(node.expr)
         self._need_string(given, "== and !=")
         word = "eq" if node.ops[0].op == "eq" else "ne"
@@ -392,27 +434,37 @@ class ExpressionCompiler:
         given = [self.expression(argument) for argument in node.args]
         words = " ".join(argument.go for argument in given)
         if name == "chart_file":
-            return Expression(f"({self._at_root('Files.Get')} {words})", self.plain("string"), is_text=True)
+            return Expression(
+                f"({self._at_root('Files.Get')} {words})", self.plain("string"), is_text=True
+            )
         if name == "merge":
             return Expression(f'(include "roost.merge" (list {words}) | fromJson)', Shape((), {}))
         if name == "core_pod":
-            return Expression(f'(include "roost.core_pod" (list {words}) | fromJson)', given[0].shape)
+            return Expression(
+                f'(include "roost.core_pod" (list {words}) | fromJson)', given[0].shape
+            )
         if name == "pulled_labels":
             go = f'(include "roost.pulled_labels" (list {self._root} {words}) | fromJson)'
-            return Expression(go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {}))
+            return Expression(
+                go, Shape(({"type": "object", "additionalProperties": {"type": "string"}},), {})
+            )
         if name == "placeholder_sets":
             go = f'(include "roost.placeholder_sets" (list {self._root} {words}) | fromJsonArray)'
             return Expression(go, given[0].shape)
         if name == "profile_seats":
             return Expression(
-                f'(include "roost.profile_seats" (list {self._root} {words}) | fromJsonArray)', Shape((), {})
+                f'(include "roost.profile_seats" (list {self._root} {words}) | fromJsonArray)',
+                Shape((), {}),
             )
         if name == "concat":
             for argument in given:
                 self.need(argument, {"array"}, "concat")
             return Expression(
                 f"(concat {words})",
-                Shape(tuple(s for one in given for s in one.shape.alternatives), given[0].shape.definitions),
+                Shape(
+                    tuple(s for one in given for s in one.shape.alternatives),
+                    given[0].shape.definitions,
+                ),
             )
         if name == "unique":
             self.need(given[0], {"array"}, "unique")
@@ -426,7 +478,9 @@ class ExpressionCompiler:
             return Expression(f"(fail {words})", self.plain("string"), is_text=True)
         if name in _HELPERS:
             arguments = " ".join(["list", self._root, *(argument.go for argument in given)])
-            return Expression(f'(include "roost.{name}" ({arguments}))', self.plain("string"), is_string=True)
+            return Expression(
+                f'(include "roost.{name}" ({arguments}))', self.plain("string"), is_string=True
+            )
         return self._macro_call(name, given)
 
     def _macro_call(self, name: str, given: Sequence[Expression]) -> Expression:
@@ -434,13 +488,19 @@ class ExpressionCompiler:
             raise self.fault(f"'{name}' is neither a macro nor a function")
         if name not in self.imported and name not in self.files.get(self.name, ()):
             file = next(file for file, macros in self.files.items() if name in macros)
-            raise self.fault(f"macro '{name}' isn't imported: from \"{file}\" import {name} with context")
+            raise self.fault(
+                f"macro '{name}' isn't imported: from \"{file}\" import {name} with context"
+            )
         parameters = self.macros[name]
         if len(parameters) != len(given):
-            raise self.fault(f"macro '{name}' takes {len(parameters)} arguments, found {len(given)}")
+            raise self.fault(
+                f"macro '{name}' takes {len(parameters)} arguments, found {len(given)}"
+            )
         pairs = [f"{_quote(key)} {value.go}" for key, value in zip(parameters, given, strict=True)]
         words = " ".join([f'"root" {self._root}', *pairs])
-        return Expression(f'(include "roost.{name}" (dict {words}))', self.plain("string"), is_text=True)
+        return Expression(
+            f'(include "roost.{name}" (dict {words}))', self.plain("string"), is_text=True
+        )
 
 
 def parser() -> Environment:

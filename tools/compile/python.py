@@ -1,10 +1,11 @@
-"""Write plain functions of Python as Go templates, so that the chart's names are those of `roost render`.
+"""Write plain functions of Python as Go templates, so that the chart's names are those of `roost
+render`.
 
-A function becomes a `define` of its name, whose argument is a list: the chart's root, then the function's arguments
-but those that every release has (`_GIVEN`). It gives text; what is no text it gives as JSON: a map, a list, or a map
-with the one key `value`.
-The subset: assignments, `if`, `for`, `return`, `append`, comprehensions, and what `_ExpressionWriter` knows. Maps are
-walked by their sorted keys, as Go does: write `sorted(map.items())`. What has no equal meaning is refused.
+A function becomes a `define` of its name, whose argument is a list: the chart's root, then the
+function's arguments but those that every release has (`_GIVEN`). It gives text; what is no text it
+gives as JSON: a map, a list, or a map with the one key `value`. The subset: assignments, `if`,
+`for`, `return`, `append`, comprehensions, and what `_ExpressionWriter` knows. Maps are walked by
+their sorted keys, as Go does: write `sorted(map.items())`. What has no equal meaning is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ _GIVEN: Final = {
     "override": "$root.Values.fullnameOverride",
     "base": '(include "roost.base_name" (list $root))',
 }
-_COMPARISONS: Final = {ast.Eq: "eq", ast.NotEq: "ne", ast.LtE: "le", ast.Lt: "lt", ast.GtE: "ge", ast.Gt: "gt"}
+_COMPARISONS: Final = {
+    ast.Eq: "eq",
+    ast.NotEq: "ne",
+    ast.LtE: "le",
+    ast.Lt: "lt",
+    ast.GtE: "ge",
+    ast.Gt: "gt",
+}
 # What `isinstance` asks, by the text of its second argument.
 _KINDS: Final = {"Mapping": "map", "str": "string", "bool": "bool", "list | tuple": "slice"}
 _MAPS: Final = ("dict", "Mapping")
@@ -54,7 +62,10 @@ class _Go(NamedTuple):
 
 
 def define_functions(functions: Iterable[Callable[..., object]]) -> dict[str, str]:
-    """Compile functions, and those that they call; give each `define` by its name. Raises CompileError."""
+    """Compile functions, and those that they call; give each `define` by its name.
+
+    Raises CompileError.
+    """
     defined: dict[str, str] = {}
     waiting = list(functions)
     while waiting:
@@ -82,7 +93,11 @@ class _FunctionWriter:
         self.module = sys.modules[function.__module__]
         self.path = function.__module__.replace(".", "/") + ".py"
         tree = ast.parse(inspect.getsource(self.module))
-        self.tree = next(node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == self.name)
+        self.tree = next(
+            node
+            for node in tree.body
+            if isinstance(node, ast.FunctionDef) and node.name == self.name
+        )
         self.locals = {argument.arg for argument in self.tree.args.args} | _stored([self.tree])
         self.given = {argument.arg for argument in self.tree.args.args} & set(_GIVEN)
         self.body = self.tree.body if ast.get_docstring(self.tree) is None else self.tree.body[1:]
@@ -93,20 +108,29 @@ class _FunctionWriter:
 
     def fault(self, node: ast.AST, message: str) -> CompileError:
         """Say what is wrong where."""
-        return CompileError(f"{self.path}:{getattr(node, 'lineno', 0)}: {message}: not in the subset")
+        return CompileError(
+            f"{self.path}:{getattr(node, 'lineno', 0)}: {message}: not in the subset"
+        )
 
     def written(self) -> str:
         """The whole `define`."""
         self.returns = self.kind_of(self.tree.returns)
         self.emit("$root := index . 0")
-        own = [(argument, fallback) for argument, fallback in _parameters(self.tree) if argument.arg not in _GIVEN]
+        own = [
+            (argument, fallback)
+            for argument, fallback in _parameters(self.tree)
+            if argument.arg not in _GIVEN
+        ]
         for position, (argument, fallback) in enumerate(own, 1):
             self.kinds[argument.arg] = self.kind_of(argument.annotation)
             if fallback is None:
                 self.emit(f"${argument.arg} := index . {position}")
             else:
                 self.emit(f"${argument.arg} := {self.expression(fallback).text}")
-                self.emit(f"if gt (len .) {position} }}}}{{{{ ${argument.arg} = index . {position} }}}}{{{{ end")
+                self.emit(
+                    f"if gt (len .) {position} }}}}{{{{ ${argument.arg} = index . {position}"
+                    " }}{{ end"
+                )
         # The others begin where all that follows sees them.
         self.begun = {argument.arg for argument, _ in own}
         for name in sorted(_begun_in_blocks(self.body) - self.begun):
@@ -115,7 +139,9 @@ class _FunctionWriter:
         self.statements(self.body)
         signature = " ".join(["$", *(argument.arg for argument, _ in own)])
         name = defined_name(self.name)
-        head = f'{{{{- /* {name} (list {signature}): {self.path} */}}}}\n{{{{- define "{name}" -}}}}\n'
+        head = (
+            f'{{{{- /* {name} (list {signature}): {self.path} */}}}}\n{{{{- define "{name}" -}}}}\n'
+        )
         return head + "".join(f"{{{{- {line} -}}}}\n" for line in self.lines) + "{{- end }}\n"
 
     def put(self, name: str, value: str) -> None:
@@ -140,7 +166,11 @@ class _FunctionWriter:
         if text in ("str", "int"):
             return text
         found = getattr(self.module, text, None)
-        if text.startswith(_MAPS) or text == "_Object" or (isinstance(found, type) and hasattr(found, "_fields")):
+        if (
+            text.startswith(_MAPS)
+            or text == "_Object"
+            or (isinstance(found, type) and hasattr(found, "_fields"))
+        ):
             return "map"
         return "list" if text.startswith(_LISTS) and "| None" not in text else "any"
 
@@ -177,19 +207,33 @@ class _FunctionWriter:
                 self.assign(target, node.value)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
                 self.emit(
-                    f"${name} = {self.added(node, _Go(f'${name}', self.kinds[name]), self.expression(node.value)).text}"
+                    f"${name} ="
+                    f" {self.added(node, _Go(f'${name}', self.kinds[name]), self.expression(node.value)).text}"
                 )
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value])):
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]
+                )
+            ):
                 self.emit(f"${name} = append ${name} {self.expression(value).text}")
             case ast.Expr(
                 value=ast.Call(
-                    func=ast.Attribute(value=ast.Subscript(value=ast.Name(id=name), slice=key), attr="append"),
+                    func=ast.Attribute(
+                        value=ast.Subscript(value=ast.Name(id=name), slice=key), attr="append"
+                    ),
                     args=[value],
                 )
             ):
                 at = self.expression(key).text
-                self.emit(f"$_ := set ${name} {at} (append (index ${name} {at}) {self.expression(value).text})")
-            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key, _])):
+                self.emit(
+                    f"$_ := set ${name} {at} (append (index ${name} {at})"
+                    f" {self.expression(value).text})"
+                )
+            case ast.Expr(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id=name), attr="pop"), args=[key, _]
+                )
+            ):
                 self.emit(f"$_ := unset ${name} {self.expression(key).text}")
             case ast.For(orelse=[]):
                 self.loop(node.target, node.iter, lambda: self.statements(node.body))
@@ -204,7 +248,9 @@ class _FunctionWriter:
                 self.kinds.setdefault(name, found.kind)
                 self.put(name, found.text)
             case ast.Subscript(value=ast.Name(id=name), slice=key), _:
-                self.emit(f"$_ := set ${name} {self.expression(key).text} {self.expression(value).text}")
+                self.emit(
+                    f"$_ := set ${name} {self.expression(key).text} {self.expression(value).text}"
+                )
             case ast.Tuple(elts=names), ast.Tuple(elts=values):
                 for one, other in zip(names, values, strict=True):
                     self.assign(one, other)
@@ -217,10 +263,19 @@ class _FunctionWriter:
                 raise self.fault(target, f"an assignment to {ast.unparse(target)}")
 
     def loop(self, target: ast.expr, source: ast.expr, body: Callable[[], None]) -> None:
-        """Write a `for` over a list, over `sorted(map.items())`, or over `sorted(map, …)`, its keys."""
+        """Write a `for` over a list, over `sorted(map.items())`, or over `sorted(map, …)`, its
+        keys.
+        """
         match source:
-            case ast.Call(func=ast.Name(id="sorted"), args=[ast.Call(func=ast.Attribute(attr="items", value=of))]):
-                names = [f"${name.id}" for name in getattr(target, "elts", ()) if isinstance(name, ast.Name)]
+            case ast.Call(
+                func=ast.Name(id="sorted"),
+                args=[ast.Call(func=ast.Attribute(attr="items", value=of))],
+            ):
+                names = [
+                    f"${name.id}"
+                    for name in getattr(target, "elts", ())
+                    if isinstance(name, ast.Name)
+                ]
                 self.emit(f"range {names[0]}, {names[1]} := {self.expression(of).text}")
             case ast.Call(func=ast.Name(id="sorted"), args=[of]) if isinstance(target, ast.Name):
                 self.emit(f"range ${target.id}, $_ := {self.expression(of).text}")
@@ -239,7 +294,11 @@ class _FunctionWriter:
             case ast.Name(id=name):
                 if name in self.given:
                     return _Go(_GIVEN[name], "str")
-                return _Go(f"${name}", self.kinds.get(name, "any")) if name in self.locals else self.constant(node)
+                return (
+                    _Go(f"${name}", self.kinds.get(name, "any"))
+                    if name in self.locals
+                    else self.constant(node)
+                )
             case ast.Constant():
                 return self.constant(node)
             case ast.JoinedStr():
@@ -257,19 +316,26 @@ class _FunctionWriter:
             case ast.BinOp(op=ast.Sub() | ast.Mult() as operator):
                 word = "sub" if isinstance(operator, ast.Sub) else "mul"
                 return _Go(
-                    f"({word} {self.expression(node.left).text} {self.expression(node.right).text} | int)", "int"
+                    f"({word} {self.expression(node.left).text} {self.expression(node.right).text}"
+                    " | int)",
+                    "int",
                 )
             case ast.Attribute():
                 if isinstance(node.value, ast.Name) and node.value.id not in self.locals:
                     return self.constant(node)
-                return _Go(f"{self.expression(node.value).text}.{node.attr}", self.field_kind(node.attr))
+                return _Go(
+                    f"{self.expression(node.value).text}.{node.attr}", self.field_kind(node.attr)
+                )
             case ast.Subscript():
                 return self.item(node)
             case ast.List() | ast.Tuple():
                 return self.listed(node)
             case ast.Dict():
                 pairs = [
-                    self.expression(one) for pair in zip(node.keys, node.values, strict=True) for one in pair if one
+                    self.expression(one)
+                    for pair in zip(node.keys, node.values, strict=True)
+                    for one in pair
+                    if one
                 ]
                 return _Go(f"({' '.join(['dict', *(one.text for one in pairs)])})", "map")
             case ast.ListComp() | ast.GeneratorExp():
@@ -296,7 +362,11 @@ class _FunctionWriter:
 
     def constant(self, node: ast.expr) -> _Go:
         """A literal, or a constant of the module."""
-        value = node.value if isinstance(node, ast.Constant) else eval(ast.unparse(node), vars(self.module))  # noqa: S307
+        value = (
+            node.value
+            if isinstance(node, ast.Constant)
+            else eval(ast.unparse(node), vars(self.module))  # noqa: S307
+        )
         match value:
             case None:
                 return _Go("nil")
@@ -366,7 +436,9 @@ class _FunctionWriter:
                 return _Go(f'({word} (toJson {first.text}) "{str(value).lower()}")')
         second = self.expression(right)
         if isinstance(operator, ast.In | ast.NotIn):
-            word = {"list": "has {0} {1}", "map": "hasKey {1} {0}"}.get(second.kind, "contains {0} {1}")
+            word = {"list": "has {0} {1}", "map": "hasKey {1} {0}"}.get(
+                second.kind, "contains {0} {1}"
+            )
             found = f"({word.format(first.text, second.text)})"
             return _Go(found if isinstance(operator, ast.In) else f"(not {found})")
         if type(operator) not in _COMPARISONS:
@@ -386,7 +458,11 @@ class _FunctionWriter:
             case ast.Call(func=ast.Name(id=name)) if name not in self.locals:
                 text = self.temporary()
                 self.emit(f"{text} := {self.call(node).text}")
-                return _Go(f"(index {text} 0)", "str"), _Go(f"(index {text} 1)", "str"), _Go(f"(index {text} 2)", "str")
+                return (
+                    _Go(f"(index {text} 0)", "str"),
+                    _Go(f"(index {text} 1)", "str"),
+                    _Go(f"(index {text} 2)", "str"),
+                )
             case _:
                 raise self.fault(node, ast.unparse(node))
         name, other = self.temporary(), f"[^{re.escape(mark)}]*"
@@ -397,7 +473,10 @@ class _FunctionWriter:
             return (
                 _Go(head, "str"),
                 between,
-                _Go(f'(regexReplaceAll {_quoted("^" + other + re.escape(mark) + "?")} {name} "")', "str"),
+                _Go(
+                    f'(regexReplaceAll {_quoted("^" + other + re.escape(mark) + "?")} {name} "")',
+                    "str",
+                ),
             )
         head = f'(regexReplaceAll {_quoted(re.escape(mark) + "?" + other + "$")} {name} "")'
         return _Go(head, "str"), between, _Go(f"(regexFind {_quoted(other + '$')} {name})", "str")
@@ -406,21 +485,31 @@ class _FunctionWriter:
         """`text[:n]`, a part of a text, an item of a list, a map's value."""
         match node:
             case ast.Subscript(slice=ast.Slice(lower=None, upper=ast.expr() as end)):
-                return _Go(f"(trunc {self.expression(end).text} {self.expression(node.value).text})", "str")
+                return _Go(
+                    f"(trunc {self.expression(end).text} {self.expression(node.value).text})", "str"
+                )
             case ast.Subscript(
                 value=ast.Call(func=ast.Attribute(attr="partition" | "rpartition")),
                 slice=ast.Constant(value=int() as at),
             ):
                 return self.parts(node.value)[at]
             case _:
-                return _Go(f"(index {self.expression(node.value).text} {self.expression(node.slice).text})")
+                return _Go(
+                    f"(index {self.expression(node.value).text} {self.expression(node.slice).text})"
+                )
 
     def listed(self, node: ast.List | ast.Tuple) -> _Go:
         """A list, with others in it by `*`."""
         if not any(isinstance(one, ast.Starred) for one in node.elts):
-            return _Go(f"({' '.join(['list', *(self.expression(one).text for one in node.elts)])})", "list")
+            return _Go(
+                f"({' '.join(['list', *(self.expression(one).text for one in node.elts)])})", "list"
+            )
         words = [
-            self.expression(one.value).text if isinstance(one, ast.Starred) else f"(list {self.expression(one).text})"
+            (
+                self.expression(one.value).text
+                if isinstance(one, ast.Starred)
+                else f"(list {self.expression(one).text})"
+            )
             for one in node.elts
         ]
         return _Go(f"(concat {' '.join(words)})", "list")
@@ -453,7 +542,9 @@ class _FunctionWriter:
         match node:
             case ast.Call(
                 func=ast.Attribute(
-                    value=ast.Call(func=ast.Name(id="sha256"), args=[ast.Call(func=ast.Attribute(value=text))])
+                    value=ast.Call(
+                        func=ast.Name(id="sha256"), args=[ast.Call(func=ast.Attribute(value=text))]
+                    )
                 )
             ):
                 return _Go(f"(sha256sum {self.expression(text).text})", "str")
@@ -462,7 +553,9 @@ class _FunctionWriter:
         match method.attr:
             case "rstrip":
                 characters = ast.literal_eval(node.args[0])
-                return _Go(f'(regexReplaceAll {_quoted(f"[{re.escape(characters)}]+$")} {of} "")', "str")
+                return _Go(
+                    f'(regexReplaceAll {_quoted(f"[{re.escape(characters)}]+$")} {of} "")', "str"
+                )
             case "strip":
                 return _Go(f"(trimAll {words[0]} {of})", "str")
             case "encode" | "_asdict":
@@ -498,7 +591,10 @@ class _FunctionWriter:
         """A function of Python's, a tuple with names, or a function that is compiled, too."""
         name = ast.unparse(node.func)
         if name == "isinstance":
-            return _Go(f"(kindIs {_quoted(_KINDS[ast.unparse(node.args[1])])} {self.expression(node.args[0]).text})")
+            return _Go(
+                f"(kindIs {_quoted(_KINDS[ast.unparse(node.args[1])])}"
+                f" {self.expression(node.args[0]).text})"
+            )
         words = [self.expression(argument) for argument in node.args]
         match name:
             case "len":
@@ -509,7 +605,9 @@ class _FunctionWriter:
                 return _Go(f"(deepCopy {words[0].text})", "map")
             case "sorted":
                 return _Go(
-                    f"({f'keys {words[0].text}' if words[0].kind == 'map' else words[0].text} | sortAlpha)", "list"
+                    f"({f'keys {words[0].text}' if words[0].kind == 'map' else words[0].text} |"
+                    " sortAlpha)",
+                    "list",
                 )
             case "frozenset":
                 return _Go(f"(uniq {words[0].text})", "list")
@@ -519,12 +617,17 @@ class _FunctionWriter:
                 return _Go(words[0].text, "list")
         found = eval(name, vars(self.module))  # noqa: S307 - a name in our own source
         if isinstance(found, type) and hasattr(found, "_fields"):
-            pairs = [f"{_quoted(field)} {word.text}" for field, word in zip(found._fields, words, strict=False)]
+            pairs = [
+                f"{_quoted(field)} {word.text}"
+                for field, word in zip(found._fields, words, strict=False)
+            ]
             return _Go(f"(dict {' '.join(pairs)})", "map")
         return self.call_compiled(node, found, words)
 
     def call_compiled(self, node: ast.Call, function: FunctionType, words: Sequence[_Go]) -> _Go:
-        """A call of a function that is compiled, too; what a chart knows by itself isn't handed on."""
+        """A call of a function that is compiled, too; what a chart knows by itself isn't handed
+        on.
+        """
         self.called.append(function)
         other = _FunctionWriter(function)
         given = ["$root"]
@@ -552,12 +655,16 @@ def _stored(nodes: Iterable[ast.AST]) -> set[str]:
 
 
 def _begun_in_blocks(body: Sequence[ast.stmt]) -> set[str]:
-    """Names that are first assigned inside an `if` or `for`; a loop's own name is bound by the loop."""
+    """Names that are first assigned inside an `if` or `for`; a loop's own name is bound by the
+    loop.
+    """
     outside: set[str] = set()
     inside: set[str] = set()
     for node in body:
         if isinstance(node, ast.If | ast.For):
-            assignments = [one for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AnnAssign)]
+            assignments = [
+                one for one in ast.walk(node) if isinstance(one, ast.Assign | ast.AnnAssign)
+            ]
             inside |= _targets(assignments) - outside
         else:
             outside |= _targets([node])
@@ -567,5 +674,7 @@ def _begun_in_blocks(body: Sequence[ast.stmt]) -> set[str]:
 def _targets(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that assignments set."""
     return _stored(
-        target for node in nodes for target in getattr(node, "targets", [getattr(node, "target", ast.Pass())])
+        target
+        for node in nodes
+        for target in getattr(node, "targets", [getattr(node, "target", ast.Pass())])
     ) - {"_"}

@@ -1,4 +1,6 @@
-"""Tell which keys a value in the chart may have, and of which type: what the compiler checks paths against."""
+"""Tell which keys a value in the chart may have, and of which type: what the compiler checks paths
+against.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What is known of a value: the JSON Schemas of which it fulfils one. No schema: nothing is known."""
+    """What is known of a value: the JSON Schemas of which it fulfils one.
+
+    No schema: nothing is known.
+    """
 
     alternatives: tuple[Mapping[str, object], ...]
     definitions: Mapping[str, object]
@@ -35,7 +40,9 @@ class Shape:
                 named_types.add(given)
             elif isinstance(given, list):
                 named_types.update(given)
-            elif isinstance(given := schema.get("enum", [schema["const"]] if "const" in schema else None), list):
+            elif isinstance(
+                given := schema.get("enum", [schema["const"]] if "const" in schema else None), list
+            ):
                 named_types.update(_json_type(value) for value in given)
             else:
                 return frozenset()
@@ -43,7 +50,11 @@ class Shape:
 
     def key(self, name: str) -> Shape | None:
         """The value under `name`; None when no schema allows that key."""
-        known = [schema for schema in self.alternatives if "object" in Shape((schema,), {}).types() or not schema]
+        known = [
+            schema
+            for schema in self.alternatives
+            if "object" in Shape((schema,), {}).types() or not schema
+        ]
         if not known:
             return None if self.types() else self
         schemas: list[Mapping[str, object]] = []
@@ -66,7 +77,8 @@ class Shape:
         for schema in self.alternatives:
             properties = schema.get("properties")
             entries = list(properties.values()) if isinstance(properties, Mapping) else []
-            # Beside named entries, only what the schema says itself: defaults tell nothing of others.
+            # Beside named entries, only what the schema says itself: defaults tell nothing of
+            # others.
             if not entries or {"patternProperties", "additionalProperties"} & schema.keys():
                 entries.append(_value_schema(schema))
             for under in entries:
@@ -87,13 +99,17 @@ def _value_schema(schema: Mapping[str, object], name: str | None = None) -> obje
     """The schema of a map's entries that are no named property; False when there are none."""
     patterns = schema.get("patternProperties")
     if isinstance(patterns, Mapping):
-        fitting = [under for pattern, under in patterns.items() if name is None or re.search(pattern, name)]
+        fitting = [
+            under for pattern, under in patterns.items() if name is None or re.search(pattern, name)
+        ]
         if fitting:
             return {"anyOf": fitting}
     return schema.get("additionalProperties", {})
 
 
-def _alternatives(schema: object, definitions: Mapping[str, object]) -> Iterator[Mapping[str, object]]:
+def _alternatives(
+    schema: object, definitions: Mapping[str, object]
+) -> Iterator[Mapping[str, object]]:
     if not isinstance(schema, Mapping):
         yield {}
         return
@@ -103,7 +119,8 @@ def _alternatives(schema: object, definitions: Mapping[str, object]) -> Iterator
         return
     for choice in ("anyOf", "oneOf"):
         choices = schema.get(choice)
-        # A choice that only adds `required` or the like to a schema with its own type is no alternative of types.
+        # A choice that only adds `required` or the like to a schema with its own type is no
+        # alternative of types.
         if isinstance(choices, list) and "type" not in schema:
             for chosen in choices:
                 yield from _alternatives(chosen, definitions)
@@ -116,12 +133,21 @@ def _alternatives(schema: object, definitions: Mapping[str, object]) -> Iterator
 
 
 def _json_type(value: object) -> str:
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
+    names = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
     return names.get(type(value), "null")
 
 
 def _schema_of(value: object) -> dict[str, object]:
-    """A schema that the default `value` fulfils; null, {} and [] tell nothing, and keys without a default may come."""
+    """A schema that the default `value` fulfils; null, {} and [] tell nothing, and keys without a
+    default may come.
+    """
     kind = _json_type(value)
     if value is None or value in ({}, []):
         return {}
@@ -134,7 +160,9 @@ def _schema_of(value: object) -> dict[str, object]:
 
 
 def read_shape(chart: Path) -> Shape:
-    """What may stand in the values: by the chart's schema, else (none written yet) by its defaults."""
+    """What may stand in the values: by the chart's schema, else (none written yet) by its
+    defaults.
+    """
     schema_file = chart / "values.schema.json"
     if schema_file.exists():
         schema = json.loads(schema_file.read_text())

@@ -1,6 +1,7 @@
 """Write one template of restricted Jinja2 as a Go template of the same layout.
 
-The text around tags is kept as it stands; a tag whose white space the two languages would trim differently is refused.
+The text around tags is kept as it stands; a tag whose white space the two languages would trim
+differently is refused.
 """
 
 from __future__ import annotations
@@ -52,7 +53,9 @@ class _Compiler(ExpressionCompiler):
         return "".join(done)
 
     def tags(self) -> Iterator[tuple[int, int, str, str, int]]:
-        """Yield the parts of the source: begin, end, kind (data, block, variable, comment), inner text, line."""
+        """Yield the parts of the source: begin, end, kind (data, block, variable, comment), inner
+        text, line.
+        """
         position, inner, begin, kind, begin_line = 0, "", 0, "", 1
         for line, part, text in self.parser.lexer.tokeniter(self.source, self.name):
             # A '-' in a tag makes the lexer drop white space, which it then doesn't report.
@@ -67,11 +70,15 @@ class _Compiler(ExpressionCompiler):
                     is_end_of_macro = self.source[position:].lstrip().startswith("endmacro")
                     self.line = line
                     if not is_end_of_macro:
-                        raise self.fault(f"white space control {text!r}: only {{%- endmacro %}} may trim")
+                        raise self.fault(
+                            f"white space control {text!r}: only {{%- endmacro %}} may trim"
+                        )
             elif part in ("block_end", "variable_end", "comment_end"):
                 if "-" in text or "+" in text:
                     self.line = line
-                    raise self.fault(f"white space control {text.strip()!r}: only {{%- endmacro %}} may trim")
+                    raise self.fault(
+                        f"white space control {text.strip()!r}: only {{%- endmacro %}} may trim"
+                    )
                 yield begin, position, kind, inner, begin_line
                 kind = ""
             elif part == "data":
@@ -80,7 +87,9 @@ class _Compiler(ExpressionCompiler):
                 inner += text
 
     def check_layout(self, begin: int, end: int, kind: str, inner: str) -> bool:
-        """Return whether a statement stands alone on its line; refuse one that Jinja2 and Go would trim differently."""
+        """Return whether a statement stands alone on its line; refuse one that Jinja2 and Go would
+        trim differently.
+        """
         line_begin = self.source.rfind("\n", 0, begin) + 1
         line_end = self.source.find("\n", end)
         before = self.source[line_begin:begin]
@@ -88,12 +97,15 @@ class _Compiler(ExpressionCompiler):
         what = "a comment" if kind == "comment" else f"'{inner.split(maxsplit=1)[0]}'"
         if not before.strip() and not after:
             if self.source[:line_begin].endswith("\n\n"):
-                raise self.fault(f"a blank line before {what}: Go's trim mark would eat it; remove the line")
+                raise self.fault(
+                    f"a blank line before {what}: Go's trim mark would eat it; remove the line"
+                )
             return True
         if kind != "comment" and before.strip() and after:
             return False
         raise self.fault(
-            f"{what} neither alone on its line nor with text on both sides: the two languages trim differently"
+            f"{what} neither alone on its line nor with text on both sides: the two languages trim"
+            " differently"
         )
 
     def comment(self, inner: str) -> str:
@@ -104,7 +116,9 @@ class _Compiler(ExpressionCompiler):
     # -- statements
 
     def statement(self, inner: str) -> str:
-        """Give the Go action for one block tag, without its braces; "" for an import, which Go doesn't need."""
+        """Give the Go action for one block tag, without its braces; "" for an import, which Go
+        doesn't need.
+        """
         word = inner.split(maxsplit=1)[0]
         match word:
             case "if":
@@ -118,8 +132,13 @@ class _Compiler(ExpressionCompiler):
                 self.blocks[-1].names.clear()
                 return "else"
             case "endif" | "endfor" | "endmacro":
-                if word == "endmacro" and self.source.splitlines()[self.line - 2].lstrip().startswith(("{%", "{#")):
-                    raise self.fault("a macro must end with text: Jinja2 would print a line end after the statement")
+                if word == "endmacro" and self.source.splitlines()[
+                    self.line - 2
+                ].lstrip().startswith(("{%", "{#")):
+                    raise self.fault(
+                        "a macro must end with text: Jinja2 would print a line end after the"
+                        " statement"
+                    )
                 self.within(word.removeprefix("end"), word)
                 self.blocks.pop()
                 return "end"
@@ -132,7 +151,10 @@ class _Compiler(ExpressionCompiler):
             case "from":
                 return self.importing(inner)
             case _:
-                raise self.fault(f"'{word}' is not in the subset (if, elif, else, for, set, macro, from … import)")
+                raise self.fault(
+                    f"'{word}' is not in the subset (if, elif, else, for, set, macro, from …"
+                    " import)"
+                )
 
     def open(self, kind: str, go: str, names: Mapping[str, Expression] | None = None) -> str:
         self.blocks.append(Block(kind, self.line, dict(names or {})))
@@ -166,7 +188,9 @@ class _Compiler(ExpressionCompiler):
         self.need(over, {"array", "null"}, "'for' over something that is not a list")
         name = self.new_name(node.target)
         return self.open(
-            "for", f"range $_, ${name} := {over.bare()}", {name: Expression(f"${name}", over.shape.item())}
+            "for",
+            f"range $_, ${name} := {over.bare()}",
+            {name: Expression(f"${name}", over.shape.item())},
         )
 
     def assignment(self, inner: str) -> str:
@@ -175,7 +199,9 @@ class _Compiler(ExpressionCompiler):
             raise self.fault("'set' of a block: set NAME = EXPRESSION")
         name = self.new_name(node.target)
         given = self.expression(node.node)
-        self.blocks[-1].names[name] = Expression(f"${name}", given.shape, given.is_text, given.is_string)
+        self.blocks[-1].names[name] = Expression(
+            f"${name}", given.shape, given.is_text, given.is_string
+        )
         return f"${name} := {given.bare()}"
 
     def macro(self, inner: str) -> str:
@@ -183,13 +209,19 @@ class _Compiler(ExpressionCompiler):
         if not isinstance(node, nodes.Macro):
             raise self.fault("is not a 'macro'")
         if not holds_macros(self.name) or len(self.blocks) > 1:
-            raise self.fault("a macro belongs at the top level of a file whose name begins with an underscore")
+            raise self.fault(
+                "a macro belongs at the top level of a file whose name begins with an underscore"
+            )
         if node.defaults:
             raise self.fault("a macro's argument with a default: give every argument")
         following = self.source.splitlines()[self.line : self.line + 1]
         if not following or following[0].lstrip().startswith(("{%", "{#")):
-            raise self.fault("a macro must begin with text: Go would print a line end before the statement")
-        names = {argument.name: Expression(f"$.{argument.name}", Shape((), {})) for argument in node.args}
+            raise self.fault(
+                "a macro must begin with text: Go would print a line end before the statement"
+            )
+        names = {
+            argument.name: Expression(f"$.{argument.name}", Shape((), {})) for argument in node.args
+        }
         return self.open("macro", f'define "roost.{node.name}" -', names)
 
     def importing(self, inner: str) -> str:
@@ -216,7 +248,10 @@ class _Compiler(ExpressionCompiler):
             "chart",
             "keys",
         ):
-            raise self.fault(f"'{node.name}' is bound already: Go would shadow it, Jinja2 change it; take another name")
+            raise self.fault(
+                f"'{node.name}' is bound already: Go would shadow it, Jinja2 change it; take"
+                " another name"
+            )
         return node.name
 
 

@@ -19,7 +19,10 @@ FILE: Final = Path(__file__).resolve().parents[2] / "release.toml"
 # What an address must look like, in words and as a pattern.
 _SHAPES: Final = {
     "repository": ("https://HOST/…", r"https://[^/\s]+/\S*[^/\s]"),
-    "documentation": ("https://HOST/…, without a slash at its end", r"https://[^/\s]+(?:/\S*[^/\s])?"),
+    "documentation": (
+        "https://HOST/…, without a slash at its end",
+        r"https://[^/\s]+(?:/\S*[^/\s])?",
+    ),
     "image": ("HOST/NAME without a tag, in lower case", r"[a-z0-9.:-]+(?:/[a-z0-9._-]+)+"),
     "charts": ("oci://HOST/FOLDER, in lower case", r"oci://[a-z0-9.:-]+(?:/[a-z0-9._-]+)+"),
 }
@@ -48,7 +51,10 @@ def read_addresses(environment: Mapping[str, str], file: Path = FILE) -> Address
         # Forges' own names of owners may have capitals, registries' never do.
         value = value.lower() if name in ("image", "charts") else value
         if value and not re.fullmatch(pattern, value):
-            raise AddressError(f"{variable}, or addresses.{name} of {file.name}: found {value!r}, expected {shape}.")
+            raise AddressError(
+                f"{variable}, or addresses.{name} of {file.name}: found {value!r}, expected"
+                f" {shape}."
+            )
         found[name] = value
     return Addresses(**found)
 
@@ -65,7 +71,10 @@ def main(arguments: list[str]) -> int:
         print(f"release: {error}", file=sys.stderr)
         return 1
     if not value:
-        said = f"addresses.{name} of {FILE.name} is empty. Write it there, or set ROOST_{name.upper()}."
+        said = (
+            f"addresses.{name} of {FILE.name} is empty. Write it there, or set"
+            f" ROOST_{name.upper()}."
+        )
         print(f"release: {said}", file=sys.stderr)
         return 1
     print(value)

@@ -1,4 +1,5 @@
-"""Copy this checkout's tracked files, and fill in where Roost is published: what image, chart and wheel are made of.
+"""Copy this checkout's tracked files, and fill in where Roost is published: what image, chart and
+wheel are made of.
 
 python -m tools.release.fill FOLDER    FOLDER is replaced; prints what was filled in
 
@@ -45,7 +46,9 @@ class FillError(RuntimeError):
 
 def copy(folder: Path) -> None:
     """Replace `folder` by the tracked files as they are on disk."""
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True).stdout
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True, text=True
+    ).stdout
     shutil.rmtree(folder, ignore_errors=True)
     for name in filter(None, listed.split("\0")):
         if (ROOT / name).is_file():
@@ -58,7 +61,9 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
     said = []
     if addresses.image:
         head = re.compile(r"(^image:\n)(?:  #.*\n)+  name: roost$", re.MULTILINE)
-        comment = "  # As released; name your own copy for a cluster that can't reach this registry."
+        comment = (
+            "  # As released; name your own copy for a cluster that can't reach this registry."
+        )
         _edit(root / "chart" / "values.yaml", head, rf"\g<1>{comment}\n  name: {addresses.image}")
         said.append(f"image.name: {addresses.image}")
         of_lab = re.compile(r"(?<=^  image: {name: )roost-lab\b", re.MULTILINE)
@@ -66,7 +71,11 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
         said.append(f"recorder.image.name: {addresses.image}-lab")
     if addresses.documentation:
         runbooks = f"{addresses.documentation}/alerts.html"
-        _edit(root / "chart" / "values.yaml", re.compile(r"runbooks: docs/alerts\.md\b"), f"runbooks: {runbooks}")
+        _edit(
+            root / "chart" / "values.yaml",
+            re.compile(r"runbooks: docs/alerts\.md\b"),
+            f"runbooks: {runbooks}",
+        )
         said.append(f"monitoring.prometheusRule.runbooks: {runbooks}")
         said.append(f"pages that messages name: {_link_pages(root, addresses.documentation)}")
     chart = root / "chart" / "Chart.yaml"
@@ -89,7 +98,9 @@ def fill(root: Path, addresses: Addresses) -> list[str]:
 
 
 def _link_pages(root: Path, documentation: str) -> int:
-    """Name pages by address where a program or the chart tells of them: who installs these has no docs/. How many."""
+    """Name pages by address where a program or the chart tells of them: who installs these has no
+    docs/. How many.
+    """
     count = 0
     files = [root / "chart" / "templates" / "NOTES.txt"]
     files += (path for room in ROOMS for path in sorted((root / room).rglob("*.py")))
@@ -103,8 +114,12 @@ def _link_pages(root: Path, documentation: str) -> int:
 
 
 def changes_of(text: str, version: str) -> list[tuple[str, str]]:
-    """(Artifact Hub's kind, description) for each entry of a version in a change log; [] if it has no section."""
-    section = re.search(rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    """(Artifact Hub's kind, description) for each entry of a version in a change log; [] if it has
+    no section.
+    """
+    section = re.search(
+        rf"^## {re.escape(version)}\b.*?\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
     found = []
     for part in re.split(r"^### ", section[1] if section else "", flags=re.MULTILINE)[1:]:
         heading, _, entries = part.partition("\n")
@@ -119,22 +134,29 @@ def _chart_lines(root: Path) -> Iterator[str]:
     version = version_of(root)
     changes = changes_of((root / "CHANGELOG.md").read_text(encoding="utf-8"), version)
     if changes:
-        listed = yaml.safe_dump([{"kind": kind, "description": text} for kind, text in changes], allow_unicode=True)
-        yield "  artifacthub.io/changes: |\n" + "".join(f"    {line}\n" for line in listed.splitlines())
+        listed = yaml.safe_dump(
+            [{"kind": kind, "description": text} for kind, text in changes], allow_unicode=True
+        )
+        yield "  artifacthub.io/changes: |\n" + "".join(
+            f"    {line}\n" for line in listed.splitlines()
+        )
 
 
 def _edit(path: Path, pattern: re.Pattern[str], new: str) -> None:
     text, count = pattern.subn(new, path.read_text(encoding="utf-8"))
     if count != 1:
         raise FillError(
-            f"{path}: found {count} places like {pattern.pattern!r}, expected 1. Mend tools/release/fill.py."
+            f"{path}: found {count} places like {pattern.pattern!r}, expected 1. Mend"
+            " tools/release/fill.py."
         )
     path.write_text(text, encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:
     """0: filled; 1: it can't be, and stderr says why."""
-    parser = argparse.ArgumentParser(prog="python -m tools.release.fill", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.release.fill", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("folder", type=Path, help="where the copy goes; it is replaced")
     folder: Path = parser.parse_args(argv).folder
     try:
@@ -144,7 +166,12 @@ def main(argv: list[str] | None = None) -> int:
         # Pages that repeat values.yaml.
         for writer in ("write_values_reference", "write_chart_pages"):
             command = [sys.executable, "-m", f"tools.{writer}"]
-            subprocess.run(command, cwd=folder, check=True, env={**os.environ, "PYTHONPATH": str(folder.resolve())})
+            subprocess.run(
+                command,
+                cwd=folder,
+                check=True,
+                env={**os.environ, "PYTHONPATH": str(folder.resolve())},
+            )
     except (AddressError, FillError) as error:
         print(f"release: {error}", file=sys.stderr)
         return 1

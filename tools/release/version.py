@@ -1,7 +1,7 @@
 """The version of this checkout, and whether everything says the same.
 
-python -m tools.release.version               print it
-python -m tools.release.version --tag v0.1.0  also compare it with a tag, and look for it in the change log
+python -m tools.release.version               print it python -m tools.release.version --tag v0.1.0
+also compare it with a tag, and look for it in the change log
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 def version_of(root: Path = ROOT) -> str:
     """The version in pyproject.toml."""
-    return str(tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
+    return str(
+        tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    )
 
 
 def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
@@ -32,10 +34,16 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
     chart = yaml.safe_load((root / "chart" / "Chart.yaml").read_text(encoding="utf-8"))
     for key in ("version", "appVersion"):
         if str(chart[key]) != version:
-            yield f"chart/Chart.yaml: {key}: found {chart[key]}, expected {version}, pyproject.toml's version."
+            yield (
+                f"chart/Chart.yaml: {key}: found {chart[key]}, expected {version}, pyproject.toml's"
+                " version."
+            )
     lab = tomllib.loads((root / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     if lab["version"] != version or f"roost=={version}" not in lab["dependencies"]:
-        yield f"lab/pyproject.toml: expected pyproject.toml's version {version}, and the dependency roost=={version}."
+        yield (
+            f"lab/pyproject.toml: expected pyproject.toml's version {version}, and the dependency"
+            f" roost=={version}."
+        )
     if tag is None:
         return
     if tag != f"v{version}":
@@ -49,7 +57,9 @@ def faults(tag: str | None, root: Path = ROOT) -> Iterator[str]:
 
 def main(argv: list[str] | None = None) -> int:
     """0: all agree; 1: stderr says what doesn't."""
-    parser = argparse.ArgumentParser(prog="python -m tools.release.version", description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.release.version", description=(__doc__ or "").split("\n")[0]
+    )
     parser.add_argument("--tag", help="the tag of the release, such as v0.1.0")
     tag: str | None = parser.parse_args(argv).tag
     found = list(faults(tag))

@@ -26,13 +26,16 @@ POLL_SECONDS: Final = 1.0
 MAX_PEM_BYTES: Final = 1024 * 1024
 # The kubelet mounts a Secret that is created after its pod when it next syncs the pod's volumes.
 WAIT_HINT: Final = (
-    "In mode self the controllers' leader creates it (see its log), and the kubelet mounts it within 90 s; "
-    "in the other modes it is the Secret named by webhook.certificates"
+    "In mode self the controllers' leader creates it (see its log), and the kubelet mounts it"
+    " within 90 s; in the other modes it is the Secret named by webhook.certificates"
 )
 
 
 class CertificateFiles:
-    """`tls.crt` (leaf first) and `tls.key` of one folder. An invalid pair leaves the last valid one in use."""
+    """`tls.crt` (leaf first) and `tls.key` of one folder.
+
+    An invalid pair leaves the last valid one in use.
+    """
 
     def __init__(
         self,
@@ -43,7 +46,9 @@ class CertificateFiles:
         *,
         client_ca: Path | None = None,
     ) -> None:
-        """client_ca: file with the CAs of clients, when clients are verified; its changes are followed, too."""
+        """client_ca: file with the CAs of clients, when clients are verified; its changes are
+        followed, too.
+        """
         self._client_ca = client_ca
         self._folder = folder
         self._serving = serving
@@ -56,10 +61,15 @@ class CertificateFiles:
     def verdict(self) -> ReadyVerdict:
         """Ready while the certificate in use hasn't expired."""
         if not self._serving.is_loaded:
-            return ReadyVerdict(passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}")
+            return ReadyVerdict(
+                passed=False, detail=f"no certificate yet: {self._fault}. {WAIT_HINT}"
+            )
         if self._now() >= self._expiry:
             return ReadyVerdict(passed=False, detail="the certificate has expired")
-        return ReadyVerdict(passed=True, detail=f"the last change was rejected: {self._fault}" if self._fault else "")
+        return ReadyVerdict(
+            passed=True,
+            detail=f"the last change was rejected: {self._fault}" if self._fault else "",
+        )
 
     def poll(self) -> None:
         """Read the files, and use them if they changed and match."""
@@ -67,11 +77,14 @@ class CertificateFiles:
             client_ca = b"" if self._client_ca is None else _read(self._client_ca)
             pair = _read(self._folder / CERTIFICATE_FILE), _read(self._folder / KEY_FILE), client_ca
         except OSError as error:
-            self._reject(f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}")
+            self._reject(
+                f"{self._folder}: {Path(error.filename or '').name} can't be read: {error.strerror}"
+            )
             return
         if pair == self._seen:
             return
-        # The kubelet replaces both at once, others might not: a pair that doesn't match is read again when it changes.
+        # The kubelet replaces both at once, others might not: a pair that doesn't match is read
+        # again when it changes.
         self._seen = pair
         try:
             expiry = x509.load_pem_x509_certificate(pair[0]).not_valid_after_utc.timestamp()
@@ -84,7 +97,10 @@ class CertificateFiles:
             return
         self._expiry, self._fault = expiry, ""
         self._metrics.certificate_expiry.labels("leaf").set(expiry)
-        log.info("certificate in use expires=%s", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry)))
+        log.info(
+            "certificate in use expires=%s",
+            time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(expiry)),
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Poll until `stop`."""

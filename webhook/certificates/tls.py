@@ -16,15 +16,18 @@ class TlsError(Exception):
 
 
 class ServingCertificate:
-    """The certificate in use; `context` is passed to the listener once and stays valid across changes.
+    """The certificate in use; `context` is passed to the listener once and stays valid across
+    changes.
 
-    The listener's own context holds no certificate. Each ClientHello is handed to the newest context instead of loading
-    into the old one, because OpenSSL keeps one certificate for each key type: an ECDSA one would outlive its
-    replacement by an RSA one.
+    The listener's own context holds no certificate. Each ClientHello is handed to the newest
+    context instead of loading into the old one, because OpenSSL keeps one certificate for each key
+    type: an ECDSA one would outlive its replacement by an RSA one.
     """
 
     def __init__(self, *, verifies_clients: bool = False) -> None:
-        """verifies_clients: `use` gets a CA, and clients without a certificate from it are rejected."""
+        """verifies_clients: `use` gets a CA, and clients without a certificate from it are
+        rejected.
+        """
         self._verifies_clients = verifies_clients
         self.context = self._new_context()
         self.context.sni_callback = self._hand_over
@@ -37,7 +40,8 @@ class ServingCertificate:
         return self._loaded.is_set()
 
     def use(self, chain_pem: bytes, key_pem: bytes, client_ca_pem: bytes = b"") -> None:
-        """Serve new connections with this chain (leaf first) and key. Raises TlsError, and keeps the old one.
+        """Serve new connections with this chain (leaf first) and key. Raises TlsError, and keeps
+        the old one.
 
         client_ca_pem: CAs of clients' certificates, when clients are verified.
         """
@@ -60,11 +64,14 @@ class ServingCertificate:
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.set_alpn_protocols(ALPN)
         if self._verifies_clients:
-            # Both contexts need it: a connection keeps the mode of its first context, and uses the CAs of the newest.
+            # Both contexts need it: a connection keeps the mode of its first context, and uses the
+            # CAs of the newest.
             context.verify_mode = ssl.CERT_REQUIRED
         return context
 
-    def _hand_over(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> int | None:
+    def _hand_over(
+        self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext
+    ) -> int | None:
         if self._current is None:
             return ssl.ALERT_DESCRIPTION_INTERNAL_ERROR
         connection.context = self._current
@@ -72,8 +79,8 @@ class ServingCertificate:
 
 
 def _load(context: ssl.SSLContext, chain_pem: bytes, key_pem: bytes) -> None:
-    # Python's ssl module reads certificates from files only. A memfd never touches a disk and disappears with its
-    # descriptor, so the key can't be left behind.
+    # Python's ssl module reads certificates from files only. A memfd never touches a disk and
+    # disappears with its descriptor, so the key can't be left behind.
     descriptor = os.memfd_create("roost-leaf", os.MFD_CLOEXEC)
     with os.fdopen(descriptor, "wb") as memory:
         memory.write(chain_pem.rstrip() + b"\n" + key_pem)

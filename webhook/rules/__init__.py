@@ -46,7 +46,11 @@ RULES: Final[tuple[Rule, ...]] = (
 def unread_keys(settings: ReleaseSettings) -> list[str]:
     """Keys of classes that no rule reads: typing errors."""
     known = {key for rule in RULES for key in rule.keys}
-    return [f"podClasses.{name}.{key}" for name, each in settings.classes.items() for key in each.more.keys() - known]
+    return [
+        f"podClasses.{name}.{key}"
+        for name, each in settings.classes.items()
+        for key in each.more.keys() - known
+    ]
 
 
 class Rulebook:
@@ -61,7 +65,9 @@ class Rulebook:
         }
         # Classes whose terms alone make an answer too long: that is known before any review.
         self.too_long = {
-            name for name, each in settings.classes.items() if self._bytes_of(each) > MAX_ANSWER_BYTES // 2
+            name
+            for name, each in settings.classes.items()
+            if self._bytes_of(each) > MAX_ANSWER_BYTES // 2
         }
 
     def _bytes_of(self, pod_class: PodClass) -> int:

@@ -1,8 +1,8 @@
 """What a rule of admission is given, what it may yield, and what a rule is.
 
-A rule takes one pod, the settings and the facts, and yields what should change. It does no I/O, reads no clock and
-changes none of these; `webhook.patch` implements the changes, and omits what the pod already has.
-`webhook/rules/preferred_nodes.py` is the example to copy.
+A rule takes one pod, the settings and the facts, and yields what should change. It does no I/O,
+reads no clock and changes none of these; `webhook.patch` implements the changes, and omits what the
+pod already has. `webhook/rules/preferred_nodes.py` is the example to copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from webhook.patch import Change
 
 
 class Note(NamedTuple):
-    """What a rule did or couldn't do, for the audit log. Of what the pod's author wrote it contains names only."""
+    """What a rule did or couldn't do, for the audit log.
+
+    Of what the pod's author wrote it contains names only.
+    """
 
     topic: str
     text: str
@@ -38,7 +41,9 @@ Verdict = Change | Note
 
 
 class Reads(Flag):
-    """The parts of the facts that a rule reads: they are watched, and can change what the rule yields."""
+    """The parts of the facts that a rule reads: they are watched, and can change what the rule
+    yields.
+    """
 
     NOTHING = 0
     NODES = auto()

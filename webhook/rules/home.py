@@ -1,4 +1,6 @@
-"""Prefer the first nodes of the repository's ring, with falling weights, under a bound on each node's builds."""
+"""Prefer the first nodes of the repository's ring, with falling weights, under a bound on each
+node's builds.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,14 @@ from roost_core.placement.rendezvous import rank_nodes
 from roost_core.release.pod_classes import Home, MatchBy, PodClass
 from roost_core.release.repositories import repository_of
 from webhook.facts import Facts, PlacedPod
-from webhook.patch import Annotate, DropBinderHubTerms, PreferNode, is_binderhub_sticky_term, named_node, prefers_node
+from webhook.patch import (
+    Annotate,
+    DropBinderHubTerms,
+    PreferNode,
+    is_binderhub_sticky_term,
+    named_node,
+    prefers_node,
+)
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 
 # From this weight on an author's preferred node term can outvote the repository's first home.
@@ -23,8 +32,9 @@ _OUTVOTING_WEIGHT: Final = 50
 def prefer_home(case: Case) -> Iterator[Verdict]:
     """Prefer the repository's homes in place of the node that BinderHub chose.
 
-    A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders that Roost hasn't.
-    Its spreading term goes in any case: it would scatter a repository over cold caches.
+    A ring made without builders yields to BinderHub's own sticky term: BinderHub has seen builders
+    that Roost hasn't. Its spreading term goes in any case: it would scatter a repository over cold
+    caches.
     """
     pod, home = case.pod, case.pod_class.home
     repository = repository_of(pod, home.key) if home is not None else ""
@@ -41,16 +51,24 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     is_settled = lacks_builders and any(map(is_binderhub_sticky_term, pod.preferred_node_terms))
     if not nodes or is_settled:
         yield DropBinderHubTerms(sticky=False, spread=True)
-        yield Note("home", "BinderHub's choice stays: no builder is ready" if is_settled else "no node is known")
+        yield Note(
+            "home",
+            "BinderHub's choice stays: no builder is ready" if is_settled else "no node is known",
+        )
         return
     yield DropBinderHubTerms(sticky=True, spread=True)
     for weight, node in zip(home.weights, nodes, strict=False):
         yield PreferNode({"weight": weight, "preference": _is_node(node, home, case.facts)})
     yield Annotate(HOME_TARGET_ANNOTATION, nodes[0])
-    yield Note("home", f"{', '.join(nodes)} of {len(admitted)}{', without ready builders' if lacks_builders else ''}")
+    yield Note(
+        "home",
+        f"{', '.join(nodes)} of"
+        f" {len(admitted)}{', without ready builders' if lacks_builders else ''}",
+    )
     if any(map(_can_outvote_home, pod.preferred_node_terms)):
         text = (
-            f"a preferred node term of weight {_OUTVOTING_WEIGHT} or more adds to the repository's home, may outvote it"
+            f"a preferred node term of weight {_OUTVOTING_WEIGHT} or more adds to the repository's"
+            " home, may outvote it"
         )
         yield Note("home-outvoted", text, is_warning=True)
 
@@ -58,33 +76,45 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
 def ring_of(pod_class: PodClass, home: Home, facts: Facts) -> tuple[Sequence[str], bool]:
     """The nodes of the class's ring that are usable, and whether it lacks builders.
 
-    While no builder is Ready the ring is made of all nodes: a repository's builds then still meet. A choice by load
-    alone would scatter them.
+    While no builder is Ready the ring is made of all nodes: a repository's builds then still meet.
+    A choice by load alone would scatter them.
     """
     nodes = facts.nodes
     if home.builder_labels:
         builders = facts.builder_nodes.get(pod_class.name, frozenset())
         if ring := [name for name in builders if nodes is None or nodes.is_usable(name)]:
             return ring, False
-    return [] if nodes is None else [node.name for node in nodes.values() if node.is_usable], bool(home.builder_labels)
+    return [] if nodes is None else [node.name for node in nodes.values() if node.is_usable], bool(
+        home.builder_labels
+    )
 
 
 def _homes(case: Case, home: Home, candidates: Sequence[str], admitted: int) -> list[str]:
-    """Those candidates that aren't overloaded. The pod itself doesn't count: its POST may be a repetition."""
+    """Those candidates that aren't overloaded.
+
+    The pod itself doesn't count: its POST may be a repetition.
+    """
     if not candidates:
         return []
     pod_class, ledger, homes = case.pod_class.name, case.ledger, case.facts.homes
     ledger.follow(homes, case.now, is_current=case.facts.shows_new_pods)
     shown = homes.loads(pod_class)
     running = homes.total(pod_class) + ledger.total(pod_class)
-    loads = {node: shown.get(node, 0) + ledger.load(PlacedPod(pod_class, node)) for node in candidates}
+    loads = {
+        node: shown.get(node, 0) + ledger.load(PlacedPod(pod_class, node)) for node in candidates
+    }
     for own in (homes.pods.get(case.pod_key), ledger.decision(case.pod_key)):
         if own is not None and own.pod_class == pod_class:
             running -= 1
             if own.node in loads:
                 loads[own.node] -= 1
     return choose_homes(
-        candidates, loads, running=running, nodes=admitted, min_load=home.min_load, max_load=home.max_load
+        candidates,
+        loads,
+        running=running,
+        nodes=admitted,
+        min_load=home.min_load,
+        max_load=home.max_load,
     )
 
 
@@ -105,5 +135,7 @@ def _can_outvote_home(term: object) -> bool:
 
 
 RULE: Final = Rule(
-    prefer_home, lambda _settings, pod_class: pod_class.home is not None, Reads.NODES | Reads.BUILDERS | Reads.HOMES
+    prefer_home,
+    lambda _settings, pod_class: pod_class.home is not None,
+    Reads.NODES | Reads.BUILDERS | Reads.HOMES,
 )

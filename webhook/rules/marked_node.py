@@ -16,7 +16,9 @@ _WEIGHT: Final = 100
 def go_to_marked_node(case: Case) -> Iterator[PreferNode]:
     """Prefer the node with the mark of the pod's set, the first set for a pod that names none."""
     settings = case.settings
-    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or next(iter(settings.placeholder_names), "")
+    placeholder_set = case.pod.labels.get(PLACEHOLDER_SET_LABEL) or next(
+        iter(settings.placeholder_names), ""
+    )
     if placeholder_set:
         label = attract_label(settings.name, settings.namespace, placeholder_set)
         preference = {"matchExpressions": [{"key": label, "operator": "Exists"}]}

@@ -22,7 +22,11 @@ def joins_unless_warm(settings: ReleaseSettings, pod_class: PodClass) -> bool:
 
     By the weights of a scheduler that isn't Roost's, it would outvote the warm set.
     """
-    return pod_class.warm is not None and bool(pod_class.join) and not own_scheduler_name(settings, pod_class)
+    return (
+        pod_class.warm is not None
+        and bool(pod_class.join)
+        and not own_scheduler_name(settings, pod_class)
+    )
 
 
 def pods_to_join(case: Case) -> Iterator[PreferPods | Note]:
@@ -34,7 +38,11 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
     """The class's `join` terms, unless the rule of warm sets yields them, and its `avoid` terms."""
     if not joins_unless_warm(case.settings, case.pod_class):
         yield from pods_to_join(case)
-    avoid = {name: weight for name, weight in case.pod_class.avoid.items() if name in case.settings.classes}
+    avoid = {
+        name: weight
+        for name, weight in case.pod_class.avoid.items()
+        if name in case.settings.classes
+    }
     ties = [name for name, weight in avoid.items() if weight == TIE_BREAK]
     if ties and (why := _why_more_than_ties(case, ties)):
         yield Note("avoid", f"no term of weight {TIE_BREAK}: {why}")
@@ -43,7 +51,8 @@ def join_and_avoid(case: Case) -> Iterator[PreferPods | Note]:
 
 
 def _why_more_than_ties(case: Case, others: Iterable[str]) -> str:
-    """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark; "": it can't.
+    """Why a term of weight TIE_BREAK could cost a node, or outvote a home, a warm set or a mark;
+    "": it can't.
 
     others: the classes to avoid. kube-scheduler counts a pod's term for those that come later, too.
     """
@@ -59,17 +68,21 @@ def _why_more_than_ties(case: Case, others: Iterable[str]) -> str:
 
 
 def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator[PreferPods | Note]:
-    """A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere would match nothing.
+    """A term without namespaces matches pods of its own pod's namespace only, so pods elsewhere
+    would match nothing.
 
-    In a namespace whose quota limits terms with namespaces (scope CrossNamespacePodAffinity) it has none: there the API
-    server would refuse the pod.
+    In a namespace whose quota limits terms with namespaces (scope CrossNamespacePodAffinity) it has
+    none: there the API server would refuse the pod.
     """
     settings, quotas = case.settings, case.facts.quotas
     is_guarded = quotas is None or ACROSS_NAMESPACES in quotas.get(case.pod.namespace, ())
     is_narrowed = False
     for name, weight in weights.items():
         other = settings.classes[name]
-        term: JSONObject = {"labelSelector": {"matchLabels": dict(other.labels)}, "topologyKey": HOSTNAME_LABEL}
+        term: JSONObject = {
+            "labelSelector": {"matchLabels": dict(other.labels)},
+            "topologyKey": HOSTNAME_LABEL,
+        }
         if settings.shared_namespaces is not None:
             # The selector need not match the release's own namespace.
             term["namespaces"] = [settings.namespace]
@@ -83,10 +96,16 @@ def _terms(case: Case, weights: Mapping[str, int], *, towards: bool) -> Iterator
             is_narrowed |= term.pop("namespaces", None) is not None
         yield PreferPods({"weight": weight, "podAffinityTerm": term}, towards)
     if is_narrowed:
-        yield Note("join" if towards else "avoid", _UNKNOWN if quotas is None else _GUARDED, is_warning=True)
+        yield Note(
+            "join" if towards else "avoid",
+            _UNKNOWN if quotas is None else _GUARDED,
+            is_warning=True,
+        )
 
 
-_GUARDED: Final = f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"
+_GUARDED: Final = (
+    f"pods of other namespaces don't count: a ResourceQuota limits {ACROSS_NAMESPACES} here"
+)
 _UNKNOWN: Final = "pods of other namespaces don't count: ResourceQuotas can't be read"
 
 RULE: Final = Rule(

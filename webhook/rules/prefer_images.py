@@ -19,17 +19,26 @@ from webhook.rules.scheduler import own_scheduler_name
 
 
 def not_pulling(label: str) -> JSONObject:
-    """The node isn't pulling the image of this label. Nodes without one match, as an autoscaler's template nodes."""
+    """The node isn't pulling the image of this label.
+
+    Nodes without one match, as an autoscaler's template nodes.
+    """
     return {"key": label, "operator": "NotIn", "values": [PULLING]}
 
 
 def gate_mode(settings: ReleaseSettings, pod_class: PodClass) -> GateMode:
     """The gate for pods of a class. `startupTaint` works on nodes, not on pods."""
-    return settings.gate.mode if pod_class.image_gate and settings.gate.managed_images else GateMode.OFF
+    return (
+        settings.gate.mode
+        if pod_class.image_gate and settings.gate.managed_images
+        else GateMode.OFF
+    )
 
 
 def gate_label(settings: ReleaseSettings, reference: str) -> str:
-    """The label by which nodes say whether they have an image; "" if the puller doesn't manage it."""
+    """The label by which nodes say whether they have an image; "" if the puller doesn't manage
+    it.
+    """
     if normalise_reference(reference) not in settings.gate.managed_images:
         return ""
     return pulled_label(settings.name, settings.namespace, reference)
@@ -42,19 +51,27 @@ def pulled_labels(case: Case) -> Sequence[str]:
 
 
 def failing_nodes(case: Case, *, is_told: bool = False) -> list[str]:
-    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of which a pod said so."""
+    """Names of nodes that couldn't pull one of the pod's images lately. is_told: only those of
+    which a pod said so.
+    """
     images = {normalise_reference(reference) for reference in case.pod.images}
     failed = case.facts.failed_pulls.items()
-    lately = {key for key, at in failed if key[1] in images and case.now - at < FAILED_PULL.age_seconds}
+    lately = {
+        key for key, at in failed if key[1] in images and case.now - at < FAILED_PULL.age_seconds
+    }
     return sorted({node for node, _ in lately.difference(case.facts.given_up if is_told else ())})
 
 
 def prefer_others(case: Case) -> Iterator[PreferNode]:
-    """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of them."""
+    """Nodes that are preferred otherwise may be full, and one that isn't ready yet is none of
+    them.
+    """
     # Of a start that was given up the pull may only have been slow: a node that failed comes last.
     for is_told in (False, True):
         if failing := failing_nodes(case, is_told=is_told)[:MAX_NODES]:
-            fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing]
+            fields = [
+                {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in failing
+            ]
             yield PreferNode({"weight": MAX_WEIGHT, "preference": {"matchFields": fields}})
 
 
@@ -67,9 +84,12 @@ def prefer_pulled_images(case: Case) -> Iterator[PreferNode]:
 
 RULE: Final = Rule(
     prefer_pulled_images,
-    lambda settings, pod_class: gate_mode(settings, pod_class) in (GateMode.REQUIRE_LABEL, GateMode.PREFER),
+    lambda settings, pod_class: (
+        gate_mode(settings, pod_class) in (GateMode.REQUIRE_LABEL, GateMode.PREFER)
+    ),
 )
 # Where Roost draws a class's pods together, one failing node would draw each of them again.
 FAILING: Final = Rule(
-    prefer_others, lambda settings, each: each.warm is not None or bool(own_scheduler_name(settings, each))
+    prefer_others,
+    lambda settings, each: each.warm is not None or bool(own_scheduler_name(settings, each)),
 )

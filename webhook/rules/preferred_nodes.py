@@ -1,7 +1,8 @@
 """Add the class's preferred node terms. The simplest rule: copy it for a new one.
 
-A rule is a function from a `Case` to what should change (`webhook.patch`), or to what should be noted
-(`webhook.rules.contract`). `RULE` says for which classes it is, and which facts it reads: these are watched.
+A rule is a function from a `Case` to what should change (`webhook.patch`), or to what should be
+noted (`webhook.rules.contract`). `RULE` says for which classes it is, and which facts it reads:
+these are watched.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Give requests to pods without any: otherwise kube-scheduler never considers their nodes full.
 
-Not where a pod that is admitted without requests could be refused with them, or could pre-empt another's pod. No
-LimitRange refuses it for them: it gives requests to pods without any first, or refuses these itself.
+Not where a pod that is admitted without requests could be refused with them, or could pre-empt
+another's pod. No LimitRange refuses it for them: it gives requests to pods without any first, or
+refuses these itself.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from roost_core.objects.requests import EPHEMERAL_STORAGE, read_requests
 from webhook.patch import RequestByDefault
 from webhook.rules.contract import Case, Note, Reads, Rule, Verdict
 
-# The scope and the resources of quotas that may refuse pods with requests, and admit them without: a quota of CPU or
-# memory refuses pods without.
+# The scope and the resources of quotas that may refuse pods with requests, and admit them without:
+# a quota of CPU or memory refuses pods without.
 NOT_BEST_EFFORT: Final = "NotBestEffort"
 STORAGE: Final = frozenset({EPHEMERAL_STORAGE, f"requests.{EPHEMERAL_STORAGE}"})
 _UNKNOWN: Final = "none given: ResourceQuotas can't be read"
@@ -29,18 +30,23 @@ def request_by_default(case: Case) -> Iterator[Verdict]:
 
 
 def requests_of(case: Case) -> tuple[tuple[str, int], ...]:
-    """What a node must be large enough for: the pod's requests, or those that its class gives to pods without any.
+    """What a node must be large enough for: the pod's requests, or those that its class gives to
+    pods without any.
 
     Without what a node may have and not list. Raises MalformedObjectError.
     """
     by_default: Mapping[str, object] = {} if _why_none(case) else case.pod_class.resources
     container = {"resources": {"requests": by_default}}
-    requests = read_requests(case.pod.spec) or read_requests({"containers": [container] * len(case.pod.containers)})
+    requests = read_requests(case.pod.spec) or read_requests(
+        {"containers": [container] * len(case.pod.containers)}
+    )
     return tuple(request for request in requests if request[0] not in case.facts.claimable)
 
 
 def may_preempt(case: Case) -> bool:
-    """Whether the scheduler could delete another's pod for this one, where it finds no room for it."""
+    """Whether the scheduler could delete another's pod for this one, where it finds no room for
+    it.
+    """
     spec = case.pod.spec
     priority = spec.get("priority")
     # The API server rejects a pod whose priority is no number.
@@ -53,12 +59,16 @@ def _why_none(case: Case) -> str:
     if (quotas := case.facts.quotas) is None:
         return _UNKNOWN
     limited = quotas.get(case.pod.namespace, frozenset())
-    if NOT_BEST_EFFORT in limited or (EPHEMERAL_STORAGE in case.pod_class.resources and limited & STORAGE):
+    if NOT_BEST_EFFORT in limited or (
+        EPHEMERAL_STORAGE in case.pod_class.resources and limited & STORAGE
+    ):
         return _REFUSED
     # What a DaemonSet's pod may take the place of is for its author to say.
     return _PREEMPTS if not case.pod.is_daemon and may_preempt(case) else ""
 
 
 RULE: Final = Rule(
-    request_by_default, lambda _settings, pod_class: bool(pod_class.resources), Reads.QUOTAS | Reads.PRIORITIES
+    request_by_default,
+    lambda _settings, pod_class: bool(pod_class.resources),
+    Reads.QUOTAS | Reads.PRIORITIES,
 )

@@ -1,4 +1,6 @@
-"""Keep a pod off nodes that are pulling its images while another node that it could use has them."""
+"""Keep a pod off nodes that are pulling its images while another node that it could use has
+them.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +20,29 @@ from webhook.rules.requests import may_preempt, requests_of
 
 _DEGRADED_BECAUSE: Final = {
     "no-holder": "no node that the pod may use holds the image of",
-    "no-holder-fits": "no node that the pod may use and that is large enough for it holds the image of",
+    "no-holder-fits": (
+        "no node that the pod may use and that is large enough for it holds the image of"
+    ),
     "nodes-unknown": "nodes can't be read",
-    "controllers-stale": "Roost's controllers don't seem to renew their Lease, so node labels may be outdated",
-    "may-preempt": "pods of lower priority could be deleted for it on the nodes that hold the image of",
-    "spread": "it is spread over zones or nodes, and one that is closed wouldn't count any more; image of",
+    "controllers-stale": (
+        "Roost's controllers don't seem to renew their Lease, so node labels may be outdated"
+    ),
+    "may-preempt": (
+        "pods of lower priority could be deleted for it on the nodes that hold the image of"
+    ),
+    "spread": (
+        "it is spread over zones or nodes, and one that is closed wouldn't count any more; image of"
+    ),
 }
 
 
 def require_pulled_images(case: Case) -> Iterator[Verdict]:
-    """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add none for the pod."""
-    missing = [label for label in pulled_labels(case) if not is_required(case.pod, not_pulling(label))]
+    """Require "isn't pulling now" alone: with a label that new nodes lack, autoscalers would add
+    none for the pod.
+    """
+    missing = [
+        label for label in pulled_labels(case) if not is_required(case.pod, not_pulling(label))
+    ]
     if not missing:
         return
     required, reason = _satisfiable(case, missing)
@@ -43,12 +57,15 @@ def require_pulled_images(case: Case) -> Iterator[Verdict]:
 
 
 def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str]:
-    """Labels of images that a pod may be made to wait for, earlier ones first, and why not of all of them ("": of all).
+    """Labels of images that a pod may be made to wait for, earlier ones first, and why not of all
+    of them ("": of all).
 
-    One and the same node must hold them, be admitted by the pod's own rules and be large enough. Each image alone might
-    be held by different nodes: with all of them required, the pod would wait for one more pull although it needn't.
+    One and the same node must hold them, be admitted by the pod's own rules and be large enough.
+    Each image alone might be held by different nodes: with all of them required, the pod would wait
+    for one more pull although it needn't.
     """
-    # None: the Lease isn't watched. A Lease that is watched but can't be read may be a dead leader's.
+    # None: the Lease isn't watched. A Lease that is watched but can't be read may be a dead
+    # leader's.
     if case.facts.leases.get(CONTROLLERS) not in (None, LeaseState.HELD):
         # A label may say "pulling" although no pull is running.
         return [], "controllers-stale"
@@ -73,7 +90,9 @@ def _satisfiable(case: Case, missing: Sequence[str]) -> tuple[Sequence[str], str
 
 
 def _is_spread(case: Case) -> bool:
-    """Whether it must be spread evenly over the nodes that its required terms admit, as is the default."""
+    """Whether it must be spread evenly over the nodes that its required terms admit, as is the
+    default.
+    """
     constraints = child_list(case.pod.spec, "topologySpreadConstraints", "spec") or ()
     return any(
         type(constraint) is dict
@@ -83,8 +102,12 @@ def _is_spread(case: Case) -> bool:
     )
 
 
-def _is_held(case: Case, nodes: Nodes, labels: Sequence[str], requests: Sequence[tuple[str, int]]) -> bool:
-    """Whether a Ready node that the pod's rules admit holds all images, and could take the requests, were it empty."""
+def _is_held(
+    case: Case, nodes: Nodes, labels: Sequence[str], requests: Sequence[tuple[str, int]]
+) -> bool:
+    """Whether a Ready node that the pod's rules admit holds all images, and could take the
+    requests, were it empty.
+    """
     rules = case.pod.rules
     holders = sorted((nodes.holders.get(label, frozenset()) for label in labels), key=len)
     for name in holders[0].intersection(*holders[1:]):

@@ -17,23 +17,29 @@ _AWAY_BECAUSE: Final = {
     LeaseState.UNKNOWN: "the Lease of Roost's scheduler couldn't be read yet",
     LeaseState.STALE: "Roost's scheduler no longer renews its Lease",
     LeaseState.NEVER_HELD: "Roost's scheduler has never held its Lease",
-    LeaseState.OUTDATED: "the scheduler that leads has other profiles, and one with these hasn't started yet",
+    LeaseState.OUTDATED: (
+        "the scheduler that leads has other profiles, and one with these hasn't started yet"
+    ),
 }
 
 
 def own_scheduler_name(settings: ReleaseSettings, pod_class: PodClass, suffix: str = "") -> str:
-    """The name of the class's profile of Roost's scheduler, "" for pods that keep their scheduler."""
+    """The name of the class's profile of Roost's scheduler, "" for pods that keep their
+    scheduler.
+    """
     if not settings.sets_scheduler or not pod_class.profile:
         return ""
     return scheduler_name(settings.name, settings.namespace, pod_class.profile + suffix)
 
 
 def set_scheduler(case: Case) -> Iterator[Verdict]:
-    """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about pods or spreading.
+    """Name the class's profile of Roost's scheduler: the strict one for an author's own terms about
+    pods or spreading.
 
-    "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before it calls webhooks.
-    BinderHub's spreading term, which gives way to a home, is no author's.
-    While Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it has.
+    "Unset" and "default-scheduler" can't be distinguished: the API server sets the default before
+    it calls webhooks. BinderHub's spreading term, which gives way to a home, is no author's. While
+    Roost's scheduler is away nothing would bind the pod, so the pod keeps the scheduler that it
+    has.
     """
     names, state = _names(case), _state(case)
     if _may_change(case):
@@ -53,12 +59,16 @@ def set_scheduler(case: Case) -> Iterator[Verdict]:
 def is_bound_by_roost(case: Case) -> bool:
     """Whether the pod names Roost's scheduler, or is about to."""
     chosen, names = case.pod.scheduler_name, _names(case)
-    return bool(names[0]) and (chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD))
+    return bool(names[0]) and (
+        chosen in names or (_may_change(case) and _state(case) is LeaseState.HELD)
+    )
 
 
 def _names(case: Case) -> list[str]:
     """Of the class's profile, and of the strict one where there is one."""
-    suffixes = ("", STRICT_SUFFIX) if case.pod_class.profile in case.settings.packing_profiles else ("",)
+    suffixes = (
+        ("", STRICT_SUFFIX) if case.pod_class.profile in case.settings.packing_profiles else ("",)
+    )
     return [own_scheduler_name(case.settings, case.pod_class, suffix) for suffix in suffixes]
 
 
@@ -76,5 +86,7 @@ def _state(case: Case) -> LeaseState:
 
 
 RULE: Final = Rule(
-    set_scheduler, lambda settings, pod_class: bool(own_scheduler_name(settings, pod_class)), Reads.LEASES
+    set_scheduler,
+    lambda settings, pod_class: bool(own_scheduler_name(settings, pod_class)),
+    Reads.LEASES,
 )

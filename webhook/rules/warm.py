@@ -1,4 +1,6 @@
-"""Prefer nodes of the smallest set that carries the class: first those known to hold the pod's images."""
+"""Prefer nodes of the smallest set that carries the class: first those known to hold the pod's
+images.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,14 @@ from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import NodeRules, node_term_matches, read_node_term
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.placement.nodes import Nodes
-from roost_core.placement.warm_sets import MAX_HOLDERS, NEW_NODE_IMAGES, doubt, set_size, slots_of, with_weights
+from roost_core.placement.warm_sets import (
+    MAX_HOLDERS,
+    NEW_NODE_IMAGES,
+    doubt,
+    set_size,
+    slots_of,
+    with_weights,
+)
 from roost_core.release.pod_classes import PodClass, Warm
 from webhook.facts import WarmFacts
 from webhook.patch import Annotate, PreferNode, named_node, prefers_node
@@ -44,7 +53,9 @@ class WarmChoice(NamedTuple):
 
 
 def prefer_warm(case: Case) -> Iterator[Verdict]:
-    """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's class joins."""
+    """Prefer the warm nodes; where no set is used, nodes with pods of the classes that the pod's
+    class joins.
+    """
     if (choice := choose_warm_nodes(case)) is None:
         return
     if isinstance(choice, str):
@@ -64,14 +75,18 @@ def prefer_warm(case: Case) -> Iterator[Verdict]:
 
 
 def read_warm_needs(case: Case) -> WarmNeeds:
-    """What the case's pod says of its warm nodes. Raises MalformedObjectError for requests that can't be read."""
+    """What the case's pod says of its warm nodes.
+
+    Raises MalformedObjectError for requests that can't be read.
+    """
     images = [(reference, normalise_reference(reference)) for reference in case.pod.images]
     are_brought = all(normalised in _brought_images(case) for _, normalised in images)
     return WarmNeeds(case.pod.rules, requests_of(case), images, are_brought)
 
 
 def choose_warm_nodes(case: Case, needs: WarmNeeds | None = None) -> WarmChoice | str | None:
-    """The nodes to prefer, none if all are full; or why no set is used. None: the class has none, or the pod its nodes.
+    """The nodes to prefer, none if all are full; or why no set is used. None: the class has none,
+    or the pod its nodes.
 
     needs: what `read_warm_needs` found for a pod with the same spec.
     """
@@ -106,46 +121,67 @@ def _brought_images(case: Case) -> frozenset[str]:
 
 
 def _slots(pod_class: PodClass, warm: Warm, needs: WarmNeeds, nodes: Nodes) -> dict[str, int]:
-    """How many such pods each node takes, the oldest node first: of those that the class prefers most.
+    """How many such pods each node takes, the oldest node first: of those that the class prefers
+    most.
 
     With others an old node of another pool would join the set.
     """
-    read = [(term["weight"], read_node_term(term["preference"])) for term in pod_class.preferred_node_terms]
+    read = [
+        (term["weight"], read_node_term(term["preference"]))
+        for term in pod_class.preferred_node_terms
+    ]
     preferred = [(cast("int", weight), term) for weight, term in read if term is not None]
     liked = {
-        node.name: sum(weight for weight, term in preferred if node_term_matches(term, node.name, node.labels))
+        node.name: sum(
+            weight for weight, term in preferred if node_term_matches(term, node.name, node.labels)
+        )
         for node in nodes.values()
         if node.is_usable and node_admits(needs.rules, node)
     }
     most = max(liked.values(), default=0)
     names = [name for name, weight in liked.items() if weight == most]
     names.sort(key=lambda name: (nodes[name].created, name))
-    return {name: warm.pods_per_node or slots_of(nodes[name].allocatable, needs.requests) for name in names}
+    return {
+        name: warm.pods_per_node or slots_of(nodes[name].allocatable, needs.requests)
+        for name in names
+    }
 
 
 def order_warm_nodes(
     warm: Warm, slots: Mapping[str, int], facts: WarmFacts, images: Mapping[str, frozenset[str]]
 ) -> WarmChoice:
-    """The nodes that a pod should prefer, best first: of the set the holders of its images, then others, then beyond.
+    """The nodes that a pod should prefer, best first: of the set the holders of its images, then
+    others, then beyond.
 
-    slots: pods that each node takes, the oldest node first. images: the pod's, normalised, with the nodes whose label
-    says that they have it now.
+    slots: pods that each node takes, the oldest node first. images: the pod's, normalised, with the
+    nodes whose label says that they have it now.
     """
     loads = {name: facts.pods_on(name) for name in slots}
     # Pods on nodes where this pod can't go don't load its set.
     running = facts.pods_on("") + sum(loads.values())
     size = set_size(slots.values(), running + 1, warm.spare)
     order = list(slots)
-    free = sorted((name for name in order[:size] if loads[name] < slots[name]), key=loads.__getitem__)
+    free = sorted(
+        (name for name in order[:size] if loads[name] < slots[name]), key=loads.__getitem__
+    )
     beyond = [name for name in order[size:] if loads[name] < slots[name]]
-    held = frozenset.intersection(*(facts.holders(image) | labelled for image, labelled in images.items() or _NONE))
+    held = frozenset.intersection(
+        *(facts.holders(image) | labelled for image, labelled in images.items() or _NONE)
+    )
 
     def since(name: str) -> int:
         return max(
-            (facts.images_since(name, image) for image, labelled in images.items() if name not in labelled), default=0
+            (
+                facts.images_since(name, image)
+                for image, labelled in images.items()
+                if name not in labelled
+            ),
+            default=0,
         )
 
-    holders = sorted([name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name)))
+    holders = sorted(
+        [name for name in free if name in held][:MAX_HOLDERS], key=lambda name: doubt(since(name))
+    )
     pulling = [name for name in free if name not in held]
     pulling.sort(key=lambda name: (facts.pulls_on(name), facts.images_on(name) < NEW_NODE_IMAGES))
     names = [*holders, *pulling, *beyond][: warm.nodes]
@@ -156,5 +192,7 @@ def order_warm_nodes(
 _NONE: Final = (("", frozenset[str]()),)
 
 RULE: Final = Rule(
-    prefer_warm, lambda _settings, pod_class: pod_class.warm is not None, Reads.NODES | Reads.WARM | Reads.QUOTAS
+    prefer_warm,
+    lambda _settings, pod_class: pod_class.warm is not None,
+    Reads.NODES | Reads.WARM | Reads.QUOTAS,
 )

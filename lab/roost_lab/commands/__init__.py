@@ -1,4 +1,7 @@
-"""The lab's commands, one module for each, which is its `command`. They appear under `roost` by an entry point."""
+"""The lab's commands, one module for each, which is its `command`.
+
+They appear under `roost` by an entry point.
+"""
 
 from typing import Final
 
@@ -23,12 +26,18 @@ GROUPS: Final = (
         },
         __name__,
     ),
-    CommandGroup("study", {"simulate": "Replay launches under values files, and compare the outcomes."}, __name__),
+    CommandGroup(
+        "study",
+        {"simulate": "Replay launches under values files, and compare the outcomes."},
+        __name__,
+    ),
     CommandGroup(
         "events",
         {
             "book": "Book room for so many people at a time; list and cancel.",
-            "rehearse": "Play an event's day with and without a booking, or say whether Roost helps a hub.",
+            "rehearse": (
+                "Play an event's day with and without a booking, or say whether Roost helps a hub."
+            ),
         },
         __name__,
     ),

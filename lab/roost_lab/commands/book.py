@@ -23,8 +23,22 @@ from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.user_account import connect_as_user
 from roost_core.objects.node import Node, node_or_none
 from roost_core.placement.headroom_windows import local_time
-from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, HUB_BOOKINGS, RELEASE_KEY, base_name, object_name
-from roost_core.release.events import MOST_EVENTS, Event, Limits, bookable_sets, first_start_after, hub_limits
+from roost_core.placement.labels import (
+    EVENTS_KEY,
+    EVENTS_LABEL,
+    HUB_BOOKINGS,
+    RELEASE_KEY,
+    base_name,
+    object_name,
+)
+from roost_core.release.events import (
+    MOST_EVENTS,
+    Event,
+    Limits,
+    bookable_sets,
+    first_start_after,
+    hub_limits,
+)
 from roost_lab.booking import checked, entry_of, event_options, read_zone, with_profile
 from roost_lab.commands.options import refuse
 from roost_lab.commands.timetable import (
@@ -60,13 +74,17 @@ class _Bookings:
         self.events: Mapping[str, Any] = self.document.get("events") or {}
         if found is None and name is None:
             raise UsageError(
-                f"found no release {release} in namespace {namespace} (no ConfigMap {settings.rpartition('/')[2]}), "
-                f"expected one: say --release and --namespace, or --config-map {HUB_BOOKINGS} in a hub's own namespace"
+                f"found no release {release} in namespace {namespace} (no ConfigMap"
+                f" {settings.rpartition('/')[2]}), expected one: say --release and --namespace, or"
+                f" --config-map {HUB_BOOKINGS} in a hub's own namespace"
             )
         self._found = client.find(f"{self._folder}/{self.name}")
         labels = ((self._found or {}).get("metadata") or {}).get("labels") or {}
         if (other := labels.get(EVENTS_LABEL, release)) != release:
-            raise UsageError(f"ConfigMap {namespace}/{self.name} books for release {other}: say --release {other}")
+            raise UsageError(
+                f"ConfigMap {namespace}/{self.name} books for release {other}: say --release"
+                f" {other}"
+            )
         text = ((self._found or {}).get("data") or {}).get(EVENTS_KEY) or "[]"
         try:
             entries = yaml.load(text, Loader=yaml.CSafeLoader)
@@ -75,8 +93,9 @@ class _Bookings:
             entries, names = (), {""}
         if len(names) != len(entries):
             raise UsageError(
-                f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a list of events with "
-                f"names of their own. Nothing was changed: mend it, or say another --config-map"
+                f"ConfigMap {namespace}/{self.name}, {EVENTS_KEY}: found {text[:40]!r}, expected a"
+                " list of events with names of their own. Nothing was changed: mend it, or say"
+                " another --config-map"
             )
         self.entries: dict[str, dict[str, Any]] = {str(each["name"]): each for each in entries}
 
@@ -86,8 +105,8 @@ class _Bookings:
             return Limits((str(entry.get("set") or "the first set"),), MOST_PEOPLE)
         if not (self.events.get("enabled") and self.events.get("configMaps")):
             raise UsageError(
-                f"release {self.release} in namespace {self.namespace} reads no bookings: the operator sets "
-                "events.enabled (and events.configMaps, if it is false) to true"
+                f"release {self.release} in namespace {self.namespace} reads no bookings: the"
+                " operator sets events.enabled (and events.configMaps, if it is false) to true"
             )
         return Limits(bookable_sets(self.document), int(self.events["maxPeople"]))
 
@@ -95,20 +114,31 @@ class _Bookings:
         """Leave out what began a day ago and more, and doesn't come again."""
         for name, entry in list(self.entries.items()):
             with suppress(UsageError):
-                if first_start_after(checked(entry, self.limits(entry)), int(now - PAST_SECONDS)) is None:
+                if (
+                    first_start_after(checked(entry, self.limits(entry)), int(now - PAST_SECONDS))
+                    is None
+                ):
                     del self.entries[name]
 
     def write(self) -> None:
         """Store the entries, unless somebody else did meanwhile. Raises ClusterError."""
-        text = yaml.safe_dump(list(self.entries.values()), sort_keys=False, allow_unicode=True, width=200)
+        text = yaml.safe_dump(
+            list(self.entries.values()), sort_keys=False, allow_unicode=True, width=200
+        )
         most = MOST_EVENTS_OF_HUB if self.name == HUB_BOOKINGS else MOST_EVENTS
         if len(self.entries) > most or len(text) > MOST_TEXT:
             raise UsageError(
-                f"ConfigMap {self.namespace}/{self.name}: would hold {len(self.entries)} bookings of {len(text)} "
-                f"characters, expected at most {most} of {MOST_TEXT}. Nothing was changed: cancel some first"
+                f"ConfigMap {self.namespace}/{self.name}: would hold {len(self.entries)} bookings"
+                f" of {len(text)} characters, expected at most {most} of {MOST_TEXT}. Nothing was"
+                " changed: cancel some first"
             )
         metadata: dict[str, Any] = {"name": self.name, "labels": {EVENTS_LABEL: self.release}}
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {EVENTS_KEY: text}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": metadata,
+            "data": {EVENTS_KEY: text},
+        }
         if self._found is None:
             self.client.create(self._folder, body)
             return
@@ -117,11 +147,15 @@ class _Bookings:
             self.client.merge(f"{self._folder}/{self.name}", body, "roost-book")
         except ApiError as error:
             if error.status == 409:
-                raise ClusterError(f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again") from None
+                raise ClusterError(
+                    f"ConfigMap {self.name} changed meanwhile; nothing was booked: try again"
+                ) from None
             raise
 
     def seats(self, set_name: str) -> Seats:
-        """The placeholders of a set on the nodes; without the right to list nodes there are none."""
+        """The placeholders of a set on the nodes; without the right to list nodes there are
+        none.
+        """
         nodes: list[Node | None] = []
         with suppress(ClusterError):
             nodes = [node_or_none(item) for item in self.client.get("/api/v1/nodes")["items"]]
@@ -131,8 +165,8 @@ class _Bookings:
 
 def _not_checked(bookings: _Bookings) -> str:
     return (
-        "  Not checked: what the release allows (its ConfigMap can't be read from here). The controllers answer "
-        f"with an Event: kubectl describe configmap {bookings.name}\n"
+        "  Not checked: what the release allows (its ConfigMap can't be read from here). The"
+        f" controllers answer with an Event: kubectl describe configmap {bookings.name}\n"
     )
 
 
@@ -143,7 +177,10 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
         return _not_checked(bookings)
     lead, settle = events["leadMinutes"], events["settleMinutes"]
     seats = min(event.people, events["maxPlaceholders"])
-    text = f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats} placeholders more"
+    text = (
+        f"  From {local_time(start - 60 * lead, zone)} set {event.set_name} has {seats}"
+        " placeholders more"
+    )
     if seats < event.people:
         text += " (events.maxPlaceholders)"
     room = bookings.seats(event.set_name)
@@ -151,7 +188,8 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
         nodes = -(-seats // room.per_node)
         come, none = (f"{nodes * minutes / 60:.1f}" for minutes in (lead, lead + settle))
         text += (
-            f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come, {none} if nobody does"
+            f": about {nodes} nodes ({room.per_node} a node), {come} node-hours more if all come,"
+            f" {none} if nobody does"
         )
     told = [*hub_limits(event.people, events)]
     # Whoever books may lack the right to read quotas and pools.
@@ -163,20 +201,42 @@ def _meaning(bookings: _Bookings, event: Event, start: int) -> str:
 def _line(entry: Mapping[str, Any], event: Event, now: float) -> str:
     start = first_start_after(event, int(now))
     when = "over" if start is None else local_time(start, event.starts.time_zone)
-    often = f", then {entry['start']}" if start is not None and first_start_after(event, start) is not None else ""
+    often = (
+        f", then {entry['start']}"
+        if start is not None and first_start_after(event, start) is not None
+        else ""
+    )
     until = f" until {entry['until']}" if often and entry.get("until") else ""
-    return f"{event.name}: {event.people} people, {when}{often}{until}{event.image and f', {event.image}'}\n"
+    return (
+        f"{event.name}: {event.people} people,"
+        f" {when}{often}{until}{event.image and f', {event.image}'}\n"
+    )
 
 
 @click.command("book")
 @event_options
-@click.option("--until", metavar="DATE", default="", help="The last day of what recurs, such as 2027-02-12.")
-@click.option("--name", metavar="NAME", default="", help="Of the booking; one of that name is changed. Default: WHEN.")
+@click.option(
+    "--until", metavar="DATE", default="", help="The last day of what recurs, such as 2027-02-12."
+)
+@click.option(
+    "--name",
+    metavar="NAME",
+    default="",
+    help="Of the booking; one of that name is changed. Default: WHEN.",
+)
 @click.option("--cancel", metavar="NAME", default="", help="Take this booking back.")
-@click.option("--timetable", metavar="FILE", default="", help="Book weekly classes: CSV, one a line.")
+@click.option(
+    "--timetable", metavar="FILE", default="", help="Book weekly classes: CSV, one a line."
+)
 @click.option("--from", "first", metavar="DATE", default="", help="The timetable's first day.")
-@click.option("--config-map", metavar="NAME", help="That has the bookings. Default: the release's, roost-bookings.")
-@click.option("--release", metavar="NAME", default="roost", show_default=True, help="Helm's release.")
+@click.option(
+    "--config-map",
+    metavar="NAME",
+    help="That has the bookings. Default: the release's, roost-bookings.",
+)
+@click.option(
+    "--release", metavar="NAME", default="roost", show_default=True, help="Helm's release."
+)
 @click.option("-n", "--namespace", metavar="NAME", help="Default: the kubeconfig's, else default.")
 @cluster_options
 def command(
@@ -223,7 +283,8 @@ def command(
         if cancel and bookings.entries.pop(cancel, None) is None:
             known = ", ".join(map(repr, bookings.entries)) or "none"
             raise UsageError(
-                f"--cancel: found no booking {cancel!r}, expected one of ConfigMap {bookings.name}: {known}"
+                f"--cancel: found no booking {cancel!r}, expected one of ConfigMap {bookings.name}:"
+                f" {known}"
             )
         if cancel:
             bookings.write()
@@ -246,7 +307,9 @@ def command(
                     sys.stdout.write(_line(entry, checked(entry, bookings.limits(entry)), now))
                 except UsageError as error:
                     sys.stdout.write(f"{entry['name']}: refused: {error}\n")
-            sys.stdout.write("" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n")
+            sys.stdout.write(
+                "" if bookings.entries else f"No bookings in ConfigMap {bookings.name}.\n"
+            )
         else:
             sys.stdout.write(_book(bookings, new, now, is_named=bool(name)))
     except ClusterError as error:
@@ -259,24 +322,32 @@ def _book(bookings: _Bookings, entry: dict[str, Any], now: float, *, is_named: b
     limits = bookings.limits(entry)
     if "profile" in entry and not bookings.document:
         raise UsageError(
-            f"--profile: found {entry['profile']!r}, but the ConfigMap of release {bookings.release}, which knows "
-            f"profiles, can't be read in namespace {bookings.namespace}: say --image and --placeholders instead"
+            f"--profile: found {entry['profile']!r}, but the ConfigMap of release"
+            f" {bookings.release}, which knows profiles, can't be read in namespace"
+            f" {bookings.namespace}: say --image and --placeholders instead"
         )
     entry = with_profile(entry, bookings.document.get("profiles", ()))
     event = checked(entry, limits)
     start = first_start_after(event, int(now))
     if start is None:
         here = local_time(now, event.starts.time_zone)
-        raise UsageError(f"WHEN: found {entry['start']}, which is past, expected a time to come: it is {here}")
+        raise UsageError(
+            f"WHEN: found {entry['start']}, which is past, expected a time to come: it is {here}"
+        )
     before = bookings.entries.get(event.name)
     if before is not None and not is_named:
         raise UsageError(
-            f"--name: found a booking {event.name!r} already; --name {event.name!r} changes it, another name adds one"
+            f"--name: found a booking {event.name!r} already; --name {event.name!r} changes it,"
+            " another name adds one"
         )
     bookings.entries[event.name] = entry
     bookings.forget_past(now)
     bookings.write()
-    was = f" (before: {before.get('people')} people, {before.get('start')})" if before is not None else ""
+    was = (
+        f" (before: {before.get('people')} people, {before.get('start')})"
+        if before is not None
+        else ""
+    )
     head = f"{'Changed' if before else 'Booked'}: {_line(entry, event, now).rstrip()}{was}"
     return f"{head}.\n{_meaning(bookings, event, start)}"
 

@@ -11,21 +11,28 @@ import click
 from roost_lab.pages.dates import MAX_US
 
 
-def database_option(command: Callable[..., int] | None = None, *, required: bool = True) -> Callable[..., Any]:
+def database_option(
+    command: Callable[..., int] | None = None, *, required: bool = True
+) -> Callable[..., Any]:
     """Add where the recorder's rows are."""
     add = click.option(
         "--database",
         metavar="FILE|URL",
         required=required,
         envvar="ROOST_DATABASE",
-        help="The recorder's: an SQLite file, or postgresql://user@host/name. Also from ROOST_DATABASE.",
+        help=(
+            "The recorder's: an SQLite file, or postgresql://user@host/name. Also from"
+            " ROOST_DATABASE."
+        ),
     )
     return add if command is None else add(command)
 
 
 def format_option(*forms: str, text: str) -> Callable[..., Any]:
     """Add in which form it is printed: the first by default. text: the help."""
-    return click.option("--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text)
+    return click.option(
+        "--format", "form", type=click.Choice(forms), default=forms[0], show_default=True, help=text
+    )
 
 
 def refuse(command: str, why: object) -> int:
@@ -36,7 +43,8 @@ def refuse(command: str, why: object) -> int:
 
 
 def moment_option(name: str, text: str, zone: tzinfo = UTC, more: str = "") -> int:
-    """Microseconds since 1970 of an option's ISO 8601 time up to 9999, of the zone unless it says another.
+    """Microseconds since 1970 of an option's ISO 8601 time up to 9999, of the zone unless it says
+    another.
 
     more: what else the option accepts. Raises click.BadParameter.
     """

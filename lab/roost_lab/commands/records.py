@@ -1,4 +1,6 @@
-"""`roost records`: export recorded starts for other programs, and import a cluster's own history."""
+"""`roost records`: export recorded starts for other programs, and import a cluster's own
+history.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,9 @@ from roost_lab.report.gather import describe_waits
 # Rows of one transaction.
 BATCH = 5000
 NOTHING_FOUND: Final = (
-    "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A` or `kubectl get "
-    "pods -A`, a log of Events, or after these a hub's log in JupyterHub's own format: see lab/docs/your-history.md"
+    "found no pod's Event, pod or audit log entry, expected JSON or YAML of `kubectl get events -A`"
+    " or `kubectl get pods -A`, a log of Events, or after these a hub's log in JupyterHub's own"
+    " format: see lab/docs/your-history.md"
 )
 
 
@@ -38,7 +41,9 @@ def export(database: str, form: str, since_us: int) -> int:
 
 
 def take_in(database: str, paths: Sequence[str]) -> int:
-    """Store exported Events, pods and audit logs, or logs of scheduler-sniffer; prints what was read and skipped."""
+    """Store exported Events, pods and audit logs, or logs of scheduler-sniffer; prints what was
+    read and skipped.
+    """
     try:
         store = Store.open(database)
         store.migrate()
@@ -66,7 +71,9 @@ def _take_in_history(store: Store, paths: Sequence[str]) -> int:
         click.echo(f"{counts.first[reason]}: {number} skipped: {reason}", err=True)
     for node, behind in sorted(counts.clocks.items()):
         how = f"{abs(behind) / 1e6:.0f} s {'behind' if behind > 0 else 'ahead'}"
-        click.echo(f"{node}: its clock was {how}; what it dated has the API server's time here", err=True)
+        click.echo(
+            f"{node}: its clock was {how}; what it dated has the API server's time here", err=True
+        )
     for line in describe_waits(store):
         click.echo(line)
     if not counts.used and not code:
@@ -83,7 +90,9 @@ def _take_in_log(store: Store, path: str) -> int:
                 store.write(batch, {})
     except OSError as error:
         return refuse("records", f"{path}: {error.strerror}")
-    click.echo(f"{counts.used['lines']} lines: {counts.used['pods']} pods, {counts.used['nodes']} nodes")
+    click.echo(
+        f"{counts.used['lines']} lines: {counts.used['pods']} pods, {counts.used['nodes']} nodes"
+    )
     for reason, count in counts.skipped.most_common():
         click.echo(f"{counts.first[reason]}: {count} lines skipped: {reason}", err=True)
     return 0
@@ -99,7 +108,10 @@ def command() -> None:
 @format_option(
     "launches",
     "sniffer",
-    text="launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's JSON lines.",
+    text=(
+        "launches: one JSON line a user pod, for `roost simulate`. sniffer: scheduler-sniffer's"
+        " JSON lines."
+    ),
 )
 @click.option("--since", metavar="TIME", help="Only pods created since (ISO 8601, UTC).")
 def _records_export(*, database: str, form: str, since: str | None) -> int:

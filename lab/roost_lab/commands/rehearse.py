@@ -1,4 +1,6 @@
-"""`roost rehearse`: play a booked event's day before it comes, and say what its people will wait and what it costs."""
+"""`roost rehearse`: play a booked event's day before it comes, and say what its people will wait
+and what it costs.
+"""
 
 import gzip
 import shutil
@@ -25,7 +27,10 @@ _GZIP = b"\x1f\x8b"
 
 
 def past_of(source: str, namespace: str) -> Past:
-    """A past of Prometheus, of `roost records export`, or of what `roost records import` reads. Raises UsageError."""
+    """A past of Prometheus, of `roost records export`, or of what `roost records import` reads.
+
+    Raises UsageError.
+    """
     if "://" in source:
         return _of_prometheus(source, namespace, source)
     with tempfile.TemporaryDirectory() as folder:
@@ -36,9 +41,15 @@ def past_of(source: str, namespace: str) -> Past:
                 head = file.read(1 << 16)
             if b'"resultType"' in head:
                 return _of_prometheus(path, namespace, source)
-            return (list(trace_of((path,)).open(1)), ()) if b'/launch"' in head else _of_history(path, folder)
+            return (
+                (list(trace_of((path,)).open(1)), ())
+                if b'/launch"' in head
+                else _of_history(path, folder)
+            )
         except OSError as error:
-            raise UsageError(f"--past: {source}: {error.strerror}, expected a file that can be read") from None
+            raise UsageError(
+                f"--past: {source}: {error.strerror}, expected a file that can be read"
+            ) from None
         except (UsageError, TraceError) as error:
             raise UsageError(str(error).replace(path, source)) from None
 
@@ -58,7 +69,8 @@ def _unpacked(source: str, folder: str) -> Path:
             shutil.copyfileobj(packed, copy)
         except (EOFError, zlib.error, gzip.BadGzipFile):
             sys.stderr.write(
-                f"{source}: the compressed data breaks off or is damaged; what comes before it is played\n"
+                f"{source}: the compressed data breaks off or is damaged; what comes before it is"
+                " played\n"
             )
     return unpacked
 
@@ -66,7 +78,9 @@ def _unpacked(source: str, folder: str) -> Path:
 def _of_prometheus(source: str, namespace: str, shown: str) -> Past:
     sessions, seen, told = read_usage(source, namespace)
     sys.stderr.write("".join(f"{line.replace(source, shown)}\n" for line in told))
-    return [Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)], seen
+    return [
+        Attempt(n, at, "", "of-the-hub", None, end - at) for n, (at, end) in enumerate(sessions)
+    ], seen
 
 
 def _of_history(path: str, folder: str) -> Past:
@@ -88,11 +102,16 @@ def _of_history(path: str, folder: str) -> Past:
     except (StoreError, UnreadableError) as error:
         raise UsageError(f"--past: {error}") from None
     if not lines and news:
-        sys.stderr.write("A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n")
+        sys.stderr.write(
+            "A hub's log doesn't say how long servers run: --assume sessions=short, mid or long\n"
+        )
         begins = sorted((one.when.at_us - (one.span_us or 0)) / 1e6 for one in news)
         return [Attempt(n, at, "", "of-the-hub") for n, at in enumerate(begins)], ()
     if not lines:
-        accepted = "Prometheus' JSON, launches of roost records export, Events, pods, an audit or hub's log"
+        accepted = (
+            "Prometheus' JSON, launches of roost records export, Events, pods, an audit or"
+            " hub's log"
+        )
         raise UsageError(f"--past: {path}: found no user's pod, expected {accepted}")
     launches = Path(folder, "launches")
     launches.write_text("\n".join(lines), encoding="utf-8")
@@ -104,8 +123,12 @@ def _of_history(path: str, folder: str) -> Past:
 
 @click.command("rehearse")
 @event_options
-@click.option("-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win.")
-@click.option("--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c.")
+@click.option(
+    "-f", "--values", "files", metavar="FILE", multiple=True, help="Values; later files win."
+)
+@click.option(
+    "--set", "values", metavar="KEY=VALUE", multiple=True, help="As Helm's --set, one key: a.b=c."
+)
 @click.option(
     "--launches",
     type=click.FloatRange(0, 1e6),
@@ -114,15 +137,31 @@ def _of_history(path: str, folder: str) -> Past:
     help="Made-up launches a day beside the event's.",
 )
 @click.option(
-    "--assume", "assumptions", metavar="NAME=VALUE", multiple=True, help="As --set of `roost simulate`: nodes, pulls, …"
+    "--assume",
+    "assumptions",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="As --set of `roost simulate`: nodes, pulls, …",
 )
-@click.option("--seeds", type=click.IntRange(1, 100), help="Replays of each. Default: 5, of the past 1.")
+@click.option(
+    "--seeds", type=click.IntRange(1, 100), help="Replays of each. Default: 5, of the past 1."
+)
 @click.option(
     "--past",
     metavar="URL|FILE",
-    help="Whether Roost helps, by a hub's past: Prometheus, its answer, launches, Events, or its log.",
+    help=(
+        "Whether Roost helps, by a hub's past: Prometheus, its answer, launches, Events, or its"
+        " log."
+    ),
 )
-@click.option("-n", "--namespace", metavar="NAME", default="default", show_default=True, help="With --past: the hub's.")
+@click.option(
+    "-n",
+    "--namespace",
+    metavar="NAME",
+    default="default",
+    show_default=True,
+    help="With --past: the hub's.",
+)
 def command(
     *,
     people: int | None,
@@ -155,7 +194,9 @@ def command(
             sys.stdout.write(judge(launched, files, Settings(values=values), given, seeds or 1))
             return 0
         entry = entry_of(people, when, name="rehearsal", **words)
-        found = rehearse(entry, files, Settings(values=values), assumed, seeds=seeds or 5, launches=launches)
+        found = rehearse(
+            entry, files, Settings(values=values), assumed, seeds=seeds or 5, launches=launches
+        )
     except AssumptionsError as error:
         return refuse("rehearse", error)
     sys.stdout.write(f"{found.sentence()}\n{found.rows()}")

@@ -26,13 +26,22 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
 @click.option(
     "--since",
     metavar="TIME",
-    help="ISO 8601, or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the record.",
+    help=(
+        "ISO 8601, or 90m, 2h, 7d or 2w before the end. Default: 7 days before the end of the"
+        " record."
+    ),
 )
 @click.option("--until", metavar="TIME", help="ISO 8601. Default: the end of the record.")
-@format_option("html", "text", "json", text="html: one self-contained file. text: its head. json: its numbers.")
+@format_option(
+    "html", "text", "json", text="html: one self-contained file. text: its head. json: its numbers."
+)
 @click.option("--output", metavar="FILE", help="Default: stdout.")
-@click.option("--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod.")
-@click.option("--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build.")
+@click.option(
+    "--hub", metavar="HUB", help="Only pods of this hub: its release and namespace, as jhub.prod."
+)
+@click.option(
+    "--class", "pod_class", metavar="CLASS", help="Only pods of this class, such as user or build."
+)
 @click.option("--image", metavar="IMAGE", help="Only pods of this image, by its full name.")
 @click.option(
     "--timezone",
@@ -41,7 +50,11 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
     show_default=True,
     help="Of the page's times, and of --since and --until; such as Europe/Berlin. JSON has UTC.",
 )
-@click.option("--cluster", metavar="NAME", help="For the title. Default: the API server's address, if it is a name.")
+@click.option(
+    "--cluster",
+    metavar="NAME",
+    help="For the title. Default: the API server's address, if it is a name.",
+)
 def command(
     *,
     database: str,
@@ -67,12 +80,19 @@ def command(
     since_us = moment_option("--since", since, zone, _SPANS) if since and last_us is None else None
     until_us = moment_option("--until", until, zone) if until else None
     if since_us is not None and until_us is not None and since_us >= until_us:
-        raise click.BadParameter(f"{until}: expected a time after --since {since}", param_hint="--until")
+        raise click.BadParameter(
+            f"{until}: expected a time after --since {since}", param_hint="--until"
+        )
     try:
         store = Store.open_for_reading(database)
         scope = Scope(hub, pod_class, image)
         report = gather(store, since_us, until_us, last_us=last_us, scope=scope, zone=zone)
-        _write(replace(report, cluster=report.cluster if cluster is None else cluster), form, output or "-", store)
+        _write(
+            replace(report, cluster=report.cluster if cluster is None else cluster),
+            form,
+            output or "-",
+            store,
+        )
     except (StoreError, ScopeError) as error:
         return refuse("report", error)
     except OSError as error:

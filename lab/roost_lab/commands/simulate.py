@@ -13,7 +13,14 @@ from typing import Any, Final
 
 import click
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from generator.faults import UsageError
 from roost_core.kube.process import version
@@ -27,7 +34,14 @@ from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.dask_cluster import DaskCluster
 from roost_lab.simulator.sweep.fit_checks import check_policy
 from roost_lab.simulator.sweep.request import load_policies, make_worlds
-from roost_lab.simulator.sweep.run import LocalProcesses, Spread, SweepError, make_jobs, run_sweep, usual_workers
+from roost_lab.simulator.sweep.run import (
+    LocalProcesses,
+    Spread,
+    SweepError,
+    make_jobs,
+    run_sweep,
+    usual_workers,
+)
 from roost_lab.simulator.sweep.summary import Summary, WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import USUAL_DAYS, Survey, Trace, survey, trace_of
 from roost_lab.traces.counts import TraceError
@@ -45,7 +59,10 @@ def _read(trace: Trace, worlds: Sequence[WorldSetting], talk: Console) -> tuple[
     for sentence in sentences[:MOST_SENTENCES]:
         talk.print(sentence, markup=False, soft_wrap=True)
     if len(sentences) > MOST_SENTENCES:
-        talk.print(f"and {len(sentences) - MOST_SENTENCES} more kinds of lines, in the report", soft_wrap=True)
+        talk.print(
+            f"and {len(sentences) - MOST_SENTENCES} more kinds of lines, in the report",
+            soft_wrap=True,
+        )
     for world in worlds:
         check_images(world.assumptions, surveyed.largest_image, surveyed.largest_image_bytes)
     return replace(trace, hubs=surveyed.hubs), surveyed
@@ -67,7 +84,9 @@ def _simulate(
     chosen, about = load_policies(policies, values)
     worlds = make_worlds(settings, vary)
     trace, surveyed = _read(trace, worlds, talk)
-    jobs = make_jobs(chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace)
+    jobs = make_jobs(
+        chosen, range(1, seeds + 1), [(world.setting, world.assumptions) for world in worlds], trace
+    )
     # Before the first replay, and once for all seeds.
     for job in {(job.policy.name, job.assumptions): job for job in jobs}.values():
         check_policy(job.policy, job.assumptions)
@@ -90,7 +109,9 @@ def _simulate(
     if files:
         first, *others = (shlex.quote(str(file)) for file in files)
         beside = f" --beside {others[0]}" if others else ""
-        talk.print(f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True)
+        talk.print(
+            f"To see it: roost view --database {first}{beside}", markup=False, soft_wrap=True
+        )
     return summarise(results, worlds), ReportContext(about, str(trace), surveyed, version())
 
 
@@ -108,25 +129,66 @@ def _write(form: str, summary: Summary, context: ReportContext) -> None:
 
 
 @click.command("simulate")
-@click.option("--trace", "traces", metavar="FILE", multiple=True, help="Launches; repeats. Default: made-up ones.")
 @click.option(
-    "--days", type=click.FloatRange(0, 400, min_open=True), help="Of made-up launches, without --trace. Default: 10."
+    "--trace",
+    "traces",
+    metavar="FILE",
+    multiple=True,
+    help="Launches; repeats. Default: made-up ones.",
 )
-@click.option("--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats.")
 @click.option(
-    "--values", "-f", metavar="FILE[,FILE]", multiple=True, help="Your own; repeats, each a policy. Later files win."
+    "--days",
+    type=click.FloatRange(0, 400, min_open=True),
+    help="Of made-up launches, without --trace. Default: 10.",
+)
+@click.option(
+    "--policy", "policies", metavar="NAME", multiple=True, help="A shipped values file; repeats."
+)
+@click.option(
+    "--values",
+    "-f",
+    metavar="FILE[,FILE]",
+    multiple=True,
+    help="Your own; repeats, each a policy. Later files win.",
 )
 @click.option("--list-policies", is_flag=True, help="Print the shipped policies and exit.")
-@click.option("--seeds", type=click.IntRange(1, 1000), default=10, show_default=True, help="Replays of each policy.")
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="An assumption about the world; repeats.")
 @click.option(
-    "--vary", metavar="NAME=VALUE,VALUE", multiple=True, help="Other values of an assumption to compare; repeats."
+    "--seeds",
+    type=click.IntRange(1, 1000),
+    default=10,
+    show_default=True,
+    help="Replays of each policy.",
 )
-@click.option("--jobs", "-j", "workers", type=click.IntRange(1, 1024), help="Processes. Default: one per processor.")
-@click.option("--dask", metavar="ADDRESS", help="Replay on this Dask cluster instead: its scheduler's address.")
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="An assumption about the world; repeats.",
+)
+@click.option(
+    "--vary",
+    metavar="NAME=VALUE,VALUE",
+    multiple=True,
+    help="Other values of an assumption to compare; repeats.",
+)
+@click.option(
+    "--jobs",
+    "-j",
+    "workers",
+    type=click.IntRange(1, 1024),
+    help="Processes. Default: one per processor.",
+)
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Replay on this Dask cluster instead: its scheduler's address.",
+)
 @format_option("text", "html", "json", text="Of stdout.")
 @click.option(
-    "--record", metavar="FOLDER", help="Also record a replay of each policy there, for `roost view` and `roost why`."
+    "--record",
+    metavar="FOLDER",
+    help="Also record a replay of each policy there, for `roost view` and `roost why`.",
 )
 def command(
     *,
@@ -147,7 +209,9 @@ def command(
 
     if list_policies:
         width = max(map(len, policy_files()))
-        sys.stdout.write("".join(f"{name.ljust(width)}  {describe(name)}\n" for name in policy_files()))
+        sys.stdout.write(
+            "".join(f"{name.ljust(width)}  {describe(name)}\n" for name in policy_files())
+        )
         return 0
     if traces and days is not None:
         raise click.UsageError("--days is for made-up launches: leave it out, or --trace")

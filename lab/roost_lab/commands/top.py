@@ -21,16 +21,27 @@ from roost_lab.view.terminal import watch
 def _classes_of(options: RenderOptions) -> Classes:
     merged = read_values(options.files, options.settings)
     check(merged, options.release)
-    return Classes(options.release.namespace, read_pod_classes(Reader(), merged.values["podClasses"]))
+    return Classes(
+        options.release.namespace, read_pod_classes(Reader(), merged.values["podClasses"])
+    )
 
 
 @click.command("top")
 @values_options
-@click.option("--settings", metavar="FILE", help="The release's release.json. Default: as found in the cluster.")
+@click.option(
+    "--settings",
+    metavar="FILE",
+    help="The release's release.json. Default: as found in the cluster.",
+)
 @cluster_options
 @click.option("--once", is_flag=True, help="Draw once and exit.")
 def command(
-    *, options: RenderOptions, settings: str | None, kubeconfig: str | None, context: str | None, once: bool
+    *,
+    options: RenderOptions,
+    settings: str | None,
+    kubeconfig: str | None,
+    context: str | None,
+    once: bool,
 ) -> int:
     """Draw nodes, who waits and why, placeholders, builds and pulls live in the terminal, until Ctrl-C.
 
@@ -47,9 +58,14 @@ def command(
     classes = _classes_of(options) if has_values else None
     try:
         client = connect_as_user(kubeconfig, context)
-        reason = watch(LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once)
+        reason = watch(
+            LiveCluster(client, classes or find_classes(client, settings)), Console(), once=once
+        )
     except SettingsError as error:
-        reason = "; ".join(str(fault) if fault.key == settings else f"{settings}: {fault}" for fault in error.faults)
+        reason = "; ".join(
+            str(fault) if fault.key == settings else f"{settings}: {fault}"
+            for fault in error.faults
+        )
     except ClusterError as error:
         reason = str(error)
     return refuse("top", reason) if reason else 0

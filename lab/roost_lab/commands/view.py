@@ -32,22 +32,35 @@ LOOPBACK = "127.0.0.1"
 _BACKLOG = 128
 
 
-def _write(output: Path, sources: Sequence[MomentSource], names: Sequence[str], at_us: int | None) -> int:
+def _write(
+    output: Path, sources: Sequence[MomentSource], names: Sequence[str], at_us: int | None
+) -> int:
     """Write the hour around a time, or all that the records have in common."""
     whole = common_time(sources)
     if whole is None:
-        return refuse("view", "the records have no time in common" if len(sources) > 1 else "nothing is recorded yet")
+        return refuse(
+            "view",
+            "the records have no time in common" if len(sources) > 1 else "nothing is recorded yet",
+        )
     span = whole
     if at_us is not None:
-        span = Span(max(whole.from_us, at_us - HOUR_US // 2), min(whole.to_us, at_us + HOUR_US // 2))
+        span = Span(
+            max(whole.from_us, at_us - HOUR_US // 2), min(whole.to_us, at_us + HOUR_US // 2)
+        )
     if span.from_us >= span.to_us:
-        return refuse("view", f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}")
+        return refuse(
+            "view",
+            f"--at: expected a time from {show_time(whole.from_us)} to {show_time(whole.to_us)}",
+        )
     try:
         text = make_file(sources, names, span)
         output.write_text(text, encoding="utf-8")
     except OSError as error:
         return refuse("view", f"--output: {output}: {error.strerror}")
-    click.echo(f"{output}: {show_time(span.from_us)} to {show_time(span.to_us)}, {show_bytes(len(text.encode()))}")
+    click.echo(
+        f"{output}: {show_time(span.from_us)} to {show_time(span.to_us)},"
+        f" {show_bytes(len(text.encode()))}"
+    )
     click.echo("It holds the names of users: share it with those who may know them.", err=True)
     return 0
 
@@ -73,11 +86,19 @@ def names_of(urls: list[str]) -> list[str]:
 @click.command("view")
 @database_option(required=False)
 @cluster_options
-@click.option("--live", is_flag=True, help="The cluster as it is now, without a record; so does --kubeconfig.")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=8095, show_default=True, help="On 127.0.0.1; 0: any that is free."
+    "--live", is_flag=True, help="The cluster as it is now, without a record; so does --kubeconfig."
 )
-@click.option("--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    default=8095,
+    show_default=True,
+    help="On 127.0.0.1; 0: any that is free.",
+)
+@click.option(
+    "--at", metavar="TIME", help="The moment to begin with (ISO 8601, UTC). Default: now."
+)
 @click.option(
     "--beside",
     metavar="FILE|URL",
@@ -87,7 +108,10 @@ def names_of(urls: list[str]) -> list[str]:
     "--output",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write one HTML file to share, and serve nothing: of the whole record, or of the hour around --at.",
+    help=(
+        "Write one HTML file to share, and serve nothing: of the whole record, or of the hour"
+        " around --at."
+    ),
 )
 def command(
     *,
@@ -113,10 +137,13 @@ def command(
     """
     is_live = live or kubeconfig is not None or context is not None
     if is_live and (at or beside or output):
-        raise click.UsageError("a live cluster has no past and nothing beside it: leave out --at, --beside, --output")
+        raise click.UsageError(
+            "a live cluster has no past and nothing beside it: leave out --at, --beside, --output"
+        )
     if not is_live and database is None:
         raise click.UsageError(
-            "found neither a record nor a cluster: give --database FILE, --kubeconfig FILE or --live"
+            "found neither a record nor a cluster: give --database FILE, --kubeconfig FILE or"
+            " --live"
         )
     at_us = moment_option("--at", at, UTC) if at else None
     with contextlib.ExitStack() as stack:
@@ -126,7 +153,10 @@ def command(
                 sources, names = [_live(kubeconfig, context, stack)], [""]
             else:
                 urls = [url for url in (database, beside) if url is not None]
-                stores = [stack.enter_context(contextlib.closing(Store.open_for_reading(url))) for url in urls]
+                stores = [
+                    stack.enter_context(contextlib.closing(Store.open_for_reading(url)))
+                    for url in urls
+                ]
                 sources = [RecordSource(store) for store in stores]
                 names = names_of([store.shown_url for store in stores])
             if output is not None:

@@ -13,7 +13,9 @@ from roost_lab.recorder.store.database import Store, StoreError
 @click.argument("pod", metavar="[NAMESPACE/]POD")
 @database_option
 @click.option(
-    "--at", metavar="TIME", help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC)."
+    "--at",
+    metavar="TIME",
+    help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC).",
 )
 def command(*, pod: str, database: str, at: str | None) -> int:
     """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
@@ -35,7 +37,10 @@ def command(*, pod: str, database: str, at: str | None) -> int:
             return refuse("why", f"no pod {pod} was recorded{when}.{hint}")
         click.echo(explain(read_story(store, pods[0])), nl=False)
         if len(pods) > 1:
-            click.echo(f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at TIME.")
+            click.echo(
+                f"\n{len(pods) - 1} older pods of this name are recorded: choose one with --at"
+                " TIME."
+            )
     except StoreError as error:
         return refuse("why", error)
     return 0

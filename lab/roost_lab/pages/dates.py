@@ -9,7 +9,9 @@ MAX_US: Final = 253_402_300_800 * US - 1
 
 
 def as_date(at_us: int, zone: tzinfo = UTC) -> datetime:
-    """The date of µs since 1970; times before 1970 or after 9999 (UTC) become the nearest one in between."""
+    """The date of µs since 1970; times before 1970 or after 9999 (UTC) become the nearest one in
+    between.
+    """
     seconds, fraction_us = divmod(min(max(at_us, 0), MAX_US), US)
     # In integers: a float would round the last microseconds up to the year 10000.
     date = datetime.fromtimestamp(seconds, UTC).replace(microsecond=fraction_us)

@@ -1,8 +1,9 @@
-"""Parts of figures, as plain JSON objects that the page's script draws: bars under names, axes, legends. Pure.
+"""Parts of figures, as plain JSON objects that the page's script draws: bars under names, axes,
+legends. Pure.
 
-Traces and layouts are a small part of Plotly's format. Colours are names of CSS variables ("--user"), which follow the
-reader's scheme. Texts are only texts. Names stand above what they name, not beside it, to leave a phone's width to the
-plot.
+Traces and layouts are a small part of Plotly's format. Colours are names of CSS variables
+("--user"), which follow the reader's scheme. Texts are only texts. Names stand above what they
+name, not beside it, to leave a phone's width to the plot.
 """
 
 from __future__ import annotations
@@ -27,7 +28,15 @@ LINE, BAR, BETWEEN, AXIS = 18, 13, 9, 46
 # Pods have whole seconds: shorter times are drawn like this one on the logarithmic axis.
 MIN_SECONDS: Final = 1.0
 # Seconds on a logarithmic axis, and their labels.
-TICKS: Final = {1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h", 36_000: "10 h", 360_000: "100 h"}
+TICKS: Final = {
+    1: "1 s",
+    10: "10 s",
+    60: "1 min",
+    600: "10 min",
+    3600: "1 h",
+    36_000: "10 h",
+    360_000: "100 h",
+}
 MAX_TICKS: Final = 5
 _DAY: Final = 86_400
 _TICK_SECONDS: Final = (
@@ -48,14 +57,17 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One plot: its key in the page, its caption (a sentence), its legend, its traces and its layout."""
+    """One plot: its key in the page, its caption (a sentence), its legend, its traces and its
+    layout.
+    """
 
     key: str
     caption: str
     legend: tuple[Mark, ...]
     data: Sequence[JSONObject]
     layout: JSONObject
-    # What all traces without an `x` have in common, their `x` for one: written once, as there may be many.
+    # What all traces without an `x` have in common, their `x` for one: written once, as there may
+    # be many.
     common: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
@@ -83,7 +95,9 @@ def log_axis(longest: float, shortest: float = MIN_SECONDS) -> JSONObject:
 
 
 def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
-    """At most five times that are round in the zone, with short labels: as many as fit a phone's width."""
+    """At most five times that are round in the zone, with short labels: as many as fit a phone's
+    width.
+    """
     # What the zone's clocks show, in µs as if it were UTC.
     first, last = (at_us + offset_us(at_us, zone) for at_us in (from_us, to_us))
     for seconds in _TICK_SECONDS:
@@ -96,11 +110,17 @@ def time_ticks(from_us: int, to_us: int, zone: tzinfo = UTC) -> JSONObject:
     for at_us in shown_us:
         date = as_date(at_us)
         day = f"{date.day} {date:%b}"
-        texts.append(day if seconds >= _DAY else f"{date:%H:%M}" + (f"\n{day}" if day != before else ""))
+        texts.append(
+            day if seconds >= _DAY else f"{date:%H:%M}" + (f"\n{day}" if day != before else "")
+        )
         before = day
-    # Where clocks are changed, an hour is there twice or not at all: the second guess is the right one.
+    # Where clocks are changed, an hour is there twice or not at all: the second guess is the right
+    # one.
     guesses = (at_us - offset_us(at_us, zone) for at_us in shown_us)
-    times = [time_text(at_us - offset_us(guess, zone)) for at_us, guess in zip(shown_us, guesses, strict=True)]
+    times = [
+        time_text(at_us - offset_us(guess, zone))
+        for at_us, guess in zip(shown_us, guesses, strict=True)
+    ]
     return {"tickvals": times, "ticktext": texts}
 
 
@@ -121,12 +141,17 @@ class Stack:
         self._value_length = 0
 
     def name(self, name: str, value_text: str) -> None:
-        """Add a name at the left and a value at the right. What has spaces is a sentence, which gets several lines."""
+        """Add a name at the left and a value at the right.
+
+        What has spaces is a sentence, which gets several lines.
+        """
         length = LINE_LENGTH - len(value_text) - 1
         self._value_length = max(self._value_length, len(value_text))
         lines = [name]
         if " " in name:
-            lines = wrap(name, length, break_on_hyphens=False, max_lines=MAX_LINES, placeholder=" …")
+            lines = wrap(
+                name, length, break_on_hyphens=False, max_lines=MAX_LINES, placeholder=" …"
+            )
         else:
             self._names[len(self._notes)] = name
         middle = self._depth + LINE / 2
@@ -149,10 +174,17 @@ class Stack:
         self._depth += BETWEEN
 
     def figure(
-        self, key: str, caption: str, legend: tuple[Mark, ...], data: Sequence[JSONObject], axis: JSONObject
+        self,
+        key: str,
+        caption: str,
+        legend: tuple[Mark, ...],
+        data: Sequence[JSONObject],
+        axis: JSONObject,
     ) -> Figure:
         """The figure of the whole stack. axis: further settings of the values' axis."""
-        short = shorten(self._names.values(), max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1))
+        short = shorten(
+            self._names.values(), max(LEAST_LENGTH, LINE_LENGTH - self._value_length - 1)
+        )
         for index, name in self._names.items():
             self._notes[index]["text"] = short[name]
         return Figure(key, caption, legend, data, self._layout(axis))

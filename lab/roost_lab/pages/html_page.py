@@ -1,6 +1,7 @@
 """Make one HTML file of sections with plots and tables, which loads nothing from the network.
 
-The template escapes texts. A content security policy allows the page's own script, by its hash, and nothing else.
+The template escapes texts. A content security policy allows the page's own script, by its hash, and
+nothing else.
 """
 
 from __future__ import annotations
@@ -54,9 +55,12 @@ def render(
 ) -> str:
     """The whole page; parts without figures and rows are left out.
 
-    show: formats a cell for people. sentence: what the page says first. more_css: further CSS variables for colours.
+    show: formats a cell for people. sentence: what the page says first. more_css: further CSS
+    variables for colours.
     """
-    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
     environment.filters["show"] = lambda cell, unit: show(cell, Unit(unit))
     template = environment.from_string(resource("page.html.j2"))
     sections = [section for part in parts if (section := _section(part)) is not None]
@@ -72,7 +76,9 @@ def render(
         policy=content_policy(script),
         css=resource("page.css") + more_css,
         script=script,
-        figures=_script_safe({figure.key: figure.as_json() for section in sections for figure in section["figures"]}),
+        figures=_script_safe(
+            {figure.key: figure.as_json() for section in sections for figure in section["figures"]}
+        ),
     )
 
 
@@ -84,12 +90,18 @@ def _section(part: Part) -> dict[str, Any] | None:
     for table in tables:
         rows = [list(zip(row, table.columns, strict=True)) for row in table.rows]
         shown.append({"title": table.title, "columns": table.columns, "rows": rows})
-    return {**part._asdict(), "figures": [figure for figure in part.figures if figure is not None], "tables": shown}
+    return {
+        **part._asdict(),
+        "figures": [figure for figure in part.figures if figure is not None],
+        "tables": shown,
+    }
 
 
 def content_policy(script: str) -> str:
     """A content security policy that allows this script and the page's own styles alone."""
-    allowed = f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"
+    allowed = (
+        f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else "'none'"
+    )
     return f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data:"
 
 

@@ -1,7 +1,7 @@
 """Shorten names so that they fit and can still be told apart. Pure.
 
-Names of nodes and images share long beginnings and ends, such as gke-cluster-pool- and .eu-west-1.compute.internal:
-what all have in common goes first, then the middle of what is left.
+Names of nodes and images share long beginnings and ends, such as gke-cluster-pool- and
+.eu-west-1.compute.internal: what all have in common goes first, then the middle of what is left.
 """
 
 from __future__ import annotations
@@ -36,13 +36,17 @@ def shorten(names: Iterable[str], length: int) -> dict[str, str]:
 def _last_parts(texts: Sequence[str]) -> list[str]:
     last_parts = [text.rpartition("/")[2] or text for text in texts]
     counts = Counter(last_parts)
-    return [last if counts[last] == 1 else text for text, last in zip(texts, last_parts, strict=True)]
+    return [
+        last if counts[last] == 1 else text for text, last in zip(texts, last_parts, strict=True)
+    ]
 
 
 def _without_common_beginnings(texts: Sequence[str]) -> list[str]:
     common = _common_beginning(texts)
     return [
-        ELLIPSIS + text[len(common) :] if common and text.startswith(common) and text != common else text
+        ELLIPSIS + text[len(common) :]
+        if common and text.startswith(common) and text != common
+        else text
         for text in texts
     ]
 
@@ -51,7 +55,9 @@ def _without_common_ends(texts: Sequence[str]) -> list[str]:
     # With the separator that precedes it; what is left never ends in one.
     common = _common_beginning([text[::-1] for text in texts])[::-1]
     return [
-        text[: -len(common)] + ELLIPSIS if common and text.endswith(common) and text != common else text
+        text[: -len(common)] + ELLIPSIS
+        if common and text.endswith(common) and text != common
+        else text
         for text in texts
     ]
 

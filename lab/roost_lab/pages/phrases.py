@@ -19,10 +19,16 @@ def show_span(span_us: int) -> str:
 
 
 def show_range(least_us: int, most_us: int) -> str:
-    """A duration of which bounds are known: at most 970 ms, 2.1 s to 3.1 s; 12 min, where a second doesn't matter."""
+    """A duration of which bounds are known: at most 970 ms, 2.1 s to 3.1 s; 12 min, where a second
+    doesn't matter.
+    """
     if least_us == most_us or most_us >= 60 * US:
         return show_span(most_us)
-    return f"{show_span(least_us)} to {show_span(most_us)}" if least_us > 0 else f"at most {show_span(most_us)}"
+    return (
+        f"{show_span(least_us)} to {show_span(most_us)}"
+        if least_us > 0
+        else f"at most {show_span(most_us)}"
+    )
 
 
 def show_seconds(seconds: float) -> str:
@@ -30,7 +36,11 @@ def show_seconds(seconds: float) -> str:
     # Sums of many equal durations must look like exact ones.
     seconds = round(seconds, 9)
     if round(seconds, 1) < 60:
-        return f"{seconds * 1000:.0f} ms" if 0 < seconds < 0.9995 else f"{seconds:.1f} s".replace(".0 s", " s")
+        return (
+            f"{seconds * 1000:.0f} ms"
+            if 0 < seconds < 0.9995
+            else f"{seconds:.1f} s".replace(".0 s", " s")
+        )
     if round(seconds) < _HOUR_SECONDS:
         return _show_two(round(seconds), "min", "s")
     return _show_two(round(seconds / 60), "h", "min")
@@ -58,7 +68,11 @@ def plural(number: int, noun: str) -> str:
 
 
 def show_plain(text: str) -> str:
-    """A text from the cluster as one line for a terminal: control characters become replacement marks."""
+    """A text from the cluster as one line for a terminal: control characters become replacement
+    marks.
+    """
     if text.isprintable():
         return text
-    return "".join(char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text)
+    return "".join(
+        char if char.isprintable() else " " if char.isspace() else _REPLACEMENT for char in text
+    )

@@ -91,6 +91,9 @@ def data_cell(cell: Cell, unit: Unit) -> Cell:
 def data_rows(table: Table) -> list[dict[str, Cell]]:
     """The table's rows for programs: column's key -> cell."""
     return [
-        {column.key: data_cell(cell, column.unit) for column, cell in zip(table.columns, row, strict=True)}
+        {
+            column.key: data_cell(cell, column.unit)
+            for column, cell in zip(table.columns, row, strict=True)
+        }
         for row in table.rows
     ]

@@ -40,14 +40,20 @@ _CONFIGURATION: Final = "KubeSchedulerConfiguration"
 
 
 def serve(options: RecorderOptions) -> int:
-    """Record until SIGTERM. 0: ended normally; 1: it could not start or continue, and stderr says why."""
+    """Record until SIGTERM.
+
+    0: ended normally; 1: it could not start or continue, and stderr says why.
+    """
     logs.configure(options.log_level)
     try:
         _run(options, load_settings(options.settings_path))
     except SettingsError as error:
         for fault in error.faults:
             # Keys of the settings don't name their file; faults of whole files do.
-            is_file = fault.key in (str(options.settings_path), str(options.scheduler_configuration_path))
+            is_file = fault.key in (
+                str(options.settings_path),
+                str(options.scheduler_configuration_path),
+            )
             where = "" if is_file else f"{options.settings_path}: "
             print(f"roost record: {where}{fault}", file=sys.stderr)  # noqa: T201 - a command's talk
         return 1
@@ -72,7 +78,9 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
     if stop.is_set():
         return
     recording = Recording(client, settings, store, metrics, model=Model(profiles))
-    metrics.observe(is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds)
+    metrics.observe(
+        is_recording=lambda: recording.verdict().passed, behind_seconds=recording.behind_seconds
+    )
     bound, checks = bind(options.bind_address, options.port), {"recording": recording.verdict}
     ops = OpsServer(bound, metrics_text=metrics.text, readiness=lambda: check_all(checks))
     ops.start()
@@ -91,7 +99,10 @@ def _run(options: RecorderOptions, settings: RecorderSettings) -> None:
 
 
 def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
-    """The release's profiles and the default scheduler's, for the cluster's minor. Raises SettingsError."""
+    """The release's profiles and the default scheduler's, for the cluster's minor.
+
+    Raises SettingsError.
+    """
     minor = max(read_minor(client), OLDEST_MINOR)
     profiles = {"default-scheduler": default_profile(minor)}
     if path is None:
@@ -100,13 +111,21 @@ def _profiles(path: Path | None, client: Client) -> dict[str, Profile]:
         configuration = yaml.load(path.read_bytes(), Loader=yaml.CSafeLoader)
         kind = configuration.get("kind") if isinstance(configuration, dict) else configuration
         if kind != _CONFIGURATION:
-            raise SettingsError([SettingsFault(str(path), describe(kind), f"the kind {_CONFIGURATION}")])
+            raise SettingsError(
+                [SettingsFault(str(path), describe(kind), f"the kind {_CONFIGURATION}")]
+            )
         known, faults = read_each_profile(configuration, minor)
         for fault in faults.values():
-            log.warning("pods of a scheduler profile that Roost doesn't model are counted, but not judged: %s", fault)
+            log.warning(
+                "pods of a scheduler profile that Roost doesn't model are counted, but not"
+                " judged: %s",
+                fault,
+            )
         return profiles | known
     except OSError as error:
-        raise SettingsError([SettingsFault(str(path), f"no readable file ({error.strerror})", "a YAML file")]) from None
+        raise SettingsError(
+            [SettingsFault(str(path), f"no readable file ({error.strerror})", "a YAML file")]
+        ) from None
     except (yaml.YAMLError, ProfileError, TypeError, RecursionError) as error:
         message = " ".join(str(error).split())
         raise SettingsError([SettingsFault(str(path), message, f"a {_CONFIGURATION}")]) from None
@@ -132,11 +151,13 @@ def _forget(store: Store, retention_days: int, stop: threading.Event) -> None:
             counts = store.forget_before(time.time_ns() // 1000 - retention_days * _DAY_US)
         except StoreError as error:
             log.warning("old records not deleted: %s", error)
-        except Exception:  # the thread must survive any error: without it the database would only grow
+        except Exception:
+            # the thread must survive any error: without it the database would only grow
             log.exception("old records not deleted")
         else:
             if any(counts.values()):
                 log.info(
-                    "deleted old records: %s", ", ".join(f"{name}={count}" for name, count in counts.items() if count)
+                    "deleted old records: %s",
+                    ", ".join(f"{name}={count}" for name, count in counts.items() if count),
                 )
         stop.wait(FORGET_SECONDS)

@@ -13,7 +13,9 @@ class RecorderOptions:
     """`roost record`."""
 
     settings_path: Path = options.required_file(
-        "--settings", chart='"/etc/roost/release/release.json"', help="release.json of the rendered ConfigMap."
+        "--settings",
+        chart='"/etc/roost/release/release.json"',
+        help="release.json of the rendered ConfigMap.",
     )
     # The model judges pods of these profiles and of the cluster's default one.
     scheduler_configuration_path: Path | None = options.file(
@@ -26,7 +28,10 @@ class RecorderOptions:
         "--database",
         metavar="FILE|URL",
         envvar="ROOST_DATABASE",
-        help="An SQLite file, or postgresql://user@host/name. ROOST_DATABASE does the same, and hides a password.",
+        help=(
+            "An SQLite file, or postgresql://user@host/name. ROOST_DATABASE does the same, and"
+            " hides a password."
+        ),
     )
     kubeconfig: Path | None = options.kubeconfig()
     bind_address: str = options.bind_address()

@@ -24,7 +24,8 @@ class Failures:
     """Tries that found no node."""
 
     tries: int = 0
-    # Reason -> failed tries in which a node had it, and nodes that had it, summed over them; most tries first.
+    # Reason -> failed tries in which a node had it, and nodes that had it, summed over them; most
+    # tries first.
     reasons: dict[str, tuple[int, int]] = field(default_factory=dict)
 
     @classmethod
@@ -36,14 +37,20 @@ class Failures:
         in_all = 0
         for row in query.rows(
             sa.select(decision.reasons, total(decision.tries).label("tries"))
-            .where(query.within(decision.at_us, decision.pod_uid), decision.kind == str(DecisionKind.FAIL))
+            .where(
+                query.within(decision.at_us, decision.pod_uid),
+                decision.kind == str(DecisionKind.FAIL),
+            )
             .group_by(decision.reasons)
         ):
             in_all += row.tries
             for reason, having in (json.loads(row.reasons) or {NO_REASON: 0}).items():
                 tries[reason] += row.tries
                 nodes[reason] += having * row.tries
-        return cls(in_all, {reason: (tries[reason], nodes[reason]) for reason in busiest(tries, MAX_REASONS)})
+        return cls(
+            in_all,
+            {reason: (tries[reason], nodes[reason]) for reason in busiest(tries, MAX_REASONS)},
+        )
 
 
 TABLE: Final = TableOf[tuple[str, tuple[int, int]]](

@@ -20,7 +20,9 @@ VERSION: Final = 3
 
 
 def to_json(report: Report) -> str:
-    """One object, with `tables`: name -> list of rows by column. lab/docs/recorder-report.md says what else it has."""
+    """One object, with `tables`: name -> list of rows by column. lab/docs/recorder-report.md says
+    what else it has.
+    """
     document = {
         "schema": SCHEMA,
         "version": VERSION,
@@ -41,4 +43,7 @@ def to_text(report: Report) -> str:
     head = tiles(report)
     widths = [max((len(tile[column]) for tile in head), default=0) for column in (0, 1)]
     lines = [f"{tile.name:{widths[0]}}  {tile.value:>{widths[1]}}  {tile.about}" for tile in head]
-    return "".join(f"{show_plain(line)}\n" for line in filter(None, [sentence(report), *lines, *notices(report)]))
+    return "".join(
+        f"{show_plain(line)}\n"
+        for line in filter(None, [sentence(report), *lines, *notices(report)])
+    )

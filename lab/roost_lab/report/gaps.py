@@ -46,7 +46,15 @@ class Gaps:
         touches = (gap.from_us < window.to_us, gap.to_us > window.from_us)
         columns = sa.select(gap.kind, gap.from_us, gap.to_us, gap.why)
         marked = columns.where(*touches).order_by(gap.from_us, gap.kind)
-        return cls([*gaps, *(Gap(row.kind, Span(row.from_us, row.to_us), row.why) for row in query.rows(marked))])
+        return cls(
+            [
+                *gaps,
+                *(
+                    Gap(row.kind, Span(row.from_us, row.to_us), row.why)
+                    for row in query.rows(marked)
+                ),
+            ]
+        )
 
 
 def unseen(report: Report, kind: str) -> list[Span]:
@@ -66,7 +74,9 @@ TABLE: Final = TableOf[Gap](
         Field("kind", "what may be missing", Unit.TEXT, lambda gap: gap.kind),
         Field("from", "from", Unit.TIME, lambda gap: gap.span.from_us),
         Field("to", "to", Unit.TIME, lambda gap: gap.span.to_us),
-        Field("seconds", "length", Unit.SECONDS, lambda gap: (gap.span.to_us - gap.span.from_us) / US),
+        Field(
+            "seconds", "length", Unit.SECONDS, lambda gap: (gap.span.to_us - gap.span.from_us) / US
+        ),
         Field("why", "why", Unit.TEXT, lambda gap: gap.why),
     ),
     lambda report: report[Gaps].gaps,

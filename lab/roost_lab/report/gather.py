@@ -1,4 +1,6 @@
-"""Gather numbers of one state of the database: those of a report's sections, and in a few lines what users waited."""
+"""Gather numbers of one state of the database: those of a report's sections, and in a few lines
+what users waited.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,16 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.start_phases import ANSWER, CONTAINERS, NODE, PHASE_NAMES, PULL, WHOLE, WindowStarts, until
+from roost_lab.report.start_phases import (
+    ANSWER,
+    CONTAINERS,
+    NODE,
+    PHASE_NAMES,
+    PULL,
+    WHOLE,
+    WindowStarts,
+    until,
+)
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
 
@@ -37,17 +48,23 @@ def gather(
 ) -> Report:
     """Read all numbers. Raises StoreError, and ScopeError if no pod of the record is in the scope.
 
-    since_us: default a week back, as far as there are records. last_us: so long before the end instead. zone: of times
-    that people read.
+    since_us: default a week back, as far as there are records. last_us: so long before the end
+    instead. zone: of times that people read.
     """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
         window = choose_window(extent, since_us, until_us, last_us)
         if extent is None:
-            return Report(window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone)
+            return Report(
+                window, None, cut(window.from_us, window.to_us, MAX_STEPS), scope=scope, zone=zone
+            )
         scope.check(connection)
         query = Query(connection, window, extent, scope, zone)
-        subjects: set[type[Numbers]] = {*SUBJECTS, Imported, *(section.numbers for section in SECTIONS)}
+        subjects: set[type[Numbers]] = {
+            *SUBJECTS,
+            Imported,
+            *(section.numbers for section in SECTIONS),
+        }
         report = Report(
             window,
             extent,
@@ -63,16 +80,26 @@ def gather(
         if before.from_us >= extent.from_us:
             query = Query(connection, before, extent, scope, zone)
             numbers = {subject: subject.read(query) for subject in SUBJECTS}
-            report = replace(report, previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers))
+            report = replace(
+                report,
+                previous=Report(before, extent, query.steps, is_empty=False, numbers=numbers),
+            )
     # Of a time outside the record nothing is known, not even that what ran at its end still does.
     is_outside = window.to_us <= extent.from_us or window.from_us >= extent.to_us
     # Pods that came before the window, and stayed, are something to report.
     stayed = any(any(values) for values in report[Occupancy].by_kind.values())
-    happened = report[WindowStarts].pods or report[Pulls].by_node or report[Failures].tries or report[Removals].by_class
+    happened = (
+        report[WindowStarts].pods
+        or report[Pulls].by_node
+        or report[Failures].tries
+        or report[Removals].by_class
+    )
     return replace(report, is_empty=is_outside or not (stayed or happened))
 
 
-def choose_window(extent: Span | None, since_us: int | None, until_us: int | None, last_us: int | None = None) -> Span:
+def choose_window(
+    extent: Span | None, since_us: int | None, until_us: int | None, last_us: int | None = None
+) -> Span:
     """The window of the report."""
     if extent is None:
         to_us = until_us if until_us is not None else (since_us or 0) + 1
@@ -85,7 +112,10 @@ def choose_window(extent: Span | None, since_us: int | None, until_us: int | Non
 
 
 def describe_waits(store: Store) -> list[str]:
-    """Lines about the starts of users; none when no start is known from its beginning. Raises StoreError."""
+    """Lines about the starts of users; none when no start is known from its beginning.
+
+    Raises StoreError.
+    """
     with consistent_reads(store) as connection:
         extent = read_extent(connection)
         if extent is None:
@@ -96,13 +126,16 @@ def describe_waits(store: Store) -> list[str]:
     if not whole.count:
         return []
     lines = [f"Users waited {until(starts)}, in {whole.count:,} starts: {_percentiles(whole)}"]
-    # Creation and containers' starts have whole seconds, which exact times of schedulers are counted from and to.
+    # Creation and containers' starts have whole seconds, which exact times of schedulers are
+    # counted from and to.
     for phase, less_us, more_us in ((NODE, US, 0), (CONTAINERS, 0, US), (ANSWER, US, 0)):
         spans = _of_users(starts, phase)
         if phase == ANSWER and not spans:
             continue
         is_exact = any(edge_us % US for edge_us in spans.counts)
-        lines.append(f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}")
+        lines.append(
+            f"  {PHASE_NAMES[phase]}: {_percentiles(spans, less_us * is_exact, more_us * is_exact)}"
+        )
     cold = sum((phases[PULL] for phases in starts.by_image.values() if PULL in phases), Spans())
     if cold.count:
         lines.append(f"  {pulls.cold:,} of {pulls.number:,} pulls were cold: {_percentiles(cold)}")
@@ -111,10 +144,16 @@ def describe_waits(store: Store) -> list[str]:
 
 def _of_users(starts: WindowStarts, phase: str) -> Spans:
     groups = starts.by_class.items()
-    return sum((of[phase] for (pod_class, _), of in groups if pod_class == USER_CLASS and phase in of), Spans())
+    return sum(
+        (of[phase] for (pod_class, _), of in groups if pod_class == USER_CLASS and phase in of),
+        Spans(),
+    )
 
 
 def _percentiles(spans: Spans, less_us: int = 0, more_us: int = 0) -> str:
     """less_us, more_us: by how much each may be shorter and longer."""
     median, high = (spans.percentile_us(share) or 0 for share in (0.5, 0.95))
-    return f"median {show_range(max(0, median - less_us), median + more_us)}, 95 % within {show_span(high + more_us)}"
+    return (
+        f"median {show_range(max(0, median - less_us), median + more_us)}, 95 % within"
+        f" {show_span(high + more_us)}"
+    )

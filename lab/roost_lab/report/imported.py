@@ -37,9 +37,20 @@ class Imported:
             return total(sa.case((column.is_(None), 1), else_=0))
 
         of_pods = (
-            sa.select(count(), missing(start.place_id), missing(start.started_us), missing(start.deleted_us))
-            .join(schema.start, sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid))
-            .where(schema.IMPORTED, pod.source == PodSource.EVENT, query.within(pod.created_us, pod.uid))
+            sa.select(
+                count(),
+                missing(start.place_id),
+                missing(start.started_us),
+                missing(start.deleted_us),
+            )
+            .join(
+                schema.start, sa.and_(start.created_us == pod.created_us, start.pod_uid == pod.uid)
+            )
+            .where(
+                schema.IMPORTED,
+                pod.source == PodSource.EVENT,
+                query.within(pod.created_us, pod.uid),
+            )
         )
         of_pulls = sa.select(count(), missing(pull.image_bytes)).where(
             query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm)
@@ -54,10 +65,11 @@ def notices(report: Report) -> Iterator[str]:
     if not imported.pods:
         return
     yield (
-        f"{plural(imported.pods, 'pod')} of this period {'is' if imported.pods == 1 else 'are'} known from imported "
-        "Events alone. Events tell neither when a pod was created nor when it was ready: the second of its first Event "
-        "and the start of its last container are used instead, and most times are exact to a second. Labels, requests "
-        "and repositories are not known: names tell the class (jupyter-…, build-…)."
+        f"{plural(imported.pods, 'pod')} of this period {'is' if imported.pods == 1 else 'are'}"
+        " known from imported Events alone. Events tell neither when a pod was created nor when it"
+        " was ready: the second of its first Event and the start of its last container are used"
+        " instead, and most times are exact to a second. Labels, requests and repositories are not"
+        " known: names tell the class (jupyter-…, build-…)."
     )
     missing = [
         f"of {plural(number, 'pod')} {what}"
@@ -69,9 +81,11 @@ def notices(report: Report) -> Iterator[str]:
         if number
     ]
     if imported.sizeless_pulls:
-        missing.append(f"of {imported.sizeless_pulls:,} of {imported.cold_pulls:,} cold pulls no size")
+        missing.append(
+            f"of {imported.sizeless_pulls:,} of {imported.cold_pulls:,} cold pulls no size"
+        )
     if missing:
         yield (
-            f"Missing, because Events expire after an hour, are dropped when they are many, or don't tell: "
-            f"{'; '.join(missing)}."
+            "Missing, because Events expire after an hour, are dropped when they are many, or"
+            f" don't tell: {'; '.join(missing)}."
         )

@@ -73,7 +73,15 @@ class KeyFigure(NamedTuple):
 
 
 # What they are made of.
-SUBJECTS: Final[tuple[type[Numbers], ...]] = (WindowStarts, StartTimes, Pulls, Failures, Removals, Usage, Launches)
+SUBJECTS: Final[tuple[type[Numbers], ...]] = (
+    WindowStarts,
+    StartTimes,
+    Pulls,
+    Failures,
+    Removals,
+    Usage,
+    Launches,
+)
 
 
 def tiles(report: Report) -> list[Tile]:
@@ -104,12 +112,20 @@ def _percentile(share: float) -> Callable[[Report], Cell]:
 
 def _starts_about(report: Report) -> str:
     starts = report[WindowStarts]
-    more = f"; {starts.unended:,} more didn't end" if starts.unended and not report[Imported].pods else ""
+    more = (
+        f"; {starts.unended:,} more didn't end"
+        if starts.unended and not report[Imported].pods
+        else ""
+    )
     return f"{until(starts)}; class {', '.join(starts.leading) or 'all'}{more}"
 
 
 def _slow_about(report: Report) -> str:
-    return "the slowest of a handful" if report[WindowStarts].whole.count < FEWEST else "95 % took no longer (p95)"
+    return (
+        "the slowest of a handful"
+        if report[WindowStarts].whole.count < FEWEST
+        else "95 % took no longer (p95)"
+    )
 
 
 def _removed_about(report: Report) -> str:
@@ -131,16 +147,26 @@ _FIGURES: Final = (
         ),
     ),
     KeyFigure(
-        "users", "Users", Unit.COUNT, lambda r: r[Usage].users, lambda _: "that started something, by their pods' names"
+        "users",
+        "Users",
+        Unit.COUNT,
+        lambda r: r[Usage].users,
+        lambda _: "that started something, by their pods' names",
     ),
-    KeyFigure("start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"),
+    KeyFigure(
+        "start_p50", "Typical start", Unit.SECONDS, _percentile(0.5), lambda _: "the median (p50)"
+    ),
     KeyFigure("start_p95", "Slow starts", Unit.SECONDS, _percentile(0.95), _slow_about),
     KeyFigure(
         "cold_starts",
         "Waited for an image",
         Unit.COUNT,
         lambda r: r[StartTimes].cold.count if r[Pulls].total.number else None,
-        lambda r: f"starts; {show(more, Unit.SECONDS)} more at the median" if (more := more_seconds(r)) else "starts",
+        lambda r: (
+            f"starts; {show(more, Unit.SECONDS)} more at the median"
+            if (more := more_seconds(r))
+            else "starts"
+        ),
     ),
     KeyFigure(
         "warm_share",
@@ -155,10 +181,17 @@ _FIGURES: Final = (
         Unit.SHARE,
         lambda r: r[Launches].brought.used_share,
         lambda r: (
-            f"{len(r[Launches].brought.uses_us):,} of {r[Launches].brought.nodes:,} that pullers brought to nodes"
+            f"{len(r[Launches].brought.uses_us):,} of {r[Launches].brought.nodes:,} that pullers"
+            " brought to nodes"
         ),
     ),
-    KeyFigure("failed_tries", "Failed attempts", Unit.COUNT, lambda r: r[Failures].tries, lambda _: "to find a node"),
+    KeyFigure(
+        "failed_tries",
+        "Failed attempts",
+        Unit.COUNT,
+        lambda r: r[Failures].tries,
+        lambda _: "to find a node",
+    ),
     KeyFigure("removed_users", "Users removed", Unit.COUNT, removed_users, _removed_about),
     KeyFigure(
         "node_hours",

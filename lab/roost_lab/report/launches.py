@@ -1,4 +1,6 @@
-"""Which repositories are launched most, and how many of the images that pullers brought to nodes were used there."""
+"""Which repositories are launched most, and how many of the images that pullers brought to nodes
+were used there.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +26,16 @@ from roost_lab.report.subject import Field, Report, Section, TableOf
 
 # In the names of pods that pull popular and booked images.
 POPULAR_WORD: Final = "-popular-"
-# Last parts of the names of images that pullers' pods run: a pause, Roost's own, and of a hub's first init container.
+# Last parts of the names of images that pullers' pods run: a pause, Roost's own, and of a hub's
+# first init container.
 TOOLS: Final = frozenset({"pause", "roost", "k8s-network-tools"})
 
 
 @dataclass(slots=True)
 class Brought:
-    """Nodes that an image was brought to, and of each where it was used, how long afterwards that was first."""
+    """Nodes that an image was brought to, and of each where it was used, how long afterwards that
+    was first.
+    """
 
     nodes: int = 0
     uses_us: list[int] = field(default_factory=list)
@@ -48,7 +53,9 @@ class Brought:
 
 @dataclass(slots=True)
 class Launches:
-    """Launches in the window, and what pullers brought for them, for whatever pods; most first, all others last."""
+    """Launches in the window, and what pullers brought for them, for whatever pods; most first, all
+    others last.
+    """
 
     # By repository; by image where the record knows none.
     by_name: dict[str, int] = field(default_factory=dict)
@@ -57,7 +64,10 @@ class Launches:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Launches: pods of the classes that key figures are about. Used: any class's pod found the image there."""
+        """Launches: pods of the classes that key figures are about.
+
+        Used: any class's pod found the image there.
+        """
         pull, pod = schema.pull.c, schema.pod.c
         known = (sa.func.nullif(pod.repo, ""), sa.func.nullif(pod.image, ""))
         repository = sa.func.coalesce(*known, "not known").label("repository")
@@ -70,7 +80,11 @@ class Launches:
         place, is_cold = (pull.node_name, pull.image), sa.not_(pull.warm)
         is_puller = sa.or_(pod.name.contains(PULLER_WORD), pod.name.contains(POPULAR_WORD))
         brings = sa.and_(is_cold, pod.pod_class == "", is_puller)
-        told = sa.select(*place).join(schema.pod, pod.uid == pull.pod_uid).where(query.within(pull.at_us))
+        told = (
+            sa.select(*place)
+            .join(schema.pod, pod.uid == pull.pod_uid)
+            .where(query.within(pull.at_us))
+        )
 
         def last_us(condition: sa.ColumnElement[bool], name: str) -> sa.ColumnElement[int]:
             found = sa.func.max(sa.case((condition, pull.at_us)))
@@ -78,16 +92,22 @@ class Launches:
 
         uses = sa.and_(pull.warm, pod.pod_class.not_in(("", PLACEHOLDER))).label("uses")
         columns = (pull.at_us, uses, last_us(brings, "brought_us"), last_us(is_cold, "pulled_us"))
-        event = told.add_columns(*columns).where(sa.tuple_(*place).in_(told.where(brings))).subquery().c
+        event = (
+            told.add_columns(*columns).where(sa.tuple_(*place).in_(told.where(brings))).subquery().c
+        )
         # Who pulled it again found that the node had lost what was brought.
         finds = sa.and_(event.uses, event.brought_us == event.pulled_us)
         after_us = sa.func.min(sa.case((finds, event.at_us - event.brought_us))).label("after_us")
         rows = query.rows(sa.select(event.image, after_us).group_by(event.node_name, event.image))
-        brought = [row for row in rows if split_reference(row.image)[0].rpartition("/")[2] not in TOOLS]
+        brought = [
+            row for row in rows if split_reference(row.image)[0].rpartition("/")[2] not in TOOLS
+        ]
         images = busiest(Counter(row.image for row in brought), MAX_IMAGES)
         numbers.by_image = {image: Brought() for image in images}
         for row in brought:
-            of_image = numbers.by_image.setdefault(row.image if row.image in images else OTHER_IMAGES, Brought())
+            of_image = numbers.by_image.setdefault(
+                row.image if row.image in images else OTHER_IMAGES, Brought()
+            )
             for one in (of_image, numbers.brought):
                 one.nodes += 1
                 if row.after_us is not None:
@@ -97,7 +117,10 @@ class Launches:
     @property
     def shares(self) -> list[tuple[str, int, float]]:
         """Repository or image, launches, and their share of all."""
-        return [(name, number, number / sum(self.by_name.values())) for name, number in self.by_name.items()]
+        return [
+            (name, number, number / sum(self.by_name.values()))
+            for name, number in self.by_name.items()
+        ]
 
 
 def _figure(report: Report) -> Figure | None:
@@ -108,11 +131,20 @@ def _figure(report: Report) -> Figure | None:
         places.append(stack.bar())
         stack.end()
     highest = max((share for _, _, share in rows), default=1.0)
-    bars: JSONObject = {"type": "bar", "orientation": "h", "y": places, "width": 12, "marker": {"color": "--user"}}
+    bars: JSONObject = {
+        "type": "bar",
+        "orientation": "h",
+        "y": places,
+        "width": 12,
+        "marker": {"color": "--user"},
+    }
     bars["x"] = [share for _, _, share in rows]
     bars["hovertext"] = [f"{name}\n{number:,} launches" for name, number, _ in rows]
     axis = {"range": [0, highest * 1.05], "nticks": 5, "tickformat": ".0%"}
-    caption = "The share of launches of each repository; of an image, where the record knows no repository."
+    caption = (
+        "The share of launches of each repository; of an image, where the record knows no"
+        " repository."
+    )
     return stack.figure(TABLE.name, caption, (), [bars], axis) if rows else None
 
 
@@ -126,7 +158,9 @@ TABLE: Final = TableOf[tuple[str, int, float]](
     ),
     lambda report: report[Launches].shares,
 )
-BY_REPOSITORY: Final = Section("launches-by-repository", TABLE.title, Launches, (TABLE,), (_figure,))
+BY_REPOSITORY: Final = Section(
+    "launches-by-repository", TABLE.title, Launches, (TABLE,), (_figure,)
+)
 AHEAD_TABLE: Final = TableOf[tuple[str, Brought]](
     "pulled_ahead",
     "Images pulled ahead",
@@ -135,7 +169,12 @@ AHEAD_TABLE: Final = TableOf[tuple[str, Brought]](
         Field("nodes", "brought to nodes", Unit.COUNT, lambda row: row[1].nodes),
         Field("used", "used there", Unit.COUNT, lambda row: len(row[1].uses_us)),
         Field("used_share", "share", Unit.SHARE, lambda row: row[1].used_share),
-        Field("half_within_seconds", "half of these within", Unit.SECONDS, lambda row: row[1].half_seconds),
+        Field(
+            "half_within_seconds",
+            "half of these within",
+            Unit.SECONDS,
+            lambda row: row[1].half_seconds,
+        ),
     ),
     lambda report: report[Launches].by_image.items(),
 )
@@ -144,6 +183,9 @@ AHEAD: Final = Section(
     AHEAD_TABLE.title,
     Launches,
     (AHEAD_TABLE,),
-    about="Brought by pullers (popular and booked images, too); used: a user's pod found it there afterwards, before "
-    "the period's end. Of the whole cluster, whatever pods the report is about.",
+    about=(
+        "Brought by pullers (popular and booked images, too); used: a user's pod found it there"
+        " afterwards, before the period's end. Of the whole cluster, whatever pods the report is"
+        " about."
+    ),
 )

@@ -24,7 +24,12 @@ Row = tuple[str | int, Mapping[str, float] | None]
 
 OTHER: Final = "other"
 # Kind of pod -> its name for people, in the order in which they are stacked.
-KINDS: Final[Mapping[str, str]] = {USER: "users", BUILD: "builds", PLACEHOLDER: "placeholders", OTHER: "others"}
+KINDS: Final[Mapping[str, str]] = {
+    USER: "users",
+    BUILD: "builds",
+    PLACEHOLDER: "placeholders",
+    OTHER: "others",
+}
 
 
 @dataclass(slots=True)
@@ -49,30 +54,45 @@ class Occupancy:
             place_id, step = divmod(row.key, MAX_STEPS)
             place = places[place_id]
             kind = place.pod_class if place.pod_class in KINDS else OTHER
-            for target in (edges.setdefault(place.node_name, {}).setdefault(kind, Edges()), all_nodes[kind]):
+            for target in (
+                edges.setdefault(place.node_name, {}).setdefault(kind, Edges()),
+                all_nodes[kind],
+            ):
                 target.add(step, row.number, row.after_us)
             if place.pod_class not in ("", PLACEHOLDER):
                 in_use.setdefault(place.node_name, Edges()).add(step, row.number, row.after_us)
         numbers = cls({kind: means(all_nodes[kind], steps) for kind in KINDS})
         by_node = {
-            node: {kind: sum(means(of_kind, steps)) / steps.number for kind, of_kind in by_kind.items()}
+            node: {
+                kind: sum(means(of_kind, steps)) / steps.number for kind, of_kind in by_kind.items()
+            }
             for node, by_kind in edges.items()
         }
         for node, by_kind in edges.items():
             if PLACEHOLDER in by_kind:
-                held = zip(means(by_kind[PLACEHOLDER], steps), means(in_use.get(node, Edges()), steps), strict=True)
-                numbers.only_placeholders[node] = [step for step, (kept, used) in enumerate(held) if kept and not used]
+                held = zip(
+                    means(by_kind[PLACEHOLDER], steps),
+                    means(in_use.get(node, Edges()), steps),
+                    strict=True,
+                )
+                numbers.only_placeholders[node] = [
+                    step for step, (kept, used) in enumerate(held) if kept and not used
+                ]
         # Users first: a node full of placeholders is an idle one.
-        loads = {node: mean.get(USER, 0.0) * 1000 + sum(mean.values()) for node, mean in by_node.items()}
-        numbers.by_node = {node: by_node[node] for node in busiest(loads, len(loads)) if loads[node]}
+        loads = {
+            node: mean.get(USER, 0.0) * 1000 + sum(mean.values()) for node, mean in by_node.items()
+        }
+        numbers.by_node = {
+            node: by_node[node] for node in busiest(loads, len(loads)) if loads[node]
+        }
         return numbers
 
 
 def _stays(query: Query) -> Rows:
     """Arrivals and departures of pods that were on a node within the steps.
 
-    key (of the place and the step), number (departures: negative), after_us (the sum of how long after the step's
-    start, with the sign of `number`).
+    key (of the place and the step), number (departures: negative), after_us (the sum of how long
+    after the step's start, with the sign of `number`).
     """
     steps = query.steps
     start = schema.start.c
@@ -88,17 +108,21 @@ def _stays(query: Query) -> Rows:
     ):
         inside_us = sa.case((time_us > steps.from_us, time_us - steps.from_us), else_=0)
         key = sa.cast(start.place_id, sa.BigInteger) * MAX_STEPS + inside_us // steps.step_us
-        # Apart, so that each is looked up in an index: pods created within the steps, and those from before.
+        # Apart, so that each is looked up in an index: pods created within the steps, and those
+        # from before.
         for present in (
             sa.and_(
-                start.created_us >= steps.from_us, sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us)
+                start.created_us >= steps.from_us,
+                sa.or_(start.deleted_us.is_(None), start.deleted_us > steps.from_us),
             ),
             sa.and_(start.created_us < steps.from_us, start.deleted_us > steps.from_us),
             sa.and_(start.created_us < steps.from_us, start.deleted_us.is_(None)),
         ):
             rows = (
                 sa.select(key.label("key"), (inside_us % steps.step_us).label("after_us"))
-                .where(present, start.bound_us < steps.to_us, condition, query.scope.has(start.pod_uid))
+                .where(
+                    present, start.bound_us < steps.to_us, condition, query.scope.has(start.pod_uid)
+                )
                 .offset(0)
                 .subquery()
             )
@@ -109,25 +133,37 @@ def _stays(query: Query) -> Rows:
 
 
 def _kind_field(kind: str, name: str) -> Field[Row]:
-    return Field(name, name, Unit.MEAN, lambda row: None if row[1] is None else row[1].get(kind, 0.0))
+    return Field(
+        name, name, Unit.MEAN, lambda row: None if row[1] is None else row[1].get(kind, 0.0)
+    )
 
 
 MEANS: Final = tuple(_kind_field(kind, name) for kind, name in KINDS.items())
 FROM: Final[Field[Row]] = Field("from", "from", Unit.TIME, lambda row: row[0])
 NODE: Final[Field[Row]] = Field("node", "node", Unit.TEXT, lambda row: row[0])
-RECORD: Final[Field[Row]] = Field("record", "record", Unit.TEXT, lambda row: "gap" if row[1] is None else "")
+RECORD: Final[Field[Row]] = Field(
+    "record", "record", Unit.TEXT, lambda row: "gap" if row[1] is None else ""
+)
 
 
 def _steps(report: Report) -> list[Row]:
     by_kind, gaps = report[Occupancy].by_kind, unseen_steps(report, PODS)
     return [
-        (start_us, None if gaps[index] else {kind: values[index] for kind, values in by_kind.items()})
+        (
+            start_us,
+            None if gaps[index] else {kind: values[index] for kind, values in by_kind.items()},
+        )
         for index, start_us in enumerate(report.steps.starts() if by_kind else ())
     ]
 
 
 TABLES: Final = (
-    TableOf("occupancy_over_time", "Pods on nodes, on average in each step", (FROM, *MEANS, RECORD), _steps),
+    TableOf(
+        "occupancy_over_time",
+        "Pods on nodes, on average in each step",
+        (FROM, *MEANS, RECORD),
+        _steps,
+    ),
     TableOf(
         "occupancy_by_node",
         "Pods on each node, on average over the whole period",
@@ -143,11 +179,21 @@ def _figure(report: Report) -> Figure | None:
         return None
     seen = {kind: without_gaps(report, PODS, values) for kind, values in drawn.items()}
     data = [step_bars(report, KINDS[kind], f"--{kind}", values) for kind, values in seen.items()]
-    marks = [Mark(f"--{kind}", KINDS[kind], PLACEHOLDER if kind == PLACEHOLDER else "area") for kind in drawn]
+    marks = [
+        Mark(f"--{kind}", KINDS[kind], PLACEHOLDER if kind == PLACEHOLDER else "area")
+        for kind in drawn
+    ]
     caption = "Pods on all nodes, on average in each step."
-    return time_figure(report, PODS, "occupancy_over_time", caption, marks=marks, data=data, height=280)
+    return time_figure(
+        report, PODS, "occupancy_over_time", caption, marks=marks, data=data, height=280
+    )
 
 
 SECTION: Final = Section(
-    "occupancy", "Pods on the nodes", Occupancy, TABLES, (_figure,), nothing="No pod was on a node in this period."
+    "occupancy",
+    "Pods on the nodes",
+    Occupancy,
+    TABLES,
+    (_figure,),
+    nothing="No pod was on a node in this period.",
 )

@@ -51,7 +51,9 @@ def _span(report: Report) -> str:
     covered = f"{_period(report, from_us, to_us)} ({show_span(to_us - from_us)})."
     chosen = [f"{option} {value}" for option, value in report.scope.chosen.items()]
     if chosen:
-        covered += f" Only pods of {', '.join(chosen)}; gaps and node-hours are of the whole cluster."
+        covered += (
+            f" Only pods of {', '.join(chosen)}; gaps and node-hours are of the whole cluster."
+        )
     return f"{covered} Plots over time have steps of {show_span(report.steps.step_us)}."
 
 
@@ -68,18 +70,39 @@ def notices(report: Report) -> list[str]:
         from_us, to_us = report.extent
         recorded = _period(report, from_us, to_us)
         if report.window.to_us <= from_us or report.window.from_us >= to_us:
-            outside = f"This period is outside the record, which covers {recorded}: choose with --since and --until."
-            return [f"{outside} Whether pods that ran at the end of the record still do is not known either."]
+            outside = (
+                f"This period is outside the record, which covers {recorded}: choose with --since"
+                " and --until."
+            )
+            return [
+                (
+                    f"{outside} Whether pods that ran at the end of the record still do is not known"
+                    " either."
+                )
+            ]
         if report.scope.chosen:
-            return ["Nothing of these pods was recorded in this period: choose another with --since and --until."]
-        return [f"Nothing was recorded in this period. The record covers {recorded}: choose with --since and --until."]
+            return [
+                (
+                    "Nothing of these pods was recorded in this period: choose another with --since and"
+                    " --until."
+                )
+            ]
+        return [
+            (
+                f"Nothing was recorded in this period. The record covers {recorded}: choose with"
+                " --since and --until."
+            )
+        ]
     notices = []
     for kind, what in ((PODS, "Pods"), (EVENTS, "Events (pulls, failures, pre-emptions)")):
         spans = unseen(report, kind)
         if spans:
             missing_us = sum(
-                min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us) for span in spans
+                min(span.to_us, report.window.to_us) - max(span.from_us, report.window.from_us)
+                for span in spans
             )
             where = f"{plural(len(spans), 'gap')}, grey in the plots"
-            notices.append(f"{what} may be missing for {show_span(missing_us)} of this period ({where}).")
+            notices.append(
+                f"{what} may be missing for {show_span(missing_us)} of this period ({where})."
+            )
     return [*imported.notices(report), *notices]

@@ -66,7 +66,9 @@ class Pulls:
         by_step = [PullCounts() for _ in range(query.steps.number)]
         step = query.step(pull.at_us)
         for row in query.rows(
-            sa.select(step, pull.warm, count()).where(query.within(pull.at_us, pull.pod_uid)).group_by(step, pull.warm)
+            sa.select(step, pull.warm, count())
+            .where(query.within(pull.at_us, pull.pod_uid))
+            .group_by(step, pull.warm)
         ):
             by_step[row.step] += _counts(row)
         of_images: defaultdict[str, PullCounts] = defaultdict(PullCounts)
@@ -109,7 +111,9 @@ def _most_pulled(by_name: Mapping[str, PullCounts]) -> dict[str, PullCounts]:
     return {name: by_name[name] for name in names}
 
 
-def pulls_table(kind: str, by_name: Callable[[Pulls], Mapping[str, PullCounts]]) -> TableOf[tuple[str, PullCounts]]:
+def pulls_table(
+    kind: str, by_name: Callable[[Pulls], Mapping[str, PullCounts]]
+) -> TableOf[tuple[str, PullCounts]]:
     """A row for each image or node."""
     return TableOf(
         f"pulls_by_{kind}",
@@ -134,7 +138,12 @@ OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
         Field("from", "from", Unit.TIME, lambda row: row[0]),
         Field("warm", "warm", Unit.COUNT, lambda row: row[1].warm if row[1] else None),
         Field("cold", "cold", Unit.COUNT, lambda row: row[1].cold if row[1] else None),
-        Field("warm_share", "warm share", Unit.SHARE, lambda row: row[1].warm_share if row[1] else None),
+        Field(
+            "warm_share",
+            "warm share",
+            Unit.SHARE,
+            lambda row: row[1].warm_share if row[1] else None,
+        ),
         Field("record", "record", Unit.TEXT, lambda row: "" if row[1] else "gap"),
     ),
     lambda report: zip(report.steps.starts(), _seen_steps(report), strict=False),
@@ -142,7 +151,9 @@ OVER_TIME: Final = TableOf[tuple[int, PullCounts | None]](
 
 
 def _seen_steps(report: Report) -> list[PullCounts | None]:
-    """Pulls in each step, None where Events may be missing; no steps of a database without records."""
+    """Pulls in each step, None where Events may be missing; no steps of a database without
+    records.
+    """
     steps = zip(report[Pulls].by_step, unseen_steps(report, EVENTS), strict=False)
     return [None if gap else counts for counts, gap in steps]
 
@@ -158,14 +169,20 @@ def _over_time_figure(report: Report) -> Figure | None:
     ]
     caption = "Pulls in each step, by whether they found the image on the node."
     marks = (Mark("--warm", "warm: already on the node"), Mark("--cold", "cold: pulled"))
-    return time_figure(report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=260)
+    return time_figure(
+        report, EVENTS, "pulls_over_time", caption, marks=marks, data=data, height=260
+    )
 
 
 SECTION: Final = Section(
     "warm-share",
     "Warm pulls",
     Pulls,
-    (OVER_TIME, pulls_table("image", lambda pulls: pulls.by_image), pulls_table("node", lambda pulls: pulls.by_node)),
+    (
+        OVER_TIME,
+        pulls_table("image", lambda pulls: pulls.by_image),
+        pulls_table("node", lambda pulls: pulls.by_node),
+    ),
     (_over_time_figure,),
     "A pull is warm when the image was already on the node.",
     "No pull was recorded in this period.",

@@ -1,7 +1,7 @@
 """Query one state of the database over one window of time.
 
-The database counts and adds up: a query returns at most a few thousand rows, whatever the database holds. Every
-expression here works the same in SQLite and PostgreSQL.
+The database counts and adds up: a query returns at most a few thousand rows, whatever the database
+holds. Every expression here works the same in SQLite and PostgreSQL.
 """
 
 import contextlib
@@ -33,11 +33,12 @@ Number = sa.ColumnElement[int]
 Rows = Iterator[sa.Row[Any]]
 # Most steps of a report.
 MAX_STEPS: Final = 240
-# The most that one row adds to a sum, in µs (50 days) or bytes (4 TiB): any Event may report more, and no report could
-# be made if a sum did not fit into 64 bits.
+# The most that one row adds to a sum, in µs (50 days) or bytes (4 TiB): any Event may report more,
+# and no report could be made if a sum did not fit into 64 bits.
 _MAX_AMOUNT: Final = edge_at(LAST_INDEX)
-# How much of an SQLite file is mapped; the most that SQLite allows. Looking up uids touches pages at random, and is
-# twice as fast as with reads. The mapping is the kernel's page cache, which is given back when others need memory.
+# How much of an SQLite file is mapped; the most that SQLite allows. Looking up uids touches pages
+# at random, and is twice as fast as with reads. The mapping is the kernel's page cache, which is
+# given back when others need memory.
 _MAPPED_BYTES: Final = 2**31 - 2**16
 
 
@@ -63,39 +64,63 @@ class Scope(NamedTuple):
         return {option: value for option, value in options.items() if value is not None}
 
     def has(self, pod_uid: sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-        """Whether the pod of that uid is one of them. A pod that the record doesn't know is so only if all are."""
+        """Whether the pod of that uid is one of them.
+
+        A pod that the record doesn't know is so only if all are.
+        """
         if not self.chosen:
             return sa.true()
         pod = schema.pod.c
-        return pod_uid.in_(sa.select(pod.uid).where(*(_COLUMNS[name] == value for name, value in self.chosen.items())))
+        return pod_uid.in_(
+            sa.select(pod.uid).where(
+                *(_COLUMNS[name] == value for name, value in self.chosen.items())
+            )
+        )
 
     def check(self, connection: sa.Connection) -> None:
         """Raise ScopeError if the record, at any time, has no pod with one of the values."""
         for option, value in self.chosen.items():
             column = _COLUMNS[option]
             if connection.execute(sa.select(1).where(column == value).limit(1)).first() is None:
-                query = sa.select(column).where(column != "").group_by(column).order_by(sa.func.count().desc(), column)
+                query = (
+                    sa.select(column)
+                    .where(column != "")
+                    .group_by(column)
+                    .order_by(sa.func.count().desc(), column)
+                )
                 known = list(connection.execute(query.limit(_MOST_LISTED + 1)).scalars())
-                listed = ", ".join(known[:_MOST_LISTED]) + (" and others" if len(known) > _MOST_LISTED else "")
+                listed = ", ".join(known[:_MOST_LISTED]) + (
+                    " and others" if len(known) > _MOST_LISTED else ""
+                )
                 expected = f"expected one that pods of the record have: {listed or 'there is none'}"
                 raise ScopeError(f"--{option}: found {value!r}, {expected}")
 
 
 EVERY_POD: Final = Scope()
-_COLUMNS: Final = {"hub": schema.pod.c.hub, "class": schema.pod.c.pod_class, "image": schema.pod.c.image}
+_COLUMNS: Final = {
+    "hub": schema.pod.c.hub,
+    "class": schema.pod.c.pod_class,
+    "image": schema.pod.c.image,
+}
 
 
 class Query:
     """Runs queries over one window of time, on one state of the database."""
 
     def __init__(
-        self, connection: sa.Connection, window: Span, extent: Span, scope: Scope = EVERY_POD, zone: tzinfo = UTC
+        self,
+        connection: sa.Connection,
+        window: Span,
+        extent: Span,
+        scope: Scope = EVERY_POD,
+        zone: tzinfo = UTC,
     ) -> None:
         self._connection = connection
         self.scope = scope
         self.window = window
         self.zone = zone
-        # The time that the database covers: from the first recorder's start to its last sign of life.
+        # The time that the database covers: from the first recorder's start to its last sign of
+        # life.
         self.extent = extent
         self.steps = cut(window.from_us, window.to_us, MAX_STEPS, offset_us(window.from_us, zone))
 
@@ -106,7 +131,9 @@ class Query:
     def within(
         self, time_us: sa.ColumnElement[int], pod_uid: sa.ColumnElement[str] | None = None
     ) -> sa.ColumnElement[bool]:
-        """Whether a time lies in the window and, if it is of a pod, whether the report is about that pod."""
+        """Whether a time lies in the window and, if it is of a pod, whether the report is about
+        that pod.
+        """
         inside = sa.and_(time_us >= self.window.from_us, time_us < self.window.to_us)
         return inside if pod_uid is None else sa.and_(inside, self.scope.has(pod_uid))
 
@@ -119,10 +146,15 @@ class Query:
         """The hubs that pods of a class, created in the window, belong to."""
         pod = schema.pod.c
         known = sa.and_(self.within(pod.created_us, pod.uid), pod.pod_class != "", pod.hub != "")
-        return [row.hub for row in self.rows(sa.select(pod.hub).where(known).distinct().order_by(pod.hub))]
+        return [
+            row.hub
+            for row in self.rows(sa.select(pod.hub).where(known).distinct().order_by(pod.hub))
+        ]
 
     def cluster(self) -> str:
-        """The API server's name, as the last recorder used it; "" if it had an address only, as it has in a cluster."""
+        """The API server's name, as the last recorder used it; "" if it had an address only, as it
+        has in a cluster.
+        """
         run = schema.run.c
         query = sa.select(run.cluster).order_by(run.started_us.desc()).limit(1)
         found: str | None = self._connection.execute(query).scalar()
@@ -154,8 +186,8 @@ def read_extent(connection: sa.Connection) -> Span | None:
     heard_us = read(last, schema.checkpoint.c.at_us)
     ends = [heard_us, read(last, pod.created_us), read(last, schema.gap.c.to_us)]
     if heard_us is None:
-        # Imported records only: a recorder's own clock has the last word where there is one, for other clocks, and
-        # anybody's Events, may be far ahead.
+        # Imported records only: a recorder's own clock has the last word where there is one, for
+        # other clocks, and anybody's Events, may be far ahead.
         ends += [read(last, decision.at_us, decision.kind == str(kind)) for kind in DecisionKind]
         ends += [read(last, schema.pull.c.at_us), read(last, pod.deleted_us)]
     known_ends = [end for end in ends if end is not None]
@@ -166,14 +198,19 @@ def read_extent(connection: sa.Connection) -> Span | None:
 
 @contextlib.contextmanager
 def consistent_reads(store: Store) -> Iterator[sa.Connection]:
-    """A connection that sees one state of the database, whatever is written meanwhile. Raises StoreError."""
+    """A connection that sees one state of the database, whatever is written meanwhile.
+
+    Raises StoreError.
+    """
     with store.reading() as connection:
         if connection.dialect.name == SQLITE:
             connection.exec_driver_sql(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
             connection.exec_driver_sql("BEGIN")
             yield connection
         else:
-            yield connection.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True)
+            yield connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
 
 
 def count() -> sa.Label[int]:
@@ -193,10 +230,15 @@ def bounded(amount: sa.ColumnElement[int]) -> sa.ColumnElement[int]:
 
 
 def step_index(span_us: sa.ColumnElement[int]) -> Number:
-    """The number of the step of statistics.STEPS that a span counts in; 0 for negative ones, not for NULL."""
+    """The number of the step of statistics.STEPS that a span counts in; 0 for negative ones, not
+    for NULL.
+    """
     return sa.case(
         (span_us <= 0, 0),
-        *((span_us <= longest_us, _round_up(span_us, step_us) + before) for longest_us, step_us, before in STEPS),
+        *(
+            (span_us <= longest_us, _round_up(span_us, step_us) + before)
+            for longest_us, step_us, before in STEPS
+        ),
         (span_us < LONGEST_US, _round_up(span_us, LONGEST_STEP_US) + LONGEST_BEFORE),
         else_=LAST_INDEX,
     )

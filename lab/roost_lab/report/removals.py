@@ -1,4 +1,6 @@
-"""Removals: pods that were pre-empted or evicted, not those that went with their node (`end_reason`)."""
+"""Removals: pods that were pre-empted or evicted, not those that went with their node
+(`end_reason`).
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -39,7 +41,9 @@ class Removals:
 
 def removed_users(report: Report) -> int:
     """Users that were pre-empted or evicted; placeholders, which are there for it, don't count."""
-    return sum(pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER)
+    return sum(
+        pods for (_, pod_class), pods in report[Removals].by_class.items() if pod_class == USER
+    )
 
 
 def removed_others(report: Report) -> str:
@@ -48,7 +52,9 @@ def removed_others(report: Report) -> str:
     for (_, pod_class), pods in report[Removals].by_class.items():
         by_class[pod_class] += pods
     return ", ".join(
-        plural(pods, pod_class) if pod_class in (BUILD, PLACEHOLDER) else f"{pods:,} of {pod_class or NO_CLASS}"
+        plural(pods, pod_class)
+        if pod_class in (BUILD, PLACEHOLDER)
+        else f"{pods:,} of {pod_class or NO_CLASS}"
         for pod_class, pods in by_class.items()
         if pod_class != USER
     )

@@ -1,7 +1,7 @@
 """The table of the report's sections, in the order of the page.
 
-A section is a Section at the end of a file, with its numbers, tables and figures; the page and JSON follow.
-To add one, copy failed_tries.py and add it here.
+A section is a Section at the end of a file, with its numbers, tables and figures; the page and JSON
+follow. To add one, copy failed_tries.py and add it here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from typing import Final
 
 from roost_lab.pages.html_page import Part
 from roost_lab.pages.table import Cell, Table, Unit
-from roost_lab.report import failed_tries, gaps, key_figures, occupancy, pulls, removals, slow_starts, start_phases
+from roost_lab.report import (
+    failed_tries,
+    gaps,
+    key_figures,
+    occupancy,
+    pulls,
+    removals,
+    slow_starts,
+    start_phases,
+)
 from roost_lab.report.launches import AHEAD, BY_REPOSITORY
 from roost_lab.report.statistics import FEWEST
 from roost_lab.report.subject import Report, Section

@@ -24,15 +24,27 @@ _HOUR: Final = 3_600
 
 def sentence(report: Report) -> str:
     """The sentence, or two of them; "" of nothing recorded."""
-    return "" if report.is_empty else " ".join(filter(None, (_starts(report), _failed(report), _idle_nodes(report))))
+    return (
+        ""
+        if report.is_empty
+        else " ".join(filter(None, (_starts(report), _failed(report), _idle_nodes(report))))
+    )
 
 
 def _failed(report: Report) -> str:
     starts, ended = report[WindowStarts], report[WindowStarts].whole.count
-    failed = [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."] if starts.failed else []
+    failed = (
+        [f"{plural(starts.failed, 'more start' if ended else 'start')} failed."]
+        if starts.failed
+        else []
+    )
     # A few are under way whenever a period ends, and Events alone don't tell whose start ended.
     few = ended == 0 or report[Imported].pods or starts.unended * FEWEST < ended
-    return " ".join(failed if few else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."])
+    return " ".join(
+        failed
+        if few
+        else [*failed, f"{plural(starts.unended, 'more start')} didn't end in this period."]
+    )
 
 
 def _starts(report: Report) -> str:
@@ -60,7 +72,9 @@ def _starts(report: Report) -> str:
 
 
 def more_seconds(report: Report) -> int:
-    """By how much the median of the starts that waited for an image is above that of the others; 0: it isn't."""
+    """By how much the median of the starts that waited for an image is above that of the others; 0:
+    it isn't.
+    """
     times = report[StartTimes]
     if not (times.cold.count and times.others.count):
         return 0
@@ -74,7 +88,8 @@ def _middle(spans: Spans) -> float:
 
 
 def idle_seconds(report: Report) -> list[float] | None:
-    """How long each node held placeholders and no other pod of a class, where it did; None: placeholders were nowhere.
+    """How long each node held placeholders and no other pod of a class, where it did; None:
+    placeholders were nowhere.
 
     Only steps of which everything is known count.
     """

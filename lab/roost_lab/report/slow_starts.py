@@ -86,16 +86,27 @@ class StartTimes:
         start, kind = schema.start.c, schema.start_kind.c
         whole_us = whole_to - whole_from
         kinds, created = sa.select(kind.id).where(kind.pod_class.in_(classes)), start.created_us
-        chosen = sa.and_(query.within(created, start.pod_uid), whole_to.is_not(None), start.kind_id.in_(kinds))
+        chosen = sa.and_(
+            query.within(created, start.pod_uid), whole_to.is_not(None), start.kind_id.in_(kinds)
+        )
         numbers = cls(classes, [Spans() for _ in range(query.steps.number)])
         pull = schema.pull.c
         waited = start.pod_uid.in_(
             sa.select(pull.pod_uid).where(pull.at_us >= query.window.from_us, sa.not_(pull.warm))
         )
         is_cold = sa.case((waited, 1), else_=0)
-        key = (sa.cast(query.step(start.created_us), sa.BigInteger) * INDEXES + step_index(whole_us)) * 2 + is_cold
-        spans = sa.select(key.label("key"), bounded(whole_us).label("span_us")).where(chosen).offset(0).subquery()
-        counts = sa.select(spans.c.key, count(), total(spans.c.span_us).label("sum_us")).group_by(spans.c.key)
+        key = (
+            sa.cast(query.step(start.created_us), sa.BigInteger) * INDEXES + step_index(whole_us)
+        ) * 2 + is_cold
+        spans = (
+            sa.select(key.label("key"), bounded(whole_us).label("span_us"))
+            .where(chosen)
+            .offset(0)
+            .subquery()
+        )
+        counts = sa.select(spans.c.key, count(), total(spans.c.span_us).label("sum_us")).group_by(
+            spans.c.key
+        )
         for row in query.rows(counts):
             step, index = divmod(row.key // 2, INDEXES)
             for target in (numbers.by_step[step], numbers.cold if row.key % 2 else numbers.others):
@@ -103,10 +114,14 @@ class StartTimes:
         few = [index for index, spans in enumerate(numbers.by_step) if 0 < spans.count < FEWEST]
         told = start.pod_uid.in_(sa.select(pull.pod_uid).where(pull.pod_uid == start.pod_uid))
         is_told = sa.case((told, 1), else_=0).label("told")
-        each = sa.select(start.created_us, bounded(whole_us).label("whole_us"), is_cold.label("cold"), is_told)
+        each = sa.select(
+            start.created_us, bounded(whole_us).label("whole_us"), is_cold.label("cold"), is_told
+        )
         numbers.single = [
             OneStart(row.created_us, row.whole_us, bool(row.cold) if row.told else None)
-            for row in query.rows(each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us))
+            for row in query.rows(
+                each.where(chosen, query.step(start.created_us).in_(few)).order_by(start.created_us)
+            )
         ]
         pod, place = schema.pod.c, schema.start_place.c
         slowest = (
@@ -126,12 +141,20 @@ class StartTimes:
             .subquery()
         )
         rows = query.rows(
-            sa.select(slowest, pod.namespace, pod.name, pod.image, sa.func.coalesce(place.node_name, "").label("node"))
+            sa.select(
+                slowest,
+                pod.namespace,
+                pod.name,
+                pod.image,
+                sa.func.coalesce(place.node_name, "").label("node"),
+            )
             .join(schema.pod, pod.uid == slowest.c.pod_uid)
             .outerjoin(schema.start_place, place.id == slowest.c.place_id)
             .order_by(slowest.c.whole_us.desc(), slowest.c.created_us, slowest.c.pod_uid)
         )
-        numbers.slowest = [SlowStart(*(getattr(row, name) for name in SlowStart._fields)) for row in rows]
+        numbers.slowest = [
+            SlowStart(*(getattr(row, name) for name in SlowStart._fields)) for row in rows
+        ]
         return numbers
 
 
@@ -142,7 +165,9 @@ def _percentile(spans: Spans | None, share: float) -> float | None:
 
 def _steps(report: Report) -> list[tuple[int, Spans | None]]:
     """Start of each step, and its spans; None where pods may be missing."""
-    steps = zip(report.steps.starts(), report[StartTimes].by_step, unseen_steps(report, PODS), strict=False)
+    steps = zip(
+        report.steps.starts(), report[StartTimes].by_step, unseen_steps(report, PODS), strict=False
+    )
     return [(start_us, None if gap else spans) for start_us, spans, gap in steps]
 
 
@@ -167,7 +192,10 @@ def _over_time_figure(report: Report) -> Figure | None:
     if not any(times.by_step):
         return None
     middles, highs = (
-        [None if (found := _percentile(spans, share)) is None else max(MIN_SECONDS, found) for spans in steps]
+        [
+            None if (found := _percentile(spans, share)) is None else max(MIN_SECONDS, found)
+            for spans in steps
+        ]
         for share in (0.5, 0.95)
     )
     step_us = report.steps.step_us
@@ -207,7 +235,8 @@ def _over_time_figure(report: Report) -> Figure | None:
                     "y": [max(MIN_SECONDS, one.whole_us / US) for one in of_kind],
                     "marker": {"color": colour, "size": 5},
                     "hovertext": [
-                        f"{show(at_us, Unit.TIME, report.zone)}\n{show(whole_us / US, Unit.SECONDS)}, {name}"
+                        f"{show(at_us, Unit.TIME, report.zone)}\n{show(whole_us / US, Unit.SECONDS)},"
+                        f" {name}"
                         for at_us, whole_us, _ in of_kind
                     ],
                 }
@@ -215,8 +244,12 @@ def _over_time_figure(report: Report) -> Figure | None:
             marks.append(Mark(colour, name, "point"))
     whose = f"pods of class {', '.join(times.classes)}" if any(times.classes) else "all pods"
     few = "" if all(steps) else f" In steps with fewer than {FEWEST}, each start is a dot."
-    caption = f"How long starts took, {until(report[WindowStarts])}, by when they began: {whose}.{few}"
-    figure = time_figure(report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260)
+    caption = (
+        f"How long starts took, {until(report[WindowStarts])}, by when they began: {whose}.{few}"
+    )
+    figure = time_figure(
+        report, PODS, "starts_over_time", caption, marks=marks, data=data, height=260
+    )
     figure.layout["barmode"] = "overlay"
     seconds = [value for value in (*middles, *highs) if value is not None]
     seconds += [max(MIN_SECONDS, one.whole_us / US) for one in times.single]
@@ -251,10 +284,21 @@ SLOWEST_TABLE: Final = TableOf[SlowStart](
     (
         Field("whole_seconds", "whole start", Unit.SECONDS, lambda row: _seconds(row.whole_us)),
         Field("why", "what explains it", Unit.COMMAND, lambda row: row.command),
-        Field("node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)),
-        Field("containers_seconds", "until its containers run", Unit.SECONDS, lambda row: _seconds(row.containers_us)),
-        Field("ready_seconds", "until it is ready", Unit.SECONDS, lambda row: _seconds(row.ready_us)),
-        Field("answer_seconds", "until it answers", Unit.SECONDS, lambda row: _seconds(row.answer_us)),
+        Field(
+            "node_seconds", "until it has a node", Unit.SECONDS, lambda row: _seconds(row.node_us)
+        ),
+        Field(
+            "containers_seconds",
+            "until its containers run",
+            Unit.SECONDS,
+            lambda row: _seconds(row.containers_us),
+        ),
+        Field(
+            "ready_seconds", "until it is ready", Unit.SECONDS, lambda row: _seconds(row.ready_us)
+        ),
+        Field(
+            "answer_seconds", "until it answers", Unit.SECONDS, lambda row: _seconds(row.answer_us)
+        ),
         Field("created", "created", Unit.TIME, lambda row: row.created_us),
         Field("node", "node", Unit.TEXT, lambda row: row.node),
         Field("image", "image", Unit.TEXT, lambda row: row.image),
@@ -267,5 +311,8 @@ SLOWEST: Final = Section(
     SLOWEST_TABLE.title,
     StartTimes,
     (SLOWEST_TABLE,),
-    about=f"Run the command with --database, or with ROOST_DATABASE set. {WITHIN_A_SECOND} The command shows ranges.",
+    about=(
+        f"Run the command with --database, or with ROOST_DATABASE set. {WITHIN_A_SECOND} The"
+        " command shows ranges."
+    ),
 )

@@ -1,4 +1,6 @@
-"""Starts of pods by class and profile, hub and image, and of new nodes: how long each phase took."""
+"""Starts of pods by class and profile, hub and image, and of new nodes: how long each phase
+took.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,14 @@ from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]
-NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = "node", "containers", "ready", "whole", "pull", "images"
+NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = (
+    "node",
+    "containers",
+    "ready",
+    "whole",
+    "pull",
+    "images",
+)
 HUB, ANSWER = "hub", "answer"
 PHASE_NAMES: Final[Mapping[str, str]] = {
     WHOLE: "whole start", HUB: "until its hub creates the pod", NODE: "until it has a node", PULL: "pull, when cold",
@@ -34,9 +43,10 @@ PHASE_NAMES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 # What tables of phases say of their numbers.
 WITHIN_A_SECOND: Final = (
-    "Pods have whole seconds: where the watch told of the pod in its second, waits for the hub and for a node are "
-    "exact; else that for the hub is up to a second longer than shown, that for a node up to a second shorter. That "
-    "for containers is up to a second longer, that for the answer up to a second shorter; so are their means."
+    "Pods have whole seconds: where the watch told of the pod in its second, waits for the hub and"
+    " for a node are exact; else that for the hub is up to a second longer than shown, that for a"
+    " node up to a second shorter. That for containers is up to a second longer, that for the"
+    " answer up to a second shorter; so are their means."
 )
 # Of a pod's start, in the order of tables and figures.
 PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)
@@ -49,18 +59,23 @@ INDEXES: Final = 2**20
 _START: Final = schema.start.c
 # When the watch told of it, where that is known to be exact and the binding is, too.
 exact_creation: Final = sa.func.coalesce(_START.told_us, _START.created_us)
-# A whole start: from the user's click until the server answers, where the hub's log tells; else what its pod tells. One
-# that its hub gave up, or that went before, has no end.
+# A whole start: from the user's click until the server answers, where the hub's log tells; else
+# what its pod tells. One that its hub gave up, or that went before, has no end.
 is_failed: Final = sa.and_(_START.failed_us.is_not(None), _START.answered_us.is_(None))
 whole_from: Final = sa.case(
-    (_START.answered_us.is_not(None), sa.func.coalesce(_START.asked_us, exact_creation)), else_=_START.created_us
+    (_START.answered_us.is_not(None), sa.func.coalesce(_START.asked_us, exact_creation)),
+    else_=_START.created_us,
 )
-whole_to: Final = sa.case((is_failed, None), else_=sa.func.coalesce(_START.answered_us, _START.ready_us))
+whole_to: Final = sa.case(
+    (is_failed, None), else_=sa.func.coalesce(_START.answered_us, _START.ready_us)
+)
 
 
 @dataclass(slots=True)
 class WindowStarts:
-    """Starts of the pods, and of the nodes, that were created in the window; in the order of the page."""
+    """Starts of the pods, and of the nodes, that were created in the window; in the order of the
+    page.
+    """
 
     # Of any class, whether they started or not.
     pods: int = 0
@@ -68,7 +83,8 @@ class WindowStarts:
     classes: Sequence[str] = ()
     # Classes that key figures are about.
     leading: Sequence[str] = ()
-    # Of these, by what their hubs said: starts that were answered, and those that were given up or were gone before.
+    # Of these, by what their hubs said: starts that were answered, and those that were given up or
+    # were gone before.
     answered: int = 0
     failed: int = 0
     # Of these, that neither ended nor are known to have failed.
@@ -116,9 +132,13 @@ class WindowStarts:
         numbers.by_image = {(name,): spans for name, spans in by_image.items() if spans}
         if len(query.hubs) > 1:
             numbers.by_hub = _by_hub(query, {kind.id: kind.pod_class for kind in kinds.values()})
-        begun = sum(number for (pod_class, _), number in pods.items() if pod_class in numbers.leading)
+        begun = sum(
+            number for (pod_class, _), number in pods.items() if pod_class in numbers.leading
+        )
         numbers.unended = max(0, begun - numbers.whole.count - numbers.failed)
-        counts = {pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()}
+        counts = {
+            pair: max(of.count for of in spans.values()) for pair, spans in numbers.by_class.items()
+        }
         numbers.by_class = {pair: numbers.by_class[pair] for pair in busiest(counts, len(counts))}
         return numbers
 
@@ -126,7 +146,14 @@ class WindowStarts:
     def whole(self) -> Spans:
         """From creation to ready, of the pods of the leading classes."""
         groups = self.by_class.items()
-        return sum((of[WHOLE] for (pod_class, _), of in groups if pod_class in self.leading and WHOLE in of), Spans())
+        return sum(
+            (
+                of[WHOLE]
+                for (pod_class, _), of in groups
+                if pod_class in self.leading and WHOLE in of
+            ),
+            Spans(),
+        )
 
 
 def until(starts: WindowStarts) -> str:
@@ -136,21 +163,27 @@ def until(starts: WindowStarts) -> str:
     if starts.answered >= starts.whole.count:
         return "from the click until servers answer"
     known = f"{starts.answered:,} of {starts.whole.count:,}"
-    return f"until servers answer, where their hub's log says so ({known}), else until containers run and are ready"
+    return (
+        f"until servers answer, where their hub's log says so ({known}), else until containers run"
+        " and are ready"
+    )
 
 
 def leading_classes(query: Query) -> list[str]:
-    """The classes that key figures are about: users, apart from builds; the one that was asked for; else all that
-    start something.
+    """The classes that key figures are about: users, apart from builds; the one that was asked for;
+    else all that start something.
     """
     if query.scope.pod_class is not None:
         return [query.scope.pod_class]
-    classes = {row.pod_class for row in query.rows(sa.select(schema.start_kind.c.pod_class).distinct())}
+    classes = {
+        row.pod_class for row in query.rows(sa.select(schema.start_kind.c.pod_class).distinct())
+    }
     return [USER] if USER in classes else _chosen_classes(classes)
 
 
 def _chosen_classes(classes: set[str]) -> list[str]:
-    # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there are no others.
+    # Placeholders start an image of nothing; pods of no class are the cluster's own, unless there
+    # are no others.
     return sorted(classes - {"", PLACEHOLDER}) or sorted(classes - {PLACEHOLDER})
 
 
@@ -178,12 +211,18 @@ def _starts(query: Query) -> Rows:
     start = schema.start.c
     counts = []
     for phase, from_us, to_us in _phases():
-        # One small number for all that spans are counted by: a million rows are sorted by it, four times.
+        # One small number for all that spans are counted by: a million rows are sorted by it, four
+        # times.
         key = sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)
         rows = (
-            # A time in whole seconds may seem to come before an exact one that it follows: such spans count as 0.
+            # A time in whole seconds may seem to come before an exact one that it follows: such
+            # spans count as 0.
             sa.select(key.label("key"), bounded(to_us - from_us).label("span_us"))
-            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
+            .where(
+                query.within(start.created_us, start.pod_uid),
+                from_us.is_not(None),
+                to_us.is_not(None),
+            )
             .offset(0)
             .subquery()
         )
@@ -207,11 +246,17 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
     start, pod = schema.start.c, schema.pod.c
     by_hub: Groups = {}
     for phase, from_us, to_us in _phases():
-        key = (sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)).label("key")
+        key = (sa.cast(start.kind_id, sa.BigInteger) * INDEXES + step_index(to_us - from_us)).label(
+            "key"
+        )
         for row in query.rows(
             sa.select(pod.hub, key, count(), total(bounded(to_us - from_us)).label("sum_us"))
             .join(schema.pod, pod.uid == start.pod_uid)
-            .where(query.within(start.created_us, start.pod_uid), from_us.is_not(None), to_us.is_not(None))
+            .where(
+                query.within(start.created_us, start.pod_uid),
+                from_us.is_not(None),
+                to_us.is_not(None),
+            )
             .group_by(pod.hub, key)
         ):
             kind_id, index = divmod(row.key, INDEXES)
@@ -223,22 +268,32 @@ def _by_hub(query: Query, classes: Mapping[int, str]) -> Groups:
 
 
 def _cold_pulls(query: Query, images: Sequence[str]) -> Rows:
-    """Cold pulls by image (an index of `images`; their number for any other) and step_index: number, sum_us."""
+    """Cold pulls by image (an index of `images`; their number for any other) and step_index:
+    number, sum_us.
+    """
     pull = schema.pull.c
     image: Number = sa.literal(0)
     if images:
-        image = sa.case(*((pull.image == name, index) for index, name in enumerate(images)), else_=len(images))
+        image = sa.case(
+            *((pull.image == name, index) for index, name in enumerate(images)), else_=len(images)
+        )
     image = image.label("image")
     index = step_index(pull.pull_and_wait_us).label("step_index")
     return query.rows(
         sa.select(image, index, count(), total(bounded(pull.pull_and_wait_us)).label("sum_us"))
-        .where(query.within(pull.at_us, pull.pod_uid), sa.not_(pull.warm), pull.pull_and_wait_us.is_not(None))
+        .where(
+            query.within(pull.at_us, pull.pod_uid),
+            sa.not_(pull.warm),
+            pull.pull_and_wait_us.is_not(None),
+        )
         .group_by(image, index)
     )
 
 
 def _new_nodes(query: Query) -> dict[str, Spans]:
-    """READY from creation, IMAGES from READY, of nodes created in the window that were seen to get all images."""
+    """READY from creation, IMAGES from READY, of nodes created in the window that were seen to get
+    all images.
+    """
     node = schema.node.c
     by_phase: dict[str, Spans] = {}
     for phase, from_us, to_us in (
@@ -248,7 +303,11 @@ def _new_nodes(query: Query) -> dict[str, Spans]:
         index = step_index(to_us - from_us).label("step_index")
         for row in query.rows(
             sa.select(index, count(), total(bounded(to_us - from_us)).label("sum_us"))
-            .where(query.within(node.created_us), node.ready_us.is_not(None), node.images_ready_us.is_not(None))
+            .where(
+                query.within(node.created_us),
+                node.ready_us.is_not(None),
+                node.images_ready_us.is_not(None),
+            )
             .group_by(index)
         ):
             by_phase.setdefault(phase, Spans()).add(edge_at(row.step_index), row.number, row.sum_us)
@@ -268,13 +327,19 @@ def phase_fields(what: str) -> tuple[Field[PhaseRow], ...]:
     return (
         Field("phase", "phase", Unit.PHASE, lambda row: row.phase),
         Field(what, what, Unit.COUNT, lambda row: row.spans.count),
-        Field("p50_seconds", "p50", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.5))),
-        Field("p95_seconds", "p95", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.95))),
+        Field(
+            "p50_seconds", "p50", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.5))
+        ),
+        Field(
+            "p95_seconds", "p95", Unit.SECONDS, lambda row: _seconds(row.spans.percentile_us(0.95))
+        ),
         Field("mean_seconds", "mean", Unit.SECONDS, lambda row: _seconds(row.spans.mean_us)),
     )
 
 
-def phase_rows(spans: Mapping[str, Spans], phases: Iterable[str], *names: str) -> Iterator[PhaseRow]:
+def phase_rows(
+    spans: Mapping[str, Spans], phases: Iterable[str], *names: str
+) -> Iterator[PhaseRow]:
     """A row for each of the phases that there are spans of."""
     return (PhaseRow(names, phase, spans[phase]) for phase in phases if phase in spans)
 
@@ -310,9 +375,13 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
                 ]
                 continue
             middle_us, high_us = (row.spans.percentile_us(share) or 0 for share in (0.5, 0.95))
-            amounts = f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
+            amounts = (
+                f"p50 {show(middle_us / US, Unit.SECONDS)}, p95 {show(high_us / US, Unit.SECONDS)}"
+            )
             line = _drawn(high_us) - _drawn(middle_us)
-            points[row.phase].append((_drawn(middle_us), place, line, f"{what}{row.spans.count:,}\n{amounts}"))
+            points[row.phase].append(
+                (_drawn(middle_us), place, line, f"{what}{row.spans.count:,}\n{amounts}")
+            )
         stack.end()
     data = [
         {
@@ -328,12 +397,14 @@ def _figure(key: str, groups: Groups, full_name: Callable[[tuple[str, ...]], str
         if of_phase
     ]
     longest = max(
-        (x + line for kind in (points, dots) for each in kind.values() for x, _, line, _ in each), default=1.0
+        (x + line for kind in (points, dots) for each in kind.values() for x, _, line, _ in each),
+        default=1.0,
     )
     drawn = [phase for phase in PHASES if points[phase] or dots[phase]]
     legend = tuple(Mark(f"--{phase}", PHASE_NAMES[phase], "point") for phase in drawn)
     caption = (
-        f"The large point is the median (p50), its line ends at p95; of fewer than {FEWEST} starts, each is a dot."
+        f"The large point is the median (p50), its line ends at p95; of fewer than {FEWEST} starts,"
+        " each is a dot."
     )
     return stack.figure(key, caption, legend, data, {**log_axis(longest), "side": "top"})
 
@@ -354,7 +425,9 @@ def starts_section(
     drawn: int | None = None,
     full_name: Callable[[tuple[str, ...]], str] = ", ".join,
 ) -> Section:
-    """A section of start phases. by: its key; heading: of what; groups: the starts of each; drawn: at most so many."""
+    """A section of start phases. by: its key; heading: of what; groups: the starts of each; drawn:
+    at most so many.
+    """
     key, title = f"starts_by_{by}", f"Start phases by {heading}"
 
     def rows(report: Report) -> Iterator[PhaseRow]:
@@ -417,6 +490,8 @@ NEW_NODES: Final = Section(
             lambda report: phase_rows(report[WindowStarts].new_nodes, (READY, IMAGES)),
         ),
     ),
-    about="Nodes that joined in this period and got every image that the hub's image gate requires. Nodes have whole "
-    "seconds: the time until the images is up to a second shorter than shown.",
+    about=(
+        "Nodes that joined in this period and got every image that the hub's image gate requires."
+        " Nodes have whole seconds: the time until the images is up to a second shorter than shown."
+    ),
 )

@@ -1,7 +1,8 @@
 """Turn counts from the database into percentiles, shares and means. Pure.
 
-Spans are counted in steps (STEPS), so that a million spans become a few thousand numbers. A percentile is never below
-the true one, and at most 1 % or 10 ms above it. Whole seconds up to 1000 are exact.
+Spans are counted in steps (STEPS), so that a million spans become a few thousand numbers. A
+percentile is never below the true one, and at most 1 % or 10 ms above it. Whole seconds up to 1000
+are exact.
 """
 
 from __future__ import annotations
@@ -18,8 +19,13 @@ from roost_lab.pages.dates import US
 Name = TypeVar("Name", str, tuple[str, str], tuple[str, ...])
 # Of fewer spans percentiles say no more than each of them does.
 FEWEST: Final = 20
-# (longest span, its step, how many more steps precede these than if all steps were of this length), in µs.
-STEPS: Final[tuple[tuple[int, int, int], ...]] = ((10 * US, 10_000, 0), (100 * US, 100_000, 900), (1000 * US, US, 1800))
+# (longest span, its step, how many more steps precede these than if all steps were of this length),
+# in µs.
+STEPS: Final[tuple[tuple[int, int, int], ...]] = (
+    (10 * US, 10_000, 0),
+    (100 * US, 100_000, 900),
+    (1000 * US, US, 1800),
+)
 # The step of all longer spans; 50 days and more are one step.
 LONGEST_STEP_US: Final = 10 * US
 LONGEST_BEFORE: Final = 2700
@@ -32,7 +38,11 @@ def edge_at(index: int) -> int:
     """The edge of a step by its number, in µs: the longest span that counts in it."""
     if index >= LAST_INDEX:
         return _LAST_EDGE_US
-    steps = ((step_us, before) for longest_us, step_us, before in STEPS if index <= longest_us // step_us + before)
+    steps = (
+        (step_us, before)
+        for longest_us, step_us, before in STEPS
+        if index <= longest_us // step_us + before
+    )
     step_us, before = next(steps, (LONGEST_STEP_US, LONGEST_BEFORE))
     return (index - before) * step_us
 
@@ -66,7 +76,9 @@ class Spans:
         return self.sum_us / self.count if self.counts else None
 
     def percentile_us(self, share: float) -> int | None:
-        """The smallest edge that at least `share` (0 to 1] of the spans don't exceed; None without spans."""
+        """The smallest edge that at least `share` (0 to 1] of the spans don't exceed; None without
+        spans.
+        """
         # Rounded first: 0.95 x 20 is 19, whatever floats make of it.
         rank = max(1, ceil(round(share * self.count, 9)))
         seen = 0
@@ -95,12 +107,29 @@ class Steps(NamedTuple):
 
 
 # Lengths that people use: 10 s to a week.
-STEP_SECONDS: Final = (10, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400, 604_800)
+STEP_SECONDS: Final = (
+    10,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    10_800,
+    21_600,
+    43_200,
+    86_400,
+    604_800,
+)
 _WEEK: Final = STEP_SECONDS[-1]
 
 
 def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
-    """The finest steps (of STEP_SECONDS, or weeks) that cover the time, at most `most`, and begin at round times.
+    """The finest steps (of STEP_SECONDS, or weeks) that cover the time, at most `most`, and begin
+    at round times.
 
     offset_us: by how much the clocks that tell what is round are ahead of UTC.
     """
@@ -116,13 +145,17 @@ def cut(from_us: int, to_us: int, most: int, offset_us: int = 0) -> Steps:
 
 @dataclass(slots=True)
 class Edges:
-    """Arrivals and departures by step: how many, and the sum of their times after the step's start, in µs."""
+    """Arrivals and departures by step: how many, and the sum of their times after the step's start,
+    in µs.
+    """
 
     counts: Counter[int] = field(default_factory=Counter)
     after_us: Counter[int] = field(default_factory=Counter)
 
     def add(self, step: int, count: int, after_us: int) -> None:
-        """Count `count` arrivals (negative: departures) in one step; `after_us` has their sign too."""
+        """Count `count` arrivals (negative: departures) in one step; `after_us` has their sign
+        too.
+        """
         self.counts[step] += count
         self.after_us[step] += after_us
 
@@ -169,7 +202,9 @@ def covered(steps: Steps, spans: Iterable[Span]) -> list[bool]:
         last = min(steps.number - 1, (span.to_us - steps.from_us) // steps.step_us)
         for step in range(first, last + 1):
             start_us = steps.from_us + step * steps.step_us
-            inside[step] += max(0, min(span.to_us, start_us + steps.step_us) - max(span.from_us, start_us))
+            inside[step] += max(
+                0, min(span.to_us, start_us + steps.step_us) - max(span.from_us, start_us)
+            )
     return [2 * amount >= steps.step_us for amount in inside]
 
 

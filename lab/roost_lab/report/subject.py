@@ -1,4 +1,5 @@
-"""What a subject of the report declares: its numbers, and a section with tables and figures of them.
+"""What a subject of the report declares: its numbers, and a section with tables and figures of
+them.
 
 A subject is one module, from its query to its drawings, and is registered in sections.py.
 """
@@ -19,7 +20,10 @@ NO_CLASS: Final = "no class"
 
 
 class Numbers(Protocol):
-    """The numbers of one subject. Those made without arguments are the numbers of a database without records."""
+    """The numbers of one subject.
+
+    Those made without arguments are the numbers of a database without records.
+    """
 
     @classmethod
     def read(cls, query: Query) -> Self:
@@ -32,7 +36,10 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All numbers of a report: `report[Pulls]` are those of one subject. What is not known is absent, never 0."""
+    """All numbers of a report: `report[Pulls]` are those of one subject.
+
+    What is not known is absent, never 0.
+    """
 
     window: Span
     # None: the database has no records at all.
@@ -75,10 +82,14 @@ class TableOf(NamedTuple, Generic[R]):
     def make(self, report: Report) -> Table:
         """The table with its rows."""
         columns = tuple(
-            replace(column, heading=f"{column.heading} ({report.zone})") if column.unit is Unit.TIME else column
+            replace(column, heading=f"{column.heading} ({report.zone})")
+            if column.unit is Unit.TIME
+            else column
             for column in self.fields
         )
-        rows = [tuple(column.cell(record) for column in self.fields) for record in self.records(report)]
+        rows = [
+            tuple(column.cell(record) for column in self.fields) for record in self.records(report)
+        ]
         return Table(self.name, self.title, columns, rows, self.only_data)
 
 

@@ -14,14 +14,25 @@ GAP: Final = Mark("--gap", "gap in the record", "gap")
 
 
 def time_figure(
-    report: Report, kind: str, key: str, caption: str, *, marks: Iterable[Mark], data: Sequence[JSONObject], height: int
+    report: Report,
+    kind: str,
+    key: str,
+    caption: str,
+    *,
+    marks: Iterable[Mark],
+    data: Sequence[JSONObject],
+    height: int,
 ) -> Figure:
-    """A figure over the report's steps, `height` px high. kind: of the records whose gaps are shown."""
+    """A figure over the report's steps, `height` px high. kind: of the records whose gaps are
+    shown.
+    """
     legend = (*marks, GAP) if unseen(report, kind) else tuple(marks)
     starts = report.steps.starts()
     common = {
         "x": [time_text(start_us) for start_us in starts],
-        "hovertext": [f"{as_date(start_us, report.zone):%a %d %b %H:%M} {report.zone}" for start_us in starts],
+        "hovertext": [
+            f"{as_date(start_us, report.zone):%a %d %b %H:%M} {report.zone}" for start_us in starts
+        ],
     }
     return Figure(key, caption, legend, data, _layout(report, kind, height), common=common)
 
@@ -40,18 +51,27 @@ def step_bars(report: Report, name: str, colour: str, values: Sequence[float | N
 
 def without_gaps(report: Report, kind: str, values: Sequence[float]) -> list[float | None]:
     """A value for each step, None where records of a kind may be missing."""
-    return [None if gap else value for value, gap in zip(values, unseen_steps(report, kind), strict=True)]
+    return [
+        None if gap else value
+        for value, gap in zip(values, unseen_steps(report, kind), strict=True)
+    ]
 
 
 def _layout(report: Report, kind: str, height: int) -> JSONObject:
     steps = report.steps
     layout = plot_layout(height)
     layout["barmode"] = "stack"
-    layout["xaxis"] = {"range": [time_text(steps.from_us), time_text(steps.to_us)], "showgrid": False}
+    layout["xaxis"] = {
+        "range": [time_text(steps.from_us), time_text(steps.to_us)],
+        "showgrid": False,
+    }
     layout["xaxis"] |= time_ticks(steps.from_us, steps.to_us, report.zone)
     layout["yaxis"], layout["shapes"] = {"nticks": 5}, []
     for gap in unseen(report, kind):
         if gap.to_us > steps.from_us and gap.from_us < steps.to_us:
-            ends = time_text(max(gap.from_us, steps.from_us)), time_text(min(gap.to_us, steps.to_us))
+            ends = (
+                time_text(max(gap.from_us, steps.from_us)),
+                time_text(min(gap.to_us, steps.to_us)),
+            )
             layout["shapes"].append({"x0": ends[0], "x1": ends[1], "fillcolor": "--gap"})
     return layout

@@ -1,7 +1,9 @@
-"""Read launches as mybinder.org's public archive has them: BinderHub's launch events, versions 1 to 6.
+"""Read launches as mybinder.org's public archive has them: BinderHub's launch events, versions 1 to
+6.
 
-Sources: BinderHub's binderhub/event-schemas/launch.json and its history (origin from 3, ref from 4, build_token from 5,
-request_origin from 6); mybinder.org's "Analytics Events Archive": times are UTC and rounded down to the minute.
+Sources: BinderHub's binderhub/event-schemas/launch.json and its history (origin from 3, ref from 4,
+build_token from 5, request_origin from 6); mybinder.org's "Analytics Events Archive": times are UTC
+and rounded down to the minute.
 """
 
 from __future__ import annotations
@@ -20,7 +22,18 @@ VERSIONS: Final = range(1, 7)
 # Versions that say which commit was launched.
 WITH_REF: Final = range(4, 7)
 PROVIDERS: Final = frozenset(
-    {"GitHub", "Gist", "GitLab", "Git", "Zenodo", "Figshare", "Hydroshare", "Dataverse", "CKAN", "SWHID"}
+    {
+        "GitHub",
+        "Gist",
+        "GitLab",
+        "Git",
+        "Zenodo",
+        "Figshare",
+        "Hydroshare",
+        "Dataverse",
+        "CKAN",
+        "SWHID",
+    }
 )
 # Whose names differ by more than their case.
 _FOLDING: Final = frozenset({"GitHub", "Gist", "GitLab"})
@@ -45,8 +58,9 @@ def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
 def read_launch(provider: object, spec: object, ref: object) -> LaunchDetails:
     """What was launched. Raises UnusableLine.
 
-    The repository is folded where the provider folds names; the image is not, since BinderHub hashes names as typed.
-    With a resolved ref (from version 4 on) the image is that of the ref, whatever branch was asked for.
+    The repository is folded where the provider folds names; the image is not, since BinderHub
+    hashes names as typed. With a resolved ref (from version 4 on) the image is that of the ref,
+    whatever branch was asked for.
     """
     if not isinstance(provider, str) or not 0 < len(provider) <= _LONGEST:
         raise UnusableLine("`provider` isn't a name")
@@ -73,8 +87,9 @@ _read_cached = lru_cache(_MOST_CACHED)(read_launch)
 def split_spec(provider: str, spec: str) -> tuple[str, str]:
     """(repository as typed, ref) of a provider's spec; ref "" where it has none.
 
-    GitHub and Gist: owner/name/ref, the ref may have slashes. GitLab and Git: escaped project or URL, then the ref; the
-    archive of 2019 has them unescaped, so there the last part is the ref. Others name one thing, often with slashes.
+    GitHub and Gist: owner/name/ref, the ref may have slashes. GitLab and Git: escaped project or
+    URL, then the ref; the archive of 2019 has them unescaped, so there the last part is the ref.
+    Others name one thing, often with slashes.
     """
     if provider in ("GitHub", "Gist"):
         parts = spec.split("/", 2)

@@ -26,5 +26,7 @@ class Attempt(NamedTuple):
 
 
 def other_scheduler(hub: str) -> str:
-    """The scheduler that pods of a hub without Roost name; kube-scheduler's own where no profile has that name."""
+    """The scheduler that pods of a hub without Roost name; kube-scheduler's own where no profile
+    has that name.
+    """
     return f"{hub}-user-scheduler"

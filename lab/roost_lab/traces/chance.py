@@ -1,7 +1,8 @@
 """Draw random numbers that belong to what they are for, not to the order of draws.
 
-Two replays of one trace under different policies then share every session's length, every image's size and every boot
-time of the n-th node, so that a difference between them is the policy's. A draw is a hash of (seed, what for, whose).
+Two replays of one trace under different policies then share every session's length, every image's
+size and every boot time of the n-th node, so that a difference between them is the policy's. A draw
+is a hash of (seed, what for, whose).
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ class Chance:
         return min(number - 1, int(self.uniform(purpose, whose) * number))
 
     def uniforms(self, purpose: str) -> Iterator[float]:
-        """Endless numbers in (0, 1), for what has no owner: the order of draws is part of their meaning."""
+        """Endless numbers in (0, 1), for what has no owner: the order of draws is part of their
+        meaning.
+        """
         for block in count():
             digest = blake2b(f"{purpose}\0{block}".encode(), digest_size=64, key=self._key).digest()
             for number in _EIGHT.unpack(digest):

@@ -1,4 +1,6 @@
-"""Count what was read of a trace and what was skipped and why; the error for a trace that can't be used."""
+"""Count what was read of a trace and what was skipped and why; the error for a trace that can't be
+used.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +9,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-# Different reasons and notes that are kept; further ones are counted under OTHERS, so that no input fills memory.
+# Different reasons and notes that are kept; further ones are counted under OTHERS, so that no input
+# fills memory.
 MOST_REASONS: Final = 100
 OTHERS: Final = "further reasons"
 _LONGEST_FOUND: Final = 60
-ACCEPTED: Final = "JSON lines of binderhub.jupyter.org/launch 1 to 6 or roost.hub.jupyter.org/launch 3, plain or gzip"
+ACCEPTED: Final = (
+    "JSON lines of binderhub.jupyter.org/launch 1 to 6 or roost.hub.jupyter.org/launch 3, plain or"
+    " gzip"
+)
 
 
 class TraceError(Exception):
-    """A trace can't be used. The text is one line for an operator: file, line, found, accepted, fix.
+    """A trace can't be used. The text is one line for an operator: file, line, found, accepted,
+    fix.
 
     line: 1 is the first; 0: the file as a whole.
     """
 
-    def __init__(self, file: str, line: int, found: str, accepted: str = ACCEPTED, fix: str = "") -> None:
+    def __init__(
+        self, file: str, line: int, found: str, accepted: str = ACCEPTED, fix: str = ""
+    ) -> None:
         self.file, self.line, self.found, self.accepted, self.fix = file, line, found, accepted, fix
         place = f"{file}:{line}" if line else file
         text = f"{place}: found {found}, accepted are {accepted}."

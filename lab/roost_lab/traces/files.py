@@ -1,4 +1,6 @@
-"""Read the lines of a trace's file in bounded memory, whatever is in it: plain text, gzip, cut off, or binary."""
+"""Read the lines of a trace's file in bounded memory, whatever is in it: plain text, gzip, cut off,
+or binary.
+"""
 
 from __future__ import annotations
 

@@ -35,13 +35,17 @@ class LaunchLine(NamedTuple):
     stamp: float
     # Its number in the file, from 1.
     line: int
-    # EXACT, SECOND or MINUTE: a whole minute may be either a time to the second or one rounded down to the minute.
+    # EXACT, SECOND or MINUTE: a whole minute may be either a time to the second or one rounded down
+    # to the minute.
     resolution: int
     launch: LaunchDetails
 
 
 def read_stamp(text: object) -> tuple[float, int]:
-    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise. Raises UnusableLine."""
+    """(seconds since 1970, resolution) of an ISO 8601 time, UTC unless it says otherwise.
+
+    Raises UnusableLine.
+    """
     if not isinstance(text, str) or len(text) > 40 or "T" not in text[:12]:
         raise UnusableLine("`timestamp` isn't an ISO 8601 time")
     try:

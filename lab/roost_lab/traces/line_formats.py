@@ -1,6 +1,8 @@
-"""Read one line of a trace: its `schema` and `version` say which format it has, and that format's module reads it.
+"""Read one line of a trace: its `schema` and `version` say which format it has, and that format's
+module reads it.
 
-A new format is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and recorder.py, and its line in FORMATS.
+A new format is a module with SCHEMA, VERSIONS and `read_entry`, as archive.py and recorder.py, and
+its line in FORMATS.
 """
 
 from __future__ import annotations
@@ -63,7 +65,9 @@ def _parse(text: bytes) -> dict[str, Any]:
     try:
         entry = orjson.loads(text)
     except orjson.JSONDecodeError:
-        raise UnusableLine(UNREADABLE.get(text) or ("not valid JSON" if text.strip() else "empty")) from None
+        raise UnusableLine(
+            UNREADABLE.get(text) or ("not valid JSON" if text.strip() else "empty")
+        ) from None
     if type(entry) is not dict:
         raise UnusableLine("not a JSON object")
     return entry

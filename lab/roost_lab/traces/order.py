@@ -9,8 +9,8 @@ from typing import Final
 from roost_lab.traces.chance import Chance
 from roost_lab.traces.launch_line import EXACT, MINUTE, SECOND, LaunchDetails, LaunchLine
 
-# A launch so far ahead of those before is believed once the next one agrees: a single wrong year must not make all the
-# rest late, nor the replay a hundred years long.
+# A launch so far ahead of those before is believed once the next one agrees: a single wrong year
+# must not make all the rest late, nor the replay a hundred years long.
 LEAP_SECONDS: Final = 31 * 86400.0
 LATE: Final = "its time is before that of lines long past: the file isn't in order of time"
 LEAPT: Final = "its time is more than 31 days from its neighbours'"
@@ -20,7 +20,8 @@ _MOST_REMEMBERED: Final = 4096
 def in_order(
     launches: Iterable[LaunchLine], window_seconds: float, skip: Callable[[LaunchLine, str], None]
 ) -> Iterator[LaunchLine]:
-    """Sort launches that are out of order by up to `window_seconds`; `skip` gets those that come later, and leaps.
+    """Sort launches that are out of order by up to `window_seconds`; `skip` gets those that come
+    later, and leaps.
 
     Memory holds the launches of `window_seconds`. Equal times keep the order of lines.
     """
@@ -58,10 +59,11 @@ def in_order(
 
 
 class Spreader:
-    """Gives launches of one rounded time moments uniformly inside it, from the seed, in the order of the file.
+    """Gives launches of one rounded time moments uniformly inside it, from the seed, in the order
+    of the file.
 
-    The n draws belong to the time and the place among its launches, so a trace cut in days, or begun later, has the
-    same moments.
+    The n draws belong to the time and the place among its launches, so a trace cut in days, or
+    begun later, has the same moments.
     """
 
     def __init__(self, chance: Chance) -> None:

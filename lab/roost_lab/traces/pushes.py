@@ -1,4 +1,6 @@
-"""Model pushes to repositories, which traces before version 4 don't show: each push makes a new image."""
+"""Model pushes to repositories, which traces before version 4 don't show: each push makes a new
+image.
+"""
 
 from __future__ import annotations
 
@@ -14,22 +16,29 @@ PUSHED: Final = "+"
 _NAMED: Final = f"{{}}{PUSHED}{{}}".format
 _DAY_SECONDS: Final = 86400
 # Commits never change, nor do deposits of these archives.
-_FIXED: Final = re.compile(r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL)
+_FIXED: Final = re.compile(
+    r".*[@/:][0-9a-f]{40}|(Zenodo|Figshare|Dataverse|SWHID)/.*", re.ASCII | re.DOTALL
+)
 
 
 def with_pushes(
-    attempts: Iterable[Attempt], chance: Chance, pushes_per_day: float, named: Callable[[str, int], str] = _NAMED
+    attempts: Iterable[Attempt],
+    chance: Chance,
+    pushes_per_day: float,
+    named: Callable[[str, int], str] = _NAMED,
 ) -> Iterator[Attempt]:
     """The attempts, with the images that pushes to their repositories would have made.
 
-    pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on; 0 changes nothing.
-    named: what a push makes of an image, and of its Unix time in whole seconds. Images that name a commit, and attempts
-    of no repository, stay. Memory grows with the repositories, not with time.
+    pushes_per_day: probability that a repository is pushed to on a day, from its first attempt on;
+    0 changes nothing. named: what a push makes of an image, and of its Unix time in whole seconds.
+    Images that name a commit, and attempts of no repository, stay. Memory grows with the
+    repositories, not with time.
     """
     if not pushes_per_day:
         yield from attempts
         return
-    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for none).
+    # Repository -> (days decided up to, moments of its last push and of the next one, each 0.0 for
+    # none).
     known: dict[str, tuple[int, float, float]] = {}
     for attempt in attempts:
         repository = attempt.repository
@@ -44,7 +53,9 @@ def with_pushes(
             if coming or day > today:
                 break
             if chance.uniform("push", f"{repository}\0{day}") < pushes_per_day:
-                coming = (day + chance.uniform("push moment", f"{repository}\0{day}")) * _DAY_SECONDS
+                coming = (
+                    day + chance.uniform("push moment", f"{repository}\0{day}")
+                ) * _DAY_SECONDS
             day += 1
         known[repository] = day, pushed, coming
         yield attempt._replace(image=named(attempt.image, int(pushed))) if pushed else attempt

@@ -3,12 +3,14 @@
 The steps of a trace, each in a module of its own:
 
 1. files.py: a file's bytes, plain or gzip, become lines.
-2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py reads it.
-3. order.py: the launches of one file are sorted, and those with one rounded time are spread inside it.
+2. line_formats.py: each line becomes a launch. Its `schema` says whether archive.py or recorder.py
+reads it.
+3. order.py: the launches of one file are sorted, and those with one rounded time are spread inside
+it.
 4. reading.py, here: the launches of all files are merged and numbered: Attempts (attempt.py).
 
-What is skipped on the way is counted in InputCounts (counts.py). Memory holds the sorting window and one rounded time
-of each open file, however long the trace is.
+What is skipped on the way is counted in InputCounts (counts.py). Memory holds the sorting window
+and one rounded time of each open file, however long the trace is.
 """
 
 from __future__ import annotations
@@ -37,13 +39,17 @@ Placed: TypeAlias = "tuple[float, int, LaunchDetails | None]"
 
 
 def open_trace(
-    paths: Sequence[Path], *, seed: int, counts: InputCounts, sort_window_seconds: float = DEFAULT_SORT_WINDOW_SECONDS
+    paths: Sequence[Path],
+    *,
+    seed: int,
+    counts: InputCounts,
+    sort_window_seconds: float = DEFAULT_SORT_WINDOW_SECONDS,
 ) -> Iterator[Attempt]:
     """Attempts of all files in order of time; gzip is recognised by its content.
 
-    Times rounded to the minute or second are spread inside it, from the seed. `counts` is filled in on the
-    way and complete when the iterator ends.
-    Raises TraceError: at once for files that can't be opened, later for a trace without anything usable.
+    Times rounded to the minute or second are spread inside it, from the seed. `counts` is filled in
+    on the way and complete when the iterator ends. Raises TraceError: at once for files that can't
+    be opened, later for a trace without anything usable.
     """
     seen: set[Path] = set()
     for path in paths:
@@ -54,7 +60,8 @@ def open_trace(
     spreader = Spreader(Chance(seed))
 
     def placed(path: Path) -> Iterator[Placed]:
-        """The launches of one file, in order of time; before them, while it is closed, a time from which on they are.
+        """The launches of one file, in order of time; before them, while it is closed, a time from
+        which on they are.
 
         So a file is opened only when its time comes: a trace may have thousands.
         """
@@ -63,7 +70,10 @@ def open_trace(
             counts.skip(reason, str(path), launch.line)
 
         # Of two: a single one may have a wrong year.
-        begins = (launch.stamp for launch in islice(_launches(path, InputCounts()), 2 if len(paths) > 1 else 0))
+        begins = (
+            launch.stamp
+            for launch in islice(_launches(path, InputCounts()), 2 if len(paths) > 1 else 0)
+        )
         begin = min(begins, default=float("-inf")) - sort_window_seconds
         yield begin, 0, None
         for one in spreader.spread(in_order(_launches(path, counts), sort_window_seconds, skip)):
@@ -76,7 +86,9 @@ def open_trace(
     return _attempts(merge(*map(placed, paths), key=itemgetter(0)), paths, counts)
 
 
-def _attempts(launches: Iterator[Placed], paths: Sequence[Path], counts: InputCounts) -> Iterator[Attempt]:
+def _attempts(
+    launches: Iterator[Placed], paths: Sequence[Path], counts: InputCounts
+) -> Iterator[Attempt]:
     for moment, _, launch in launches:
         if launch is not None:
             counts.used += 1
@@ -114,7 +126,9 @@ def _launches(path: Path, counts: InputCounts) -> Iterator[LaunchLine]:
         except UnusableLine as reason:
             counts.skip(str(reason), file, number)
             if number - last_used > MOST_USELESS_LINES:
-                found = f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {reason}"
+                found = (
+                    f"{MOST_USELESS_LINES} lines in a row that are no launches; the last: {reason}"
+                )
                 raise TraceError(file, number, found) from None
             continue
         yield launch

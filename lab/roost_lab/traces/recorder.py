@@ -22,13 +22,17 @@ _MOST_SECONDS: Final = 366 * 86400.0
 
 
 def read_entry(entry: Mapping[str, Any]) -> LaunchDetails:
-    """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't a user's launch.
+    """What was launched; impossible amounts are left out and noted. Raises UnusableLine if it isn't
+    a user's launch.
 
-    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from ready to gone.
+    `repository` is "" where the pod doesn't name one, as without BinderHub. A session lasts from
+    ready to gone.
     """
     if entry.get("class", USER_CLASS) != USER_CLASS:
         raise UnusableLine(f"class {show(entry['class'])} isn't `user`")
-    repository, ref, image, hub = (_text(entry, key) for key in ("repository", "ref", "image", "hub"))
+    repository, ref, image, hub = (
+        _text(entry, key) for key in ("repository", "ref", "image", "hub")
+    )
     if hub and not DNS_LABEL.fullmatch(hub):
         raise UnusableLine(f"`hub` is {show(hub)}, not the name of a namespace")
     folded = repository.casefold() if repository.casefold().startswith(_GITHUB) else repository
@@ -61,7 +65,9 @@ def _text(entry: Mapping[str, Any], key: str) -> str:
 
 
 def _amount(entry: Mapping[str, Any], key: str, most: float, notes: list[str]) -> float | None:
-    """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the recorder's unknown."""
+    """A number of 0 to `most`; None for null, and for 0 of anything but time, which is the
+    recorder's unknown.
+    """
     number = entry.get(key)
     if number is None:
         return None

@@ -1,12 +1,12 @@
 """Generate launches that resemble mybinder.org's, for replays without a trace.
 
-Calibrated to the published figures of 2019-05-22..31 (130,729 records): popularity, shape of day and week, dispersion
-of minutes, new specs, re-use. lab/tests/unit/simulator/test_simulator_synthetic.py compares them with
-the trace.
-Four sources make the launches: a few steady names with most of them; classes, hundreds of launches of one name in some
-hours; a long tail of rarely visited names; and names never seen before, launched once or a few times.
-The five most popular are called as mybinder.org's were, whose images the shipped policies pull; all other names are
-made up.
+Calibrated to the published figures of 2019-05-22..31 (130,729 records): popularity, shape of day
+and week, dispersion of minutes, new specs, re-use.
+lab/tests/unit/simulator/test_simulator_synthetic.py compares them with the trace. Four sources make
+the launches: a few steady names with most of them; classes, hundreds of launches of one name in
+some hours; a long tail of rarely visited names; and names never seen before, launched once or a few
+times. The five most popular are called as mybinder.org's were, whose images the shipped policies
+pull; all other names are made up.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ _SATURDAY: Final = 5
 
 
 class _Shape(NamedTuple):
-    """How a day's launches lie in it: per mille by hour, on weekdays and at weekends, and a weekend day's part [M]."""
+    """How a day's launches lie in it: per mille by hour, on weekdays and at weekends, and a weekend
+    day's part [M].
+    """
 
     weekday: tuple[int, ...]
     weekend: tuple[int, ...]
@@ -44,19 +46,138 @@ class _Shape(NamedTuple):
 
 
 _FIRST_SHAPE: Final = _Shape(
-    (21, 20, 21, 20, 24, 38, 64, 62, 63, 69, 49, 52, 61, 67, 61, 53, 50, 43, 42, 33, 31, 20, 19, 18),
-    (28, 27, 36, 35, 39, 33, 40, 42, 44, 48, 52, 49, 44, 56, 70, 48, 48, 51, 42, 38, 38, 39, 29, 24),
+    (
+        21,
+        20,
+        21,
+        20,
+        24,
+        38,
+        64,
+        62,
+        63,
+        69,
+        49,
+        52,
+        61,
+        67,
+        61,
+        53,
+        50,
+        43,
+        42,
+        33,
+        31,
+        20,
+        19,
+        18,
+    ),
+    (
+        28,
+        27,
+        36,
+        35,
+        39,
+        33,
+        40,
+        42,
+        44,
+        48,
+        52,
+        49,
+        44,
+        56,
+        70,
+        48,
+        48,
+        51,
+        42,
+        38,
+        38,
+        39,
+        29,
+        24,
+    ),
     0.40,
 )
 _OTHERS_SHAPE: Final = _Shape(
-    (25, 28, 30, 27, 27, 31, 42, 50, 51, 53, 46, 46, 58, 58, 57, 51, 49, 49, 50, 46, 42, 33, 27, 25),
-    (24, 26, 32, 29, 27, 35, 46, 50, 50, 52, 49, 50, 53, 56, 59, 55, 44, 45, 44, 36, 38, 35, 33, 33),
+    (
+        25,
+        28,
+        30,
+        27,
+        27,
+        31,
+        42,
+        50,
+        51,
+        53,
+        46,
+        46,
+        58,
+        58,
+        57,
+        51,
+        49,
+        49,
+        50,
+        46,
+        42,
+        33,
+        27,
+        25,
+    ),
+    (
+        24,
+        26,
+        32,
+        29,
+        27,
+        35,
+        46,
+        50,
+        50,
+        52,
+        49,
+        50,
+        53,
+        56,
+        59,
+        55,
+        44,
+        45,
+        44,
+        36,
+        38,
+        35,
+        33,
+        33,
+    ),
     0.64,
 )
-# Percent of all launches, of the steady names, most popular first [M, without the classes among the top twenty].
+# Percent of all launches, of the steady names, most popular first [M, without the classes among the
+# top twenty].
 _FIRST_PERCENT: Final = 46.8
-_HEAD_PERCENT: Final = (8.39, 4.80, 3.59, 2.33, 1.42, 1.39, 1.27, 1.21, 1.03, 0.64, 0.61, 0.57, 0.50, 0.44, 0.38, 0.34)
-# What the first of them are called: as mybinder.org's own, so that values files which name its images fit [M].
+_HEAD_PERCENT: Final = (
+    8.39,
+    4.80,
+    3.59,
+    2.33,
+    1.42,
+    1.39,
+    1.27,
+    1.21,
+    1.03,
+    0.64,
+    0.61,
+    0.57,
+    0.50,
+    0.44,
+    0.38,
+    0.34,
+)
+# What the first of them are called: as mybinder.org's own, so that values files which name its
+# images fit [M].
 _HEAD_NAMES: Final = (
     ("ipython/ipython-in-depth", "master"),
     ("jupyterlab/jupyterlab-demo", "master"),
@@ -67,12 +188,14 @@ _HEAD_NAMES: Final = (
 # The first name is linked from a tutorial: part of its launches come as groups within minutes.
 _GROUPED_SHARE: Final = 0.55
 _GROUP_MEDIAN, _GROUP_SIGMA, _GROUP_SECONDS = 9.0, 0.8, 90.0
-# Share of the other steady names' launches that follow another, and the mean seconds between the two.
+# Share of the other steady names' launches that follow another, and the mean seconds between the
+# two.
 _HEAD_AGAIN: Final = 0.15
 _HEAD_GAP_SECONDS: Final = 30.0
 # Log-normal noise of days and hours.
 _DAY_SIGMA, _HOUR_SIGMA = 0.11, 0.14
-# The long tail: percent of all launches; popularity falls as (rank + offset) ** -steepness over so many names.
+# The long tail: percent of all launches; popularity falls as (rank + offset) ** -steepness over so
+# many names.
 _TAIL_PERCENT: Final = 15.9
 _TAIL_STEEPNESS: Final = 1.35
 _TAIL_OFFSET: Final = 25.0
@@ -80,7 +203,8 @@ _TAIL_NAMES: Final = 5_000
 # Visits of tail names: one launch, or several in a row.
 _AGAIN: Final = 0.33
 _GAP_MEDIAN_SECONDS, _GAP_SIGMA = 330.0, 1.9
-# Classes: percent of all launches; Pareto sizes; each within some hours, some again on following days.
+# Classes: percent of all launches; Pareto sizes; each within some hours, some again on following
+# days.
 _CLASS_PERCENT: Final = 7.6
 _CLASS_LEAST, _CLASS_MOST, _CLASS_ALPHA = 8.0, 2000.0, 1.05
 _CLASS_MEDIAN_SECONDS, _CLASS_SIGMA = 2.0 * _HOUR, 0.9
@@ -99,17 +223,26 @@ _Pending = tuple[float, int, str, str]
 
 
 def synthetic_attempts(
-    seed: int, days: float = DEFAULT_DAYS, launches_per_day: float = DEFAULT_LAUNCHES_PER_DAY, begin: float = BEGIN
+    seed: int,
+    days: float = DEFAULT_DAYS,
+    launches_per_day: float = DEFAULT_LAUNCHES_PER_DAY,
+    begin: float = BEGIN,
 ) -> Iterator[Attempt]:
-    """Attempts in order of time, the same for the same arguments; fewer days are the beginning of more.
+    """Attempts in order of time, the same for the same arguments; fewer days are the beginning of
+    more.
 
-    launches_per_day: a mean over eight weekdays and two weekend days; all kinds of launches grow with it alike.
-    begin: seconds since 1970, UTC. Raises ValueError for days or launches that aren't above 0.
+    launches_per_day: a mean over eight weekdays and two weekend days; all kinds of launches grow
+    with it alike. begin: seconds since 1970, UTC. Raises ValueError for days or launches that
+    aren't above 0.
     """
     if not 0 < days < 100_000 or not 0 < launches_per_day < 1e9:
-        raise ValueError(f"found {days} days of {launches_per_day} launches, accepted are numbers above 0")
+        raise ValueError(
+            f"found {days} days of {launches_per_day} launches, accepted are numbers above 0"
+        )
     end = begin + days * _DAY
-    for number, (moment, _, repository, image) in enumerate(_MadeUpHub(seed, launches_per_day, begin).launches(end)):
+    for number, (moment, _, repository, image) in enumerate(
+        _MadeUpHub(seed, launches_per_day, begin).launches(end)
+    ):
         yield Attempt(number, moment, repository, image)
 
 
@@ -131,9 +264,13 @@ class _MadeUpHub:
         self._new_mean = self._visit_mean / (1 - _NEW_BACK)
 
     def launches(self, end: float) -> Iterator[_Pending]:
-        """All launches before `end`, in order. Memory holds those of visits and classes that have begun."""
+        """All launches before `end`, in order.
+
+        Memory holds those of visits and classes that have begun.
+        """
         heap, begin = self._heap, self._begin
-        # Visits and classes that began earlier and go on: without them the first days would have fewer launches.
+        # Visits and classes that began earlier and go on: without them the first days would have
+        # fewer launches.
         for hours in range(_BEFORE_HOURS, 0, -1):
             self._fill_lasting(begin - hours * _HOUR, begin - (hours - 1) * _HOUR)
         while heap and heap[0][0] < begin:
@@ -186,7 +323,9 @@ class _MadeUpHub:
         """Log-normal of mean 1."""
         return self._chance.log_normal(purpose, whose, exp(-(sigma**2) / 2), sigma)
 
-    def _events(self, begin: float, end: float, per_second: float, start: Callable[[float], None]) -> None:
+    def _events(
+        self, begin: float, end: float, per_second: float, start: Callable[[float], None]
+    ) -> None:
         """Call `start` at the times of a Poisson process."""
         draw, moment = self._draw, begin
         while True:
@@ -235,7 +374,10 @@ class _MadeUpHub:
         while True:
             for _ in range(round(size)):
                 at_once, uniform = self._draw() < _CLASS_AT_ONCE, self._draw()
-                self._push(moment + (-at_once_seconds * log(uniform) if at_once else length * uniform), *names)
+                self._push(
+                    moment + (-at_once_seconds * log(uniform) if at_once else length * uniform),
+                    *names,
+                )
             if self._draw() >= _CLASS_NEXT_DAY:
                 return
             moment += _DAY

@@ -1,4 +1,7 @@
-"""What hubs' logs say while a cluster is watched: which servers run that haven't answered yet. Pure."""
+"""What hubs' logs say while a cluster is watched: which servers run that haven't answered yet.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ class Answers:
     """Heard in the logs' threads, asked in any other."""
 
     def __init__(self) -> None:
-        # By the uid of the hub's pod, once what stood in its log is read: since when it tells; None: it can't be read.
+        # By the uid of the hub's pod, once what stood in its log is read: since when it tells;
+        # None: it can't be read.
         self.begins: dict[str, int | None] = {}
         # By namespace, and whom it is about: the last.
         self._news: dict[tuple[str, str], HubNews] = {}
@@ -28,7 +32,9 @@ class Answers:
             self.begins[hub.uid] = notice.begin_us if notice.is_read else None
 
     def known_since(self, pods: Iterable[PodReading]) -> dict[str, int]:
-        """Namespaces of hubs whose logs are read, and since when these tell of starts. pods: all that are there."""
+        """Namespaces of hubs whose logs are read, and since when these tell of starts. pods: all
+        that are there.
+        """
         known: dict[str, int] = {}
         for pod in pods:
             begin_us = self.begins.get(pod.state.uid)

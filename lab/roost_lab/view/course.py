@@ -1,8 +1,9 @@
-"""What users waited for over a stretch of a record: by step, in all, each slow start, and in one sentence.
+"""What users waited for over a stretch of a record: by step, in all, each slow start, and in one
+sentence.
 
-A wait lasts from a user's creation until it answers (where its hub's log doesn't tell, until its containers run), or
-until its start fails, it is gone or the stretch ends. Where the watch told of the creation too late, one that an exact
-time ends is up to a second shorter.
+A wait lasts from a user's creation until it answers (where its hub's log doesn't tell, until its
+containers run), or until its start fails, it is gone or the stretch ends. Where the watch told of
+the creation too late, one that an exact time ends is up to a second shorter.
 """
 
 from __future__ import annotations
@@ -31,7 +32,11 @@ SLOW_US: Final = 30 * US
 # The longest of them are listed.
 MOST_SLOW: Final = 2000
 # Until when users wait: by what is known of no start, of some, of all.
-UNTIL: Final = ("until containers ran", "until servers answered, where their hub's log tells", "until servers answered")
+UNTIL: Final = (
+    "until containers ran",
+    "until servers answered, where their hub's log tells",
+    "until servers answered",
+)
 # Of the waits that the sentence tells of.
 SHARE: Final = 0.95
 
@@ -39,11 +44,15 @@ SHARE: Final = 0.95
 def read_course(store: Store, span: Span) -> Course:
     """What happened to users in that time: lists have one entry a step. Raises StoreError.
 
-    from, step: µs; waiting and nodes: the mean number; started, cold: starts, and those that pulled their image;
-    slow: [when to look at it, how long it took in µs, uid, name], in order of time; count, cold_count, p95_us,
-    node_hours: of the whole time, as they are shown.
+    from, step: µs; waiting and nodes: the mean number; started, cold: starts, and those that pulled
+    their image; slow: [when to look at it, how long it took in µs, uid, name], in order of time;
+    count, cold_count, p95_us, node_hours: of the whole time, as they are shown.
     """
-    steps = cut(span.from_us, span.to_us, max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)))
+    steps = cut(
+        span.from_us,
+        span.to_us,
+        max(1, min(MOST_STEPS, (span.to_us - span.from_us) // (60 * US) + 1)),
+    )
     waiting, present, spans = Edges(), Edges(), Spans()
     answered = 0
     started: Counter[int] = Counter()
@@ -56,10 +65,20 @@ def read_course(store: Store, span: Span) -> Course:
             edges.add(step, sign, sign * after_us)
 
     with consistent_reads(store) as connection:
-        for uid, created_us, started_us, is_told, deleted_us, is_cold, namespace, name in connection.execute(
-            _starts(span)
-        ):
-            end_us = max(created_us, min(each for each in (started_us, deleted_us, span.to_us) if each is not None))
+        for (
+            uid,
+            created_us,
+            started_us,
+            is_told,
+            deleted_us,
+            is_cold,
+            namespace,
+            name,
+        ) in connection.execute(_starts(span)):
+            end_us = max(
+                created_us,
+                min(each for each in (started_us, deleted_us, span.to_us) if each is not None),
+            )
             stay(waiting, created_us, end_us)
             if created_us < span.from_us:
                 continue
@@ -69,7 +88,9 @@ def read_course(store: Store, span: Span) -> Course:
             answered += is_told
             cold[step] += bool(is_cold)
             if end_us - created_us >= SLOW_US:
-                slow.append(((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}"))
+                slow.append(
+                    ((created_us + end_us) // 2, end_us - created_us, uid, f"{namespace}/{name}")
+                )
         for created_us, gone_us in connection.execute(_nodes(span)):
             stay(present, created_us, min(gone_us or span.to_us, span.to_us))
     nodes, p95_us = means(present, steps), spans.percentile_us(SHARE) or 0
@@ -96,7 +117,9 @@ def as_shown(p95_us: float) -> int:
 
 
 def _until(answered: int, starts: int) -> str:
-    """Until when users waited, where the end of so many of these starts is known from hubs' logs."""
+    """Until when users waited, where the end of so many of these starts is known from hubs'
+    logs.
+    """
     if not answered:
         return UNTIL[0]
     return UNTIL[2] if answered == starts else UNTIL[1]
@@ -112,9 +135,20 @@ def _starts(span: Span) -> sa.Executable:
     # Containers start in whole seconds, as pods are created: hubs' logs are exact.
     begun_us = sa.case((is_told, exact_creation), else_=start.created_us)
     return (
-        sa.select(start.pod_uid, begun_us, ended_us, is_told, start.deleted_us, is_cold, pod.namespace, pod.name)
+        sa.select(
+            start.pod_uid,
+            begun_us,
+            ended_us,
+            is_told,
+            start.deleted_us,
+            is_cold,
+            pod.namespace,
+            pod.name,
+        )
         .select_from(
-            schema.start.join(schema.start_kind, kind.id == start.kind_id).join(schema.pod, pod.uid == start.pod_uid)
+            schema.start.join(schema.start_kind, kind.id == start.kind_id).join(
+                schema.pod, pod.uid == start.pod_uid
+            )
         )
         .where(kind.pod_class == USER, start.created_us < span.to_us, waits_until >= span.from_us)
     )
@@ -124,18 +158,24 @@ def _nodes(span: Span) -> sa.Executable:
     """Nodes without a creation are known from their pods only."""
     node = schema.node.c
     is_there = sa.or_(node.gone_us.is_(None), node.gone_us > span.from_us)
-    return sa.select(node.created_us, node.gone_us).where(node.created_us > 0, node.created_us < span.to_us, is_there)
+    return sa.select(node.created_us, node.gone_us).where(
+        node.created_us > 0, node.created_us < span.to_us, is_there
+    )
 
 
 def tell_course(course: Course) -> str:
     """One record in a sentence."""
     if not course["count"]:
         return "No user started in this time."
-    share = f" ({course['cold_count'] / course['count']:.0%})".replace("%", " %") if course["cold_count"] else ""
+    share = (
+        f" ({course['cold_count'] / course['count']:.0%})".replace("%", " %")
+        if course["cold_count"]
+        else ""
+    )
     longest = show_span(course["p95_us"])
     return (
-        f"Of {plural(course['count'], 'start')}, {course['cold_count'] or 'none'} pulled an image{share}; "
-        f"95 of 100 users waited at most {longest} {course['until']}."
+        f"Of {plural(course['count'], 'start')}, {course['cold_count'] or 'none'} pulled an"
+        f" image{share}; 95 of 100 users waited at most {longest} {course['until']}."
     )
 
 
@@ -158,5 +198,9 @@ def tell_difference(names: Sequence[str], courses: Sequence[Course]) -> str:
     else:
         waits = f"95 of 100 users wait at most {ours}, as before"
     hours = round(other["node_hours"] - course["node_hours"], 1)
-    price = f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}" if hours else "for as many node-hours"
+    price = (
+        f"for {abs(hours):.1f} node-hours {'more' if hours > 0 else 'less'}"
+        if hours
+        else "for as many node-hours"
+    )
     return f"With {'Roost' if name == 'roost' else name}, {waits}, {price}."

@@ -1,4 +1,5 @@
-"""The cluster now, without a recorder: the watches of an API server and hubs' logs in, the rows of a moment out.
+"""The cluster now, without a recorder: the watches of an API server and hubs' logs in, the rows of
+a moment out.
 
 What neither tells is left out: what happened to pods that are gone, and how long pulls took.
 """
@@ -32,12 +33,23 @@ from roost_lab.recorder.store.records import Phase, PreemptionRecord
 from roost_lab.report.statistics import Span
 from roost_lab.view.answers import Answers
 from roost_lab.view.course import Course
-from roost_lab.view.moment import GATED, MINUTE_US, ClusterMoment, PodState, Rows, images_of_interest, moment_of
+from roost_lab.view.moment import (
+    GATED,
+    MINUTE_US,
+    ClusterMoment,
+    PodState,
+    Rows,
+    images_of_interest,
+    moment_of,
+)
 
 # A pod's labels and its namespace -> its class, or "".
 Classify = Callable[[Mapping[str, str], str], str]
-# A container that waits for one of these reasons may be pulling its image; with the last two the pull has failed.
-PULLING_REASONS: Final = frozenset({"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"})
+# A container that waits for one of these reasons may be pulling its image; with the last two the
+# pull has failed.
+PULLING_REASONS: Final = frozenset(
+    {"ContainerCreating", "PodInitializing", "ErrImagePull", "ImagePullBackOff"}
+)
 FAILING_REASONS: Final = frozenset({"ErrImagePull", "ImagePullBackOff"})
 SYNC_SECONDS: Final = 30.0
 _OWN: Final = "labelSelector=app.kubernetes.io%2Fname%3Droost"
@@ -46,10 +58,11 @@ LOG_SECONDS: Final = 5.0
 
 
 def find_classes(client: Client, path: str | None = None) -> Classes:
-    """The classes of the release that is installed there; those of the default values where none is, or can be read.
+    """The classes of the release that is installed there; those of the default values where none
+    is, or can be read.
 
-    path: a release.json in place of the cluster's. Of several releases, that of the first namespace by name. Raises
-    SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
+    path: a release.json in place of the cluster's. Of several releases, that of the first namespace
+    by name. Raises SettingsError for a faulty document, ClusterError if the cluster doesn't answer.
     """
     if path is not None:
         document, _ = load_document(path, Path(path).read_bytes)
@@ -65,7 +78,9 @@ def find_classes(client: Client, path: str | None = None) -> Classes:
             return _classes_of(parse_document(text.encode()))
     classes = read_pod_classes(Reader(), read_defaults().values.get("podClasses"))
     # Of no release, so in all namespaces.
-    return Classes("", {name: replace(each, namespace_selector={}) for name, each in classes.items()})
+    return Classes(
+        "", {name: replace(each, namespace_selector={}) for name, each in classes.items()}
+    )
 
 
 def _classes_of(document: Document) -> Classes:
@@ -85,14 +100,20 @@ class LiveCluster:
             return WatchCache(client, path, read, kind=kind, keeps_changes=False)
 
         self._nodes = cache("/api/v1/nodes", read_node, "nodes")
-        self._pods = cache("/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods")
-        self._namespaces = cache("/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces")
+        self._pods = cache(
+            "/api/v1/pods", lambda item: read_pod(item, (), {}, keep_containers=True), "pods"
+        )
+        self._namespaces = cache(
+            "/api/v1/namespaces", lambda item: item["metadata"].get("labels") or {}, "namespaces"
+        )
         self._caches = (self._nodes, self._pods, self._namespaces)
         self._lock, self.answers = threading.Lock(), Answers()
         self._logs = HubLogs(client, lambda notice: self.answers.hear(notice.item), lambda _: None)
 
     def start(self, stop: threading.Event) -> str:
-        """Start a thread for each watch, until `stop`; returns why the cluster can't be read, "" when it can."""
+        """Start a thread for each watch, until `stop`; returns why the cluster can't be read, ""
+        when it can.
+        """
         for cache in self._caches:
             threading.Thread(target=cache.run, args=(stop,), daemon=True).start()
         deadline = time.monotonic() + SYNC_SECONDS
@@ -106,7 +127,9 @@ class LiveCluster:
         return ""
 
     def _follow_hubs(self) -> bool:
-        """Follow the logs of hubs' pods; whether there are any of which nothing has been said yet."""
+        """Follow the logs of hubs' pods; whether there are any of which nothing has been said
+        yet.
+        """
         # A page's requests come in several threads.
         with self._lock:
             for pod in self._pods.objects().values():
@@ -116,7 +139,14 @@ class LiveCluster:
     @property
     def fault(self) -> str:
         """What has not been listed yet, and why; "" when everything has."""
-        return next((cache.fault or f"{cache.kind} not listed yet" for cache in self._caches if not cache.synced), "")
+        return next(
+            (
+                cache.fault or f"{cache.kind} not listed yet"
+                for cache in self._caches
+                if not cache.synced
+            ),
+            "",
+        )
 
     def moment(self, at_us: int | None = None) -> ClusterMoment:  # noqa: ARG002 - a Source of server.py, without a past
         """The cluster now, whatever time is asked for."""
@@ -140,7 +170,11 @@ class LiveCluster:
 
 
 def rows_of(
-    nodes: Iterable[NodeReading], pods: Iterable[PodReading], classify: Classify, now_us: int, answers: Answers
+    nodes: Iterable[NodeReading],
+    pods: Iterable[PodReading],
+    classify: Classify,
+    now_us: int,
+    answers: Answers,
 ) -> Rows:
     """The rows that a recorder would have of these objects."""
     by_name = {node.state.name: node for node in nodes}
@@ -174,9 +208,15 @@ def rows_of(
             if not pod.state.node_name
             for text in _reasons(pod)
         ],
-        bindings=[{**row, "at_us": at} for row in rows if (at := row["bound_us"] or 0) > now_us - MINUTE_US],
+        bindings=[
+            {**row, "at_us": at}
+            for row in rows
+            if (at := row["bound_us"] or 0) > now_us - MINUTE_US
+        ],
         removals=removals,
-        wait=answers.until((row["namespace"] for row in rows if row["pod_class"] == USER), known_since),
+        wait=answers.until(
+            (row["namespace"] for row in rows if row["pod_class"] == USER), known_since
+        ),
     )
 
 
@@ -190,7 +230,9 @@ def _pod_row(pod: PodReading, node: NodeReading | None, classify: Classify) -> d
         **asdict(record),
         "node_name": state.node_name,
         "node_uid": node.state.uid if node is not None else "",
-        "bound_us": (bound.at_us if bound is not None else pod.created_us) if state.node_name else None,
+        "bound_us": (
+            (bound.at_us if bound is not None else pod.created_us) if state.node_name else None
+        ),
         "started_us": None,
         "state": progress,
         "awaits": awaited,
@@ -213,7 +255,9 @@ def _progress(pod: PodReading, node: NodeReading | None) -> tuple[PodState, str]
 
 
 def _next_containers(containers: Iterable[ContainerState]) -> list[ContainerState]:
-    """Containers that the kubelet would start now if it had their image, failed pulls first: init containers by one."""
+    """Containers that the kubelet would start now if it had their image, failed pulls first: init
+    containers by one.
+    """
     init = [each for each in containers if each.init and not (each.terminated or each.running)]
     due = init[:1] or [each for each in containers if not each.init]
     found = [each for each in due if each.waiting_reason in PULLING_REASONS and not each.image_id]
@@ -236,8 +280,18 @@ def why_of(moment: ClusterMoment, uid: str) -> str | None:
     for node in moment.nodes:
         for pod in node.pods:
             if pod.uid == uid:
-                awaited = f" {pod.awaits or pod.image}" if pod.state in (PodState.PULLING, PodState.FAILING) else ""
+                awaited = (
+                    f" {pod.awaits or pod.image}"
+                    if pod.state in (PodState.PULLING, PodState.FAILING)
+                    else ""
+                )
                 seconds = (moment.at_us - pod.created_us) // US
-                text = f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s ago.\n"
-                return f"{text}Waits, its answer and why it is there, a record tells: `roost record`, `roost why`.\n"
+                text = (
+                    f"{pod.name} is on node {node.name}: {pod.state}{awaited}, created {seconds} s"
+                    " ago.\n"
+                )
+                return (
+                    f"{text}Waits, its answer and why it is there, a record tells: `roost record`,"
+                    " `roost why`.\n"
+                )
     return None

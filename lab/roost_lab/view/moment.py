@@ -1,7 +1,8 @@
-"""The cluster at one moment: rows of the database in, nodes with their pods, waiting pods and the last changes out.
+"""The cluster at one moment: rows of the database in, nodes with their pods, waiting pods and the
+last changes out.
 
-Pure. What the database doesn't hold is left out, not guessed, with one exception: a pod whose kubelet has reported no
-pull yet counts as pulling if its node lacks its image.
+Pure. What the database doesn't hold is left out, not guessed, with one exception: a pod whose
+kubelet has reported no pull yet counts as pulling if its node lacks its image.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ from typing import Any, Final, NamedTuple
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
-from roost_core.placement.labels import HELD, PULLED_LABEL_PREFIX, PULLING, attract_prefix, pulled_label
+from roost_core.placement.labels import (
+    HELD,
+    PULLED_LABEL_PREFIX,
+    PULLING,
+    attract_prefix,
+    pulled_label,
+)
 from roost_lab.pages.names import shorten
 from roost_lab.pages.phrases import plural
 from roost_lab.recorder.recording.model import USER
@@ -35,7 +42,8 @@ MAX_REASON: Final = 400
 MOST_REPORTED: Final = 50
 # A node that isn't ready boots until it is so old.
 BOOT_US: Final = 10 * MINUTE_US
-# Characters of a node's name in its box, and of an image's in the legend; the whole name is in the tooltip.
+# Characters of a node's name in its box, and of an image's in the legend; the whole name is in the
+# tooltip.
 NODE_LENGTH: Final = 30
 IMAGE_LENGTH: Final = 36
 OTHER: Final = "other"
@@ -43,7 +51,10 @@ ATTRACT_LABEL_PREFIX: Final = attract_prefix("", "").partition(".")[0] + "."
 # Begins the reason of a pod that no scheduler may try yet.
 GATED: Final = "It is held by the scheduling gate"
 _LABEL: Final = "label:"
-_LIVE: Final = "Live from the API server, without a record: only this moment is known. A server counts as starting {}."
+_LIVE: Final = (
+    "Live from the API server, without a record: only this moment is known. A server counts as"
+    " starting {}."
+)
 
 
 class PodState(StrEnum):
@@ -55,7 +66,8 @@ class PodState(StrEnum):
     FAILING = "failing"
     # On its node, with its image, and its containers don't run yet.
     STARTING = "starting"
-    # Its containers run; its hub's log says only later, or not yet, that its server answered or the start failed.
+    # Its containers run; its hub's log says only later, or not yet, that its server answered or the
+    # start failed.
     LOADING = "loading"
 
 
@@ -82,28 +94,34 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rows:
-    """What the database holds about a moment. Keys of rows are columns of schema.py, unless it says otherwise."""
+    """What the database holds about a moment.
+
+    Keys of rows are columns of schema.py, unless it says otherwise.
+    """
 
     at_us: int
-    # Pods that existed: uid, namespace, name, pod_class, image, cpu_millicores, memory_bytes, created_us, warm_target,
-    # bound_us, started_us, ended_us, node_name, node_uid (of its binding; None where there was none).
+    # Pods that existed: uid, namespace, name, pod_class, image, cpu_millicores, memory_bytes,
+    # created_us, warm_target, bound_us, started_us, ended_us, node_name, node_uid (of its binding;
+    # None where there was none).
     pods: Sequence[Row] = ()
     # Nodes that existed, in their current state.
     nodes: Sequence[Row] = ()
     # Of each node and field that changed later, the first such change: node_uid, field, old.
     later_changes: Sequence[Row] = ()
-    # Images that nodes had then, of those that `images_of_interest` names, by any of their spellings.
+    # Images that nodes had then, of those that `images_of_interest` names, by any of their
+    # spellings.
     images: Sequence[Row] = ()
     # Node uid -> how many images it had.
     image_counts: Mapping[str, int] = field(default_factory=dict)
     # Of pods whose containers don't run yet.
     pulls: Sequence[Row] = ()
-    # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it), the last one last.
+    # Of pods without a node: pod_uid, text (why the last attempt failed, or which gate holds it),
+    # the last one last.
     reasons: Sequence[Row] = ()
     # Bindings of the last minute: uid, namespace, name, pod_class, node_name, at_us.
     bindings: Sequence[Row] = ()
-    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class, node_name, and of
-    # the pod that it went for (None: not known): by_uid, by_namespace, by_name.
+    # Pre-emptions and evictions of the last minutes: at_us, kind, uid, namespace, name, pod_class,
+    # node_name, and of the pod that it went for (None: not known): by_uid, by_namespace, by_name.
     removals: Sequence[Row] = ()
     # Times in which changes may be missing, around the moment.
     gaps: Sequence[Row] = ()
@@ -139,20 +157,21 @@ class NodeBox(NamedTuple):
     state: NodeState
     # The placeholder sets that it attracts.
     attracts: Sequence[str]
-    # Pods of the last WARM_US, among those that exist, for which the webhook preferred it most: its warm set's choice.
+    # Pods of the last WARM_US, among those that exist, for which the webhook preferred it most: its
+    # warm set's choice.
     warm: int
     pods: Sequence[PodBox]
     # Pods of no class, such as those of DaemonSets.
     others: int
-    # Images of the chips that it has, those that users are kept off for while it pulls them, and those that it is known
-    # to lack; of others it isn't known.
+    # Images of the chips that it has, those that users are kept off for while it pulls them, and
+    # those that it is known to lack; of others it isn't known.
     held: frozenset[str]
     pulling: frozenset[str]
     missing: frozenset[str]
     # Images in all; None: not recorded.
     images: int | None
-    # Requested by pods that exist, also by finished ones (when they finish isn't recorded), and allocatable (None: not
-    # known).
+    # Requested by pods that exist, also by finished ones (when they finish isn't recorded), and
+    # allocatable (None: not known).
     cpu_millicores: tuple[int, int | None]
     memory_bytes: tuple[int, int | None]
 
@@ -199,13 +218,19 @@ class ClusterMoment:
 
 
 def images_of_interest(at_us: int, pods: Sequence[Row]) -> list[str]:
-    """Images that nodes should be asked for: those with chips, and those of pods that are starting."""
-    starting = [row["image"] for row in pods if _is_bound(row, at_us) and not _has_started(row, at_us)]
+    """Images that nodes should be asked for: those with chips, and those of pods that are
+    starting.
+    """
+    starting = [
+        row["image"] for row in pods if _is_bound(row, at_us) and not _has_started(row, at_us)
+    ]
     return list(dict.fromkeys((*_chips(pods), *filter(None, starting))))
 
 
 def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None) -> ClusterMoment:
-    """Combine what is known. begin_us, end_us: the time that is known; only this moment unless given."""
+    """Combine what is known. begin_us, end_us: the time that is known; only this moment unless
+    given.
+    """
     at_us = rows.at_us
     chips = _chips(rows.pods)
     bound: dict[str, list[Row]] = {}
@@ -238,7 +263,10 @@ def moment_of(rows: Rows, begin_us: int | None = None, end_us: int | None = None
         Counter(change.kind for change in changes),
         [
             *([_LIVE.format(rows.wait)] if rows.wait else []),
-            *(f"Changes of {row['kind']} may be missing at this moment: {row['why']}." for row in rows.gaps),
+            *(
+                f"Changes of {row['kind']} may be missing at this moment: {row['why']}."
+                for row in rows.gaps
+            ),
         ],
         rows.wait,
     )
@@ -272,7 +300,9 @@ def _full_name(row: Row) -> str:
     return "/".join(filter(None, (row["namespace"], row["name"])))
 
 
-def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, int]) -> Iterator[NodeBox]:
+def _nodes(
+    rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, int]
+) -> Iterator[NodeBox]:
     # Node uid -> field -> its value before the change.
     earlier: dict[str, dict[str, str]] = {}
     for row in rows.later_changes:
@@ -288,9 +318,15 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
     by_uid: dict[str, list[Row]] = {}
     for key, pods in bound.items():
         by_uid.setdefault(uids.get(key, key), []).extend(pods)
-    warm = Counter(pod["warm_target"] for pod in rows.pods if pod["created_us"] > rows.at_us - WARM_US)
+    warm = Counter(
+        pod["warm_target"] for pod in rows.pods if pod["created_us"] > rows.at_us - WARM_US
+    )
     known = {row["uid"] for row in rows.nodes}
-    unknown = [{"uid": uid, "name": pods[0]["node_name"]} for uid, pods in by_uid.items() if uid not in known]
+    unknown = [
+        {"uid": uid, "name": pods[0]["node_name"]}
+        for uid, pods in by_uid.items()
+        if uid not in known
+    ]
     for row in (*rows.nodes, *unknown):
         uid = row["uid"]
         node = _at_that_time(row, earlier.get(uid, {}))
@@ -315,7 +351,11 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
         has = {box.image for box in boxes if box.state in (PodState.RUNNING, PodState.LOADING)}
         has |= {image for image in chips if normalise_reference(image) in (images or ())}
         has |= {image for image in chips if gates.get(_label_name(image)) == HELD}
-        lacks = {box.awaits or box.image for box in boxes if box.state in (PodState.PULLING, PodState.FAILING)}
+        lacks = {
+            box.awaits or box.image
+            for box in boxes
+            if box.state in (PodState.PULLING, PodState.FAILING)
+        }
         # A shorter list is whole.
         lacks |= set(chips) if 0 < (count or 0) < MOST_REPORTED else set()
         yield NodeBox(
@@ -324,7 +364,13 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
             created_us=row.get("created_us") or 0,
             state=_node_state(node),
             # Of all hubs.
-            attracts=sorted({key.partition("/")[2] for key in node["labels"] if key.startswith(ATTRACT_LABEL_PREFIX)}),
+            attracts=sorted(
+                {
+                    key.partition("/")[2]
+                    for key in node["labels"]
+                    if key.startswith(ATTRACT_LABEL_PREFIX)
+                }
+            ),
             warm=warm[row["name"]],
             pods=boxes,
             others=sum(not pod["pod_class"] for pod in here),
@@ -338,7 +384,10 @@ def _nodes(rows: Rows, bound: Mapping[str, Sequence[Row]], chips: Mapping[str, i
 
 
 def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | None) -> PodState:
-    """images: those of its node, normalised; None: not recorded. The cluster itself says it in `state`."""
+    """images: those of its node, normalised; None: not recorded.
+
+    The cluster itself says it in `state`.
+    """
     if "state" in pod:
         return PodState(pod["state"])
     if _has_started(pod, at_us):
@@ -350,7 +399,12 @@ def _pod_state(pod: Row, at_us: int, pulls: Sequence[Row], images: set[str] | No
         elif not row["warm"] and row["at_us"] - (row["pull_and_wait_us"] or 0) <= at_us:
             return PodState.PULLING
     is_known = is_pulled or any(row["at_us"] > at_us for row in pulls)
-    if not is_known and images is not None and pod["image"] and normalise_reference(pod["image"]) not in images:
+    if (
+        not is_known
+        and images is not None
+        and pod["image"]
+        and normalise_reference(pod["image"]) not in images
+    ):
         return PodState.PULLING
     return PodState.STARTING
 
@@ -359,10 +413,19 @@ def _at_that_time(row: Row, earlier: Mapping[str, str]) -> dict[str, Any]:
     """The node's row with the values that fields had before they changed; `labels` as a mapping."""
     labels = json.loads(row.get("labels") or "{}")
     changed = {name[len(_LABEL) :]: old for name, old in earlier.items() if name.startswith(_LABEL)}
-    flags = {f"is_{name}": earlier[name] == str(True) for name in ("ready", "unschedulable") if name in earlier}
+    flags = {
+        f"is_{name}": earlier[name] == str(True)
+        for name in ("ready", "unschedulable")
+        if name in earlier
+    }
     texts = {name: earlier[name] for name in ("taints", "allocatable") if name in earlier}
     # A label that a node didn't have is recorded as an empty one.
-    return {**row, **flags, **texts, "labels": {key: value for key, value in (labels | changed).items() if value}}
+    return {
+        **row,
+        **flags,
+        **texts,
+        "labels": {key: value for key, value in (labels | changed).items() if value},
+    }
 
 
 def _node_state(node: Row) -> NodeState:
@@ -370,13 +433,17 @@ def _node_state(node: Row) -> NodeState:
         return NodeState.UNKNOWN
     if not node["is_ready"]:
         return NodeState.NOT_READY
-    if any(taint.partition("=")[0] in LEAVING_TAINTS for taint in (node["taints"] or "").split(", ")):
+    if any(
+        taint.partition("=")[0] in LEAVING_TAINTS for taint in (node["taints"] or "").split(", ")
+    ):
         return NodeState.LEAVING
     return NodeState.CORDONED if node["is_unschedulable"] else NodeState.READY
 
 
 def _image_labels(labels: Mapping[str, str]) -> dict[str, str]:
-    """The gate's labels: the part of the key that names the image -> value; of several hubs, one that closes."""
+    """The gate's labels: the part of the key that names the image -> value; of several hubs, one
+    that closes.
+    """
     found: dict[str, str] = {}
     for key, value in labels.items():
         if key.startswith(PULLED_LABEL_PREFIX):
@@ -430,13 +497,18 @@ def _changes(rows: Rows) -> Iterator[PodChange]:
 def _is_successor(binding: Row, removal: Row) -> bool:
     """Whether the pod has the name of one that was removed before."""
     is_same = (binding["namespace"], binding["name"]) == (removal["namespace"], removal["name"])
-    return is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
+    return (
+        is_same and binding["uid"] != removal["uid"] and bool(binding["at_us"] >= removal["at_us"])
+    )
 
 
 def tell_moment(moment: ClusterMoment) -> str:
-    """How many users wait, and for what: "3 of 41 users wait: 2 for a node that boots, 1 for an image."."""
+    """How many users wait, and for what: "3 of 41 users wait: 2 for a node that boots, 1 for an
+    image.".
+    """
     is_booting = any(
-        node.state is NodeState.NOT_READY and moment.at_us - node.created_us < BOOT_US for node in moment.nodes
+        node.state is NodeState.NOT_READY and moment.at_us - node.created_us < BOOT_US
+        for node in moment.nodes
     )
     pending, _ = moment.waits.get(USER, (0, 0))
     gated = sum(pod.kind == USER and pod.reason.startswith(GATED) for pod in moment.pending)
@@ -457,8 +529,12 @@ def tell_moment(moment: ClusterMoment) -> str:
 
 
 def as_json(moment: ClusterMoment) -> JSONObject:
-    """For the page: times in µs since 1970, images as indexes into `images`, names also in short."""
-    images = list(dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods))))
+    """For the page: times in µs since 1970, images as indexes into `images`, names also in
+    short.
+    """
+    images = list(
+        dict.fromkeys((*moment.chips, *(pod.image for node in moment.nodes for pod in node.pods)))
+    )
     index = {image: number for number, image in enumerate(images)}
     short_nodes = shorten((node.name for node in moment.nodes), NODE_LENGTH)
     short_images = shorten(moment.chips, IMAGE_LENGTH)

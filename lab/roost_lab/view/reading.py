@@ -32,7 +32,8 @@ from roost_lab.view.moment import (
 
 Row = dict[str, Any]
 _MANY: Final = 500
-# A record that is older than this has stopped: its last state is shown, not one in which nothing has happened since.
+# A record that is older than this has stopped: its last state is shown, not one in which nothing
+# has happened since.
 LIVE_US: Final = 3 * MINUTE_US
 # A placeholder starts again within this time after the mover has evicted it.
 MOVE_US: Final = 10 * MINUTE_US
@@ -57,7 +58,11 @@ class RecordSource:
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't recorded."""
         with self._store.reading() as connection:
-            pod = connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid)).mappings().first()
+            pod = (
+                connection.execute(sa.select(schema.pod).where(schema.pod.c.uid == uid))
+                .mappings()
+                .first()
+            )
         return explain(read_story(self._store, dict(pod))) if pod is not None else None
 
 
@@ -88,22 +93,38 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
     starting = [
         row["uid"]
         for row in pods
-        if row["node_name"] and row["bound_us"] <= at_us and (row["started_us"] is None or row["started_us"] > at_us)
+        if row["node_name"]
+        and row["bound_us"] <= at_us
+        and (row["started_us"] is None or row["started_us"] > at_us)
     ]
     pull, held, gap = schema.pull, schema.image_on_node.c, schema.gap.c
     was_held = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
-    names = [name for image in images_of_interest(at_us, pods) for name in spellings(normalise_reference(image))]
-    counts = sa.select(held.node_uid, sa.func.count().label("number")).where(*was_held).group_by(held.node_uid)
+    names = [
+        name
+        for image in images_of_interest(at_us, pods)
+        for name in spellings(normalise_reference(image))
+    ]
+    counts = (
+        sa.select(held.node_uid, sa.func.count().label("number"))
+        .where(*was_held)
+        .group_by(held.node_uid)
+    )
     return Rows(
         at_us=at_us,
         pods=pods,
         nodes=nodes,
         later_changes=_in_parts(rows, node_uids, lambda part: _later_changes(part, at_us)),
         images=_in_parts(
-            rows, names, lambda part: sa.select(held.node_uid, held.image).where(*was_held, held.image.in_(part))
+            rows,
+            names,
+            lambda part: sa.select(held.node_uid, held.image).where(
+                *was_held, held.image.in_(part)
+            ),
         ),
         image_counts={row["node_uid"]: row["number"] for row in rows(counts)},
-        pulls=_in_parts(rows, starting, lambda part: sa.select(pull).where(pull.c.pod_uid.in_(part))),
+        pulls=_in_parts(
+            rows, starting, lambda part: sa.select(pull).where(pull.c.pod_uid.in_(part))
+        ),
         reasons=_reasons(rows, waiting, at_us),
         bindings=rows(_bindings(at_us)),
         removals=rows(_removals(at_us)),
@@ -112,18 +133,31 @@ def read_rows(connection: sa.Connection, at_us: int) -> Rows:
 
 
 def _in_parts(
-    rows: Callable[[sa.Executable], list[Row]], keys: Sequence[str], query: Callable[[Sequence[str]], sa.Executable]
+    rows: Callable[[sa.Executable], list[Row]],
+    keys: Sequence[str],
+    query: Callable[[Sequence[str]], sa.Executable],
 ) -> list[Row]:
     # Databases limit the number of parameters.
-    parts: Iterator[Sequence[str]] = (keys[begin : begin + _MANY] for begin in range(0, len(keys), _MANY))
+    parts: Iterator[Sequence[str]] = (
+        keys[begin : begin + _MANY] for begin in range(0, len(keys), _MANY)
+    )
     return [row for part in parts for row in rows(query(part))]
 
 
 def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
-    """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of the record."""
+    """Their times first, then the rest by uid: for one join of both, PostgreSQL reads every pod of
+    the record.
+    """
     start, place = schema.start.c, schema.start_place.c
     ended_us = sa.func.coalesce(start.answered_us, start.failed_us).label("ended_us")
-    columns = (start.pod_uid, start.bound_us, start.started_us, ended_us, place.node_name, place.node_uid)
+    columns = (
+        start.pod_uid,
+        start.bound_us,
+        start.started_us,
+        ended_us,
+        place.node_name,
+        place.node_uid,
+    )
     tables = schema.start.outerjoin(schema.start_place, place.id == start.place_id)
     # Apart, so that each is looked up in the index of ends.
     starts = {
@@ -131,22 +165,38 @@ def _pods(rows: Callable[[sa.Executable], list[Row]], at_us: int) -> list[Row]:
         for row in rows(
             sa.union_all(
                 *(
-                    sa.select(*columns).select_from(tables).where(start.created_us <= at_us, condition)
+                    sa.select(*columns)
+                    .select_from(tables)
+                    .where(start.created_us <= at_us, condition)
                     for condition in (start.deleted_us.is_(None), start.deleted_us > at_us)
                 )
             )
         )
     }
     pod = schema.pod.c
-    known = (pod.uid, pod.namespace, pod.name, pod.pod_class, pod.image, pod.cpu_millicores, pod.memory_bytes)
+    known = (
+        pod.uid,
+        pod.namespace,
+        pod.name,
+        pod.pod_class,
+        pod.image,
+        pod.cpu_millicores,
+        pod.memory_bytes,
+    )
     found = _in_parts(
-        rows, list(starts), lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part))
+        rows,
+        list(starts),
+        lambda part: sa.select(*known, pod.warm_target, pod.created_us).where(pod.uid.in_(part)),
     )
     pods = [row | starts[row["uid"]] for row in found]
     logs = {row["kind"]: row["resource_version"] for row in rows(sa.select(schema.checkpoint))}
     for row in pods:
         since = logs.get(log_checkpoint(row["namespace"])) if row["pod_class"] == USER else ""
-        if row["ended_us"] is None and since and max(int(since), at_us - LONGEST_US) <= row["created_us"]:
+        if (
+            row["ended_us"] is None
+            and since
+            and max(int(since), at_us - LONGEST_US) <= row["created_us"]
+        ):
             # Its hub has told nothing yet.
             row["ended_us"] = at_us + 1
     return pods
@@ -156,10 +206,14 @@ def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
     change = schema.node_change.c
     is_shown = sa.or_(
         change.field.in_(_FIELDS),
-        *(change.field.like(f"label:{prefix}%") for prefix in (ATTRACT_LABEL_PREFIX, PULLED_LABEL_PREFIX)),
+        *(
+            change.field.like(f"label:{prefix}%")
+            for prefix in (ATTRACT_LABEL_PREFIX, PULLED_LABEL_PREFIX)
+        ),
     )
     number = sa.func.row_number().over(
-        partition_by=(change.node_uid, change.field), order_by=(change.at_us, change.resource_version)
+        partition_by=(change.node_uid, change.field),
+        order_by=(change.at_us, change.resource_version),
     )
     ranked = (
         sa.select(change.node_uid, change.field, change.old, number.label("number"))
@@ -169,21 +223,27 @@ def _later_changes(node_uids: Sequence[str], at_us: int) -> sa.Executable:
     return sa.select(ranked.c.node_uid, ranked.c.field, ranked.c.old).where(ranked.c.number == 1)
 
 
-def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int) -> list[Row]:
+def _reasons(
+    rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str], at_us: int
+) -> list[Row]:
     """pod_uid, text: gates first, so that an attempt's failure, which is later, replaces them."""
     phase, decision = schema.phase.c, schema.decision.c
     gates = _in_parts(
         rows,
         pod_uids,
         lambda part: sa.select(phase.pod_uid, phase.phase, phase.detail, phase.at_us).where(
-            phase.pod_uid.in_(part), phase.phase.in_((Phase.GATED, Phase.UNGATED)), phase.at_us <= at_us
+            phase.pod_uid.in_(part),
+            phase.phase.in_((Phase.GATED, Phase.UNGATED)),
+            phase.at_us <= at_us,
         ),
     )
     ungated = {row["pod_uid"] for row in gates if row["phase"] == Phase.UNGATED}
     failed = _in_parts(
         rows,
         pod_uids,
-        lambda part: sa.select(decision.pod_uid, decision.at_us, decision.message.label("text")).where(
+        lambda part: sa.select(
+            decision.pod_uid, decision.at_us, decision.message.label("text")
+        ).where(
             decision.pod_uid.in_(part), decision.kind == DecisionKind.FAIL, decision.at_us <= at_us
         ),
     )
@@ -197,9 +257,15 @@ def _reasons(rows: Callable[[sa.Executable], list[Row]], pod_uids: Sequence[str]
 def _bindings(at_us: int) -> sa.Executable:
     pod, decision = schema.pod.c, schema.decision.c
     return (
-        sa.select(pod.uid, pod.namespace, pod.name, pod.pod_class, decision.node_name, decision.at_us)
+        sa.select(
+            pod.uid, pod.namespace, pod.name, pod.pod_class, decision.node_name, decision.at_us
+        )
         .select_from(schema.decision.join(schema.pod, pod.uid == decision.pod_uid))
-        .where(decision.kind == DecisionKind.BIND, decision.at_us > at_us - MINUTE_US, decision.at_us <= at_us)
+        .where(
+            decision.kind == DecisionKind.BIND,
+            decision.at_us > at_us - MINUTE_US,
+            decision.at_us <= at_us,
+        )
     )
 
 
@@ -209,7 +275,11 @@ def _removals(at_us: int) -> sa.Executable:
         sa.select(
             *(removal.at_us, removal.kind, removal.node_name, removal.victim_uid.label("uid")),
             *(victim.namespace, victim.name, victim.pod_class),
-            *(removal.by_uid, other.c.namespace.label("by_namespace"), other.c.name.label("by_name")),
+            *(
+                removal.by_uid,
+                other.c.namespace.label("by_namespace"),
+                other.c.name.label("by_name"),
+            ),
         )
         .select_from(
             schema.preemption.outerjoin(schema.pod, victim.uid == removal.victim_uid).outerjoin(

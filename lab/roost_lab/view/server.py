@@ -1,6 +1,7 @@
 """Serve the page and what it asks for: a moment, and a pod's `why`. Read-only.
 
-A source is a record or a live cluster. Each request needs the token, and questions a header that only this page sends.
+A source is a record or a live cluster. Each request needs the token, and questions a header that
+only this page sends.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ log = logging.getLogger(__name__)
 
 JSON: Final = "application/json"
 COOKIE: Final = "roost-view"
-# On each question of the page's script. A page from elsewhere can't send it: browsers ask for leave first.
+# On each question of the page's script. A page from elsewhere can't send it: browsers ask for leave
+# first.
 OWN_HEADER: Final = "X-Roost-View"
 # Name below /, of roost_lab/pages -> type.
 FILES: Final = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript"}
@@ -63,7 +65,9 @@ class MomentSource(Protocol):
         """The cluster at that time, None: the latest; None where nothing is known at all."""
 
     def course(self, span: Span) -> Course | None:
-        """What users waited for in that time, which lies within what a moment says is known; None: without a past."""
+        """What users waited for in that time, which lies within what a moment says is known; None:
+        without a past.
+        """
 
     def why(self, uid: str) -> str | None:
         """What explains a pod; None when it isn't known."""
@@ -77,7 +81,9 @@ def common_time(sources: Sequence[MomentSource]) -> Span | None:
     return Span(from_us, to_us) if from_us < to_us else None
 
 
-def story(sources: Sequence[MomentSource], names: Sequence[str], wanted: Span | None = None) -> JSONObject:
+def story(
+    sources: Sequence[MomentSource], names: Sequence[str], wanted: Span | None = None
+) -> JSONObject:
     """What users waited for in the common time, as far as it is wanted, by default its last day.
 
     sentence; to: the end; courses: of each source, none where there is nothing to tell.
@@ -95,8 +101,12 @@ def story(sources: Sequence[MomentSource], names: Sequence[str], wanted: Span | 
     return {"sentence": sentence, "to": span.to_us, "courses": courses}
 
 
-def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str] = ("", "")) -> Flask:
-    """The application. sources: one, or two that are shown beside each other, with their names; token: see `_admit`."""
+def make_app(
+    sources: Sequence[MomentSource], token: str, *, names: Sequence[str] = ("", "")
+) -> Flask:
+    """The application. sources: one, or two that are shown beside each other, with their names;
+    token: see `_admit`.
+    """
     app = Flask(__name__, static_folder=None)
 
     def chosen() -> int:
@@ -182,7 +192,10 @@ def make_app(sources: Sequence[MomentSource], token: str, *, names: Sequence[str
 
 
 def _admit(token: str) -> AnyResponse | None:
-    """Swap a token in the address for a cookie; refuse whoever has neither, and other pages. None: go on."""
+    """Swap a token in the address for a cookie; refuse whoever has neither, and other pages.
+
+    None: go on.
+    """
     cookie = f"{COOKIE}-{request.environ.get('SERVER_PORT', '')}"
     if hmac.compare_digest(request.args.get("token", "").encode(), token.encode()):
         # Without the token in the address, which browsers remember.
@@ -190,7 +203,9 @@ def _admit(token: str) -> AnyResponse | None:
         answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
         return answer
     if not hmac.compare_digest(request.cookies.get(cookie, "").encode(), token.encode()):
-        return refusal(403, "open the address that `roost view` printed: it holds this page's token")
+        return refusal(
+            403, "open the address that `roost view` printed: it holds this page's token"
+        )
     if request.path.startswith("/api/") and OWN_HEADER not in request.headers:
         return refusal(403, f"only the page of `roost view` may ask: no header {OWN_HEADER}")
     return None

@@ -1,7 +1,8 @@
-"""One HTML file of a stretch of a record, or of two side by side: the page of `roost view` with what it would ask for.
+"""One HTML file of a stretch of a record, or of two side by side: the page of `roost view` with
+what it would ask for.
 
-It loads nothing, so it opens from a mail. Moments are stored at equal steps and at slow starts; what is equal in
-several is stored once.
+It loads nothing, so it opens from a mail. Moments are stored at equal steps and at slow starts;
+what is equal in several is stored once.
 """
 
 from __future__ import annotations
@@ -24,20 +25,33 @@ MOST_BYTES: Final = 2_000_000
 # At equal steps, of each record; a moment takes about 10 ms to read.
 MOST_MOMENTS: Final = 120
 LEAST_MOMENTS: Final = 12
-# Slow starts of each record that have a moment of their own and are explained, the longest waits first.
+# Slow starts of each record that have a moment of their own and are explained, the longest waits
+# first.
 MOST_SLOW: Final = 30
 _SHARED: Final = ("nodes", "pending", "changes")
 
 
-def make_file(sources: Sequence[MomentSource], names: Sequence[str], span: Span, moments: int = MOST_MOMENTS) -> str:
-    """The file's text, of at most MOST_BYTES. Raises StoreError, and OSError where even few moments take more."""
+def make_file(
+    sources: Sequence[MomentSource], names: Sequence[str], span: Span, moments: int = MOST_MOMENTS
+) -> str:
+    """The file's text, of at most MOST_BYTES.
+
+    Raises StoreError, and OSError where even few moments take more.
+    """
     told = story(sources, names, span)
-    slow = [sorted(course["slow"], key=lambda one: -one[1])[:MOST_SLOW] for course in told["courses"]]
-    whys = [{uid: source.why(uid) for _, _, uid, _ in slowest} for source, slowest in zip(sources, slow, strict=False)]
+    slow = [
+        sorted(course["slow"], key=lambda one: -one[1])[:MOST_SLOW] for course in told["courses"]
+    ]
+    whys = [
+        {uid: source.why(uid) for _, _, uid, _ in slowest}
+        for source, slowest in zip(sources, slow, strict=False)
+    ]
     looks = {at_us for slowest in slow for at_us, *_ in slowest}
     while moments >= LEAST_MOMENTS:
         steps = cut(span.from_us, span.to_us, moments)
-        times = sorted({at_us for at_us in (*steps.starts(), *looks) if span.from_us <= at_us <= span.to_us})
+        times = sorted(
+            {at_us for at_us in (*steps.starts(), *looks) if span.from_us <= at_us <= span.to_us}
+        )
         things: dict[bytes, int] = {}
         frames = [[_frame(source, at_us, things) for at_us in times] for source in sources]
         text = _page(
@@ -53,7 +67,9 @@ def make_file(sources: Sequence[MomentSource], names: Sequence[str], span: Span,
         if len(text.encode()) < MOST_BYTES:
             return text
         moments //= 2
-    raise OSError(EFBIG, f"{LEAST_MOMENTS} moments take more than {MOST_BYTES:,} bytes: name an hour by --at")
+    raise OSError(
+        EFBIG, f"{LEAST_MOMENTS} moments take more than {MOST_BYTES:,} bytes: name an hour by --at"
+    )
 
 
 def _frame(source: MomentSource, at_us: int, things: dict[bytes, int]) -> JSONObject:
@@ -67,7 +83,10 @@ def _frame(source: MomentSource, at_us: int, things: dict[bytes, int]) -> JSONOb
         return things.setdefault(orjson.dumps(thing), len(things))
 
     nodes = [{**node, "pods": [number(pod) for pod in node["pods"]]} for node in found["nodes"]]
-    return {**found, **{key: [number(thing) for thing in {**found, "nodes": nodes}[key]] for key in _SHARED}}
+    return {
+        **found,
+        **{key: [number(thing) for thing in {**found, "nodes": nodes}[key]] for key in _SHARED},
+    }
 
 
 def _page(data: JSONObject) -> str:
@@ -76,8 +95,11 @@ def _page(data: JSONObject) -> str:
     packed = b64encode(compress(orjson.dumps(data), 9, mtime=0)).decode()
     policy = f'<meta http-equiv="Content-Security-Policy" content="{content_policy(script)}">'
     page = re.sub(r'<link rel="stylesheet"[^>]*>\n', "", resource("view.html"))
-    page = page.replace('<script type="module" src="view.js"></script>\n', f"{policy}\n<style>{css}</style>\n")
+    page = page.replace(
+        '<script type="module" src="view.js"></script>\n', f"{policy}\n<style>{css}</style>\n"
+    )
     scripts = (
-        f'<script type="application/json" id="record">{packed}</script>\n<script type="module">{script}</script>\n'
+        f'<script type="application/json" id="record">{packed}</script>\n<script'
+        f' type="module">{script}</script>\n'
     )
     return page.replace("</body>", f"{scripts}</body>")

@@ -1,4 +1,5 @@
-"""Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds, and what waits.
+"""Draw a moment of the cluster in a terminal: each node as a bar of users, placeholders and builds,
+and what waits.
 
 `show` draws it with Rich; `watch` refreshes it until Ctrl-C.
 """
@@ -22,7 +23,16 @@ from roost_lab.pages.phrases import plural, show_plain, show_span
 from roost_lab.recorder.recording.model import BUILD, PLACEHOLDER, USER
 from roost_lab.report.start_phases import CONTAINERS, PHASE_NAMES
 from roost_lab.view.live import LiveCluster
-from roost_lab.view.moment import OTHER, ClusterMoment, NodeBox, NodeState, PodBox, PodChange, PodState, tell_moment
+from roost_lab.view.moment import (
+    OTHER,
+    ClusterMoment,
+    NodeBox,
+    NodeState,
+    PodBox,
+    PodChange,
+    PodState,
+    tell_moment,
+)
 
 # In the order of drawing; the letters distinguish classes without colour.
 MARKS: Final = (
@@ -52,7 +62,9 @@ _WAITS: Final = {
 
 
 def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
-    """The nodes in trouble first: those that aren't ready, are cordoned, leave or fail to pull; then by name."""
+    """The nodes in trouble first: those that aren't ready, are cordoned, leave or fail to pull;
+    then by name.
+    """
 
     def place(node: NodeBox) -> tuple[bool, str]:
         is_failing = any(pod.state is PodState.FAILING for pod in node.pods)
@@ -64,14 +76,19 @@ def in_order(nodes: Sequence[NodeBox]) -> list[NodeBox]:
 def counts_of(node: NodeBox) -> Counter[str]:
     """Pods by kind, those of other classes and of none together, and apart those that load."""
     kinds = (pod.state if pod.state is PodState.LOADING else pod.kind for pod in node.pods)
-    counts = Counter(kind if kind in _KINDS or kind is PodState.LOADING else OTHER for kind in kinds)
+    counts = Counter(
+        kind if kind in _KINDS or kind is PodState.LOADING else OTHER for kind in kinds
+    )
     counts[OTHER] += node.others
     return +counts
 
 
 def fullness(node: NodeBox) -> float:
     """The larger requested share of CPU and memory; 0 where the node's size isn't known."""
-    return max((used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room), default=0.0)
+    return max(
+        (used / room for used, room in (node.cpu_millicores, node.memory_bytes) if room),
+        default=0.0,
+    )
 
 
 def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None) -> RenderableType:
@@ -80,7 +97,9 @@ def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None
     head = [_line(tell_moment(moment), "bold"), _legend(moment), _pending(moment)]
     words = [*_waiting(moment, columns, most), *_changes(moment.changes[:most], columns)]
     # Without headings, and the line on what isn't shown.
-    room = len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
+    room = (
+        len(moment.nodes) if lines is None else max(MIN_ITEMS, lines - 2 - len(head) - len(words))
+    )
     nodes = _nodes(in_order(moment.nodes)[:room], columns)
     hidden = len(moment.nodes) - room
     if hidden > 0:
@@ -90,7 +109,8 @@ def show(moment: ClusterMoment, columns: int = COLUMNS, lines: int | None = None
 
 def _pending(moment: ClusterMoment) -> Text:
     waiting = [
-        f"{plural(count, kind if kind != OTHER else 'other pod')}, oldest {_show_age(moment.at_us - oldest_us)}"
+        f"{plural(count, kind if kind != OTHER else 'other pod')}, oldest"
+        f" {_show_age(moment.at_us - oldest_us)}"
         for kind, (count, oldest_us) in sorted(moment.waits.items())
     ]
     return _line(f"pending: {'; '.join(waiting) or 'none'}", "red" if USER in moment.waits else "")
@@ -103,10 +123,14 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
     name_width = max(map(len, (NODE, *names)))
     numbers_width = max(len(_numbers(counts_of(line))) for line in shown)
     # Beside bar and numbers: state, full and images; each with a gap before it.
-    bar_width = max(MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - (6 + STATE_WIDTH + 2 + 8))
+    bar_width = max(
+        MIN_BAR, columns - name_width - len(GAP) - numbers_width - 1 - (6 + STATE_WIDTH + 2 + 8)
+    )
     # No wider than the longest bar needs.
     pods_width = max(len(PODS_HEADING), *(len(bar(counts_of(line), bar_width)) for line in shown))
-    heading = f"{NODE.ljust(name_width)}{GAP}{'state':{STATE_WIDTH}}{GAP}{PODS_HEADING.ljust(pods_width)}"
+    heading = (
+        f"{NODE.ljust(name_width)}{GAP}{'state':{STATE_WIDTH}}{GAP}{PODS_HEADING.ljust(pods_width)}"
+    )
     texts = [_line(f"{heading}{GAP}full{GAP}images", "bold")]
     for line, name in zip(shown, names, strict=True):
         style = "" if line.state is NodeState.READY else "red"
@@ -115,7 +139,10 @@ def _nodes(shown: Sequence[NodeBox], columns: int) -> list[Text]:
         pods = bar(counts_of(line), bar_width)
         pods.pad_right(pods_width - len(pods))
         text.append_text(pods)
-        text.append(f"{GAP}{fullness(line):4.0%}{GAP}{'-' if line.images is None else line.images:>6}", style)
+        text.append(
+            f"{GAP}{fullness(line):4.0%}{GAP}{'-' if line.images is None else line.images:>6}",
+            style,
+        )
         texts.append(text)
     return texts
 
@@ -130,7 +157,9 @@ def waits_of(moment: ClusterMoment) -> dict[str, tuple[PodBox, str]]:
                 name = (pod.awaits or pod.image).rpartition("/")[2]
                 image = f" {name}" if pod.state in (PodState.PULLING, PodState.FAILING) else ""
                 waits[pod.uid] = pod, f"{_WAITS[pod.state]}{image} on {node.name}"
-    return dict(sorted(waits.items(), key=lambda item: (item[1][0].kind != USER, item[1][0].created_us)))
+    return dict(
+        sorted(waits.items(), key=lambda item: (item[1][0].kind != USER, item[1][0].created_us))
+    )
 
 
 def _waiting(moment: ClusterMoment, columns: int, most: int) -> list[Text]:
@@ -157,7 +186,10 @@ def _aligned(*columns: Sequence[str]) -> list[Text]:
     """Rows of these columns, of which only the last is cut: of a message, the beginning matters."""
     widths = [*(max(map(len, column)) for column in columns[:-1]), 0]
     rows = zip(*columns, strict=True)
-    return [_line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))) for row in rows]
+    return [
+        _line(GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)))
+        for row in rows
+    ]
 
 
 def _line(text: str, style: str = "") -> Text:
@@ -177,7 +209,9 @@ def _show_age(span_us: int) -> str:
 
 
 def bar(counts: Mapping[str, int], width: int) -> Text:
-    """Pods as letters, to scale when they don't fit, with at least one letter for each class; then their numbers."""
+    """Pods as letters, to scale when they don't fit, with at least one letter for each class; then
+    their numbers.
+    """
     total = sum(counts.values())
     lengths = {kind: max(1, count * width // total) for kind, count in counts.items() if count}
     if total <= width:
@@ -206,7 +240,10 @@ def _legend(moment: ClusterMoment) -> Text:
 
 
 def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
-    """Draw every second until Ctrl-C, or once. Returns why the cluster could not be read, "" when it could."""
+    """Draw every second until Ctrl-C, or once.
+
+    Returns why the cluster could not be read, "" when it could.
+    """
     stop = threading.Event()
     try:
         if fault := cluster.start(stop):
@@ -214,7 +251,10 @@ def watch(cluster: LiveCluster, console: Console, *, once: bool) -> str:
         if once:
             console.print(show(cluster.moment(), console.width))
             return ""
-        with contextlib.suppress(KeyboardInterrupt), Live(console=console, screen=True, auto_refresh=False) as live:
+        with (
+            contextlib.suppress(KeyboardInterrupt),
+            Live(console=console, screen=True, auto_refresh=False) as live,
+        ):
             while True:
                 live.update(show(cluster.moment(), console.width, console.height), refresh=True)
                 time.sleep(REFRESH_SECONDS)

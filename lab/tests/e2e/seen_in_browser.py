@@ -1,4 +1,6 @@
-"""Look at a page of plots and tables in a browser: what overlaps, leaves it, is missing, or asks a network."""
+"""Look at a page of plots and tables in a browser: what overlaps, leaves it, is missing, or asks a
+network.
+"""
 
 import base64
 import contextlib
@@ -14,12 +16,15 @@ from selenium.webdriver import Chrome
 
 from tools import browser
 
-# What a font does to a page: letters a fifth wider than DejaVu's, which is wide itself; lines as high as Noto Sans'.
+# What a font does to a page: letters a fifth wider than DejaVu's, which is wide itself; lines as
+# high as Noto Sans'.
 FONTS: Final = {
     "wide": "* { letter-spacing: 0.12em !important; }",
-    "tall": '@font-face { font-family: tall; src: local("DejaVu Sans"), local("Noto Sans Regular"), '
-    'local("Liberation Sans"), local("Roboto"), local("Arial"); '
-    "ascent-override: 107%; descent-override: 30%; } * { font-family: tall !important; }",
+    "tall": (
+        '@font-face { font-family: tall; src: local("DejaVu Sans"), local("Noto Sans Regular"), '
+        'local("Liberation Sans"), local("Roboto"), local("Arial"); '
+        "ascent-override: 107%; descent-override: 30%; } * { font-family: tall !important; }"
+    ),
 }
 A4_POINTS: Final = (595, 842)
 
@@ -30,26 +35,38 @@ def run_script(driver: Chrome, name: str) -> Any:
 
 
 def print_a4(driver: Chrome) -> bytes:
-    """The open page as a PDF on A4, without "background graphics", as browsers print unless they are told."""
+    """The open page as a PDF on A4, without "background graphics", as browsers print unless they
+    are told.
+    """
     paper = {"paperWidth": A4_POINTS[0] / 72, "paperHeight": A4_POINTS[1] / 72}
     return base64.b64decode(driver.execute_cdp_cmd("Page.printToPDF", paper)["data"])
 
 
 def printed_colours(pdf: bytes) -> list[set[tuple[int, int, int]]]:
-    """The colours that each page of Chromium's PDF is filled with; what is outside a page is in none."""
-    objects = {int(number): body for number, body in re.findall(rb"(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL)}
+    """The colours that each page of Chromium's PDF is filled with; what is outside a page is in
+    none.
+    """
+    objects = {
+        int(number): body
+        for number, body in re.findall(rb"(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL)
+    }
     pages = [body for body in objects.values() if re.search(rb"/Type\s*/Page\b(?!s)", body)]
     return [_colours(objects, page, set()) for page in pages]
 
 
-def _colours(objects: Mapping[int, bytes], body: bytes, seen: set[int]) -> set[tuple[int, int, int]]:
+def _colours(
+    objects: Mapping[int, bytes], body: bytes, seen: set[int]
+) -> set[tuple[int, int, int]]:
     # Content streams, and the forms that they draw.
     found: set[tuple[int, int, int]] = set()
     head, _, stream = body.partition(b"stream\n")
     if stream:
         text = zlib.decompressobj().decompress(stream) if b"/FlateDecode" in head else stream
         numbers = re.findall(rb"([\d.]+) ([\d.]+) ([\d.]+) rg\b", text)
-        found |= {(round(float(r) * 255), round(float(g) * 255), round(float(b) * 255)) for r, g, b in numbers}
+        found |= {
+            (round(float(r) * 255), round(float(g) * 255), round(float(b) * 255))
+            for r, g, b in numbers
+        }
     for reference in re.findall(rb"(\d+) 0 R", head):
         number = int(reference)
         is_part = b"stream\n" in objects.get(number, b"") and b"/Image" not in objects[number]
@@ -60,14 +77,19 @@ def _colours(objects: Mapping[int, bytes], body: bytes, seen: set[int]) -> set[t
 
 
 def check_paper(driver: Chrome, page: Path, width: int, scheme: str) -> None:
-    """What is printed: each plot whole on one page with its legend, light colours; afterwards the page is as it was."""
+    """What is printed: each plot whole on one page with its legend, light colours; afterwards the
+    page is as it was.
+    """
     browser.show_report(driver, page, width, 900, scheme)
     before = run_script(driver, "plots")
     figures = run_script(driver, "mark")
     pages = printed_colours(print_a4(driver))
     assert len(pages) > 2
     for index, (key, has_legend) in enumerate(figures):
-        marks = [{number for number, colours in enumerate(pages) if (index, mark, 201) in colours} for mark in range(3)]
+        marks = [
+            {number for number, colours in enumerate(pages) if (index, mark, 201) in colours}
+            for mark in range(3)
+        ]
         assert len(marks[0]) == 1, (key, marks)
         assert marks[0] == marks[1], (key, marks)
         assert not has_legend or marks[2] == marks[0], (key, marks)
@@ -89,7 +111,9 @@ def in_font(driver: Chrome, css: str) -> Iterator[None]:
     added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
     try:
         yield
-        if driver.execute_script("return [...document.fonts].some((font) => font.status !== 'loaded')"):
+        if driver.execute_script(
+            "return [...document.fonts].some((font) => font.status !== 'loaded')"
+        ):
             pytest.skip("none of the fonts is installed that a font is simulated with")
     finally:
         driver.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", added)
@@ -111,10 +135,16 @@ def overlapping(texts: list[dict[str, Any]]) -> list[tuple[str, str]]:
 
 
 def requests(driver: Chrome) -> list[str]:
-    """URLs that pages asked for since the last call; not those of the browser's own first tab, which may come late."""
+    """URLs that pages asked for since the last call; not those of the browser's own first tab,
+    which may come late.
+    """
     entries = driver.get_log("performance")  # type: ignore[no-untyped-call]  # Selenium gives no types here
     messages = [json.loads(entry["message"])["message"] for entry in entries]
-    sent = [message["params"] for message in messages if message["method"] == "Network.requestWillBeSent"]
+    sent = [
+        message["params"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
     return [one["request"]["url"] for one in sent if not one["documentURL"].startswith("chrome")]
 
 

@@ -111,7 +111,9 @@ class Notice:
     warning: bool = False
 
     @classmethod
-    def on_node(cls, name: str, uid: str, reason: str, message: str, *, warning: bool = False) -> Notice:
+    def on_node(
+        cls, name: str, uid: str, reason: str, message: str, *, warning: bool = False
+    ) -> Notice:
         """About a node."""
         return cls("Node", "", name, uid, reason, message, warning)
 
@@ -122,7 +124,13 @@ class Notice:
 
     @classmethod
     def on_set(
-        cls, namespace: str, keeper: StatefulSetState, reason: str, message: str, *, warning: bool = False
+        cls,
+        namespace: str,
+        keeper: StatefulSetState,
+        reason: str,
+        message: str,
+        *,
+        warning: bool = False,
     ) -> Notice:
         """About the object that keeps a set's room."""
         return cls(keeper.kind, namespace, keeper.name, keeper.uid, reason, message, warning)
@@ -157,12 +165,18 @@ class BackOff(NamedTuple):
     until: float
 
 
-def backed_off(before: BackOff | None, first_seconds: float, most_seconds: float, steady: float) -> BackOff:
-    """Wait after one more failure, twice as long as after the one before; failures within the wait count once."""
+def backed_off(
+    before: BackOff | None, first_seconds: float, most_seconds: float, steady: float
+) -> BackOff:
+    """Wait after one more failure, twice as long as after the one before; failures within the wait
+    count once.
+    """
     if before is not None and before.until > steady:
         return before
     failures = 1 if before is None else before.failures + 1
-    return BackOff(failures, steady + min(most_seconds, first_seconds * 2.0 ** min(failures - 1, 30)))
+    return BackOff(
+        failures, steady + min(most_seconds, first_seconds * 2.0 ** min(failures - 1, 30))
+    )
 
 
 class Done(NamedTuple):

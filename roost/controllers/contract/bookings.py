@@ -1,4 +1,6 @@
-"""What the controllers know of booked events: the settings, where bookings come from, and which of them count now."""
+"""What the controllers know of booked events: the settings, where bookings come from, and which of
+them count now.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from roost_core.release.events import MOST_IN_ALL, Event, Limits, bookable_sets, first_start_after, parse_events
+from roost_core.release.events import (
+    MOST_IN_ALL,
+    Event,
+    Limits,
+    bookable_sets,
+    first_start_after,
+    parse_events,
+)
 from roost_core.release.reader import Document, Reader
 
 # From so long before the beginning on, users who come are taken for the event's people.
@@ -31,7 +40,8 @@ class BookingSettings:
     config_maps: bool
     # "": none.
     calendar_url: str
-    # How long before an event placeholders and images are brought, and for how long after its beginning they stay.
+    # How long before an event placeholders and images are brought, and for how long after its
+    # beginning they stay.
     lead_seconds: float
     settle_seconds: float
     # Of all events at one time.
@@ -81,7 +91,9 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
 
     url = read.text(events.get("calendarUrl"), "events.calendarUrl")
     if url and not url.startswith("https://"):
-        read.fault("events.calendarUrl", url.partition("?")[0], "an address that begins with https://")
+        read.fault(
+            "events.calendarUrl", url.partition("?")[0], "an address that begins with https://"
+        )
     limits = Limits(bookable_sets(document), whole("maxPeople", 1, MOST_PEOPLE))
     return BookingSettings(
         booked=parse_events(read, events.get("booked"), "events.booked", limits),
@@ -97,23 +109,29 @@ def read_booking_settings(read: Reader, document: Document) -> BookingSettings |
 def bounded(sources: Iterable[BookingSource]) -> Iterator[BookingSource]:
     """Yield the sources without the events of those that exceed MOST_IN_ALL.
 
-    The release's own come first, in their order; of the hubs', those with the fewest events, so that no hub's many
-    events cost another one its few.
+    The release's own come first, in their order; of the hubs', those with the fewest events, so
+    that no hub's many events cost another one its few.
     """
     left = MOST_IN_ALL
-    for source in sorted(sources, key=lambda each: (len(each.events), each.hub) if each.hub else (0, "")):
+    for source in sorted(
+        sources, key=lambda each: (len(each.events), each.hub) if each.hub else (0, "")
+    ):
         if len(source.events) <= left:
             left -= len(source.events)
             yield source
         else:
-            fault = f"data: found {len(source.events)} events beside those of others, expected {MOST_IN_ALL} in all."
+            fault = (
+                f"data: found {len(source.events)} events beside those of others, expected"
+                f" {MOST_IN_ALL} in all."
+            )
             yield replace(source, events=(), faults=(*source.faults, fault))
 
 
 def bookings_at(
     settings: BookingSettings, sources: Mapping[str, BookingSource], now: float
 ) -> tuple[Sequence[Booking], float | None]:
-    """Return the bookings that count now, by their beginning, and when that changes at the latest; None: never.
+    """Return the bookings that count now, by their beginning, and when that changes at the latest;
+    None: never.
 
     An event that begins again before its placeholders are gone counts once.
     """
@@ -121,7 +139,9 @@ def bookings_at(
     changes: list[float] = []
     step = int(now) // _STEP * _STEP
     booked = [("", event) for event in settings.booked]
-    booked += [(source.hub, event) for _, source in sorted(sources.items()) for event in source.events]
+    booked += [
+        (source.hub, event) for _, source in sorted(sources.items()) for event in source.events
+    ]
     for hub, event in booked:
         start = first_start_after(event, step - int(settings.settle_seconds))
         if start is None:

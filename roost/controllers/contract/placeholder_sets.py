@@ -24,7 +24,8 @@ class LearnSettings:
 
     min: int
     max: int
-    # Money of any currency: what an hour of one person's waiting is worth, and what an hour of a node costs.
+    # Money of any currency: what an hour of one person's waiting is worth, and what an hour of a
+    # node costs.
     waiting_hour_price: float
     node_hour_price: float
     # Money that learned placeholders may cost in thirty days.
@@ -107,7 +108,9 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
     prices = read.mapping(body.get("prices"), f"{at}.prices")
     read.known(prices, f"{at}.prices", _PRICE_KEYS)
-    waiting, node, ceiling = (_price(read, prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS)
+    waiting, node, ceiling = (
+        _price(read, prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS
+    )
     if not node:
         read.fault(f"{at}.prices.nodeHour", prices.get("nodeHour"), "a price above 0, like 0.4")
     return LearnSettings(

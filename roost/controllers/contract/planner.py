@@ -27,7 +27,9 @@ class Planner(Generic[M]):
         self._last: tuple[Planned[M], float] | None = None
 
     def plan(self, snapshot: Snapshot, now: Moment) -> Planned[M]:
-        """Make a plan, an empty one where the last was made just now; its memory is kept for the next."""
+        """Make a plan, an empty one where the last was made just now; its memory is kept for the
+        next.
+        """
         pace_seconds = self._controller.pace_seconds
         if self._last is not None:
             last, made_at = self._last
@@ -59,7 +61,9 @@ class Controller(Generic[S, M]):
     # The memory of the first plan.
     empty: M
     # Takes note of the outcomes of a plan's actions.
-    note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: memory
+    note: Callable[[M, Sequence[Done], S, Moment], M] = lambda memory, _done, _settings, _now: (
+        memory
+    )
     gauges: Sequence[PlanGauge] = ()
     # It plans no more often than this: the cluster changes more often than it needs to know.
     pace_seconds: float = 0.0

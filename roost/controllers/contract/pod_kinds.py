@@ -1,4 +1,6 @@
-"""Recognise pods that pull images, Roost's own and zero-to-jupyterhub's, and users' pods that wait for images."""
+"""Recognise pods that pull images, Roost's own and zero-to-jupyterhub's, and users' pods that wait
+for images.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +33,23 @@ def is_puller(labels: Mapping[str, str]) -> bool:
 
 def is_popular_puller(labels: Mapping[str, str]) -> bool:
     """Whether it is a pod that pulls a popular image, for any release."""
-    return labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER and labels.get(PART_OF_LABEL) == OWN_PART
+    return (
+        labels.get(OWN_COMPONENT_LABEL) == OWN_POPULAR_PULLER
+        and labels.get(PART_OF_LABEL) == OWN_PART
+    )
 
 
 def is_z2jh_puller(labels: Mapping[str, str]) -> bool:
-    """Whether it is one of zero-to-jupyterhub's puller pods, for `imageGate.pullerPods: zeroToJupyterHub`."""
+    """Whether it is one of zero-to-jupyterhub's puller pods, for `imageGate.pullerPods:
+    zeroToJupyterHub`.
+    """
     return labels.get(COMPONENT_LABEL) in _Z2JH_PULLERS
 
 
 def is_z2jh_continuous_puller(labels: Mapping[str, str]) -> bool:
-    """Whether it is of zero-to-jupyterhub's continuous puller, which runs on new nodes, too; its hook doesn't."""
+    """Whether it is of zero-to-jupyterhub's continuous puller, which runs on new nodes, too; its
+    hook doesn't.
+    """
     return labels.get(COMPONENT_LABEL) == _Z2JH_CONTINUOUS
 
 
@@ -49,7 +58,13 @@ def waits_at_gate(pod: Pod) -> bool:
 
     One that pre-empts others waits, too: they may take their time to go.
     """
-    if pod.unschedulable_since is None or pod.node_name or pod.leaving or pod.gated or pod.is_finished:
+    if (
+        pod.unschedulable_since is None
+        or pod.node_name
+        or pod.leaving
+        or pod.gated
+        or pod.is_finished
+    ):
         return False
     return bool(gate_labels(pod.spec, PULLED_LABEL_PREFIX))
 
@@ -57,9 +72,18 @@ def waits_at_gate(pod: Pod) -> bool:
 def gate_labels(spec: PodSpec, prefix: str) -> frozenset[str]:
     """The labels that keep the pod off a node while they say "pulling"."""
     terms = spec.required_node_terms or ()
-    return frozenset(expression.key for term in terms for expression in term.expressions if is_gate(expression, prefix))
+    return frozenset(
+        expression.key
+        for term in terms
+        for expression in term.expressions
+        if is_gate(expression, prefix)
+    )
 
 
 def is_gate(requirement: Requirement, prefix: str) -> bool:
     """Whether the webhook added the requirement for the image gate."""
-    return requirement.operator == "NotIn" and PULLING in requirement.values and requirement.key.startswith(prefix)
+    return (
+        requirement.operator == "NotIn"
+        and PULLING in requirement.values
+        and requirement.key.startswith(prefix)
+    )

@@ -15,12 +15,16 @@ from roost_core.release.settings import ReleaseSettings
 class ReleaseDocument(ReleaseSettings):
     """What controllers are made from; each reads its own part of the document, too.
 
-    scheduler_configuration: as parsed from YAML; None: none is rendered. minor: the cluster's, 36 for 1.36, which
-    decides how kube-scheduler reads it.
+    scheduler_configuration: as parsed from YAML; None: none is rendered. minor: the cluster's, 36
+    for 1.36, which decides how kube-scheduler reads it.
     """
 
     def __init__(
-        self, read: Reader, document: Document, scheduler_configuration: Mapping[str, Any] | None = None, minor: int = 0
+        self,
+        read: Reader,
+        document: Document,
+        scheduler_configuration: Mapping[str, Any] | None = None,
+        minor: int = 0,
     ) -> None:
         super().__init__(read, document)
         self.scheduler_configuration = scheduler_configuration

@@ -14,7 +14,9 @@ from roost_core.placement.kubelet_pulls import PullEvent
 
 
 class Moment(NamedTuple):
-    """The present time on two clocks: one to compare with the cluster's timestamps, one to measure durations."""
+    """The present time on two clocks: one to compare with the cluster's timestamps, one to measure
+    durations.
+    """
 
     # Unix time; may jump.
     wall: float
@@ -22,7 +24,8 @@ class Moment(NamedTuple):
     steady: float
 
     def began(self, timestamp: float, at_most: float) -> float:
-        """When something began, in steady seconds, by another machine's timestamp; so many seconds ago at most.
+        """When something began, in steady seconds, by another machine's timestamp; so many seconds
+        ago at most.
 
         at_most: 0 for what this program saw begin: clocks differ, and jump.
         """
@@ -77,9 +80,11 @@ class Snapshot:
     stateful_sets: Mapping[str, StatefulSetState] = field(default_factory=dict)
     # By name of the event.
     pull_events: Mapping[str, PullEvent] = field(default_factory=dict)
-    # ConfigMaps and the calendar that book events, by kind, namespace and name; empty while events are switched off.
+    # ConfigMaps and the calendar that book events, by kind, namespace and name; empty while events
+    # are switched off.
     bookings: Mapping[str, BookingSource] = field(default_factory=dict)
-    # What headroom learned, as stored: a history by the set's name; None: not read yet, or not readable.
+    # What headroom learned, as stored: a history by the set's name; None: not read yet, or not
+    # readable.
     histories: Mapping[str, str] | None = None
     # Extended resources that nodes may have without listing them.
     claimable: frozenset[str] = frozenset()
@@ -89,5 +94,7 @@ class Snapshot:
     sights: Mapping[str, Sight] = field(default_factory=dict)
 
     def sight_of(self, node: Node, now: Moment) -> Sight:
-        """Since when a node is there and Ready; by its timestamps where nobody watched, as in a replay."""
+        """Since when a node is there and Ready; by its timestamps where nobody watched, as in a
+        replay.
+        """
         return self.sights.get(node.name) or see(node, None, now, math.inf)

@@ -1,4 +1,6 @@
-"""Work out what learning saves and costs: the real nodes and waits beside those that people would have had without."""
+"""Work out what learning saves and costs: the real nodes and waits beside those that people would
+have had without.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +11,18 @@ from typing import Final, NamedTuple
 
 from roost.controllers.headroom.pool_view import PoolView
 from roost_core.placement.headroom_account import LATE_SECONDS, Account, LateClass, Week, Why
-from roost_core.placement.headroom_history import DAY_MINUTES, GUESSED_BOOT_SECONDS, MINUTE_SECONDS, History
+from roost_core.placement.headroom_history import (
+    DAY_MINUTES,
+    GUESSED_BOOT_SECONDS,
+    MINUTE_SECONDS,
+    History,
+)
 from roost_core.placement.headroom_windows import utc_offset_seconds
 from roost_core.placement.headroom_worth import GUESSED_IDLE_SECONDS
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
-# Of so many of the last nodes it is kept how long they stood empty; with fewer than the least, it is guessed.
+# Of so many of the last nodes it is kept how long they stood empty; with fewer than the least, it
+# is guessed.
 KEPT_IDLE: Final = 10
 LEAST_IDLE: Final = 3
 # A node of the pool's least stands empty for days: that says nothing of others.
@@ -57,7 +65,8 @@ class Accounting:
     # Since when each empty node stands empty, and how long the last ones did until they went.
     empty_since: Mapping[str, float] = field(default_factory=dict)
     idle: tuple[float, ...] = ()
-    # The fewest nodes of this week while none had only the set's placeholders: the pool's least. None: not known.
+    # The fewest nodes of this week while none had only the set's placeholders: the pool's least.
+    # None: not known.
     least_nodes: int | None = None
     # Users who wait and were counted as late.
     late: frozenset[str] = frozenset()
@@ -73,8 +82,12 @@ class Accounting:
         return median(self.idle) if len(self.idle) >= LEAST_IDLE else GUESSED_IDLE_SECONDS
 
 
-def looked(before: Accounting, view: PoolView, history: History, kept_seats: int, now: float) -> Accounting:
-    """Count what happened since the last look. kept_seats: placeholders that there would be without learning."""
+def looked(
+    before: Accounting, view: PoolView, history: History, kept_seats: int, now: float
+) -> Accounting:
+    """Count what happened since the last look. kept_seats: placeholders that there would be without
+    learning.
+    """
     seconds = now - before.looked_at
     if not history.per_node:
         # No node was seen yet: what others would have been like isn't known.
@@ -91,7 +104,9 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
     gone = [key for key in without.homes if key not in view.users]
     empty_since = {name: before.empty_since.get(name, now) for name in view.empty}
     stood = [
-        min(MOST_IDLE_SECONDS, now - since) for name, since in before.empty_since.items() if name not in view.nodes
+        min(MOST_IDLE_SECONDS, now - since)
+        for name, since in before.empty_since.items()
+        if name not in view.nodes
     ]
     idle = (*before.idle, *stood)[-KEPT_IDLE:]
     least_nodes = _least_nodes(before.least_nodes, view)
@@ -116,7 +131,8 @@ def looked(before: Accounting, view: PoolView, history: History, kept_seats: int
         people=len(came),
         late=len(late - before.late),
         # The API server's clock may be ahead.
-        waited_hours=sum(min(seconds, max(0.0, now - user.created)) for user in waiting.values()) / _HOUR_SECONDS,
+        waited_hours=sum(min(seconds, max(0.0, now - user.created)) for user in waiting.values())
+        / _HOUR_SECONDS,
         waited_without=sum(waits_without) / _HOUR_SECONDS,
         node_hours=ready * seconds / _HOUR_SECONDS,
         node_hours_without=ready_without * seconds / _HOUR_SECONDS,
@@ -143,11 +159,15 @@ def _begun(view: PoolView, now: float) -> Accounting:
     # Who waits, waits there as well.
     homeless = {key for key, user in view.users.items() if not user.node}
     late = frozenset(key for key in homeless if now - view.users[key].created > LATE_SECONDS)
-    return Accounting(without=without, looked_at=now, least_nodes=_least_nodes(None, view), late=late)
+    return Accounting(
+        without=without, looked_at=now, least_nodes=_least_nodes(None, view), late=late
+    )
 
 
 def _least_nodes(before: int | None, view: PoolView) -> int | None:
-    """The pool's least as far as it shows: a node with nothing but the set's placeholders may be theirs alone."""
+    """The pool's least as far as it shows: a node with nothing but the set's placeholders may be
+    theirs alone.
+    """
     if view.kept:
         return before
     now = len(view.nodes) - len(view.of_others)

@@ -1,4 +1,6 @@
-"""How many placeholders booked events need now, beside those of the windows: as many as people have yet to come."""
+"""How many placeholders booked events need now, beside those of the windows: as many as people have
+yet to come.
+"""
 
 from __future__ import annotations
 
@@ -58,22 +60,30 @@ def plan_booked(snapshot: Snapshot, settings: HeadroomSettings, now: float) -> B
         extra[event.set_name] = extra.get(event.set_name, 0) + need
         cut = ", as many as events.maxPlaceholders allows" if need < event.people - number else ""
         at = local_time(booking.start, event.starts.time_zone)
-        why.setdefault(event.set_name, []).append(f"event {event.name} at {at} with {event.people} people{cut}")
+        why.setdefault(event.set_name, []).append(
+            f"event {event.name} at {at} with {event.people} people{cut}"
+        )
     seconds_left = FOLLOW_SECONDS if seconds_left is None else min(seconds_left, FOLLOW_SECONDS)
     return Booked(extra, {name: " and ".join(texts) for name, texts in why.items()}, seconds_left)
 
 
 def share_out(needs: Mapping[str, int], total: int) -> dict[str, int]:
-    """Divide so many placeholders among hubs: each gets what it needs, or as much as any other that needs more."""
+    """Divide so many placeholders among hubs: each gets what it needs, or as much as any other that
+    needs more.
+    """
     shares: dict[str, int] = {}
-    for number, (hub, need) in enumerate(sorted(needs.items(), key=lambda each: (each[1], each[0]))):
+    for number, (hub, need) in enumerate(
+        sorted(needs.items(), key=lambda each: (each[1], each[0]))
+    ):
         shares[hub] = min(need, total // (len(needs) - number))
         total -= shares[hub]
     return shares
 
 
 def _came(bookings: Sequence[Booking], snapshot: Snapshot, settings: HeadroomSettings) -> list[int]:
-    """How many people of each booking have come; nobody counts twice, and those with its image count first."""
+    """How many people of each booking have come; nobody counts twice, and those with its image
+    count first.
+    """
     came = [0] * len(bookings)
     order = sorted(range(len(bookings)), key=lambda index: (not bookings[index].event.image, index))
     since = min(booking.start for booking in bookings) - EARLY_SECONDS
@@ -99,9 +109,14 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
     for _, source in sorted(snapshot.bookings.items()):
         if source.kind != "ConfigMap":
             continue
-        tell = partial(Notice, source.kind, source.hub or snapshot.namespace, source.name, source.uid)
+        tell = partial(
+            Notice, source.kind, source.hub or snapshot.namespace, source.name, source.uid
+        )
         if source.is_unread:
-            text = "Reading bookings took too long of the last minute. This one counts as it was, and is read later."
+            text = (
+                "Reading bookings took too long of the last minute. This one counts as it was, and"
+                " is read later."
+            )
             yield tell("EventsNotRead", text, warning=True)
         for fault in source.faults:
             text = f"{fault} It is left out; other events count."
@@ -112,7 +127,10 @@ def booking_notices(snapshot: Snapshot, settings: BookingSettings, now: float) -
                 continue
             if start - now > FAR_SECONDS:
                 when = local_time(start, event.starts.time_zone)
-                text = f"Event {event.name} begins on {when} only, in more than a year: is the year right?"
+                text = (
+                    f"Event {event.name} begins on {when} only, in more than a year: is the year"
+                    " right?"
+                )
                 yield tell("EventFarAway", text, warning=True)
             else:
                 yield tell("EventBooked", _booked(event, start, settings))
@@ -124,6 +142,7 @@ def _booked(event: Event, start: int, settings: BookingSettings) -> str:
     end = local_time(start + settings.settle_seconds, zone)
     image = f" Image {event.image} is brought to their nodes." if event.image else ""
     return (
-        f"Event {event.name} at {local_time(start, zone)}: from {begin} to {end} set {event.set_name} has up to "
-        f"{event.people} placeholders more, fewer as people come.{image}"
+        f"Event {event.name} at {local_time(start, zone)}: from {begin} to {end} set"
+        f" {event.set_name} has up to {event.people} placeholders more, fewer as people"
+        f" come.{image}"
     )

@@ -1,7 +1,8 @@
 """Learn how many placeholders a set needs: count its users each minute, keep that, and forecast.
 
-The history is kept in a ConfigMap, so that it survives restarts; it is only read when it changes there. Whatever is
-wrong with it, the set has what its values say, and at most `learn.max` where a forecast is wrong.
+The history is kept in a ConfigMap, so that it survives restarts; it is only read when it changes
+there. Whatever is wrong with it, the set has what its values say, and at most `learn.max` where a
+forecast is wrong.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from roost_core.placement.headroom_worth import Ceiling, Needs, Worth, worth_of
 
 # For so long a new leader waits for the stored history, and leaves the number as it is.
 PATIENCE_SECONDS: Final = 60.0
-# An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside users, too.
+# An autoscaler that leaves empty nodes for less takes nodes whose placeholders would fit beside
+# users, too.
 PATIENT_SECONDS: Final = 300.0
 _HOUR_MINUTES: Final = 60
 WEEK_MINUTES: Final = 7 * DAY_MINUTES
@@ -61,7 +63,8 @@ class Learned:
     # Steady seconds of the first plan.
     since: float
     history: History = field(default_factory=History)
-    # The stored text that was last taken in, and that was written since: it may be seen late, or never.
+    # The stored text that was last taken in, and that was written since: it may be seen late, or
+    # never.
     stored: tuple[str, ...] = ()
     is_loaded: bool = False
     # What was stored and couldn't be read; "": nothing.
@@ -107,7 +110,9 @@ def observe(
     name = placeholder_set.name
     minute = int(now.wall // MINUTE_SECONDS)
     stored = (snapshot.histories or {}).get(name, "")
-    learned, actions = _with_stored(placeholder_set, learn, learned, snapshot, settings, minute=minute)
+    learned, actions = _with_stored(
+        placeholder_set, learn, learned, snapshot, settings, minute=minute
+    )
     view = see_pool(placeholder_set, snapshot, settings, learned.view)
     learned = _with_boots(learned, view)
     if view.per_node and view.per_node != learned.history.per_node:
@@ -131,7 +136,9 @@ def observe(
         if learned.unusable:
             # Somebody may mend it.
             data[f"{name}.unusable"] = learned.unusable
-        actions.append(KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}"))
+        actions.append(
+            KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}")
+        )
         learned = replace(learned, stored=(stored, text))
     return learned, actions
 
@@ -157,15 +164,17 @@ def _with_stored(
         except HistoryError as error:
             learned = replace(learned, unusable=stored[:MOST_TEXT])
             message = (
-                f"What set {name} learned can't be used, and what was learned since applies, or the values: "
-                f"ConfigMap {settings.history_name}, key {name}: {error}."
+                f"What set {name} learned can't be used, and what was learned since applies, or the"
+                f" values: ConfigMap {settings.history_name}, key {name}: {error}."
             )
             if (keeper := snapshot.stateful_sets.get(placeholder_set.stateful_set)) is not None:
                 tell = partial(Notice.on_set, snapshot.namespace, keeper, warning=True)
                 actions.append(tell("HeadroomHistoryUnusable", message))
         # What is forecast changes with it.
         outlook = look_ahead(history, minute, learn.time_zone)
-        learned = replace(learned, history=history, outlook=outlook, stored=(stored,), rises=None, steady=None)
+        learned = replace(
+            learned, history=history, outlook=outlook, stored=(stored,), rises=None, steady=None
+        )
         learned = replace(learned, seen_minutes=history.seen_minutes)
     kept = (stored,) if stored in learned.stored[-1:] else learned.stored
     is_loaded = learned.is_loaded or snapshot.histories is not None
@@ -181,7 +190,9 @@ def worth_now(learn: LearnSettings, learned: Learned) -> tuple[Worth, Worth]:
 
 def ceiling_of(learn: LearnSettings, learned: Learned) -> Ceiling:
     """What learning has cost, and may."""
-    return Ceiling(learned.history.account.month_node_hours * learn.node_hour_price, learn.monthly_ceiling)
+    return Ceiling(
+        learned.history.account.month_node_hours * learn.node_hour_price, learn.monthly_ceiling
+    )
 
 
 def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: PoolView) -> Learned:
@@ -202,7 +213,9 @@ def _with_forecast(learned: Learned, learn: LearnSettings, minute: int, view: Po
 def _tell_of_ceiling(
     name: str, learn: LearnSettings, learned: Learned, minute: int, tell: Callable[..., Notice]
 ) -> tuple[Learned, list[Action]]:
-    """Once a day: say which classes of the coming week wait because of the ceiling, and what room for all costs."""
+    """Once a day: say which classes of the coming week wait because of the ceiling, and what room
+    for all costs.
+    """
     history = learned.history
     worth, uncut = worth_now(learn, learned)
     day = minute // DAY_MINUTES
@@ -210,41 +223,59 @@ def _tell_of_ceiling(
         return replace(learned, cut_people=0), []
     if day == learned.told_on:
         return learned, []
-    cut = list(cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut))
+    cut = list(
+        cut_classes(history, minute, WEEK_MINUTES, learn.time_zone, worth=worth, uncut=uncut)
+    )
     learned = replace(learned, told_on=day, cut_people=sum(each.missing for each in cut))
     if not cut:
         return learned, []
     spent = ceiling_of(learn, learned).spent
     cost = sum(each.node_hours for each in cut)
     some = ", ".join(
-        f"{local_time(each.minute * 60.0, learn.time_zone)} ({each.people} people, seats for {each.seats})"
+        f"{local_time(each.minute * 60.0, learn.time_zone)} ({each.people} people, seats for"
+        f" {each.seats})"
         for each in cut[:MOST_TOLD]
     )
     more = f" and {len(cut) - MOST_TOLD} more" if len(cut) > MOST_TOLD else ""
     message = (
-        f"prices.monthlyCeiling of set {name}: {spent:.2f} of {learn.monthly_ceiling:g} are spent in thirty days, so "
-        f"people of these classes will wait: {some}{more}. Room for all costs about {cost:.1f} node-hours "
-        f"({cost * learn.node_hour_price:.2f})."
+        f"prices.monthlyCeiling of set {name}: {spent:.2f} of {learn.monthly_ceiling:g} are spent"
+        f" in thirty days, so people of these classes will wait: {some}{more}. Room for all costs"
+        f" about {cost:.1f} node-hours ({cost * learn.node_hour_price:.2f})."
     )
     return learned, [tell("HeadroomCeiling", message, warning=True)]
 
 
 def learned_number(
-    learn: LearnSettings, learned: Learned, period: Period, extra: int, *, present: int | None, now: Moment
+    learn: LearnSettings,
+    learned: Learned,
+    period: Period,
+    extra: int,
+    *,
+    present: int | None,
+    now: Moment,
 ) -> tuple[int, str]:
-    """Return what the forecast, the windows and bookings give together, and why; "": windows or the values give it.
+    """Return what the forecast, the windows and bookings give together, and why; "": windows or the
+    values give it.
 
     extra: what bookings need. present: the set's number; None: there is no such set.
     """
-    if not learned.is_loaded and now.steady - learned.since < PATIENCE_SECONDS and present is not None:
-        return max(period.replicas + extra, min(present, learn.max)), "what was learned hasn't been read yet"
+    if (
+        not learned.is_loaded
+        and now.steady - learned.since < PATIENCE_SECONDS
+        and present is not None
+    ):
+        return (
+            max(period.replicas + extra, min(present, learn.max)),
+            "what was learned hasn't been read yet",
+        )
     forecast = learned.forecast
     if forecast is None or learned.view is None or learned.outlook is None:
         return period.replicas + extra, ""
     seats, view = forecast.worth, learned.view
     is_patient = learned.accounting.idle_seconds >= PATIENT_SECONDS
     if seats <= view.room + view.spare and is_patient:
-        # Beside users there is room without them, where they would only send users to nodes that stand by.
+        # Beside users there is room without them, where they would only send users to nodes that
+        # stand by.
         seats = max(0, seats - view.room)
     replicas = learned_replicas(period, learned.outlook, seats, learn.min, learn.max)
     # Whoever books a lecture that is learned means the same people.
@@ -252,7 +283,10 @@ def learned_number(
     booked = extra + (period.replicas if stands else min(replicas, max(learn.min, forecast.steady)))
     if (extra and booked >= replicas) or replicas == period.replicas:
         return max(replicas, booked if extra else 0), ""
-    return replicas, f"on {learned.outlook.days_seen} earlier days, so many more came while a node boots"
+    return (
+        replicas,
+        f"on {learned.outlook.days_seen} earlier days, so many more came while a node boots",
+    )
 
 
 def seconds_until_change(now: Moment) -> float:
@@ -267,7 +301,11 @@ def _with_minute(learned: Learned, learn: LearnSettings, minute: int, view: Pool
         learned.accounting, learned.history.account, minute, (seats, learned.uncut), learn.time_zone
     )
     history = replace(learned.history.with_level(minute, view.level), account=account)
-    rises = learned.rises if learned.rises is not None and learned.rises.fits(history) else Rises(history)
+    rises = (
+        learned.rises
+        if learned.rises is not None and learned.rises.fits(history)
+        else Rises(history)
+    )
     step = minute // STEADY_STEP
     steady = learned.steady
     if steady is None or steady[0] != step or rises is not learned.rises:
@@ -295,7 +333,9 @@ def _with_boots(learned: Learned, view: PoolView) -> Learned:
     """Note how long nodes took that are new, from when somebody waited for them."""
     booting = {name: since for name, since in learned.booting.items() if name in view.nodes}
     if learned.view is not None and learned.view.waiting_since is not None:
-        booting |= dict.fromkeys(view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since)
+        booting |= dict.fromkeys(
+            view.nodes.keys() - learned.view.nodes.keys(), learned.view.waiting_since
+        )
     if not booting:
         return learned if not learned.booting else replace(learned, booting=booting)
     boots = learned.history.boots

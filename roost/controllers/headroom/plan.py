@@ -8,37 +8,86 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Final
 
-from roost.controllers.contract.actions import Action, Done, Notice, Outcome, PlanGauge, Planned, ScaleSet
+from roost.controllers.contract.actions import (
+    Action,
+    Done,
+    Notice,
+    Outcome,
+    PlanGauge,
+    Planned,
+    ScaleSet,
+)
 from roost.controllers.contract.placeholder_sets import LearnSettings, PlaceholderSet
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.booked import booking_notices, plan_booked
-from roost.controllers.headroom.learning import Learned, ceiling_of, learned_number, observe, seconds_until_change
+from roost.controllers.headroom.learning import (
+    Learned,
+    ceiling_of,
+    learned_number,
+    observe,
+    seconds_until_change,
+)
 from roost.controllers.headroom.settings import HeadroomSettings, read_headroom
 from roost_core.placement.headroom_windows import MAX_REPLICAS, Period, local_time, period_at
 
-# Of booked events, at most so many within that time: all controllers share a minute's writes, and the image gate can't
-# wait for the next minute.
+# Of booked events, at most so many within that time: all controllers share a minute's writes, and
+# the image gate can't wait for the next minute.
 MOST_NOTICES: Final = 50
 NOTICE_SECONDS: Final = 60.0
 GAUGES: Final[Sequence[PlanGauge]] = (
-    PlanGauge("headroom_replicas", "Placeholders that a set with windows or `learn` should have now.", ("set",)),
-    PlanGauge("headroom_next_change_seconds", "Seconds until the next start or end of a set's window.", ("set",)),
-    PlanGauge("headroom_window_active", "1 for each window that gives the set's number now.", ("set", "window")),
-    PlanGauge("headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)),
-    PlanGauge("headroom_bookings_unread", "ConfigMaps of bookings that wait to be read; they count as before."),
-    PlanGauge("headroom_learned_hours", "Hours of the last eight weeks that a set with `learn` has seen.", ("set",)),
     PlanGauge(
-        "headroom_saved_hours", "Hours that people didn't wait in this week and the last, because of `learn`.", ("set",)
+        "headroom_replicas",
+        "Placeholders that a set with windows or `learn` should have now.",
+        ("set",),
     ),
     PlanGauge(
-        "headroom_net_node_hours", "Node-hours that `learn` cost in this week and the last; below 0: saved.", ("set",)
+        "headroom_next_change_seconds",
+        "Seconds until the next start or end of a set's window.",
+        ("set",),
     ),
-    PlanGauge("headroom_month_cost", "Money that `learn` cost in thirty days, by `nodeHourPrice`.", ("set",)),
     PlanGauge(
-        "headroom_ceiling_left", "Share of waiting's worth that `monthlyCeiling` leaves; 1: nothing is cut.", ("set",)
+        "headroom_window_active",
+        "1 for each window that gives the set's number now.",
+        ("set", "window"),
     ),
-    PlanGauge("headroom_cut_people", "People of the coming week who wait because of `monthlyCeiling`.", ("set",)),
+    PlanGauge(
+        "headroom_booked", "Placeholders kept for booked events now, beside the windows'.", ("set",)
+    ),
+    PlanGauge(
+        "headroom_bookings_unread",
+        "ConfigMaps of bookings that wait to be read; they count as before.",
+    ),
+    PlanGauge(
+        "headroom_learned_hours",
+        "Hours of the last eight weeks that a set with `learn` has seen.",
+        ("set",),
+    ),
+    PlanGauge(
+        "headroom_saved_hours",
+        "Hours that people didn't wait in this week and the last, because of `learn`.",
+        ("set",),
+    ),
+    PlanGauge(
+        "headroom_net_node_hours",
+        "Node-hours that `learn` cost in this week and the last; below 0: saved.",
+        ("set",),
+    ),
+    PlanGauge(
+        "headroom_month_cost",
+        "Money that `learn` cost in thirty days, by `nodeHourPrice`.",
+        ("set",),
+    ),
+    PlanGauge(
+        "headroom_ceiling_left",
+        "Share of waiting's worth that `monthlyCeiling` leaves; 1: nothing is cut.",
+        ("set",),
+    ),
+    PlanGauge(
+        "headroom_cut_people",
+        "People of the coming week who wait because of `monthlyCeiling`.",
+        ("set",),
+    ),
 )
 
 
@@ -70,9 +119,14 @@ def plan_headroom(
     """Scale each set to what its windows and booked events say, or its users taught."""
     plan = _Plan(snapshot, settings, now)
     # The chart renders no replicas for these sets.
-    sets = {each.name: plan.plan_set(each, memory.sets.get(each.name, SetMemory())) for each in settings.sets}
+    sets = {
+        each.name: plan.plan_set(each, memory.sets.get(each.name, SetMemory()))
+        for each in settings.sets
+    }
     # After what matters to nodes.
-    notices = frozenset(booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ())
+    notices = frozenset(
+        booking_notices(snapshot, settings.events, now.wall) if settings.events is not None else ()
+    )
     news = _in_turn(notices - memory.told)
     began, count = memory.telling
     if now.steady - began >= NOTICE_SECONDS:
@@ -103,7 +157,9 @@ def note_headroom(
 
 
 def _in_turn(notices: Iterable[Notice]) -> Sequence[Notice]:
-    """One of each ConfigMap, then another of each: whoever books much doesn't keep others from their answer."""
+    """One of each ConfigMap, then another of each: whoever books much doesn't keep others from
+    their answer.
+    """
     turns = Counter[tuple[str, str]]()
     ranked: list[tuple[int, Notice]] = []
     for notice in sorted(notices, key=lambda each: (each.name, each.message)):
@@ -121,9 +177,15 @@ class _Plan:
         self._now = now
         self._booked = plan_booked(snapshot, settings, now.wall)
         self.actions: list[Action] = []
-        self.waits: list[float] = [] if self._booked.seconds_left is None else [self._booked.seconds_left]
-        self.gauges: dict[str, dict[tuple[str, ...], float]] = {definition.name: {} for definition in GAUGES}
-        self.gauges["headroom_bookings_unread"][()] = sum(each.is_unread for each in snapshot.bookings.values())
+        self.waits: list[float] = (
+            [] if self._booked.seconds_left is None else [self._booked.seconds_left]
+        )
+        self.gauges: dict[str, dict[tuple[str, ...], float]] = {
+            definition.name: {} for definition in GAUGES
+        }
+        self.gauges["headroom_bookings_unread"][()] = sum(
+            each.is_unread for each in snapshot.bookings.values()
+        )
 
     def plan_set(self, placeholder_set: PlaceholderSet, before: SetMemory) -> SetMemory:
         """Plan one set's number; return what to remember."""
@@ -158,7 +220,9 @@ class _Plan:
         replicas = min(MAX_REPLICAS, replicas)
         self.gauges["headroom_replicas"][name,] = replicas
         if keeper is not None:
-            self._scale(name, keeper, replicas, why or _why(placeholder_set, period), is_learned=bool(why))
+            self._scale(
+                name, keeper, replicas, why or _why(placeholder_set, period), is_learned=bool(why)
+            )
         return replace(before, period=(computed_at, period), learned=learned)
 
     def _show_learned(self, name: str, learn: LearnSettings, learned: Learned) -> None:
@@ -166,27 +230,41 @@ class _Plan:
         account = learned.history.account
         ceiling = ceiling_of(learn, learned)
         self.gauges["headroom_learned_hours"][name,] = learned.seen_minutes / 60
-        self.gauges["headroom_saved_hours"][name,] = sum(week.saved_hours for week in account.weeks[-2:])
-        self.gauges["headroom_net_node_hours"][name,] = sum(week.net_node_hours for week in account.weeks[-2:])
+        self.gauges["headroom_saved_hours"][name,] = sum(
+            week.saved_hours for week in account.weeks[-2:]
+        )
+        self.gauges["headroom_net_node_hours"][name,] = sum(
+            week.net_node_hours for week in account.weeks[-2:]
+        )
         self.gauges["headroom_month_cost"][name,] = ceiling.spent
         self.gauges["headroom_ceiling_left"][name,] = ceiling.left
         self.gauges["headroom_cut_people"][name,] = learned.cut_people
 
-    def _scale(self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool) -> None:
+    def _scale(
+        self, name: str, keeper: StatefulSetState, replicas: int, why: str, *, is_learned: bool
+    ) -> None:
         if keeper.replicas == replicas:
             return
         booked = self._booked.why.get(name)
         why = f"{booked}; else {why}" if booked else why
         self.actions.append(ScaleSet(name=keeper.name, uid=keeper.uid, replicas=replicas, why=why))
-        if (booked and replicas < keeper.replicas) or (is_learned and replicas <= 2 * keeper.replicas):
+        if (booked and replicas < keeper.replicas) or (
+            is_learned and replicas <= 2 * keeper.replicas
+        ):
             # People come: too many to tell of each.
             return
         message = f"From {keeper.replicas} to {replicas} placeholders of set {name}: {why}."
-        self.actions.append(Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message))
+        self.actions.append(
+            Notice.on_set(self._snapshot.namespace, keeper, "HeadroomChanged", message)
+        )
 
 
-def _period(placeholder_set: PlaceholderSet, before: SetMemory, now: Moment) -> tuple[float, Period]:
-    """Return the present period; it is computed only when the last one is over, or the clock went back."""
+def _period(
+    placeholder_set: PlaceholderSet, before: SetMemory, now: Moment
+) -> tuple[float, Period]:
+    """Return the present period; it is computed only when the last one is over, or the clock went
+    back.
+    """
     if before.period is not None:
         computed_at, period = before.period
         if computed_at <= now.wall and (period.until is None or now.wall < period.until):
@@ -205,5 +283,10 @@ def _why(placeholder_set: PlaceholderSet, period: Period) -> str:
 
 
 CONTROLLER: Final = Controller(
-    name="headroom", read=read_headroom, plan=plan_headroom, empty=HeadroomMemory(), note=note_headroom, gauges=GAUGES
+    name="headroom",
+    read=read_headroom,
+    plan=plan_headroom,
+    empty=HeadroomMemory(),
+    note=note_headroom,
+    gauges=GAUGES,
 )

@@ -85,10 +85,19 @@ class _Used:
 
 
 def see_pool(
-    placeholder_set: PlaceholderSet, snapshot: Snapshot, settings: HeadroomSettings, last: PoolView | None
+    placeholder_set: PlaceholderSet,
+    snapshot: Snapshot,
+    settings: HeadroomSettings,
+    last: PoolView | None,
 ) -> PoolView:
-    """See what users of the set there are, and what its nodes have left. last: what was seen before."""
-    nodes = {name: node for name, node in snapshot.nodes.items() if _is_of_set(placeholder_set.rules, node)}
+    """See what users of the set there are, and what its nodes have left. last: what was seen
+    before.
+    """
+    nodes = {
+        name: node
+        for name, node in snapshot.nodes.items()
+        if _is_of_set(placeholder_set.rules, node)
+    }
     asked = asked_by_placeholder(placeholder_set)
     roomiest = _roomiest(nodes) or (last.roomiest if last is not None else (0, 0))
     used = {name: _Used() for name in nodes}
@@ -125,7 +134,9 @@ def see_pool(
             level += user.size
             if user.waits_since is not None:
                 waiting.append(user.waits_since)
-    beside = sum(_room(node, used[name].all, asked) for name, node in nodes.items() if used[name].has_users)
+    beside = sum(
+        _room(node, used[name].all, asked) for name, node in nodes.items() if used[name].has_users
+    )
     in_all = sum(_room(node, used[name].all, asked) for name, node in nodes.items())
     return PoolView(
         nodes=nodes,
@@ -133,11 +144,19 @@ def see_pool(
         level=level,
         room=beside,
         spare=in_all - beside,
-        per_node=max((_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0),
+        per_node=max(
+            (_room(node, used[name].by_others, asked) for name, node in nodes.items()), default=0
+        ),
         waiting_since=min(waiting, default=None),
-        empty=_named(used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)),
-        kept=_named(used, lambda pods: pods.has_own_placeholders and not (pods.has_users or pods.has_others)),
-        of_others=_named(used, lambda pods: pods.has_others and not (pods.has_users or pods.has_own_placeholders)),
+        empty=_named(
+            used, lambda pods: not (pods.has_users or pods.has_own_placeholders or pods.has_others)
+        ),
+        kept=_named(
+            used, lambda pods: pods.has_own_placeholders and not (pods.has_users or pods.has_others)
+        ),
+        of_others=_named(
+            used, lambda pods: pods.has_others and not (pods.has_users or pods.has_own_placeholders)
+        ),
         roomiest=roomiest,
     )
 
@@ -148,13 +167,20 @@ def _named(used: Mapping[str, _Used], is_wanted: Callable[[_Used], bool]) -> fro
 
 def asked_by_placeholder(placeholder_set: PlaceholderSet) -> dict[str, int]:
     """What a placeholder takes of a node; CPU in millicores."""
-    return {PODS: 1} | {name: _whole(name, str(amount)) for name, amount in placeholder_set.requests.items()}
+    return {PODS: 1} | {
+        name: _whole(name, str(amount)) for name, amount in placeholder_set.requests.items()
+    }
 
 
 def _roomiest(nodes: Mapping[str, Node]) -> tuple[int, int] | None:
     """CPU and memory of the set's largest node; None where no node says them."""
-    amounts = [(node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)) for node in nodes.values()]
-    found = max((cpu for cpu, _ in amounts), default=0), max((memory for _, memory in amounts), default=0)
+    amounts = [
+        (node.allocatable.get(CPU, 0), node.allocatable.get(MEMORY, 0)) for node in nodes.values()
+    ]
+    found = (
+        max((cpu for cpu, _ in amounts), default=0),
+        max((memory for _, memory in amounts), default=0),
+    )
     return found if all(found) else None
 
 
@@ -165,8 +191,12 @@ def _user(pod: Pod, asked: Mapping[str, int], roomiest: tuple[int, int]) -> Pool
 
 
 @lru_cache(maxsize=1024)
-def _size(requests: tuple[tuple[str, int], ...], cpu: int, memory: int, roomiest: tuple[int, int]) -> float:
-    """A pod's size in placeholders of so much CPU and memory: by what both take of a node, where there is one."""
+def _size(
+    requests: tuple[tuple[str, int], ...], cpu: int, memory: int, roomiest: tuple[int, int]
+) -> float:
+    """A pod's size in placeholders of so much CPU and memory: by what both take of a node, where
+    there is one.
+    """
     own = dict(requests)
     if not own.get(CPU) and not own.get(MEMORY):
         return 1.0
@@ -183,7 +213,11 @@ def _room(node: Node, used: Mapping[str, int], asked: Mapping[str, int]) -> int:
     """How many placeholders fit beside what is used."""
     if not node.is_usable:
         return 0
-    counts = [(node.allocatable.get(name, 0) - used.get(name, 0)) // amount for name, amount in asked.items() if amount]
+    counts = [
+        (node.allocatable.get(name, 0) - used.get(name, 0)) // amount
+        for name, amount in asked.items()
+        if amount
+    ]
     return max(0, min(counts))
 
 
@@ -191,7 +225,10 @@ def _is_of_set(rules: NodeRules, node: Node) -> bool:
     if not node.taints:
         return node_matches(rules, node.name, node.labels)
     lasting = [taint for taint in node.taints if not _passes_by(taint.key)]
-    return node_matches(rules, node.name, node.labels) and untolerated(lasting, rules.tolerations) is None
+    return (
+        node_matches(rules, node.name, node.labels)
+        and untolerated(lasting, rules.tolerations) is None
+    )
 
 
 def _passes_by(taint: str) -> bool:
@@ -199,13 +236,18 @@ def _passes_by(taint: str) -> bool:
 
 
 def _waits_here(spec: PodSpec, placeholder_set: PlaceholderSet, nodes: Mapping[str, Node]) -> bool:
-    """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the set selects.
+    """Whether a waiting pod selects a node of the set, or, while it has none, the nodes that the
+    set selects.
 
-    What the image gate requires of nodes changes by the minute, and full nodes stay the set's: neither counts.
+    What the image gate requires of nodes changes by the minute, and full nodes stay the set's:
+    neither counts.
     """
     if not nodes:
         return set(placeholder_set.rules.node_selector) <= set(spec.node_selector)
-    return any(all(node.labels.get(key) == value for key, value in spec.node_selector) for node in nodes.values())
+    return any(
+        all(node.labels.get(key) == value for key, value in spec.node_selector)
+        for node in nodes.values()
+    )
 
 
 @lru_cache(maxsize=256)

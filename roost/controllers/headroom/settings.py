@@ -32,5 +32,8 @@ def read_headroom(release: ReleaseDocument) -> HeadroomSettings | None:
     if not sets:
         return None
     return HeadroomSettings(
-        sets=sets, events=release.events, history_name=release.history_name, is_user=release.is_users
+        sets=sets,
+        events=release.events,
+        history_name=release.history_name,
+        is_user=release.is_users,
     )

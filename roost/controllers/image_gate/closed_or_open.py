@@ -1,7 +1,8 @@
-"""Decide the label of an image that a Ready node lacks: it closes the node to the image's users, or opens it to them.
+"""Decide the label of an image that a Ready node lacks: it closes the node to the image's users, or
+opens it to them.
 
-A node is closed only while this release's puller can be expected to bring the image soon. On any doubt it is opened,
-and it stays open until the image is there, so that the label doesn't flap.
+A node is closed only while this release's puller can be expected to bring the image soon. On any
+doubt it is opened, and it stays open until the image is there, so that the label doesn't flap.
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from roost_core.objects.selectors import Taint
 from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import OPENED, PULLING, STARTUP_PREFIXES
 
-# Taints that are removed within seconds of a node's start. Until then they keep pullers away, but users too.
-_STARTUP_KEYS: Final = frozenset({"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"})
+# Taints that are removed within seconds of a node's start. Until then they keep pullers away, but
+# users too.
+_STARTUP_KEYS: Final = frozenset(
+    {"node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"}
+)
 _STARTUP_PREFIXES: Final = ("node.kubernetes.io/", "readiness.k8s.io/", *STARTUP_PREFIXES)
 # Cilium's, and those of storage drivers.
 _STARTUP_SUFFIX: Final = "/agent-not-ready"
@@ -36,8 +40,12 @@ SENTENCES: Final = {
     Opening.REMOVED: "it was removed from the node, and the puller doesn't bring it again",
     Opening.NO_PULLER: f"no puller's pod has come within {COMING.age_seconds:.0f} s",
     Opening.DEADLINE: "it hasn't come within imageGate.pullDeadlineSeconds",
-    Opening.USER_WAITS: "a user waits for nothing else, or would only have nodes that can't pull it",
-    Opening.USER_CAME: "a user's pod came before it was closed, and its kubelet would refuse that pod",
+    Opening.USER_WAITS: (
+        "a user waits for nothing else, or would only have nodes that can't pull it"
+    ),
+    Opening.USER_CAME: (
+        "a user's pod came before it was closed, and its kubelet would refuse that pod"
+    ),
     Opening.EARLIER: "it was before",
 }
 
@@ -84,7 +92,8 @@ def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
         # Kubelets look at required node terms, too: of new pods, and of all when they start.
         return LabelTarget(OPENED, Opening.USER_CAME)
     waits = [deadline_seconds - absence.missing_seconds]
-    # Where the pull fails it's closed, too: it would be the only one open among those that are pulling.
+    # Where the pull fails it's closed, too: it would be the only one open among those that are
+    # pulling.
     if not absence.is_coming:
         if absence.was_brought:
             return LabelTarget(OPENED, Opening.REMOVED)
@@ -99,4 +108,6 @@ def find_target(absence: Absence, deadline_seconds: float) -> LabelTarget:
 def is_startup_taint(taint: Taint) -> bool:
     """Whether a taint is one that nodes start with and that goes by itself."""
     key = taint.key
-    return key in _STARTUP_KEYS or key.startswith(_STARTUP_PREFIXES) or key.endswith(_STARTUP_SUFFIX)
+    return (
+        key in _STARTUP_KEYS or key.startswith(_STARTUP_PREFIXES) or key.endswith(_STARTUP_SUFFIX)
+    )

@@ -1,16 +1,17 @@
 """Decide which images a node holds, from three reports of its kubelet, each with its own delay.
 
-`status.images` of the node is reliable but late: kubelets query their runtime every 30 s and post changes every 10 s
-(some are configured to wait minutes), and list the 50 largest images only. `Pulled` events of the puller's pods come
-within a second. Statuses of the puller's containers come when the kubelet has processed the whole pod, that is, when
-the last of its images was pulled or failed.
+`status.images` of the node is reliable but late: kubelets query their runtime every 30 s and post
+changes every 10 s (some are configured to wait minutes), and list the 50 largest images only.
+`Pulled` events of the puller's pods come within a second. Statuses of the puller's containers come
+when the kubelet has processed the whole pod, that is, when the last of its images was pulled or
+failed.
 
-So an event or a status establishes a fact at once, and the list confirms it. A confirmed fact is revoked as soon as
-the list lacks the image. Before that, the absence may be the list's lag, and counts only after LIST_LAGS' age. From a
-list that may be cut, absence proves nothing.
+So an event or a status establishes a fact at once, and the list confirms it. A confirmed fact is
+revoked as soon as the list lacks the image. Before that, the absence may be the list's lag, and
+counts only after LIST_LAGS' age. From a list that may be cut, absence proves nothing.
 
-Memory may be lost at any time. Then a node's label counts as an unconfirmed fact, and old events and statuses count for
-nothing, because the image may have been deleted since.
+Memory may be lost at any time. Then a node's label counts as an unconfirmed fact, and old events
+and statuses count for nothing, because the image may have been deleted since.
 """
 
 from __future__ import annotations
@@ -26,7 +27,13 @@ from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod
 from roost_core.placement.beliefs import LIST_LAGS
-from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, PULLED, PullEvent, image_in_message
+from roost_core.placement.kubelet_pulls import (
+    AFTER_PULL_FAULTS,
+    PULL_FAULTS,
+    PULLED,
+    PullEvent,
+    image_in_message,
+)
 from roost_core.placement.labels import OWN_INSTANCE_LABEL
 from roost_core.release.image_gate import ManagedImage
 
@@ -44,7 +51,8 @@ class Listing(Enum):
     SILENT = "silent"
 
 
-# The reason of a fault whose message is another image, by which admission replaced the one that was asked for.
+# The reason of a fault whose message is another image, by which admission replaced the one that was
+# asked for.
 RENAMED: Final = "RenamedByAdmission"
 
 
@@ -77,7 +85,9 @@ class PodEvidence(NamedTuple):
 
     def still_brings(self, image: str) -> bool:
         """Whether the pod has yet to pull an image."""
-        return image in self.images and (self.pod.uid, None) not in self.tokens.get(image, NO_TOKENS)
+        return image in self.images and (self.pod.uid, None) not in self.tokens.get(
+            image, NO_TOKENS
+        )
 
 
 class Fact(NamedTuple):
@@ -98,12 +108,15 @@ NO_TOKENS: Final[frozenset[Token]] = frozenset()
 def find_evidence(
     snapshot: Snapshot, settings: GateSettings, before: Mapping[str, PodEvidence]
 ) -> dict[str, PodEvidence]:
-    """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged entries are reused."""
+    """Return what each puller pod reports, by uid. before: an earlier result, whose unchanged
+    entries are reused.
+    """
     is_of_roost = settings.puller_pods is PullerPods.ROOST
     pullers = {
         pod.uid: pod
         for pod in snapshot.pods.values()
-        # An evicted pod is no evidence: its containers count as terminated although they never started.
+        # An evicted pod is no evidence: its containers count as terminated although they never
+        # started.
         if pod.containers
         and not pod.is_finished
         and pod.node_name
@@ -140,7 +153,9 @@ def _events_by_pod(
     return {uid: tuple(sorted(times.items())) for uid, times in times_by_pod.items()}
 
 
-def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings) -> PodEvidence:
+def _read_pod(
+    pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSettings
+) -> PodEvidence:
     tokens: dict[str, set[Token]] = {}
     faults: dict[str, PullFault] = {}
     runs = {normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images)}
@@ -156,7 +171,11 @@ def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSet
             continue
         if runs and managed.normalised not in runs:
             # What comes to the node is no evidence for the image that was asked for.
-            others = [image for image in pod.spec.volume_images if normalise_reference(image) not in settings.images]
+            others = [
+                image
+                for image in pod.spec.volume_images
+                if normalise_reference(image) not in settings.images
+            ]
             renamed = next(iter(others), container.image)
             faults[managed.normalised] = PullFault(managed.reference, managed, RENAMED, renamed)
         elif (
@@ -169,7 +188,9 @@ def _read_pod(pod: Pod, events: tuple[tuple[str, float], ...], settings: GateSet
         elif container.waiting_reason in PULL_FAULTS:
             faults[managed.normalised] = _fault(container, managed)
     images = frozenset(image.normalised for image in _images_of_pod(pod, settings))
-    return PodEvidence(pod, events, {name: frozenset(seen) for name, seen in tokens.items()}, faults, images)
+    return PodEvidence(
+        pod, events, {name: frozenset(seen) for name, seen in tokens.items()}, faults, images
+    )
 
 
 def _images_of_pod(pod: Pod, settings: GateSettings) -> list[ManagedImage]:
@@ -187,7 +208,8 @@ def _image_of(container: ContainerState, settings: GateSettings) -> ManagedImage
 
 
 def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
-    # The message names what could not be pulled: an image volume's, or the image that the container runs.
+    # The message names what could not be pulled: an image volume's, or the image that the container
+    # runs.
     named = image_in_message(container.waiting_message)
     if named and normalise_reference(named) == image.normalised:
         named = image.reference
@@ -197,7 +219,9 @@ def _fault(container: ContainerState, image: ManagedImage) -> PullFault:
 
 
 def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing:
-    """Look an image up in the node's list. known_bytes: its size by an earlier list, None if no list had it."""
+    """Look an image up in the node's list. known_bytes: its size by an earlier list, None if no
+    list had it.
+    """
     listed = node.images
     for spelling in image.spellings:
         if spelling in listed:
@@ -207,10 +231,16 @@ def look_up(node: Node, image: ManagedImage, known_bytes: int | None) -> Listing
         return Listing.SILENT
     if (node.image_count or len(listed)) < LISTED_IMAGES:
         return Listing.NO
-    return Listing.NO if known_bytes is not None and known_bytes > min(listed.values()) else Listing.SILENT
+    return (
+        Listing.NO
+        if known_bytes is not None and known_bytes > min(listed.values())
+        else Listing.SILENT
+    )
 
 
-def weigh(before: Fact | None, listing: Listing, tokens: frozenset[Token], *, labelled: bool, now: Moment) -> Fact:
+def weigh(
+    before: Fact | None, listing: Listing, tokens: frozenset[Token], *, labelled: bool, now: Moment
+) -> Fact:
     """Decide whether the node holds the image, from the fact so far and what is reported now.
 
     before: None at the first look at the node. labelled: it has the image's label.
@@ -218,8 +248,12 @@ def weigh(before: Fact | None, listing: Listing, tokens: frozenset[Token], *, la
     if listing is Listing.YES:
         return Fact(True, now.steady if before is None else before.since, True, tokens)
     if before is None:
-        is_reported = labelled or any(at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds for _, at in tokens)
-        return Fact(is_reported or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens)
+        is_reported = labelled or any(
+            at is not None and abs(now.wall - at) < LIST_LAGS.age_seconds for _, at in tokens
+        )
+        return Fact(
+            is_reported or (listing is Listing.SILENT and bool(tokens)), now.steady, False, tokens
+        )
     if _has_news(before.tokens, tokens):
         return Fact(True, now.steady, False, tokens)
     has_waited = now.steady - before.since >= LIST_LAGS.age_seconds
@@ -236,7 +270,9 @@ def seconds_until_doubt(fact: Fact, listing: Listing, now: Moment) -> float | No
 
 
 def _has_news(known: frozenset[Token], tokens: frozenset[Token]) -> bool:
-    """Whether there is a new report: a status only repeats what an event of the same pod reported."""
+    """Whether there is a new report: a status only repeats what an event of the same pod
+    reported.
+    """
     fresh = tokens - known
     if not fresh:
         return False

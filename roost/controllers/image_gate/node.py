@@ -29,7 +29,11 @@ def judge_node(share: NodeShare) -> NodeMemory:
     """Decide what a node needs, and write it into its share; return what to remember."""
     node, settings = share.node, share.settings
     facts = _find_facts(share)
-    absent = tuple(one for one in share.wanted if one.normalised not in facts or not facts[one.normalised].holds)
+    absent = tuple(
+        one
+        for one in share.wanted
+        if one.normalised not in facts or not facts[one.normalised].holds
+    )
     is_served = share.is_reporting and settings.taint_against_pullers(node) is None
     missing = absent if is_served else ()
     waiting_since = share.waiting_since() if missing else None
@@ -57,7 +61,9 @@ def judge_node(share: NodeShare) -> NodeMemory:
         unwanted=unwanted,
         faults=faults,
         is_settled=not (share.waits or unwanted or share.notices),
-        closed=frozenset(label for label, target in targets.items() if target.value == PULLING and is_closing),
+        closed=frozenset(
+            label for label, target in targets.items() if target.value == PULLING and is_closing
+        ),
         opened=node_labels.find_openings(share, targets),
         unattended_since=unattended_since,
         was_ready=share.is_reporting or share.was_ready,
@@ -77,14 +83,17 @@ def _find_facts(share: NodeShare) -> Mapping[str, Fact]:
         listing = look_up(share.node, image, sizes.get(name))
         if listing is Listing.YES:
             listed = share.node.images
-            sizes[name] = next(listed[spelling] for spelling in image.spellings if spelling in listed)
+            sizes[name] = next(
+                listed[spelling] for spelling in image.spellings if spelling in listed
+            )
         elif listing is Listing.SILENT and _is_refuted(share, image):
             listing = Listing.NO
         tokens = NO_TOKENS.union(*(pod.tokens.get(name, NO_TOKENS) for pod in share.evidence))
         is_labelled = labels.get(image.label) == HELD
         fact = weigh(before.get(name), listing, tokens, labelled=is_labelled, now=share.now)
         if share.before is None and not fact.holds:
-            # At a new leader's first look, the puller's pod may know since when the image is awaited.
+            # At a new leader's first look, the puller's pod may know since when the image is
+            # awaited.
             fact = fact._replace(since=share.waiting_since())
         facts[name] = fact
         doubt_after = seconds_until_doubt(fact, listing, share.now)
@@ -94,11 +103,18 @@ def _find_facts(share: NodeShare) -> Mapping[str, Fact]:
 
 
 def _is_refuted(share: NodeShare, image: ManagedImage) -> bool:
-    """Whether the kubelet failed to pull this very image, which it tries only if the node lacks it."""
+    """Whether the kubelet failed to pull this very image, which it tries only if the node lacks
+    it.
+    """
     faults = (pod.faults.get(image.normalised) for pod in share.evidence)
-    return any(fault is not None and fault.reference == image.reference and fault.reason != RENAMED for fault in faults)
+    return any(
+        fault is not None and fault.reference == image.reference and fault.reason != RENAMED
+        for fault in faults
+    )
 
 
 def _find_faults(share: NodeShare, missing: tuple[ManagedImage, ...]) -> Mapping[str, PullFault]:
     names = [image.normalised for image in missing]
-    return {name: pod.faults[name] for name in names for pod in share.evidence if name in pod.faults}
+    return {
+        name: pod.faults[name] for name in names for pod in share.evidence if name in pod.faults
+    }

@@ -1,4 +1,6 @@
-"""Decide a node's labels and its startup taint: the target of each wanted image's label, and what must go."""
+"""Decide a node's labels and its startup taint: the target of each wanted image's label, and what
+must go.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +25,16 @@ from roost_core.placement.beliefs import COMING
 from roost_core.placement.labels import HELD, OPENED, PULLING, pulled_label
 from roost_core.release.image_gate import ManagedImage
 
-# Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may require an old label.
+# Webhooks get a new set of images within a kubelet's refresh of ConfigMaps; until then they may
+# require an old label.
 LEFT_SET_SECONDS: Final = 90.0
 _HELD: Final = LabelTarget(HELD)
 
 
 def find_unwanted(share: NodeShare) -> Mapping[str, float]:
-    """Return labels of this hub's images that don't belong on the node, and since when that is known."""
+    """Return labels of this hub's images that don't belong on the node, and since when that is
+    known.
+    """
     prefix = share.settings.label_prefix
     ours = [label for label in share.node.labels if label.startswith(prefix)]
     if not ours:
@@ -40,7 +45,9 @@ def find_unwanted(share: NodeShare) -> Mapping[str, float]:
 
 
 def find_unattended(share: NodeShare, absent: tuple[ManagedImage, ...]) -> Mapping[str, float]:
-    """Return the absent images that no puller's pod is there to pull, and since when; by normalised reference."""
+    """Return the absent images that no puller's pod is there to pull, and since when; by normalised
+    reference.
+    """
     if not share.is_reporting or not absent or not share.settings.closes_nodes:
         return NO_TIMES
     before = share.before.unattended_since if share.before is not None else NO_TIMES
@@ -57,11 +64,16 @@ def choose_targets(
         return {}
     labels = share.node.labels
     if not share.is_reporting:
-        return {image.label: _target_before_ready(share, image, labels.get(image.label)) for image in share.wanted}
+        return {
+            image.label: _target_before_ready(share, image, labels.get(image.label))
+            for image in share.wanted
+        }
     targets: dict[str, LabelTarget] = {}
     taint = share.settings.taint_against_pullers(share.node)
     # Or a taint says that it leaves or may leave.
-    is_draining = share.node.unschedulable or any(one.key in ANY_LEAVING_TAINTS for one in share.node.taints)
+    is_draining = share.node.unschedulable or any(
+        one.key in ANY_LEAVING_TAINTS for one in share.node.taints
+    )
     for image in share.wanted:
         fact = facts[image.normalised]
         label = labels.get(image.label)
@@ -70,8 +82,8 @@ def choose_targets(
         elif not share.settings.closes_nodes:
             target = NO_LABEL
         elif is_draining:
-            # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one, labels included: the
-            # copy must not say "pulling".
+            # No pod is bound here. cluster-autoscaler models a group's new nodes on its last one,
+            # labels included: the copy must not say "pulling".
             target = LabelTarget(OPENED) if label == OPENED else NO_LABEL
         elif taint is not None:
             target = _target_under_taint(share, label)
@@ -79,15 +91,20 @@ def choose_targets(
             absence = _absence(share, image, fact, unattended_since)
             target = find_target(absence, share.settings.pull_deadline_seconds)
         targets[image.label] = target
-    share.waits += [target.wait_seconds for target in targets.values() if target.wait_seconds is not None]
+    share.waits += [
+        target.wait_seconds for target in targets.values() if target.wait_seconds is not None
+    ]
     return targets
 
 
 def _target_before_ready(share: NodeShare, image: ManagedImage, label: str | None) -> LabelTarget:
-    """Close a new node before any pod can be bound there; labels of other nodes stay as they are."""
+    """Close a new node before any pod can be bound there; labels of other nodes stay as they
+    are.
+    """
     if _is_kept_from_pullers(share):
-        # No puller comes. The taint may be a startup taint unknown to us that Karpenter ignores (startupTaints of its
-        # NodePool): then the gate alone would keep off the very user that the node is for.
+        # No puller comes. The taint may be a startup taint unknown to us that Karpenter ignores
+        # (startupTaints of its NodePool): then the gate alone would keep off the very user that the
+        # node is for.
         return NO_LABEL if not share.was_ready and label == PULLING else LabelTarget(label)
     if (
         label is None
@@ -109,7 +126,9 @@ def _is_kept_from_pullers(share: NodeShare) -> bool:
 
 
 def _target_under_taint(share: NodeShare, label: str | None) -> LabelTarget:
-    """Keep a node closed while a startup taint keeps all pods away: the taint goes without warning."""
+    """Keep a node closed while a startup taint keeps all pods away: the taint goes without
+    warning.
+    """
     if _is_kept_from_pullers(share) or not share.context.has_puller:
         return NO_LABEL
     if label == OPENED:
@@ -119,7 +138,9 @@ def _target_under_taint(share: NodeShare, label: str | None) -> LabelTarget:
     return LabelTarget(PULLING, None, seconds_left) if seconds_left > 0 else NO_LABEL
 
 
-def _absence(share: NodeShare, image: ManagedImage, fact: Fact, unattended_since: Mapping[str, float]) -> Absence:
+def _absence(
+    share: NodeShare, image: ManagedImage, fact: Fact, unattended_since: Mapping[str, float]
+) -> Absence:
     name = image.normalised
     return Absence(
         label=share.node.labels.get(image.label),
@@ -147,11 +168,18 @@ def plan_change(
     absent: tuple[ManagedImage, ...],
     unwanted: Mapping[str, float],
 ) -> ChangeNode | None:
-    """Return what makes the node's labels and startup taint what they should be; None if they are."""
+    """Return what makes the node's labels and startup taint what they should be; None if they
+    are.
+    """
     labels = share.node.labels
-    differing = {label: target for label, target in targets.items() if target.value != labels.get(label)}
+    differing = {
+        label: target for label, target in targets.items() if target.value != labels.get(label)
+    }
     values = (HELD, PULLING, OPENED)
-    by_value = {value: [label for label, target in differing.items() if target.value == value] for value in values}
+    by_value = {
+        value: [label for label, target in differing.items() if target.value == value]
+        for value in values
+    }
     left = [label for label in differing if labels.get(label) == HELD]
     removed = [label for label, target in differing.items() if target.value is None]
     out_of_set = [label for label, since in unwanted.items() if _may_remove(share, label, since)]
@@ -164,9 +192,16 @@ def plan_change(
         lift_reason or count_any(by_value[HELD], "image is on the node", "images are on the node"),
         count_any(left, "image left the node", "images left the node"),
         count_any(by_value[PULLING], "image is being pulled", "images are being pulled"),
-        *(describe_opening(references[label], targets[label].why or Opening.EARLIER) for label in by_value[OPENED]),
+        *(
+            describe_opening(references[label], targets[label].why or Opening.EARLIER)
+            for label in by_value[OPENED]
+        ),
         count_any(no_longer, "image is no longer awaited", "images are no longer awaited"),
-        count_any(out_of_set, "label is of an image not needed here", "labels are of images not needed here"),
+        count_any(
+            out_of_set,
+            "label is of an image not needed here",
+            "labels are of images not needed here",
+        ),
     ]
     return ChangeNode(
         node=share.node.name,
@@ -191,7 +226,9 @@ def _may_remove(share: NodeShare, label: str, since: float) -> bool:
     if seconds_left > 0:
         share.waits.append(seconds_left)
         return False
-    return label not in share.context.required_labels or (share.is_reporting and _is_disproved(share, label))
+    return label not in share.context.required_labels or (
+        share.is_reporting and _is_disproved(share, label)
+    )
 
 
 def _is_disproved(share: NodeShare, label: str) -> bool:
@@ -199,7 +236,10 @@ def _is_disproved(share: NodeShare, label: str) -> bool:
     listed = share.node.images
     if not listed or (share.node.image_count or len(listed)) >= LISTED_IMAGES:
         return False
-    return all(pulled_label(share.settings.release, share.settings.namespace, name) != label for name in listed)
+    return all(
+        pulled_label(share.settings.release, share.settings.namespace, name) != label
+        for name in listed
+    )
 
 
 def _why_taint_goes(share: NodeShare, absent: tuple[ManagedImage, ...]) -> str:
@@ -215,7 +255,9 @@ def _why_taint_goes(share: NodeShare, absent: tuple[ManagedImage, ...]) -> str:
     if not absent:
         return count_any(share.wanted, "image is on the node", "images are on the node")
     deadline = share.settings.pull_deadline_seconds
-    seconds_left = deadline - (share.now.steady - share.ready_since if share.ready_since is not None else 0.0)
+    seconds_left = deadline - (
+        share.now.steady - share.ready_since if share.ready_since is not None else 0.0
+    )
     if seconds_left > 0:
         share.waits.append(seconds_left)
         return ""

@@ -30,7 +30,9 @@ def tell_of_faults(share: NodeShare, faults: Mapping[str, PullFault]) -> None:
                 share.notices.append((subject, notice))
 
 
-def tell_of_no_puller(share: NodeShare, missing: tuple[ManagedImage, ...], waiting_since: float | None) -> None:
+def tell_of_no_puller(
+    share: NodeShare, missing: tuple[ManagedImage, ...], waiting_since: float | None
+) -> None:
     """Warn if the node has lacked images for some time and no puller's pod runs there."""
     if not missing or share.evidence or waiting_since is None:
         return

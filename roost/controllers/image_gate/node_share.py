@@ -1,4 +1,6 @@
-"""One node's share of a plan: what is known about it, what it needs, and what is remembered until the next plan."""
+"""One node's share of a plan: what is known about it, what it needs, and what is remembered until
+the next plan.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ class NodeMemory(NamedTuple):
     evidence: tuple[PodEvidence, ...]
     # By normalised reference.
     facts: Mapping[str, Fact]
-    # The images of its pullers, and those that it lacks; both empty while no puller can come or the node isn't Ready.
+    # The images of its pullers, and those that it lacks; both empty while no puller can come or the
+    # node isn't Ready.
     wanted: tuple[ManagedImage, ...]
     missing: tuple[ManagedImage, ...]
     # The images that it lacks, whether or not a puller can bring them; empty where the gate is off.
@@ -45,10 +48,12 @@ class NodeMemory(NamedTuple):
     faults: Mapping[str, PullFault]
     # Nothing is left to do until something changes.
     is_settled: bool
-    # Labels that close the node to users of an image while it is pulled; labels that open it, and why.
+    # Labels that close the node to users of an image while it is pulled; labels that open it, and
+    # why.
     closed: frozenset[str] = frozenset()
     opened: Mapping[str, Opening] = NO_OPENINGS
-    # By normalised reference of a missing image: since when no puller's pod on the node is there to pull it.
+    # By normalised reference of a missing image: since when no puller's pod on the node is there to
+    # pull it.
     unattended_since: Mapping[str, float] = NO_TIMES
     # It has been Ready since it was first judged.
     was_ready: bool = False
@@ -77,29 +82,45 @@ class PlanContext:
     def required_labels(self) -> frozenset[str]:
         """The image labels that pending pods require."""
         pods = self.snapshot.pods.values()
-        pending = [pod.spec for pod in pods if not (pod.node_name or pod.is_finished or pod.leaving)]
+        pending = [
+            pod.spec for pod in pods if not (pod.node_name or pod.is_finished or pod.leaving)
+        ]
         keys = {key for spec in pending for key, _ in spec.node_selector}
         for spec in pending:
             for term in spec.required_node_terms or ():
                 # NotIn also matches nodes without the label.
-                keys.update(expression.key for expression in term.expressions if expression.operator != "NotIn")
+                keys.update(
+                    expression.key
+                    for expression in term.expressions
+                    if expression.operator != "NotIn"
+                )
         return frozenset(key for key in keys if key.startswith(self.settings.label_prefix))
 
     @cached_property
     def users(self) -> frozenset[tuple[str, str]]:
-        """Nodes and image labels of pods that are or will be there, and must keep off nodes that are pulling."""
+        """Nodes and image labels of pods that are or will be there, and must keep off nodes that
+        are pulling.
+        """
         # Nominated: kube-scheduler has chosen, and waits for a volume, say.
         pods = [pod for pod in self.snapshot.pods.values() if not pod.is_finished]
         prefix = self.settings.label_prefix
         places = [(pod.node_name or pod.nominated_node, pod.spec) for pod in pods]
-        return frozenset((node, label) for node, spec in places if node for label in gate_labels(spec, prefix))
+        return frozenset(
+            (node, label) for node, spec in places if node for label in gate_labels(spec, prefix)
+        )
 
 
 class NodeShare:
-    """One node as one plan sees it. before: what was remembered of this very node, None at first."""
+    """One node as one plan sees it. before: what was remembered of this very node, None at
+    first.
+    """
 
     def __init__(
-        self, node: Node, evidence: tuple[PodEvidence, ...], before: NodeMemory | None, context: PlanContext
+        self,
+        node: Node,
+        evidence: tuple[PodEvidence, ...],
+        before: NodeMemory | None,
+        context: PlanContext,
     ) -> None:
         self.node = node
         self.evidence = evidence
@@ -110,7 +131,8 @@ class NodeShare:
         # Seconds until the node should be judged again although nothing changes.
         self.waits: list[float] = []
         self.change: ChangeNode | None = None
-        # Each with its subject, equal on all nodes where the same happens: a few nodes' notices are enough.
+        # Each with its subject, equal on all nodes where the same happens: a few nodes' notices are
+        # enough.
         self.notices: list[tuple[tuple[str, str], Notice]] = []
         # Only a Ready node's kubelet reports the present state.
         self.is_reporting = node.ready and not node.deleting
@@ -129,7 +151,8 @@ class NodeShare:
         created = max((pod.pod.created for pod in self.evidence), default=None)
         if created is None or self.ready_since is None or not self.context.is_first:
             return self.now.steady
-        # A new leader's first look: the puller's pod was created when its images began to be awaited.
+        # A new leader's first look: the puller's pod was created when its images began to be
+        # awaited.
         return max(self.ready_since, self.now.began(created, math.inf))
 
 

@@ -1,11 +1,14 @@
-"""Make one plan of the image gate: keep labels true to the images nodes hold, and lift the startup taint.
+"""Make one plan of the image gate: keep labels true to the images nodes hold, and lift the startup
+taint.
 
-In mode requireLabel, a node that lacks an image is closed to its users while the image is pulled. It is opened when
-nothing suggests that the image will come soon, or when a user waits for nothing else.
+In mode requireLabel, a node that lacks an image is closed to its users while the image is pulled.
+It is opened when nothing suggests that the image will come soon, or when a user waits for nothing
+else.
 
-Guarantees: no label or taint of another release is ever written. A node gets an image's label only after its
-kubelet reported the image. The label goes when the image has left the node, or has left the set and no pending pod
-requires it. The status of a node that isn't Ready may be out of date, so its images' labels stay as they are.
+Guarantees: no label or taint of another release is ever written. A node gets an image's label only
+after its kubelet reported the image. The label goes when the image has left the node, or has left
+the set and no pending pod requires it. The status of a node that isn't Ready may be out of date, so
+its images' labels stay as they are.
 """
 
 from __future__ import annotations
@@ -15,7 +18,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from roost.controllers.contract.actions import Action, ChangeNode, Done, Gauges, Notice, Outcome, PlanGauge, Planned
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    Done,
+    Gauges,
+    Notice,
+    Outcome,
+    PlanGauge,
+    Planned,
+)
 from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.pod_kinds import is_z2jh_continuous_puller
 from roost.controllers.contract.snapshot import Moment, Snapshot
@@ -32,15 +44,35 @@ from roost_core.placement.labels import OPENED as OPENED_VALUE
 from roost_core.placement.labels import PULLING
 
 GAUGES: Final = (
-    PlanGauge("gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)),
+    PlanGauge(
+        "gate_images_missing", "Nodes that still lack an image that belongs on them.", ("image",)
+    ),
     PlanGauge("gate_images_held", "Nodes that hold an image that belongs on them.", ("image",)),
     PlanGauge("gate_nodes_waiting", "Nodes that still lack one image at least."),
-    PlanGauge("gate_oldest_wait_seconds", "How long the longest waiting node has lacked an image; 0: none."),
-    PlanGauge("gate_pull_faults", "Images that can't be pulled now, once for each node, by cause.", ("reason",)),
-    PlanGauge("gate_nodes_closed", "Nodes that an image's users keep off while it is pulled there.", ("image",)),
-    PlanGauge("gate_nodes_opened", "Nodes opened to users of an image that they lack, by why.", ("reason",)),
+    PlanGauge(
+        "gate_oldest_wait_seconds",
+        "How long the longest waiting node has lacked an image; 0: none.",
+    ),
+    PlanGauge(
+        "gate_pull_faults",
+        "Images that can't be pulled now, once for each node, by cause.",
+        ("reason",),
+    ),
+    PlanGauge(
+        "gate_nodes_closed",
+        "Nodes that an image's users keep off while it is pulled there.",
+        ("image",),
+    ),
+    PlanGauge(
+        "gate_nodes_opened",
+        "Nodes opened to users of an image that they lack, by why.",
+        ("reason",),
+    ),
     PlanGauge("gate_nodes_tainted", "Nodes that carry the startup taint."),
-    PlanGauge("gate_nodes_opened_without_images", "Nodes that lack images, and lost the startup taint in the end."),
+    PlanGauge(
+        "gate_nodes_opened_without_images",
+        "Nodes that lack images, and lost the startup taint in the end.",
+    ),
 )
 
 
@@ -51,7 +83,9 @@ def gauge_values(
     to_users: Mapping[tuple[str, str], float],
     now: Moment,
 ) -> Gauges:
-    """Count over all nodes. opened_late: names of nodes; to_users: nodes and labels opened for waiting users."""
+    """Count over all nodes. opened_late: names of nodes; to_users: nodes and labels opened for
+    waiting users.
+    """
     missing: Counter[str] = Counter()
     wanted: Counter[str] = Counter()
     faults: Counter[str] = Counter()
@@ -80,19 +114,28 @@ def gauge_values(
     images = settings.images.items()
     return {
         "gate_images_missing": {(image.reference,): float(missing[name]) for name, image in images},
-        "gate_images_held": {(image.reference,): float(wanted[name] - missing[name]) for name, image in images},
+        "gate_images_held": {
+            (image.reference,): float(wanted[name] - missing[name]) for name, image in images
+        },
         "gate_nodes_waiting": {(): float(waiting)},
         "gate_oldest_wait_seconds": {(): now.steady - oldest},
         "gate_pull_faults": {(reason,): float(number) for reason, number in sorted(faults.items())},
-        "gate_nodes_closed": {(image.reference,): float(closed[image.label]) for image in settings.images.values()},
-        "gate_nodes_opened": {(reason.value,): float(opened[reason]) for reason in Opening if opened[reason]},
+        "gate_nodes_closed": {
+            (image.reference,): float(closed[image.label]) for image in settings.images.values()
+        },
+        "gate_nodes_opened": {
+            (reason.value,): float(opened[reason]) for reason in Opening if opened[reason]
+        },
         "gate_nodes_tainted": {(): float(tainted)},
-        "gate_nodes_opened_without_images": {(): float(sum(bool(nodes[name].missing) for name in opened_late))},
+        "gate_nodes_opened_without_images": {
+            (): float(sum(bool(nodes[name].missing) for name in opened_late))
+        },
     }
 
 
 NAME: Final = "image-gate"
-# Nodes with an Event about the same fault: a registry that is down would use up the write budget that labels need.
+# Nodes with an Event about the same fault: a registry that is down would use up the write budget
+# that labels need.
 NODES_PER_FAULT: Final = 3
 # Reasons of Events about a lifted startup taint. It is lifted once, so these are retried.
 OPENED: Final = "StartupTaintLifted"
@@ -114,7 +157,8 @@ class GateMemory:
     evidence: Mapping[str, PodEvidence] = field(default_factory=dict)
     # Sizes from nodes' lists, by normalised reference.
     image_bytes: Mapping[str, int] = field(default_factory=dict)
-    # The last change written to each node, and when (steady seconds): the watch may not show it yet.
+    # The last change written to each node, and when (steady seconds): the watch may not show it
+    # yet.
     changes: Mapping[str, tuple[ChangeNode, float]] = field(default_factory=dict)
     # Notices to retry, and since when, in steady seconds.
     notices: Mapping[Notice, float] = field(default_factory=dict)
@@ -124,11 +168,14 @@ class GateMemory:
     has_puller: bool | None = None
     # By node and label: when it was opened to a waiting user, in steady seconds.
     opened: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    # By uid: when pods that wait at the gate were first seen to, in steady seconds. None: nothing was looked at yet.
+    # By uid: when pods that wait at the gate were first seen to, in steady seconds. None: nothing
+    # was looked at yet.
     waiting: Mapping[str, float] | None = None
 
 
-def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment) -> Planned[GateMemory]:
+def plan_image_gate(
+    snapshot: Snapshot, memory: GateMemory, settings: GateSettings, now: Moment
+) -> Planned[GateMemory]:
     """Decide which labels and taints to write, the most urgent first, and what to report."""
     evidence = find_evidence(snapshot, settings, memory.evidence)
     context = PlanContext(
@@ -140,17 +187,27 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
         image_bytes=dict(memory.image_bytes),
     )
     nodes, shares = _judge_all(snapshot, memory, evidence, context)
-    sent = {name: (change, at) for name, (change, at) in memory.changes.items() if 0 <= now.steady - at < ECHO_SECONDS}
+    sent = {
+        name: (change, at)
+        for name, (change, at) in memory.changes.items()
+        if 0 <= now.steady - at < ECHO_SECONDS
+    }
     waited = settings.open_after_seconds if memory.waiting is None else 0.0
-    memory = replace(memory, waiting=find_since(snapshot.pods.values(), memory.waiting or {}, now, waited))
+    memory = replace(
+        memory, waiting=find_since(snapshot.pods.values(), memory.waiting or {}, now, waited)
+    )
     to_waiting, wait_seconds = _open_to_waiting(snapshot, nodes, memory, settings, now)
     openings = dict(to_waiting)
     for name, labels in _open_beside_failing(nodes).items():
         openings[name] = openings.get(name, frozenset()) | labels
     wanted = [share.change for share in shares if share.change is not None]
     planned = _with_openings(wanted, snapshot, openings, settings)
-    changes = [change for change in planned if change.node not in sent or sent[change.node][0] != change]
-    opened_late = frozenset(name for name in memory.opened_late if name in nodes and nodes[name].absent)
+    changes = [
+        change for change in planned if change.node not in sent or sent[change.node][0] != change
+    ]
+    opened_late = frozenset(
+        name for name in memory.opened_late if name in nodes and nodes[name].absent
+    )
     actions: list[Action] = [*sorted(changes, key=_urgency)]
     actions += memory.notices
     actions += _notices(shares)
@@ -168,16 +225,22 @@ def plan_image_gate(snapshot: Snapshot, memory: GateMemory, settings: GateSettin
             opened={
                 (name, label): since
                 for (name, label), since in memory.opened.items()
-                if name in nodes and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
+                if name in nodes
+                and (label in nodes[name].opened or now.steady - since < ECHO_SECONDS)
             },
         ),
-        wake_after_seconds=min(waits if wait_seconds is None else [*waits, wait_seconds], default=None),
+        wake_after_seconds=min(
+            waits if wait_seconds is None else [*waits, wait_seconds], default=None
+        ),
         gauges=gauge_values(nodes, settings, opened_late, memory.opened, now),
     )
 
 
 def _judge_all(
-    snapshot: Snapshot, memory: GateMemory, evidence: Mapping[str, PodEvidence], context: PlanContext
+    snapshot: Snapshot,
+    memory: GateMemory,
+    evidence: Mapping[str, PodEvidence],
+    context: PlanContext,
 ) -> tuple[dict[str, NodeMemory], list[NodeShare]]:
     """Judge every node that changed or isn't settled."""
     by_node: dict[str, list[PodEvidence]] = {}
@@ -206,24 +269,35 @@ def _judge_all(
 
 
 def _has_puller(evidence: Iterable[PodEvidence], settings: GateSettings) -> bool:
-    """Whether a puller's pod can be expected on new nodes: those of a hook are created at upgrades only."""
+    """Whether a puller's pod can be expected on new nodes: those of a hook are created at upgrades
+    only.
+    """
     if settings.puller_pods is PullerPods.ROOST:
         return settings.has_puller
     return any(is_z2jh_continuous_puller(pod_evidence.pod.labels) for pod_evidence in evidence)
 
 
 def _open_to_waiting(
-    snapshot: Snapshot, nodes: Mapping[str, NodeMemory], memory: GateMemory, settings: GateSettings, now: Moment
+    snapshot: Snapshot,
+    nodes: Mapping[str, NodeMemory],
+    memory: GateMemory,
+    settings: GateSettings,
+    now: Moment,
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
     fresh = {key for key, since in memory.opened.items() if 0 <= now.steady - since < ECHO_SECONDS}
     closed = {
         name: labels
         for name, node in nodes.items()
-        if node.closed and (labels := frozenset(label for label in node.closed if (name, label) not in fresh))
+        if node.closed
+        and (labels := frozenset(label for label in node.closed if (name, label) not in fresh))
     }
-    failing = {name: labels for name, node in nodes.items() if node.faults and (labels := node.failing)}
+    failing = {
+        name: labels for name, node in nodes.items() if node.faults and (labels := node.failing)
+    }
     since = {**(memory.waiting or {})}
-    since.update((one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None)
+    since.update(
+        (one.node.uid, one.ready_since) for one in nodes.values() if one.ready_since is not None
+    )
     return plan_openings(
         snapshot,
         closed,
@@ -237,8 +311,16 @@ def _open_to_waiting(
 
 
 def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozenset[str]]:
-    """Return the labels of images whose pull fails on a node that is open to users, by node that is closed to them."""
-    drawing = {label for node in nodes.values() if node.faults for label in node.failing if label in node.opened}
+    """Return the labels of images whose pull fails on a node that is open to users, by node that is
+    closed to them.
+    """
+    drawing = {
+        label
+        for node in nodes.values()
+        if node.faults
+        for label in node.failing
+        if label in node.opened
+    }
     if not drawing:
         return {}
     others = {name: frozenset(node.closed & drawing - node.failing) for name, node in nodes.items()}
@@ -246,14 +328,22 @@ def _open_beside_failing(nodes: Mapping[str, NodeMemory]) -> Mapping[str, frozen
 
 
 def _with_openings(
-    changes: Sequence[ChangeNode], snapshot: Snapshot, openings: Mapping[str, frozenset[str]], settings: GateSettings
+    changes: Sequence[ChangeNode],
+    snapshot: Snapshot,
+    openings: Mapping[str, frozenset[str]],
+    settings: GateSettings,
 ) -> list[ChangeNode]:
-    """Return the changes together with those that open nodes to waiting users. openings: labels by node."""
+    """Return the changes together with those that open nodes to waiting users. openings: labels by
+    node.
+    """
     remaining = dict(openings)
     by_label = {image.label: image.reference for image in settings.images.values()}
 
     def why(labels: frozenset[str]) -> str:
-        return "; ".join(describe_opening(by_label.get(label, label), Opening.USER_WAITS) for label in sorted(labels))
+        return "; ".join(
+            describe_opening(by_label.get(label, label), Opening.USER_WAITS)
+            for label in sorted(labels)
+        )
 
     merged: list[ChangeNode] = []
     for change in changes:
@@ -280,8 +370,11 @@ def _notices(shares: Sequence[NodeShare]) -> Iterable[Notice]:
 
 
 def _urgency(change: ChangeNode) -> int:
-    """Rank a change for when the write budget is short: those that somebody may wait for come first."""
-    # Nodes are closed before one is known to hold a new image: from then on pods require it, and kubelets refuse.
+    """Rank a change for when the write budget is short: those that somebody may wait for come
+    first.
+    """
+    # Nodes are closed before one is known to hold a new image: from then on pods require it, and
+    # kubelets refuse.
     values = change.set_labels.values()
     if OPENED_VALUE in values:
         return 0
@@ -311,16 +404,22 @@ def note_image_gate(memory: GateMemory, done: Sequence[Done], now: Moment) -> Ga
                     opened[action.node, label] = now.steady
                     warning = SENTENCES[Opening.USER_WAITS] not in action.why
                     said = f"Node {action.node}: {action.why}."
-                    notices[Notice.on_node(action.node, action.uid, GATE_OPENED, said, warning=warning)] = now.steady
+                    notices[
+                        Notice.on_node(action.node, action.uid, GATE_OPENED, said, warning=warning)
+                    ] = now.steady
             if action.remove_taints:
                 node = memory.nodes.get(action.node)
                 absent = node.absent if node is not None else ()
                 said = f"Node {action.node} lost its startup taint: {action.why}."
                 reason = OPENED_LATE if absent else OPENED
-                notices[Notice.on_node(action.node, action.uid, reason, said, warning=bool(absent))] = now.steady
+                notices[
+                    Notice.on_node(action.node, action.uid, reason, said, warning=bool(absent))
+                ] = now.steady
                 if absent:
                     opened_late.add(action.node)
-    return replace(memory, changes=changes, notices=notices, opened_late=frozenset(opened_late), opened=opened)
+    return replace(
+        memory, changes=changes, notices=notices, opened_late=frozenset(opened_late), opened=opened
+    )
 
 
 CONTROLLER: Final = Controller(

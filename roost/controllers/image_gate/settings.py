@@ -1,4 +1,6 @@
-"""Read the image gate's settings from release.json: its mode, and which images belong on which nodes."""
+"""Read the image gate's settings from release.json: its mode, and which images belong on which
+nodes.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ class GateSettings:
     release: str
     namespace: str
     mode: image_gate.GateMode
-    # The longest that a node is kept from users who wait for its images. requireLabel: since an image is missing there;
-    # startupTaint: since the node is Ready.
+    # The longest that a node is kept from users who wait for its images. requireLabel: since an
+    # image is missing there; startupTaint: since the node is Ready.
     pull_deadline_seconds: int
     # requireLabel: seconds that a user waits for nothing but a pull before nodes are opened.
     open_after_seconds: int
@@ -75,7 +77,9 @@ class GateSettings:
         return {}
 
     def images_for(self, node: Node) -> tuple[image_gate.ManagedImage, ...]:
-        """The images of all pullers that serve the node, in order of use; equal results are one object."""
+        """The images of all pullers that serve the node, in order of use; equal results are one
+        object.
+        """
         pullers = image_gate.serving(self.pullers, node)
         names = tuple(puller.name for puller in pullers)
         wanted = self._wanted.get(names)
@@ -93,9 +97,13 @@ class GateSettings:
         if not node.taints:
             return None
         taint: Taint | None = None
-        pullers = [puller for puller in self.pullers if image_gate.selects(puller, node.name, node.labels)]
+        pullers = [
+            puller for puller in self.pullers if image_gate.selects(puller, node.name, node.labels)
+        ]
         for tolerations in [puller.tolerations for puller in pullers] or [None]:
-            against = untolerated(node.taints, self._tolerations if tolerations is None else tolerations)
+            against = untolerated(
+                node.taints, self._tolerations if tolerations is None else tolerations
+            )
             if against is None:
                 return None
             taint = taint or against
@@ -113,10 +121,15 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
         mode=shared.mode,
         pull_deadline_seconds=shared.pull_deadline_seconds,
         open_after_seconds=read.whole(
-            gate.get("openAfterSeconds"), "imageGate.openAfterSeconds", 0, image_gate.MAX_DEADLINE_SECONDS
+            gate.get("openAfterSeconds"),
+            "imageGate.openAfterSeconds",
+            0,
+            image_gate.MAX_DEADLINE_SECONDS,
         ),
         has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,
-        tolerations=read_tolerations(image_gate.read_mappings(read, puller.get("tolerations"), "puller.tolerations")),
+        tolerations=read_tolerations(
+            image_gate.read_mappings(read, puller.get("tolerations"), "puller.tolerations")
+        ),
     )

@@ -1,9 +1,9 @@
-"""Open nodes to users who wait for nothing but the gate: their pods can't be scheduled, but would fit a node that is
-still pulling their image.
+"""Open nodes to users who wait for nothing but the gate: their pods can't be scheduled, but would
+fit a node that is still pulling their image.
 
-A pod opens one node, if resource requests show which one has room. If they don't, or if that didn't help, it opens
-every node that its own rules admit and that is large enough: the gate must never be what a user waits for, nor what
-an autoscaler reads from a node that it uses as a template.
+A pod opens one node, if resource requests show which one has room. If they don't, or if that didn't
+help, it opens every node that its own rules admit and that is large enough: the gate must never be
+what a user waits for, nor what an autoscaler reads from a node that it uses as a template.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from roost_core.objects.selectors import NodeTerm, node_matches, tolerates_cordo
 from roost_core.placement.beliefs import DEVICES, STARTING
 from roost_core.placement.labels import OPENED
 
-# After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are opened.
+# After this many times imageGate.openAfterSeconds, the one node was the wrong one: then all are
+# opened.
 PATIENCE: Final = 2.0
 _PLAIN_RESOURCES: Final = frozenset({CPU, MEMORY, EPHEMERAL_STORAGE, PODS})
 
@@ -48,10 +49,11 @@ def plan_openings(
 ) -> tuple[Mapping[str, frozenset[str]], float | None]:
     """Decide which nodes to open to waiting pods, the one that has waited longest first.
 
-    Returns the labels by node, and the seconds until a pod that is waiting now has waited long enough; None: no pod is.
-    closed: labels that say "pulling", by node. failing: labels of images whose pull fails there; such nodes come last.
-    just_opened: nodes that schedulers may not have seen opened yet.
-    since: by uid, when a pod began to wait and a node got ready, in steady seconds. prefix: of this hub's labels.
+    Returns the labels by node, and the seconds until a pod that is waiting now has waited long
+    enough; None: no pod is. closed: labels that say "pulling", by node. failing: labels of images
+    whose pull fails there; such nodes come last. just_opened: nodes that schedulers may not have
+    seen opened yet. since: by uid, when a pod began to wait and a node got ready, in steady
+    seconds. prefix: of this hub's labels.
     """
     if not closed:
         return {}, None
@@ -65,9 +67,12 @@ def plan_openings(
     if not waiting:
         return {}, None
     reachable = [name for name in just_opened if name in nodes]
-    # Opened before they were Ready, and still not Ready: the pods that they were opened for can't be bound yet.
+    # Opened before they were Ready, and still not Ready: the pods that they were opened for can't
+    # be bound yet.
     reachable += [
-        name for name, node in nodes.items() if name not in reachable and _is_awaited(node, prefix, snapshot, now)
+        name
+        for name, node in nodes.items()
+        if name not in reachable and _is_awaited(node, prefix, snapshot, now)
     ]
     room = _Room(nodes, pods.values(), {*closed, *reachable}, claimable)
     by_age = sorted(closed, key=lambda name: (nodes[name].ready_since or 0.0, name))
@@ -79,13 +84,15 @@ def plan_openings(
         # Nodes that may yet report the devices that the pod requests.
         unsure: list[str] = []
         overdue: list[str] = []
-        for name in sorted(by_age, key=lambda name: bool(pending.labels & failing.get(name, frozenset()))):
+        for name in sorted(
+            by_age, key=lambda name: bool(pending.labels & failing.get(name, frozenset()))
+        ):
             node = nodes[name]
             if not (pending.labels & closed[name]) or not may_admit(pending.spec, name):
                 continue
-            # The wait counts from before the node joined or was Ready: it may have been added for this very pod, an
-            # autoscaler that finds the pod kept off it adds another, and a pod that is bound late waits behind all
-            # pulls requested there since.
+            # The wait counts from before the node joined or was Ready: it may have been added for
+            # this very pod, an autoscaler that finds the pod kept off it adds another, and a pod
+            # that is bound late waits behind all pulls requested there since.
             waited = now.steady - waiting_since
             if waited < open_after_seconds:
                 waits.append(open_after_seconds - waited)
@@ -105,9 +112,13 @@ def plan_openings(
         chosen = [*overdue, *unsure]
         if not overdue:
             open_ones = [name for name in reachable if may_admit(pending.spec, name)]
-            # A node that is open to others may still be closed to this pod's image. How many pods a node without its
-            # devices will take is unknown, so it counts as full; if no other has room, all of those are opened.
-            chosen = next(([name] for name in (*open_ones, *due) if room.take(name, pending.pod)), [*due, *unsure])
+            # A node that is open to others may still be closed to this pod's image. How many pods a
+            # node without its devices will take is unknown, so it counts as full; if no other has
+            # room, all of those are opened.
+            chosen = next(
+                ([name] for name in (*open_ones, *due) if room.take(name, pending.pod)),
+                [*due, *unsure],
+            )
         for name in chosen:
             if labels := pending.labels & closed.get(name, frozenset()):
                 opened[name] = opened.get(name, frozenset()) | labels
@@ -116,10 +127,13 @@ def plan_openings(
     return opened, min(waits, default=None)
 
 
-def find_since(pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float) -> Mapping[str, float]:
+def find_since(
+    pods: Iterable[Pod], before: Mapping[str, float], now: Moment, at_most: float
+) -> Mapping[str, float]:
     """By uid: when each pod that waits at the gate was first seen to, in steady seconds.
 
-    at_most: how long one that is new may have waited by the cluster's clock; 0 but after a start, as clocks differ.
+    at_most: how long one that is new may have waited by the cluster's clock; 0 but after a start,
+    as clocks differ.
     """
     since: dict[str, float] = {}
     for pod in pods:
@@ -141,10 +155,14 @@ def _find_waiting(
 
 def _without(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
     """Leave out the gate's terms, and devices that nodes don't list."""
-    spec = replace(spec, requests=tuple(request for request in spec.requests if request[0] not in claimable))
+    spec = replace(
+        spec, requests=tuple(request for request in spec.requests if request[0] not in claimable)
+    )
     terms: list[NodeTerm] = []
     for term in spec.required_node_terms or ():
-        others = tuple(expression for expression in term.expressions if not is_gate(expression, prefix))
+        others = tuple(
+            expression for expression in term.expressions if not is_gate(expression, prefix)
+        )
         if not (others or term.fields):
             # Terms are ORed, and this one requires nothing else.
             return replace(spec, required_node_terms=None)
@@ -153,9 +171,15 @@ def _without(spec: PodSpec, prefix: str, claimable: frozenset[str]) -> PodSpec:
 
 
 def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
-    """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were there."""
+    """Whether the pod could be bound to the node, now or soon, if no other pods and no pulls were
+    there.
+    """
     is_starting = _is_starting(node, sight, now)
-    taints = [taint for taint in node.taints if not is_startup_taint(taint)] if is_starting else node.taints
+    taints = (
+        [taint for taint in node.taints if not is_startup_taint(taint)]
+        if is_starting
+        else node.taints
+    )
     return (
         (node.ready or is_starting)
         and not node.leaving
@@ -166,13 +190,19 @@ def _may_admit(spec: PodSpec, node: Node, sight: Sight, now: float) -> bool:
     )
 
 
-def _certain_requests(spec: PodSpec, node: Node, sight: Sight, now: float) -> Iterable[tuple[str, int]]:
+def _certain_requests(
+    spec: PodSpec, node: Node, sight: Sight, now: float
+) -> Iterable[tuple[str, int]]:
     """Return the pod's requests without devices that a young node may not report yet."""
     is_young = sight.ready_since is not None and now - sight.ready_since < DEVICES.age_seconds
     if not (is_young or _is_starting(node, sight, now)):
         return spec.requests
     has = node.allocatable
-    return [(name, amount) for name, amount in spec.requests if name in _PLAIN_RESOURCES or has.get(name, 0) > 0]
+    return [
+        (name, amount)
+        for name, amount in spec.requests
+        if name in _PLAIN_RESOURCES or has.get(name, 0) > 0
+    ]
 
 
 def _is_starting(node: Node, sight: Sight, now: float) -> bool:
@@ -190,7 +220,11 @@ class _Room:
     """Room on some nodes for a pod; pods of lower priority give way."""
 
     def __init__(
-        self, nodes: Mapping[str, Node], pods: Iterable[Pod], names: Iterable[str], claimable: frozenset[str]
+        self,
+        nodes: Mapping[str, Node],
+        pods: Iterable[Pod],
+        names: Iterable[str],
+        claimable: frozenset[str],
     ) -> None:
         self._claimable = claimable
         self._allocatable = {name: nodes[name].allocatable for name in names if name in nodes}
@@ -210,7 +244,11 @@ class _Room:
             if other.priority >= pod.priority or not pod.preempts:
                 used[PODS] += 1
                 used.update(dict(other.spec.requests))
-        counted = ((name, amount) for name, amount in used.items() if amount and name not in self._claimable)
+        counted = (
+            (name, amount)
+            for name, amount in used.items()
+            if amount and name not in self._claimable
+        )
         if any(amount > allocatable.get(name, 0) for name, amount in counted):
             return False
         self._pods[name].append(pod)

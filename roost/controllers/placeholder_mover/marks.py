@@ -1,4 +1,6 @@
-"""Choose the node that attracts each set's placeholders: the newest fit one, without changing it every minute."""
+"""Choose the node that attracts each set's placeholders: the newest fit one, without changing it
+every minute.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +40,19 @@ def plan_marks(
 ) -> tuple[Mapping[str, NodeMark], list[Action]]:
     """Mark one node for each set, and remove every other mark of this release.
 
-    before: the last plan's marks, by set. Returns those of now, and the actions that bring them about.
+    before: the last plan's marks, by set. Returns those of now, and the actions that bring them
+    about.
     """
     snapshot, settings, now = view.snapshot, view.settings, view.now
     changes: list[LabelChange] = []
     notices: list[Notice] = []
     marks: dict[str, NodeMark] = {}
     carriers = _carriers(snapshot.nodes.values(), settings.label_prefix)
-    newest_first = sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name)) if settings.sets else []
+    newest_first = (
+        sorted(snapshot.nodes.values(), key=lambda node: (-node.created, node.name))
+        if settings.sets
+        else []
+    )
     for each in settings.sets:
         carrying = carriers.pop(each.label, [])
         current = _current(carrying, before.get(each.name), snapshot, now)
@@ -66,7 +73,9 @@ def plan_marks(
             if current is None or node.name != current.node
         ]
     why = "no set of this release has this mark"
-    changes += [LabelChange(node, label, False, why) for label, nodes in carriers.items() for node in nodes]
+    changes += [
+        LabelChange(node, label, False, why) for label, nodes in carriers.items() for node in nodes
+    ]
     return marks, [*_change_nodes(changes), *notices]
 
 
@@ -101,16 +110,25 @@ def _carriers(nodes: Iterable[Node], prefix: str) -> dict[str, list[Node]]:
     return carriers
 
 
-def _current(carrying: Sequence[Node], before: NodeMark | None, snapshot: Snapshot, now: Moment) -> NodeMark | None:
+def _current(
+    carrying: Sequence[Node], before: NodeMark | None, snapshot: Snapshot, now: Moment
+) -> NodeMark | None:
     """Return the last plan's mark, whose label may be on its way; else the newest marked node's."""
-    if before is not None and (node := snapshot.nodes.get(before.node)) is not None and node.uid == before.uid:
+    if (
+        before is not None
+        and (node := snapshot.nodes.get(before.node)) is not None
+        and node.uid == before.uid
+    ):
         return before
     newest = max(carrying, key=lambda node: (node.created, node.name), default=None)
     return None if newest is None else NodeMark(newest.name, newest.uid, now.steady)
 
 
 def _choose(
-    placeholder_set: PlaceholderSet, newest_first: Sequence[Node], judge: NodeJudge, waits: list[float]
+    placeholder_set: PlaceholderSet,
+    newest_first: Sequence[Node],
+    judge: NodeJudge,
+    waits: list[float],
 ) -> Node | None:
     for node in newest_first:
         unfit = judge.why_unattractive(node, placeholder_set)
@@ -121,7 +139,9 @@ def _choose(
     return None
 
 
-def _keeps(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark, chosen: Node) -> bool:
+def _keeps(
+    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, current: NodeMark, chosen: Node
+) -> bool:
     """Whether the mark stays where it is though `chosen` is the newest fit node."""
     node = view.snapshot.nodes[current.node]
     if chosen.name == node.name:
@@ -139,8 +159,12 @@ def _keeps(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, curren
     return True
 
 
-def _outlasts(view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, node: Node, unfit: Reason) -> bool:
-    """Whether the pool's newest node may be fit again soon: placeholders moved to an older one would come back."""
+def _outlasts(
+    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, node: Node, unfit: Reason
+) -> bool:
+    """Whether the pool's newest node may be fit again soon: placeholders moved to an older one
+    would come back.
+    """
     if unfit.is_for_good:
         return False
     patience_seconds = view.settings.flap_seconds + view.settings.keep_mark_seconds

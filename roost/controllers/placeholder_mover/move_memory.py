@@ -1,4 +1,6 @@
-"""Remember evictions, compare where the successors went with the prediction, and back off after a wrong one."""
+"""Remember evictions, compare where the successors went with the prediction, and back off after a
+wrong one.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +50,15 @@ class MoveMemory:
     served: Mapping[str, float] = field(default_factory=dict)
 
 
-def note_moves(memory: MoveMemory, done: Iterable[Done], settings: MoverSettings, now: Moment) -> MoveMemory:
+def note_moves(
+    memory: MoveMemory, done: Iterable[Done], settings: MoverSettings, now: Moment
+) -> MoveMemory:
     """Note which of the requested evictions were carried out."""
-    evictions, in_flight, back_offs = list(memory.evictions), list(memory.in_flight), dict(memory.back_offs)
+    evictions, in_flight, back_offs = (
+        list(memory.evictions),
+        list(memory.in_flight),
+        dict(memory.back_offs),
+    )
     for action, outcome in done:
         if not isinstance(action, EvictPod) or outcome is Outcome.HELD_BACK:
             continue
@@ -76,7 +84,8 @@ def settle_moves(
     for move in memory.in_flight:
         pod = snapshot.pods.get(move.pod)
         age_seconds = now.steady - move.at
-        # Without a successor, its set has fewer replicas by now, or the StatefulSet controller is away.
+        # Without a successor, its set has fewer replicas by now, or the StatefulSet controller is
+        # away.
         if pod is None or pod.uid == move.uid:
             if age_seconds < UNDONE_SECONDS:
                 in_flight.append(move)
@@ -84,10 +93,14 @@ def settle_moves(
             if age_seconds < LOST_SECONDS:
                 in_flight.append(move)
         elif pod.node_name == move.target:
-            if (back_off_before := back_offs.get(move.set_name)) and back_off_before.until <= now.steady:
+            if (
+                back_off_before := back_offs.get(move.set_name)
+            ) and back_off_before.until <= now.steady:
                 del back_offs[move.set_name]
         else:
-            back_off = back_offs[move.set_name] = _backed_off(back_offs.get(move.set_name), settings, now)
+            back_off = back_offs[move.set_name] = _backed_off(
+                back_offs.get(move.set_name), settings, now
+            )
             notices.append(_wrong_prediction(move, pod, back_off, now))
     evictions = tuple(at for at in memory.evictions if at > now.steady - WINDOW_SECONDS)
     set_names = {placeholder_set.name for placeholder_set in settings.sets}

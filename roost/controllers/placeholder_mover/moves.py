@@ -1,7 +1,8 @@
-"""Choose which placeholders to evict: those that the scheduler would now put on the marked node, a few at a time.
+"""Choose which placeholders to evict: those that the scheduler would now put on the marked node, a
+few at a time.
 
-Every reason not to evict is here: some hold for a whole set (`why_set_stays`), others for one placeholder
-(`why_placeholder_stays`). Nothing moves while anything is unsettled.
+Every reason not to evict is here: some hold for a whole set (`why_set_stays`), others for one
+placeholder (`why_placeholder_stays`). Nothing moves while anything is unsettled.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ from typing import Final
 from roost.controllers.contract.actions import Action, EvictPod
 from roost.controllers.contract.placeholder_sets import PlaceholderSet
 from roost.controllers.placeholder_mover.marks import NodeMark
-from roost.controllers.placeholder_mover.move_memory import WINDOW_SECONDS, Move, MoveMemory, settle_moves
+from roost.controllers.placeholder_mover.move_memory import (
+    WINDOW_SECONDS,
+    Move,
+    MoveMemory,
+    settle_moves,
+)
 from roost.controllers.placeholder_mover.node_fitness import NodeJudge, Reason
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost.controllers.placeholder_mover.view import View
@@ -23,7 +29,11 @@ from roost_core.placement.labels import PLACEHOLDER_SET_LABEL
 
 
 def why_set_stays(
-    view: View, judge: NodeJudge, placeholder_set: PlaceholderSet, mark: NodeMark | None, memory: MoveMemory
+    view: View,
+    judge: NodeJudge,
+    placeholder_set: PlaceholderSet,
+    mark: NodeMark | None,
+    memory: MoveMemory,
 ) -> Reason | None:
     """Return why none of the set's placeholders may be evicted now; None if some may."""
     snapshot, settings, now = view.snapshot, view.settings, view.now
@@ -35,9 +45,13 @@ def why_set_stays(
     node = snapshot.nodes[mark.node]
     if placeholder_set.label not in node.labels:
         return Reason("mark on its way")
-    if (unfit := judge.why_unattractive(node, placeholder_set) or judge.why_unmoved(node)) is not None:
+    if (
+        unfit := judge.why_unattractive(node, placeholder_set) or judge.why_unmoved(node)
+    ) is not None:
         return Reason(f"marked node: {unfit.text}", unfit.seconds_left)
-    if not view.preempted_on.isdisjoint({mark.node, *(pod.node_name for pod in placeholders.bound)}):
+    if not view.preempted_on.isdisjoint(
+        {mark.node, *(pod.node_name for pod in placeholders.bound)}
+    ):
         return Reason("a user waits for room")
     if stateful_set is None or stateful_set.is_rolling:
         return Reason("the set is being rolled out")
@@ -74,14 +88,21 @@ MAX_PREDICTIONS: Final = 20
 MODEL_SECONDS: Final = 0.5
 
 
-# Why placeholders of a set stay where they are for now although they aren't on the marked node, and how many.
+# Why placeholders of a set stay where they are for now although they aren't on the marked node, and
+# how many.
 Hold = tuple[Reason, int]
 
 
 def plan_moves(
-    view: View, judge: NodeJudge, marks: Mapping[str, NodeMark], memory: MoveMemory, model: SchedulerModel
+    view: View,
+    judge: NodeJudge,
+    marks: Mapping[str, NodeMark],
+    memory: MoveMemory,
+    model: SchedulerModel,
 ) -> tuple[list[Action], MoveMemory, Mapping[str, Hold]]:
-    """Choose evictions, at most as many as the minute's budget still allows; return what holds others, by set, too."""
+    """Choose evictions, at most as many as the minute's budget still allows; return what holds
+    others, by set, too.
+    """
     settings, now = view.settings, view.now
     memory, notices = settle_moves(memory, view.snapshot, settings, now)
     requested: dict[str, Move] = {}
@@ -92,7 +113,9 @@ def plan_moves(
     for placeholder_set in sorted(settings.sets, key=lambda each: served[each.name]):
         name = placeholder_set.name
         mark = marks.get(name)
-        elsewhere = [pod for pod in view.by_set[name].bound if mark is None or pod.node_name != mark.node]
+        elsewhere = [
+            pod for pod in view.by_set[name].bound if mark is None or pod.node_name != mark.node
+        ]
         if not elsewhere:
             continue
         reason = why_set_stays(view, judge, placeholder_set, mark, memory)
@@ -113,17 +136,28 @@ def plan_moves(
         chosen, hold = _choose_moves(view, judge, model, mark, elsewhere, budget=budget)
         for pod, move in chosen:
             requested[move.uid] = move
-            why = f"set {name}: the scheduler would now put it on {move.target} rather than {move.source}"
+            why = (
+                f"set {name}: the scheduler would now put it on {move.target} rather than"
+                f" {move.source}"
+            )
             evictions.append(EvictPod(namespace=pod.namespace, name=pod.name, uid=pod.uid, why=why))
         if hold is not None:
             holds[name] = hold
     model.undo()
-    view.waits += [reason.seconds_left for reason, _ in holds.values() if reason.seconds_left is not None]
+    view.waits += [
+        reason.seconds_left for reason, _ in holds.values() if reason.seconds_left is not None
+    ]
     return [*evictions, *notices], replace(memory, requested=requested, served=served), holds
 
 
 def _choose_moves(
-    view: View, judge: NodeJudge, model: SchedulerModel, mark: NodeMark, elsewhere: Sequence[Pod], *, budget: int
+    view: View,
+    judge: NodeJudge,
+    model: SchedulerModel,
+    mark: NodeMark,
+    elsewhere: Sequence[Pod],
+    *,
+    budget: int,
 ) -> tuple[Sequence[tuple[Pod, Move]], Hold | None]:
     """Return one set's evictions, users' fullest node first, and what holds the rest.
 
@@ -136,12 +170,16 @@ def _choose_moves(
     # Nodes whose placeholders the scheduler would put elsewhere than on the marked node.
     repelled: set[str] = set()
     # Users should find room where most of them are: placeholders leave that node first.
-    for pod in sorted(elsewhere, key=lambda pod: (-view.count_users(pod.node_name), pod.node_name, pod.name)):
+    for pod in sorted(
+        elsewhere, key=lambda pod: (-view.count_users(pod.node_name), pod.node_name, pod.name)
+    ):
         if pod.node_name in repelled:
             continue
         if (reason := why_placeholder_stays(view, judge, pod, mark)) is not None:
             # One that ends by itself says when to plan again.
-            if hold_reason is None or (hold_reason.seconds_left is None and reason.seconds_left is not None):
+            if hold_reason is None or (
+                hold_reason.seconds_left is None and reason.seconds_left is not None
+            ):
                 hold_reason = reason
             staying += 1
             continue
@@ -160,7 +198,12 @@ def _choose_moves(
             repelled.add(pod.node_name)
             continue
         if len(chosen) == budget:
-            return chosen, (Reason("the minute's evictions are used up"), len(elsewhere) - len(chosen))
+            return chosen, (
+                Reason("the minute's evictions are used up"),
+                len(elsewhere) - len(chosen),
+            )
         set_name = pod.labels[PLACEHOLDER_SET_LABEL]
-        chosen.append((pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady)))
+        chosen.append(
+            (pod, Move(set_name, pod.key, pod.uid, pod.node_name, mark.node, view.now.steady))
+        )
     return chosen, None if hold_reason is None else (hold_reason, staying)

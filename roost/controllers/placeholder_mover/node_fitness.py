@@ -1,6 +1,8 @@
-"""Judge which nodes are fit to attract placeholders or to lose them: ready for a while, not leaving, with their images.
+"""Judge which nodes are fit to attract placeholders or to lose them: ready for a while, not
+leaving, with their images.
 
-`NodeHistory` remembers what nodes were before; without it, a node's own timestamps are all that is known of its past.
+`NodeHistory` remembers what nodes were before; without it, a node's own timestamps are all that is
+known of its past.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Reason(NamedTuple):
     text: str
     # Until it may no longer hold even if nothing changes; None: unknown.
     seconds_left: float | None = None
-    # The node is leaving, or is not in the pool. A cordon, pressure or an autoscaler's candidate taint may pass.
+    # The node is leaving, or is not in the pool. A cordon, pressure or an autoscaler's candidate
+    # taint may pass.
     is_for_good: bool = False
 
 
@@ -40,12 +43,15 @@ class NodeHistory:
     ready: frozenset[str] | None = None
     # By uid, when a node stopped being ready, for as long as it counts as flapping.
     lost: Mapping[str, float] = field(default_factory=dict)
-    # By uid and name of a set, as sets differ in their tolerations: whether a node was fit to attract when it was last
-    # judged, and since when. Those that have been fit for a while are left out.
+    # By uid and name of a set, as sets differ in their tolerations: whether a node was fit to
+    # attract when it was last judged, and since when. Those that have been fit for a while are left
+    # out.
     fitness: Mapping[tuple[str, str], tuple[bool, float]] = field(default_factory=dict)
 
 
-def follow_nodes(history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment) -> NodeHistory:
+def follow_nodes(
+    history: NodeHistory, snapshot: Snapshot, settings: MoverSettings, now: Moment
+) -> NodeHistory:
     """Note which nodes stopped being ready since the last plan."""
     ready = frozenset(node.uid for node in snapshot.nodes.values() if node.ready)
     horizon = now.steady - settings.flap_seconds
@@ -95,7 +101,9 @@ class NodeJudge:
         return Reason("ready for too short a time", seconds_left) if seconds_left > 0 else None
 
     def why_unmoved(self, node: Node) -> Reason | None:
-        """Return why placeholders should neither be evicted from the node nor sent to it now; None if they may."""
+        """Return why placeholders should neither be evicted from the node nor sent to it now; None
+        if they may.
+        """
         why = self._why_unfit(node)
         if why is None and node.name in self._view.pulling_on:
             why = Reason("images are being pulled")
@@ -136,7 +144,9 @@ class NodeJudge:
         lost_at = self._history.lost.get(node.uid)
         if lost_at is not None:
             seconds_left = lost_at + flap_seconds - self._now.steady
-        elif (sight := self._sight(node)).ready_since is not None and sight.ready_since - sight.created > flap_seconds:
+        elif (
+            sight := self._sight(node)
+        ).ready_since is not None and sight.ready_since - sight.created > flap_seconds:
             # It became ready long after it joined, so it was ready before.
             seconds_left = flap_seconds - self._ready_seconds(node)
         else:
@@ -147,7 +157,8 @@ class NodeJudge:
         labels = node.labels
         for puller in serving(self._settings.pullers, node):
             missing = {label for label in puller.labels if labels.get(label) != HELD}
-            # An image that no node holds may be impossible to pull (a wrong name, say), so the others suffice, if any.
+            # An image that no node holds may be impossible to pull (a wrong name, say), so the
+            # others suffice, if any.
             held = self._held_labels & puller.labels
             if missing and (not held or missing & held):
                 return True

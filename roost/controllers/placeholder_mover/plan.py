@@ -1,6 +1,8 @@
-"""Make one plan of the placeholder mover: mark the newest fit node of each set's pool, and move placeholders there.
+"""Make one plan of the placeholder mover: mark the newest fit node of each set's pool, and move
+placeholders there.
 
-`marks` and `moves` plan the two steps; this module gives both the same view of the cluster and fills the gauges.
+`marks` and `moves` plan the two steps; this module gives both the same view of the cluster and
+fills the gauges.
 """
 
 from __future__ import annotations
@@ -21,11 +23,29 @@ from roost.controllers.placeholder_mover.settings import MoverSettings, read_mov
 from roost.controllers.placeholder_mover.view import View
 
 GAUGES: Final[Sequence[PlanGauge]] = (
-    PlanGauge("placeholders", "Placeholders: marked (on the marked node), bound, pending.", ("set", "state")),
-    PlanGauge("placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)),
-    PlanGauge("placeholder_moves_held", "Placeholders elsewhere that don't move for now, and why.", ("set", "reason")),
-    PlanGauge("placeholder_back_off_seconds", "Seconds until a set's may move again after a wrong guess.", ("set",)),
-    PlanGauge("placeholder_marked_node_age_seconds", "Age of the node that attracts the set's placeholders.", ("set",)),
+    PlanGauge(
+        "placeholders",
+        "Placeholders: marked (on the marked node), bound, pending.",
+        ("set", "state"),
+    ),
+    PlanGauge(
+        "placeholder_moves_planned", "Placeholders that the last plan would evict.", ("set",)
+    ),
+    PlanGauge(
+        "placeholder_moves_held",
+        "Placeholders elsewhere that don't move for now, and why.",
+        ("set", "reason"),
+    ),
+    PlanGauge(
+        "placeholder_back_off_seconds",
+        "Seconds until a set's may move again after a wrong guess.",
+        ("set",),
+    ),
+    PlanGauge(
+        "placeholder_marked_node_age_seconds",
+        "Age of the node that attracts the set's placeholders.",
+        ("set",),
+    ),
 )
 
 
@@ -66,13 +86,20 @@ def _complaints(view: View) -> list[Notice]:
         stateful_set = view.snapshot.stateful_sets.get(each.stateful_set)
         fault = view.settings.profile_fault(view.by_set[each.name].bound)
         if stateful_set is not None and fault is not None:
-            message = f"Placeholders of this set don't move: Roost's model can't follow their scheduler ({fault})."
+            message = (
+                "Placeholders of this set don't move: Roost's model can't follow their scheduler"
+                f" ({fault})."
+            )
             at = view.snapshot.namespace
-            notices.append(Notice.on_set(at, stateful_set, "PlaceholderMoverIdle", message, warning=True))
+            notices.append(
+                Notice.on_set(at, stateful_set, "PlaceholderMoverIdle", message, warning=True)
+            )
     return notices
 
 
-def _gauges(view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]) -> Gauges:
+def _gauges(
+    view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds: Mapping[str, Hold]
+) -> Gauges:
     snapshot, now = view.snapshot, view.now
     states: dict[tuple[str, ...], float] = {}
     planned: dict[tuple[str, ...], float] = {}
@@ -89,7 +116,9 @@ def _gauges(view: View, marks: Mapping[str, NodeMark], moves: MoveMemory, holds:
         back_offs[name,] = max(0.0, back_off.until - now.steady) if back_off is not None else 0.0
         if mark is not None:
             ages[name,] = now.steady - snapshot.sight_of(snapshot.nodes[mark.node], now).created
-    held: dict[tuple[str, ...], float] = {(name, reason.text): number for name, (reason, number) in holds.items()}
+    held: dict[tuple[str, ...], float] = {
+        (name, reason.text): number for name, (reason, number) in holds.items()
+    }
     return {
         "placeholders": states,
         "placeholder_moves_planned": planned,
@@ -106,6 +135,8 @@ CONTROLLER: Final = Controller(
     plan=plan_placeholder_mover,
     empty=MoverMemory(),
     # Which of the last plan's evictions were carried out.
-    note=lambda memory, done, settings, now: replace(memory, moves=note_moves(memory.moves, done, settings, now)),
+    note=lambda memory, done, settings, now: replace(
+        memory, moves=note_moves(memory.moves, done, settings, now)
+    ),
     gauges=GAUGES,
 )

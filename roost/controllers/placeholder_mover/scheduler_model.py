@@ -1,7 +1,8 @@
-"""Predict where kube-scheduler would put an evicted placeholder, with a model of the cluster kept from plan to plan.
+"""Predict where kube-scheduler would put an evicted placeholder, with a model of the cluster kept
+from plan to plan.
 
-Building one of 100,000 pods takes more than a second. It is only a cache: `follow` makes it equal to the snapshot
-whatever it was before, and `undo` reverts the moves that a plan tried.
+Building one of 100,000 pods takes more than a second. It is only a cache: `follow` makes it equal
+to the snapshot whatever it was before, and `undo` reverts the moves that a plan tried.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from roost_core.scheduler.profile import Profile
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import Surroundings
 
-# Pods added by one plan: a third of a second. A new leader evicts nothing in its first minute, so it has time.
+# Pods added by one plan: a third of a second. A new leader evicts nothing in its first minute, so
+# it has time.
 MAX_NEW_PODS: Final = 30_000
 
 
@@ -28,7 +30,8 @@ class Prediction(Enum):
 
     TARGET = "on the target"
     ELSEWHERE = "on another node"
-    # The target takes no placeholder of this set: it has no room, or its taints or rules exclude them.
+    # The target takes no placeholder of this set: it has no room, or its taints or rules exclude
+    # them.
     REJECTED = "the target is filtered out"
 
 
@@ -44,14 +47,17 @@ class SchedulerModel:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self._tried: list[Pod] = []
-        # How often `try_move` was called since the last `undo`, and whether `follow_once` has followed since then.
+        # How often `try_move` was called since the last `undo`, and whether `follow_once` has
+        # followed since then.
         self.predictions = 0
         self._has_followed: bool | None = None
 
     def follow(self, snapshot: Snapshot) -> bool:
-        """Become equal to the snapshot; the cost is that of the changes, plus one comparison an object.
+        """Become equal to the snapshot; the cost is that of the changes, plus one comparison an
+        object.
 
-        Returns False if there was too much for one plan; `try_move` must not be called until a later call returns True.
+        Returns False if there was too much for one plan; `try_move` must not be called until a
+        later call returns True.
         """
         try:
             self.undo()
@@ -96,7 +102,9 @@ class SchedulerModel:
             self._state.remove_pod(key)
 
     def try_move(self, pod: Pod, target: str, profile: Profile) -> Prediction:
-        """Predict where the pod would go if evicted now; if that is the target, move it there until `undo`."""
+        """Predict where the pod would go if evicted now; if that is the target, move it there until
+        `undo`.
+        """
         self.predictions += 1
         before = self._state.remove_pod(pod.key)
         unbound = replace(pod, node_name="", nominated_node="", phase="Pending")
@@ -106,7 +114,11 @@ class SchedulerModel:
             self._reset()
             raise
         # Where chance decides among equals, an eviction could bring the pod back to where it was.
-        is_chance = profile.minor < PICKS_ALIKE_SINCE and decision.table is not None and len(decision.table.best) > 1
+        is_chance = (
+            profile.minor < PICKS_ALIKE_SINCE
+            and decision.table is not None
+            and len(decision.table.best) > 1
+        )
         if decision.node == target and not is_chance:
             self._tried.append(before)
             self._state.add_pod(replace(pod, node_name=target))

@@ -33,7 +33,10 @@ _MAX_SECONDS: Final = 7 * 24 * 3600
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoverSettings:
-    """`placeholderMover`, and what else its plan needs of the release. Without sets, it only removes marks."""
+    """`placeholderMover`, and what else its plan needs of the release.
+
+    Without sets, it only removes marks.
+    """
 
     # The prefix of all marks of this release.
     label_prefix: str
@@ -61,7 +64,9 @@ class MoverSettings:
     def profile_fault(self, pods: Iterable[Pod]) -> ProfileError | None:
         """Return why the model can't follow the scheduler of these pods."""
         names = ("", *(pod.scheduler_name for pod in pods))
-        return next((self.profile_faults[name] for name in names if name in self.profile_faults), None)
+        return next(
+            (self.profile_faults[name] for name in names if name in self.profile_faults), None
+        )
 
 
 def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
@@ -77,7 +82,9 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     profiles, faults = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
         label_prefix=attract_prefix(release.name, release.namespace),
-        evictions_per_minute=read.whole(mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000),
+        evictions_per_minute=read.whole(
+            mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000
+        ),
         mark_after_seconds=seconds("markAfterSeconds"),
         keep_mark_seconds=seconds("keepMarkSeconds"),
         flap_seconds=seconds("flapSeconds"),
@@ -96,8 +103,11 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
 def _read_profiles(
     configuration: Mapping[str, Any] | None, minor: int
 ) -> tuple[Mapping[str, Profile], Mapping[str, ProfileError]]:
-    """Return `profiles`, without a configuration only the default scheduler's, and `profile_faults`."""
-    minor = max(minor, OLDEST_MINOR)  # older clusters get the oldest kube-scheduler that is modelled
+    """Return `profiles`, without a configuration only the default scheduler's, and
+    `profile_faults`.
+    """
+    # older clusters get the oldest kube-scheduler that is modelled
+    minor = max(minor, OLDEST_MINOR)
     own = {"default-scheduler": default_profile(minor)}
     if configuration is None:
         return own, {}

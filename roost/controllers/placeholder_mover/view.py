@@ -1,4 +1,6 @@
-"""What every part of the mover's plan reads: the cluster at one time, with pods by node and placeholders by set."""
+"""What every part of the mover's plan reads: the cluster at one time, with pods by node and
+placeholders by set.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +50,8 @@ class View:
         # Seconds until another plan may differ although nothing in the cluster changes.
         self.waits: list[float] = []
         self.by_set: dict[str, Placeholders] = {each.name: Placeholders() for each in settings.sets}
-        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder makes room for one. A pod may
-        # keep its nomination for ever, to a node that went long ago.
+        # Nodes on which a pod that pre-empted others waits for its room, or a placeholder makes
+        # room for one. A pod may keep its nomination for ever, to a node that went long ago.
         self.preempted_on: set[str] = set()
         # Nodes on which a puller's pod is at work: not done, and not failing to pull.
         self.pulling_on: set[str] = set()
@@ -64,7 +66,9 @@ class View:
                     self.preempted_on.add(pod.nominated_node)
             elif not pod.is_finished:
                 self._pods_on.setdefault(node, []).append(pod)
-                is_stuck = any(container.waiting_reason in PULL_FAULTS for container in pod.containers)
+                is_stuck = any(
+                    container.waiting_reason in PULL_FAULTS for container in pod.containers
+                )
                 pulls = is_puller(pod.labels) or is_popular_puller(pod.labels)
                 if pod.phase == "Pending" and pulls and not is_stuck:
                     self.pulling_on.add(node)
@@ -84,7 +88,9 @@ class View:
             return False
         used = [dict(pod.spec.requests) for pod in pods]
         return all(
-            amount <= node.allocatable.get(resource, 0) - sum(requests.get(resource, 0) for requests in used)
+            amount
+            <= node.allocatable.get(resource, 0)
+            - sum(requests.get(resource, 0) for requests in used)
             for resource, amount in spec.requests
             if amount and resource not in self.snapshot.claimable
         )
@@ -104,7 +110,8 @@ class View:
                 if PLACEHOLDER_SET_LABEL not in pod.labels
             )
             self._users[node] = sum(
-                pod_class is not None and pod_class.name in self.settings.user_classes for pod_class in pod_classes
+                pod_class is not None and pod_class.name in self.settings.user_classes
+                for pod_class in pod_classes
             )
         return self._users[node]
 
@@ -120,5 +127,6 @@ def _is_own(pod: Pod, snapshot: Snapshot, placeholder_set: PlaceholderSet) -> bo
         and pod.labels.get(OWN_COMPONENT_LABEL) == OWN_PLACEHOLDER
         and pod.labels.get(OWN_INSTANCE_LABEL) == snapshot.release
         and pod.owner is not None
-        and (pod.owner.kind, pod.owner.name, pod.owner.uid) == ("StatefulSet", stateful_set.name, stateful_set.uid)
+        and (pod.owner.kind, pod.owner.name, pod.owner.uid)
+        == ("StatefulSet", stateful_set.name, stateful_set.uid)
     )

@@ -1,7 +1,8 @@
 """Count the users of each image, from users' pods that run now or ran lately.
 
-A user is one pod. One that runs counts 1; one that has ended counts 2^(-time since then / half-life). The decay is
-exact, so how often users are counted changes nothing. A new leader lacks only those that have ended.
+A user is one pod. One that runs counts 1; one that has ended counts 2^(-time since then /
+half-life). The decay is exact, so how often users are counted changes nothing. A new leader lacks
+only those that have ended.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from roost_core.objects.selectors import NodeRules
 
 # Fewer users than this count as none, so that tables stay small.
 LEAST_USERS: Final = 0.01
-# Of one image. Pods of one pool have the same; more come from users' own selectors, and would be slow.
+# Of one image. Pods of one pool have the same; more come from users' own selectors, and would be
+# slow.
 MOST_RULES: Final = 8
 
 
@@ -43,9 +45,16 @@ class Demand:
 
 
 def count_users(
-    before: Demand, pods: Iterable[Pod], is_users: Callable[[Pod], bool], half_life_seconds: float, steady: float
+    before: Demand,
+    pods: Iterable[Pod],
+    is_users: Callable[[Pod], bool],
+    half_life_seconds: float,
+    steady: float,
 ) -> tuple[Demand, list[Pod]]:
-    """Return the next count, and the users' pods that run since the last one. The order of `pods` doesn't matter."""
+    """Return the next count, and the users' pods that run since the last one.
+
+    The order of `pods` doesn't matter.
+    """
     running: dict[str, PodSpec | None] = {}
     started: list[Pod] = []
     for pod in pods:
@@ -56,19 +65,34 @@ def count_users(
         else:
             running[pod.uid] = pod.spec if is_users(pod) else None
             started += [pod] if running[pod.uid] else []
-    factor = 0.0 if before.as_of is None else 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
-    gone = {image: left for image, users in before.gone.items() if (left := users * factor) >= LEAST_USERS}
-    for image, count in _count_images([before.running[uid] for uid in before.running.keys() - running.keys()]).items():
+    factor = (
+        0.0
+        if before.as_of is None
+        else 2.0 ** (-max(0.0, steady - before.as_of) / half_life_seconds)
+    )
+    gone = {
+        image: left
+        for image, users in before.gone.items()
+        if (left := users * factor) >= LEAST_USERS
+    }
+    for image, count in _count_images(
+        [before.running[uid] for uid in before.running.keys() - running.keys()]
+    ).items():
         gone[image] = gone.get(image, 0.0) + count
     counted = _count_images(running.values())
-    users = {image: counted.get(image, 0) + gone.get(image, 0.0) for image in counted.keys() | gone.keys()}
+    users = {
+        image: counted.get(image, 0) + gone.get(image, 0.0)
+        for image in counted.keys() | gone.keys()
+    }
     rules: dict[str, set[NodeRules]] = {image: set(before.rules.get(image, ())) for image in gone}
     for spec in {id(each): each for each in running.values() if each is not None}.values():
         where = NodeRules(spec.node_selector, spec.required_node_terms, spec.tolerations)
         for image in images_of(spec):
             rules.setdefault(image, set()).add(where)
     bounded = {
-        image: frozenset(several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES])
+        image: frozenset(
+            several if len(several) <= MOST_RULES else sorted(several, key=repr)[:MOST_RULES]
+        )
         for image, several in rules.items()
     }
     return Demand(steady, running, users, gone, bounded), started
@@ -77,7 +101,11 @@ def count_users(
 @lru_cache(maxsize=4096)
 def images_of(spec: PodSpec) -> tuple[str, ...]:
     """A pod's images, normalised."""
-    return tuple(sorted({normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}))
+    return tuple(
+        sorted(
+            {normalise_reference(image) for image in (*spec.images, *spec.volume_images) if image}
+        )
+    )
 
 
 def _count_images(specs: Collection[PodSpec | None]) -> Counter[str]:

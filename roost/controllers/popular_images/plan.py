@@ -1,10 +1,12 @@
-"""Make one plan of popular images: pull the most used ones to nodes that lack them, within disk, rate and count.
+"""Make one plan of popular images: pull the most used ones to nodes that lack them, within disk,
+rate and count.
 
-What nodes hold, what is being pulled and what failed is read from the cluster, so memory is never needed for safety.
-Pulls don't work against the kubelet, which deletes unused images when the disk is fuller than
-imageGCHighThresholdPercent (85): pulling ends well below that, nothing is pulled to a node under pressure, and a node
-that lost an image that was pulled there rests. Nor against an image cleaner (BinderHub's cordons its node while it
-deletes), nor against an autoscaler: a node that is marked for removal, or has been empty for a while, gets nothing.
+What nodes hold, what is being pulled and what failed is read from the cluster, so memory is never
+needed for safety. Pulls don't work against the kubelet, which deletes unused images when the disk
+is fuller than imageGCHighThresholdPercent (85): pulling ends well below that, nothing is pulled to
+a node under pressure, and a node that lost an image that was pulled there rests. Nor against an
+image cleaner (BinderHub's cordons its node while it deletes), nor against an autoscaler: a node
+that is marked for removal, or has been empty for a while, gets nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +32,11 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.popular_images import pull_pods
 from roost.controllers.popular_images.demand import Demand, count_users, images_of
-from roost.controllers.popular_images.settings import HALF_LIFE_SECONDS, PopularSettings, read_popular_settings
+from roost.controllers.popular_images.settings import (
+    HALF_LIFE_SECONDS,
+    PopularSettings,
+    read_popular_settings,
+)
 from roost_core.objects.image_references import normalise_reference, split_reference
 from roost_core.objects.leaving_taints import ANY_LEAVING_TAINTS
 from roost_core.objects.node import Node, node_admits
@@ -51,16 +57,20 @@ PLAN_AGAIN_SECONDS: Final = 60.0
 WATCH_PULLS_SECONDS: Final = 10.0
 # The cluster changes more often, but nothing is urgent.
 PACE_SECONDS: Final = 10.0
-# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk, compressed.
+# The assumed size of an image that no node lists: repo2docker's median of 1.6 GB on disk,
+# compressed.
 ASSUMED_IMAGE_BYTES: Final = 570_000_000
-# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps them beside their
-# unpacked content, which is 2.8 times as large. Shared layers count once per image, so this errs on the high side.
+# Bytes on disk for each byte that a node reports: containerd reports compressed layers, and keeps
+# them beside their unpacked content, which is 2.8 times as large. Shared layers count once per
+# image, so this errs on the high side.
 DISK_BYTES_PER_IMAGE_BYTE: Final = 3.8
-# Concurrent pulls of booked events' images: those who come would pull them all the same, and at once.
+# Concurrent pulls of booked events' images: those who come would pull them all the same, and at
+# once.
 BOOKED_PARALLEL: Final = 20
 # An empty node that has been Ready for longer may be about to be removed by an autoscaler.
 NEW_NODE_SECONDS: Final = 600.0
-# Pods that start on a node share its queue of pulls; one that has been stuck for longer than this is ignored.
+# Pods that start on a node share its queue of pulls; one that has been stuck for longer than this
+# is ignored.
 STARTING_SECONDS: Final = 600.0
 # If the scheduler hasn't found room by then, there is none.
 BIND_SECONDS: Final = 120.0
@@ -79,13 +89,20 @@ GAUGES: Final = (
     PlanGauge("popular_images", "Images with enough users to be pulled to nodes."),
     PlanGauge("popular_images_missing", "Wanted images that nodes lack, summed over nodes."),
     PlanGauge("popular_images_pulling", "Popular images being pulled, over all nodes."),
-    PlanGauge("popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."),
+    PlanGauge(
+        "popular_images_backing_off", "Popular images whose pull failed and that wait for a retry."
+    ),
     PlanGauge(
         "popular_images_pulled",
-        "Images pulled to nodes since this replica leads, by whether a user's pod has run with them there since.",
+        "Images pulled to nodes since this replica leads, by whether a user's pod has run with them"
+        " there since.",
         ("used",),
     ),
-    PlanGauge("popular_images_nodes", "Nodes by whether popular images may be pulled to them, or why not.", ("state",)),
+    PlanGauge(
+        "popular_images_nodes",
+        "Nodes by whether popular images may be pulled to them, or why not.",
+        ("state",),
+    ),
 )
 
 
@@ -99,7 +116,9 @@ class PulledImage(NamedTuple):
 
 
 class NodeDisk(NamedTuple):
-    """What a node holds, and whether something may be pulled there; kept while its Node doesn't change."""
+    """What a node holds, and whether something may be pulled there; kept while its Node doesn't
+    change.
+    """
 
     state: Node
     # Bytes by normalised reference of its images.
@@ -143,14 +162,19 @@ class PopularMemory:
 def plan_popular_images(
     snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
 ) -> Planned[PopularMemory]:
-    """Count users, follow the pulls under way, and start those of the most used images, where allowed.
+    """Count users, follow the pulls under way, and start those of the most used images, where
+    allowed.
 
     Switched off, delete this release's pods that pull, done or not: nothing else would.
     """
     if not settings.counts_users and settings.hub.events is None:
         pods = [pod for pod in _pull_pods(snapshot) if not pod.leaving]
         deletions = [_deletion(pod, "popular images are switched off") for pod in pods]
-        return Planned(actions=deletions, memory=memory, wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None)
+        return Planned(
+            actions=deletions,
+            memory=memory,
+            wake_after_seconds=PLAN_AGAIN_SECONDS if pods else None,
+        )
     work = _Work(snapshot, memory, settings, now)
     work.note_used()
     work.follow_pods()
@@ -168,7 +192,9 @@ def disk_bytes_of(image_bytes: float) -> int:
 class _Work:
     """One plan in the making."""
 
-    def __init__(self, snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment) -> None:
+    def __init__(
+        self, snapshot: Snapshot, memory: PopularMemory, settings: PopularSettings, now: Moment
+    ) -> None:
         self.snapshot = snapshot
         self.memory = memory
         self.settings = settings
@@ -181,24 +207,36 @@ class _Work:
             now.steady,
         )
         self.views = {
-            name: before if (before := memory.views.get(name)) and before.state is state else read_disk(state, settings)
+            name: (
+                before
+                if (before := memory.views.get(name)) and before.state is state
+                else read_disk(state, settings)
+            )
             for name, state in snapshot.nodes.items()
         }
         self.sizes: dict[str, int] = {}
         uids = {view.uid for view in self.views.values()}
         self.pulled = {uid: dict(images) for uid, images in memory.pulled.items() if uid in uids}
-        self.rests = {key: rest for key, rest in memory.rests.items() if now.steady < rest.until + LAST_REST_SECONDS}
+        self.rests = {
+            key: rest
+            for key, rest in memory.rests.items()
+            if now.steady < rest.until + LAST_REST_SECONDS
+        }
         # By name of the node.
         self.under_way: dict[str, list[pull_pods.PopularPull]] = {}
         self.actions: list[Action] = []
         self.booked_images: frozenset[str] = frozenset()
         passed = 0.0 if memory.as_of is None else max(0.0, now.steady - memory.as_of)
-        self.budget = min(float(settings.bytes_per_minute), memory.budget + passed * settings.bytes_per_minute / 60.0)
+        self.budget = min(
+            float(settings.bytes_per_minute),
+            memory.budget + passed * settings.bytes_per_minute / 60.0,
+        )
         self.pulled_count, self.used_count = memory.pulled_count, memory.used_count
         self.gauges: dict[str, dict[tuple[str, ...], float]] = {}
         self.waits = [PLAN_AGAIN_SECONDS]
         self.pods_on: Counter[str] = Counter()
-        # Names of nodes where pods run, and where others' pods are about to start: kubelets pull one after the other.
+        # Names of nodes where pods run, and where others' pods are about to start: kubelets pull
+        # one after the other.
         self.occupied: set[str] = set()
         self.starting: set[str] = set()
         for pod in snapshot.pods.values():
@@ -207,7 +245,9 @@ class _Work:
                 continue
             if pod.phase != "Pending":
                 # Any class: a DaemonSet's pod keeps no node.
-                if pod.node_name not in self.occupied and settings.hub.class_of(pod, snapshot.namespaces):
+                if pod.node_name not in self.occupied and settings.hub.class_of(
+                    pod, snapshot.namespaces
+                ):
                     self.occupied.add(pod.node_name)
             elif pod.node_name and pod.created > now.wall - STARTING_SECONDS:
                 self.starting.add(pod.node_name)
@@ -223,7 +263,9 @@ class _Work:
                     self.used_count += 1
 
     def follow_pods(self) -> None:
-        """Read the pods that pull, delete those that are done, and let images and nodes rest after failures."""
+        """Read the pods that pull, delete those that are done, and let images and nodes rest after
+        failures.
+        """
         for pod in _pull_pods(self.snapshot):
             pull = pull_pods.read_pull(pod)
             view = self.views.get(pull.node)
@@ -232,13 +274,25 @@ class _Work:
                 # Also while it is being deleted: the kubelet may still be pulling.
                 self.under_way.setdefault(pull.node, []).append(pull)
                 self.waits.append(WATCH_PULLS_SECONDS)
-            if is_done and view is not None and pull.image not in self.pulled.setdefault(view.uid, {}):
+            if (
+                is_done
+                and view is not None
+                and pull.image not in self.pulled.setdefault(view.uid, {})
+            ):
                 self.pulled[view.uid][pull.image] = PulledImage(self.now.steady, pull.image_bytes)
                 self.pulled_count += 1
                 self.rests.pop(pull.image, None)
                 self.rests.pop(view.uid, None)
-                self._tell(view, "PopularImagePulled", f"Image {pull.image} was pulled here ahead of its users.")
-            why = f"image {pull.image} is on {pull.node}" if is_done else self._why_end(pod, pull, view)
+                self._tell(
+                    view,
+                    "PopularImagePulled",
+                    f"Image {pull.image} was pulled here ahead of its users.",
+                )
+            why = (
+                f"image {pull.image} is on {pull.node}"
+                if is_done
+                else self._why_end(pod, pull, view)
+            )
             if why and not pod.leaving:
                 # Asked for again with each plan until it is gone.
                 self.actions.append(_deletion(pod, why))
@@ -257,15 +311,22 @@ class _Work:
         if not pod.node_name and age >= BIND_SECONDS:
             self._let_rest(view.uid)
             return f"no room on {pull.node} for a pod that requests nothing"
-        if not (failure and (age >= FAILING_SECONDS or pod.is_finished)) and age < pull_pods.PULL_SECONDS:
+        if (
+            not (failure and (age >= FAILING_SECONDS or pod.is_finished))
+            and age < pull_pods.PULL_SECONDS
+        ):
             return ""
         failure = _cut(failure or f"not pulled within {pull_pods.PULL_SECONDS / 60:.0f} minutes")
-        # Pulls of one image that started together fail together, and count once. A node is at fault if it fails again.
+        # Pulls of one image that started together fail together, and count once. A node is at fault
+        # if it fails again.
         if not self._is_resting(pull.image):
             self._let_rest(pull.image)
             self._let_rest(view.uid, spares_first=True)
             minutes = (self.rests[pull.image].until - self.now.steady) / 60
-            message = f"Image {pull.image} can't be pulled here ({failure}); it is retried in {minutes:.0f} minutes."
+            message = (
+                f"Image {pull.image} can't be pulled here ({failure}); it is retried in"
+                f" {minutes:.0f} minutes."
+            )
             self._tell(view, "PopularImageFailed", message, warning=True)
         return f"image {pull.image} can't be pulled: {failure}"
 
@@ -273,27 +334,40 @@ class _Work:
         """Find images that were pulled and are gone: the kubelet or a cleaner needed the room."""
         for view in self.views.values():
             pulled = self.pulled.get(view.uid, {})
-            told = [image for image, each in pulled.items() if self.now.steady - each.since >= REPORT_SECONDS]
+            told = [
+                image
+                for image, each in pulled.items()
+                if self.now.steady - each.since >= REPORT_SECONDS
+            ]
             lost = sorted(image for image in told if image not in view.holds and not view.is_cut)
             for image in lost:
                 del pulled[image]
             if lost:
                 self._let_rest(view.uid, LOST_REST_SECONDS)
-                message = f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner: none is for an hour."
+                message = (
+                    f"Image {lost[0]}, pulled here, was removed by the kubelet or a cleaner: none"
+                    " is for an hour."
+                )
                 self._tell(view, "PopularImageRemoved", message)
 
     def start_booked(self) -> None:
-        """Start the pulls of booked events' images, on the nodes that keep room for their people."""
+        """Start the pulls of booked events' images, on the nodes that keep room for their
+        people.
+        """
         if self.settings.hub.events is None:
             return
-        bookings, change = bookings_at(self.settings.hub.events, self.snapshot.bookings, self.now.wall)
+        bookings, change = bookings_at(
+            self.settings.hub.events, self.snapshot.bookings, self.now.wall
+        )
         if change is not None:
             self.waits.append(max(1.0, change - self.now.wall))
         # By name of the set, by image: people.
         by_set: dict[str, Counter[str]] = {}
         for booking in bookings:
             if booking.event.image:
-                by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += booking.event.people
+                by_set.setdefault(booking.event.set_name, Counter())[booking.event.image] += (
+                    booking.event.people
+                )
         self.booked_images = frozenset(image for people in by_set.values() for image in people)
         for node, sets in sorted(self._nodes_of_sets(by_set.keys()).items()):
             view = self.views[node]
@@ -301,7 +375,9 @@ class _Work:
             for name in sets:
                 people |= by_set[name]
             lacks = [
-                image for image in sorted(people, key=lambda each: (-people[each], each)) if self._lacks(view, image)
+                image
+                for image in sorted(people, key=lambda each: (-people[each], each))
+                if self._lacks(view, image)
             ]
             if lacks:
                 self.waits.append(WATCH_PULLS_SECONDS)
@@ -331,28 +407,53 @@ class _Work:
         for name, view in self.views.items():
             state = self._why_not(view, is_booked=False)
             states[state or "open"] += 1
-            lacks = [(image, users) for image, users in self._wanted(view, popular) if self._lacks(view, image)]
+            lacks = [
+                (image, users)
+                for image, users in self._wanted(view, popular)
+                if self._lacks(view, image)
+            ]
             missing += len(lacks)
-            first = next((each for each in lacks if self._may_start(view, each[0])), None) if not state else None
+            first = (
+                next((each for each in lacks if self._may_start(view, each[0])), None)
+                if not state
+                else None
+            )
             if first is not None:
                 queue.append((-first[1], -view.state.created, name, first[0]))
         for _, _, name, image in sorted(queue)[: max(0, settings.parallel - self._count())]:
             size = self._size(image)
             price = min(size, settings.bytes_per_minute)
             if self.budget < price:
-                # The most used image waits for budget; smaller ones don't overtake it, or it would never get enough.
-                self.waits.append(max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute))
+                # The most used image waits for budget; smaller ones don't overtake it, or it would
+                # never get enough.
+                self.waits.append(
+                    max(1.0, (price - self.budget) * 60.0 / settings.bytes_per_minute)
+                )
                 break
             self._start(self.views[name], image)
             self.budget -= size
-        self.gauges["popular_images_nodes"] = {(state,): float(count) for state, count in states.items()}
-        for gauge, value in (("", len(popular)), ("_missing", missing), ("_pulling", self._count())):
+        self.gauges["popular_images_nodes"] = {
+            (state,): float(count) for state, count in states.items()
+        }
+        for gauge, value in (
+            ("", len(popular)),
+            ("_missing", missing),
+            ("_pulling", self._count()),
+        ):
             self.gauges[f"popular_images{gauge}"] = {(): float(value)}
-        resting = sum(rest.until > self.now.steady for key, rest in self.rests.items() if key in self.demand.users)
+        resting = sum(
+            rest.until > self.now.steady
+            for key, rest in self.rests.items()
+            if key in self.demand.users
+        )
         self.gauges["popular_images_backing_off"] = {(): float(resting)}
 
-    def _wanted(self, view: NodeDisk, popular: Sequence[tuple[str, float]]) -> Iterator[tuple[str, float]]:
-        """Yield the images that the node should have: the most used of those whose pods may run there."""
+    def _wanted(
+        self, view: NodeDisk, popular: Sequence[tuple[str, float]]
+    ) -> Iterator[tuple[str, float]]:
+        """Yield the images that the node should have: the most used of those whose pods may run
+        there.
+        """
         left = self.settings.per_node
         admitted: dict[object, bool] = {}
         for image, users in popular:
@@ -370,7 +471,9 @@ class _Work:
 
     def _lacks(self, view: NodeDisk, image: str) -> bool:
         under_way = self.under_way.get(view.state.name, ())
-        is_coming = image in self.pulled.get(view.uid, {}) or any(pull.image == image for pull in under_way)
+        is_coming = image in self.pulled.get(view.uid, {}) or any(
+            pull.image == image for pull in under_way
+        )
         return image not in view.holds and not is_coming
 
     def _why_not(self, view: NodeDisk, *, is_booked: bool = True) -> str:
@@ -397,7 +500,9 @@ class _Work:
         if under_way or is_full or self._is_resting(image):
             return False
         pulled = self.pulled.get(view.uid, {})
-        unreported = sum(each.image_bytes for name, each in pulled.items() if name not in view.holds)
+        unreported = sum(
+            each.image_bytes for name, each in pulled.items() if name not in view.holds
+        )
         used = disk_bytes_of(view.image_bytes + unreported + self._size(image))
         return used <= view.state.allocatable[EPHEMERAL_STORAGE] * self.settings.disk_share
 
@@ -423,8 +528,12 @@ class _Work:
         rest = self.rests.get(key)
         return rest is not None and rest.until > self.now.steady
 
-    def _let_rest(self, key: str, first: float = FIRST_REST_SECONDS, *, spares_first: bool = False) -> None:
-        """Let an image or a node rest, longer each time; the same failure, seen again, counts once."""
+    def _let_rest(
+        self, key: str, first: float = FIRST_REST_SECONDS, *, spares_first: bool = False
+    ) -> None:
+        """Let an image or a node rest, longer each time; the same failure, seen again, counts
+        once.
+        """
         before = self.rests.get(key)
         if spares_first and before is None:
             self.rests[key] = BackOff(1, self.now.steady)
@@ -433,12 +542,17 @@ class _Work:
             self.rests[key] = backed_off(before, shortest, LAST_REST_SECONDS, self.now.steady)
 
     def _tell(self, view: NodeDisk, reason: str, message: str, *, warning: bool = False) -> None:
-        self.actions.append(Notice.on_node(view.state.name, view.uid, reason, message, warning=warning))
+        self.actions.append(
+            Notice.on_node(view.state.name, view.uid, reason, message, warning=warning)
+        )
 
     def planned(self) -> Planned[PopularMemory]:
         """Return the finished plan."""
         unused = self.pulled_count - self.used_count
-        self.gauges["popular_images_pulled"] = {("yes",): float(self.used_count), ("no",): float(unused)}
+        self.gauges["popular_images_pulled"] = {
+            ("yes",): float(self.used_count),
+            ("no",): float(unused),
+        }
         memory = PopularMemory(
             demand=self.demand,
             views=self.views,
@@ -449,13 +563,18 @@ class _Work:
             pulled_count=self.pulled_count,
             used_count=self.used_count,
         )
-        return Planned(actions=self.actions, memory=memory, wake_after_seconds=min(self.waits), gauges=self.gauges)
+        return Planned(
+            actions=self.actions,
+            memory=memory,
+            wake_after_seconds=min(self.waits),
+            gauges=self.gauges,
+        )
 
 
 def read_disk(state: Node, settings: PopularSettings) -> NodeDisk:
     """Say what a node holds, and whether something may be pulled there."""
-    # A node lists up to five names of an image, all with the same size. Two images of one repository with exactly the
-    # same size count as one.
+    # A node lists up to five names of an image, all with the same size. Two images of one
+    # repository with exactly the same size count as one.
     distinct = {(split_reference(_normal(name))[0], size) for name, size in state.images.items()}
     image_bytes = sum(size for _, size in distinct)
     is_cut = 0 <= settings.reported_images <= state.image_count
@@ -482,10 +601,17 @@ def _closed(state: Node, settings: PopularSettings) -> str:
     if any(state.conditions.get(condition) == "True" for condition in PRESSURES):
         return "pressure"
     # The puller's images come first.
-    is_pulling = any(key.startswith(PULLED_LABEL_PREFIX) and value == PULLING for key, value in state.labels.items())
+    is_pulling = any(
+        key.startswith(PULLED_LABEL_PREFIX) and value == PULLING
+        for key, value in state.labels.items()
+    )
     if is_pulling or any(key.startswith(STARTUP_PREFIXES) for key in taints):
         return "starting"
-    return "tainted" if untolerated(state.taints, read_tolerations(settings.pod_tolerations)) is not None else ""
+    return (
+        "tainted"
+        if untolerated(state.taints, read_tolerations(settings.pod_tolerations)) is not None
+        else ""
+    )
 
 
 def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: bool) -> str:
@@ -499,7 +625,11 @@ def _full(state: Node, settings: PopularSettings, image_bytes: int, *, is_cut: b
 
 
 def _pull_pods(snapshot: Snapshot) -> list[Pod]:
-    pods = (pod for pod in snapshot.pods.values() if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace))
+    pods = (
+        pod
+        for pod in snapshot.pods.values()
+        if pull_pods.is_pull_pod(pod, snapshot.release, snapshot.namespace)
+    )
     return sorted(pods, key=lambda pod: pod.name)
 
 

@@ -1,10 +1,11 @@
 """Write the pod that pulls one image to one node, and read its progress.
 
-The pod goes through the scheduler (by node affinity on the node's name, like DaemonSet pods), so a node without room
-for one more pod gets none. It requests nothing, so it takes no room and triggers no autoscaler. It may be evicted at
-any time, has no token, and passes the `restricted` Pod Security Standard. Nothing in the image has to run: an image
-volume is mounted, or Roost's own static pause program is run in it. It stays until it is deleted, but no longer than a
-pull may take: without a leader, its kubelet ends it.
+The pod goes through the scheduler (by node affinity on the node's name, like DaemonSet pods), so a
+node without room for one more pod gets none. It requests nothing, so it takes no room and triggers
+no autoscaler. It may be evicted at any time, has no token, and passes the `restricted` Pod Security
+Standard. Nothing in the image has to run: an image volume is mounted, or Roost's own static pause
+program is run in it. It stays until it is deleted, but no longer than a pull may take: without a
+leader, its kubelet ends it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ FAILURES: Final = PULL_FAULTS | AFTER_PULL_FAULTS
 class PopularPull(NamedTuple):
     """The image that a pod pulls, and to which node."""
 
-    # As users' pods name it, normalised: so the kubelet knows the name afterwards, and asks no registry.
+    # As users' pods name it, normalised: so the kubelet knows the name afterwards, and asks no
+    # registry.
     image: str
     node: str
     image_bytes: int
@@ -56,12 +58,18 @@ class PopularPull(NamedTuple):
 def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONObject:
     """Return the manifest of the pod."""
     security = dict(settings.container_security)
-    container: JSONObject = {"name": "pull", "resources": _NO_RESOURCES, "securityContext": security}
+    container: JSONObject = {
+        "name": "pull",
+        "resources": _NO_RESOURCES,
+        "securityContext": security,
+    }
     spec: JSONObject = {"containers": [container]}
     if settings.method is PullMethod.IMAGE_VOLUME:
         container["image"] = settings.pause_image
         container["volumeMounts"] = [{"name": "image", "mountPath": "/image", "readOnly": True}]
-        spec["volumes"] = [{"name": "image", "image": {"reference": pull.image, "pullPolicy": "IfNotPresent"}}]
+        spec["volumes"] = [
+            {"name": "image", "image": {"reference": pull.image, "pullPolicy": "IfNotPresent"}}
+        ]
     else:
         mount = {"name": "roost-pause", "mountPath": "/roost-pause"}
         spec["initContainers"] = [
@@ -74,12 +82,20 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
                 "securityContext": security,
             }
         ]
-        container |= {"image": pull.image, "imagePullPolicy": "IfNotPresent", "command": ["/roost-pause/pause"]}
+        container |= {
+            "image": pull.image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/roost-pause/pause"],
+        }
         container["volumeMounts"] = [{**mount, "readOnly": True}]
         spec["volumes"] = [{"name": "roost-pause", "emptyDir": {}}]
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node.name]}]}
     spec |= {
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}}},
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [here]}
+            }
+        },
         "tolerations": [dict(toleration) for toleration in settings.pod_tolerations],
         "restartPolicy": "Never",
         "activeDeadlineSeconds": int(PULL_SECONDS + PULL_SLACK_SECONDS),
@@ -121,7 +137,11 @@ def pull_pod(settings: PopularSettings, node: Node, pull: PopularPull) -> JSONOb
 def is_pull_pod(pod: Pod, release: str, namespace: str) -> bool:
     """Whether a pod pulls a popular image for this release."""
     labels = pod.labels
-    return is_popular_puller(labels) and labels.get(OWN_INSTANCE_LABEL) == release and pod.namespace == namespace
+    return (
+        is_popular_puller(labels)
+        and labels.get(OWN_INSTANCE_LABEL) == release
+        and pod.namespace == namespace
+    )
 
 
 def read_pull(pod: Pod) -> PopularPull:
@@ -139,12 +159,17 @@ def has_pulled(pod: Pod) -> bool:
     # A pod that ran until its deadline has pulled, too.
     return pod.phase in ("Running", "Succeeded") or (
         pod.reason == DEADLINE_EXCEEDED
-        and any(container.terminated and container.image_id and not container.init for container in pod.containers)
+        and any(
+            container.terminated and container.image_id and not container.init
+            for container in pod.containers
+        )
     )
 
 
 def was_ended_by_node(pod: Pod) -> bool:
-    """Whether the kubelet ended or rejected it because of the node: evicted, out of resources, shut down."""
+    """Whether the kubelet ended or rejected it because of the node: evicted, out of resources, shut
+    down.
+    """
     return pod.phase == "Failed" and pod.reason not in ("", DEADLINE_EXCEEDED)
 
 

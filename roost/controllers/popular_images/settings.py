@@ -10,7 +10,8 @@ from typing import Final
 from roost.controllers.contract.release import ReleaseDocument
 from roost_core.release.image_gate import read_mappings
 
-# An image with at least this many users is popular. After half-life, a user that has left counts half.
+# An image with at least this many users is popular. After half-life, a user that has left counts
+# half.
 MIN_USERS: Final = 2.0
 HALF_LIFE_SECONDS: Final = 86_400.0
 # Concurrent pulls (one on a node), and the most bytes a minute over all nodes (2 GiB).
@@ -31,7 +32,8 @@ class PullMethod(StrEnum):
 class PopularSettings:
     """`popularImages`, and what else the plan needs of the release."""
 
-    # Says whose pods are users', which events and sets there are, and which images pullers bring: not these.
+    # Says whose pods are users', which events and sets there are, and which images pullers bring:
+    # not these.
     hub: ReleaseDocument
     # `enabled`. False: only the images of booked events are pulled.
     counts_users: bool
@@ -39,11 +41,13 @@ class PopularSettings:
     per_node: int
     # Share of a node's disk that images may fill, 0 to 1.
     disk_share: float
-    # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list all.
+    # kubelets' nodeStatusMaxImages: a node that lists this many may hold more. Negative: nodes list
+    # all.
     reported_images: int
     # Of the pods that pull, as of the puller's DaemonSets.
     method: PullMethod
-    # Roost's own image, which has the static pause program; and the one that runs where images are mounted.
+    # Roost's own image, which has the static pause program; and the one that runs where images are
+    # mounted.
     image: str
     pause_image: str
     pull_secrets: tuple[str, ...]
@@ -80,11 +84,14 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
         pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),
         pull_secrets=tuple(
             read.text(name, f"puller.pullSecrets[{index}]")
-            for index, name in enumerate(read.items(puller.get("pullSecrets"), "puller.pullSecrets"))
+            for index, name in enumerate(
+                read.items(puller.get("pullSecrets"), "puller.pullSecrets")
+            )
         ),
         pod_tolerations=read_mappings(read, puller.get("tolerations"), "puller.tolerations"),
         annotations={
-            key: str(text) for key, text in read.mapping(puller.get("annotations"), "puller.annotations").items()
+            key: str(text)
+            for key, text in read.mapping(puller.get("annotations"), "puller.annotations").items()
         },
         priority_class=read.text(puller.get("priorityClassName"), "puller.priorityClassName"),
         service_account=read.text(puller.get("serviceAccountName"), "puller.serviceAccountName"),

@@ -1,7 +1,7 @@
 """Carry out the actions of plans: one request each, bound to the very object that the plan saw.
 
-Guarantee: no action changes an object that was replaced since the plan, overwrites another client's change, or exceeds
-the budgets.
+Guarantee: no action changes an object that was replaced since the plan, overwrites another client's
+change, or exceeds the budgets.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ TOO_MANY: Final = 429
 LEADER_SECONDS: Final = 1.0
 # A plan that takes longer to carry out is dropped, and a new one is made.
 PLAN_SECONDS: Final = 60.0
-# After a failed write, the same object isn't written for this long; doubled each time, up to the last.
+# After a failed write, the same object isn't written for this long; doubled each time, up to the
+# last.
 FIRST_REST_SECONDS: Final = 5.0
 LAST_REST_SECONDS: Final = 300.0
 MAX_RESTING: Final = 10_000
@@ -49,7 +50,10 @@ TAINT_TRIES: Final = 4
 
 
 class Applier:
-    """Applies plans within two budgets, one for evictions and one for all writes. Not thread-safe: one loop owns it."""
+    """Applies plans within two budgets, one for evictions and one for all writes.
+
+    Not thread-safe: one loop owns it.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,8 @@ class Applier:
         owner: Callable[[], JSONObject | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """may_write: checked before each request, so that a leader that lost its Lease stops halfway.
+        """may_write: checked before each request, so that a leader that lost its Lease stops
+        halfway.
 
         on_done: called after each action. owner: returns the ownerReference for created pods.
         """
@@ -85,7 +90,10 @@ class Applier:
         self._owner = owner
 
     def apply(self, actions: Iterable[Action]) -> list[Done]:
-        """Carry out the actions in order; return each with its outcome. Errors of the API server are outcomes, too."""
+        """Carry out the actions in order; return each with its outcome.
+
+        Errors of the API server are outcomes, too.
+        """
         self._due_at = math.inf
         began_at = self._clock()
         done: list[Done] = []
@@ -95,7 +103,9 @@ class Applier:
         return done
 
     def seconds_until_next(self) -> float:
-        """Seconds until the first action that was held back may be carried out; infinity if none was."""
+        """Seconds until the first action that was held back may be carried out; infinity if none
+        was.
+        """
         return max(0.0, self._due_at - self._clock())
 
     def _hold_back(self, wait_seconds: float) -> Outcome:
@@ -118,7 +128,8 @@ class Applier:
         rest = self._resting.get(_target(action))
         if rest is not None and rest.until > self._clock():
             return self._hold_back(rest.until - self._clock())
-        # Taken before the request, and never returned: a request without a response may have been carried out.
+        # Taken before the request, and never returned: a request without a response may have been
+        # carried out.
         self.writes.take()
         if isinstance(action, EvictPod):
             self.evictions.take()
@@ -126,7 +137,10 @@ class Applier:
         return None
 
     def _send(self, action: Action) -> Outcome:
-        """Send the action's requests. What failed rests: it mostly fails again, and uses up the others' budget."""
+        """Send the action's requests.
+
+        What failed rests: it mostly fails again, and uses up the others' budget.
+        """
         target = _target(action)
         try:
             outcome = self._perform(action)
@@ -141,7 +155,9 @@ class Applier:
         now = self._clock()
         if len(self._resting) >= MAX_RESTING:
             self._resting = {key: rest for key, rest in self._resting.items() if rest.until > now}
-        self._resting[target] = backed_off(self._resting.get(target), FIRST_REST_SECONDS, LAST_REST_SECONDS, now)
+        self._resting[target] = backed_off(
+            self._resting.get(target), FIRST_REST_SECONDS, LAST_REST_SECONDS, now
+        )
         return outcome
 
     def _perform(self, action: Action) -> Outcome:
@@ -152,29 +168,45 @@ class Applier:
                 path = f"/api/v1/namespaces/{action.namespace}/pods/{action.name}/eviction"
                 metadata = {"name": action.name, "namespace": action.namespace}
                 options = {"preconditions": {"uid": action.uid}}
-                body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+                body = {
+                    "apiVersion": "policy/v1",
+                    "kind": "Eviction",
+                    "metadata": metadata,
+                    "deleteOptions": options,
+                }
                 self._client.create(path, body)
             case ScaleSet():
-                path = f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
+                path = (
+                    f"/apis/apps/v1/namespaces/{self._namespace}/statefulsets/{action.name}/scale"
+                )
                 body = {"metadata": {"uid": action.uid}, "spec": {"replicas": action.replicas}}
                 self._client.merge(path, body, CONTROLLERS_MANAGER)
             case KeepHistory():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{action.name}"
                 self._client.merge(path, {"data": dict(action.data)}, CONTROLLERS_MANAGER)
             case CreatePod():
-                self._client.create(f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body))
+                self._client.create(
+                    f"/api/v1/namespaces/{self._namespace}/pods", self._owned(action.body)
+                )
             case DeletePod():
-                self._client.delete(f"/api/v1/namespaces/{action.namespace}/pods/{action.name}", action.uid)
+                self._client.delete(
+                    f"/api/v1/namespaces/{action.namespace}/pods/{action.name}", action.uid
+                )
             case Notice():
                 self._events.write(action)
         return Outcome.DONE
 
     def _owned(self, body: JSONObject) -> JSONObject:
-        """Make our ServiceAccount the pod's controller: both are deleted together, and drains evict such pods."""
+        """Make our ServiceAccount the pod's controller: both are deleted together, and drains evict
+        such pods.
+        """
         owner = self._owner()
         if owner is None:
             return body
-        return {**body, "metadata": {**body["metadata"], "ownerReferences": [{**owner, "controller": True}]}}
+        return {
+            **body,
+            "metadata": {**body["metadata"], "ownerReferences": [{**owner, "controller": True}]},
+        }
 
     def _change_node(self, action: ChangeNode) -> Outcome:
         path = f"/api/v1/nodes/{quote(action.node)}"
@@ -183,7 +215,8 @@ class Applier:
         if not action.remove_taints:
             self._client.merge(path, {"metadata": metadata}, CONTROLLERS_MANAGER)
             return Outcome.DONE
-        # Taints are one list with many writers: read it, and write with the resourceVersion that was read.
+        # Taints are one list with many writers: read it, and write with the resourceVersion that
+        # was read.
         for attempt in range(TAINT_TRIES):
             if not self._may_write():
                 return self._hold_back(LEADER_SECONDS)
@@ -194,7 +227,9 @@ class Applier:
             taints = node["spec"].get("taints") or []
             left = [taint for taint in taints if taint.get("key") not in action.remove_taints]
             try:
-                self._client.merge(path, {"metadata": metadata, "spec": {"taints": left}}, CONTROLLERS_MANAGER)
+                self._client.merge(
+                    path, {"metadata": metadata, "spec": {"taints": left}}, CONTROLLERS_MANAGER
+                )
             except ApiError as error:
                 if error.status != CONFLICT or attempt == TAINT_TRIES - 1:
                     raise
@@ -210,10 +245,13 @@ def _outcome_of(action: Action, error: ClusterError) -> Outcome:
         return Outcome.DONE
     if isinstance(action, EvictPod) and error.status == TOO_MANY:
         return Outcome.REFUSED
-    # The object was replaced, so its uid differs: preconditions fail with 409, patches because the uid is immutable.
+    # The object was replaced, so its uid differs: preconditions fail with 409, patches because the
+    # uid is immutable.
     if error.status == UNPROCESSABLE and "metadata.uid" in str(error):
         return Outcome.GONE
-    is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(error)
+    is_precondition = isinstance(action, EvictPod | DeletePod) or "UID in precondition" in str(
+        error
+    )
     if error.status == NOT_FOUND or (error.status == CONFLICT and is_precondition):
         return Outcome.GONE
     return Outcome.FAILED

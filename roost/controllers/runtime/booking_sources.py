@@ -1,9 +1,10 @@
-"""Read bookings where hub admins write them: ConfigMaps of the release's and of hubs' namespaces, and a calendar.
+"""Read bookings where hub admins write them: ConfigMaps of the release's and of hubs' namespaces,
+and a calendar.
 
-Both are written by others than the operator: texts are short, shallow and without aliases, or refused, and one that is
-refused takes nothing with it. They are bounded in number and bytes, and all of them together in the time that reading
-takes. The calendar is read by HTTPS alone, without redirects, within bounds of time and size; while it can't be read,
-the last one counts.
+Both are written by others than the operator: texts are short, shallow and without aliases, or
+refused, and one that is refused takes nothing with it. They are bounded in number and bytes, and
+all of them together in the time that reading takes. The calendar is read by HTTPS alone, without
+redirects, within bounds of time and size; while it can't be read, the last one counts.
 """
 
 from __future__ import annotations
@@ -38,8 +39,9 @@ MOST_EVENTS_OF_HUB: Final = 50
 # ConfigMaps, and the characters of all of them.
 MOST_CONFIG_MAPS: Final = 200
 MOST_TEXT_IN_ALL: Final = 4 * 2**20
-# Seconds a minute that reading bookings may take, all sources together; and how many of them must be left to begin with
-# another ConfigMap, which is cut where they end. A large one of a hub takes a tenth of a second.
+# Seconds a minute that reading bookings may take, all sources together; and how many of them must
+# be left to begin with another ConfigMap, which is cut where they end. A large one of a hub takes a
+# tenth of a second.
 READING_SECONDS: Final = 5.0
 LEAST_SECONDS: Final = 0.5
 # An event that began so long ago is past.
@@ -54,7 +56,10 @@ _BLOCK: Final = 1 << 16
 
 
 class ReadingTime:
-    """What reading bookings may take: READING_SECONDS a minute, of all sources together. Safe from any thread."""
+    """What reading bookings may take: READING_SECONDS a minute, of all sources together.
+
+    Safe from any thread.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -123,9 +128,14 @@ def keep_config_map(item: JSONObject, hub: str = "") -> BookingText:
 
 
 class ConfigMapReader:
-    """Reads ConfigMaps once each time that they change, as far as there is time. Belongs to one thread."""
+    """Reads ConfigMaps once each time that they change, as far as there is time.
 
-    def __init__(self, limits: Limits, reading_time: ReadingTime, *, wall: Callable[[], float] = time.time) -> None:
+    Belongs to one thread.
+    """
+
+    def __init__(
+        self, limits: Limits, reading_time: ReadingTime, *, wall: Callable[[], float] = time.time
+    ) -> None:
         self._limits = limits
         self._time = reading_time
         self._wall = wall
@@ -133,12 +143,16 @@ class ConfigMapReader:
         self._known: dict[str, tuple[BookingText, BookingSource]] = {}
 
     def sources(self, texts: Mapping[str, BookingText]) -> Sequence[BookingSource]:
-        """Return what they book, by name. One that there was no time for yet counts as it was before, or later."""
+        """Return what they book, by name.
+
+        One that there was no time for yet counts as it was before, or later.
+        """
         known = {key: self._known[key] for key in self._known if key in texts}
         new = [key for key in sorted(texts) if key not in known]
         length = 0
         within: set[str] = set()
-        # Of hubs', those with little text first, so that no hub's much text costs another one its little.
+        # Of hubs', those with little text first, so that no hub's much text costs another one its
+        # little.
         for key in sorted(texts, key=lambda key: (texts[key].length if texts[key].hub else 0, key)):
             length += texts[key].length
             if len(within) < MOST_CONFIG_MAPS and length <= MOST_TEXT_IN_ALL:
@@ -146,14 +160,21 @@ class ConfigMapReader:
         # Whoever writes theirs again and again comes after the others.
         for key in (*new, *[key for key in known if known[key][0] is not texts[key]]):
             if self._time.left < LEAST_SECONDS:
-                log.warning("bookings are read later: reading took %.0f s of the last minute", READING_SECONDS)
+                log.warning(
+                    "bookings are read later: reading took %.0f s of the last minute",
+                    READING_SECONDS,
+                )
                 break
             known.pop(key, None)
             with self._time.spend() as may_go_on:
-                known[key] = texts[key], read_config_map(texts[key], self._limits, self._wall(), may_go_on)
+                known[key] = (
+                    texts[key],
+                    read_config_map(texts[key], self._limits, self._wall(), may_go_on),
+                )
         self._known = known
         return [
-            _source_of(texts[key], known.get(key)) if key in within else _beyond(texts[key]) for key in sorted(texts)
+            _source_of(texts[key], known.get(key)) if key in within else _beyond(texts[key])
+            for key in sorted(texts)
         ]
 
 
@@ -165,20 +186,23 @@ def _source_of(text: BookingText, known: tuple[BookingText, BookingSource] | Non
 
 def _beyond(text: BookingText) -> BookingSource:
     fault = (
-        f"data: found more beside the ConfigMaps that come before it, expected {MOST_CONFIG_MAPS} with "
-        f"{MOST_TEXT_IN_ALL // 2**20} MiB in all."
+        f"data: found more beside the ConfigMaps that come before it, expected {MOST_CONFIG_MAPS}"
+        f" with {MOST_TEXT_IN_ALL // 2**20} MiB in all."
     )
     return BookingSource(CONFIG_MAP, text.name, text.uid, (), (fault,), text.hub)
 
 
 def read_config_map(
-    text: BookingText, limits: Limits, now: float = 0.0, may_go_on: Callable[[], bool] = lambda: True
+    text: BookingText,
+    limits: Limits,
+    now: float = 0.0,
+    may_go_on: Callable[[], bool] = lambda: True,
 ) -> BookingSource:
-    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing, whatever it holds.
+    """Read a ConfigMap: its key events.yaml, and each key that ends with .ics. Raises nothing,
+    whatever it holds.
 
-    may_go_on: as of calendars.parse_calendar.
-    A hub's ConfigMap that is too large, or that has too many events, is refused whole: one that is cut would book what
-    its writer doesn't expect.
+    may_go_on: as of calendars.parse_calendar. A hub's ConfigMap that is too large, or that has too
+    many events, is refused whole: one that is cut would book what its writer doesn't expect.
     """
     read = Reader()
     events: list[Event] = []
@@ -187,7 +211,11 @@ def read_config_map(
     except Exception as error:  # noqa: BLE001 - plans would fail of it again and again
         read.fault("data", type(error).__name__, "events that can be read")
     if text.hub and len(events) > MOST_EVENTS_OF_HUB:
-        read.fault("data", len(events), f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts")
+        read.fault(
+            "data",
+            len(events),
+            f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts",
+        )
         events = []
     return replace(_source(CONFIG_MAP, text.name, text.uid, events, read), hub=text.hub)
 
@@ -197,7 +225,11 @@ def _read_data(
 ) -> list[Event]:
     events: list[Event] = []
     if kept.hub and kept.size > MOST_OF_HUB:
-        read.fault("data", f"{kept.size} characters", f"at most {MOST_OF_HUB} of one hub; none of its events counts")
+        read.fault(
+            "data",
+            f"{kept.size} characters",
+            f"at most {MOST_OF_HUB} of one hub; none of its events counts",
+        )
     elif not kept.texts:
         expected = f"a key {EVENTS_KEY}, or one that ends with {CALENDAR_SUFFIX}"
         read.fault("data", list(kept.other_keys) or None, expected)
@@ -207,9 +239,13 @@ def _read_data(
         elif key == EVENTS_KEY:
             events += read_events(read, text, limits)
         else:
-            events += parse_calendar(read, text, key, limits, since=now - PAST_SECONDS, may_go_on=may_go_on)
+            events += parse_calendar(
+                read, text, key, limits, since=now - PAST_SECONDS, may_go_on=may_go_on
+            )
     if len(events) > MOST_EVENTS:
-        read.fault("data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count")
+        read.fault(
+            "data", len(events), f"at most {MOST_EVENTS} events; the first {MOST_EVENTS} count"
+        )
     return events[:MOST_EVENTS]
 
 
@@ -257,11 +293,17 @@ class CalendarFeed:
             read = Reader()
             with self._time.spend() as may_go_on:
                 since = self._wall() - PAST_SECONDS
-                events = parse_calendar(read, text, CALENDAR, self._limits, since=since, may_go_on=may_go_on)
+                events = parse_calendar(
+                    read, text, CALENDAR, self._limits, since=since, may_go_on=may_go_on
+                )
         except Exception as error:  # noqa: BLE001 - whatever a server sends; the last calendar counts
             # The address may hold a secret token, and so may the library's message.
             why = str(error) if isinstance(error, CalendarError) else type(error).__name__
-            log.warning("calendar not read: %s; %s", why, "the last one counts" if self.source else "it books nothing")
+            log.warning(
+                "calendar not read: %s; %s",
+                why,
+                "the last one counts" if self.source else "it books nothing",
+            )
             return
         source = _source(CALENDAR, CALENDAR, "", list(events), read)
         if source == self.source:
@@ -286,12 +328,15 @@ class CalendarFeed:
         )
         try:
             if response.status != 200:
-                raise CalendarError(f"HTTP status {response.status}, expected 200 (redirects are not followed)")
+                raise CalendarError(
+                    f"HTTP status {response.status}, expected 200 (redirects are not followed)"
+                )
             encoding = response.headers.get("content-encoding", "identity").lower()
             if encoding != "identity":
                 raise CalendarError(f"content-encoding {encoding[:20]!r}, expected none")
             content = b""
-            # What has arrived, as it is: `read` would wait for a whole block, and unpack any number of bytes from it.
+            # What has arrived, as it is: `read` would wait for a whole block, and unpack any number
+            # of bytes from it.
             while block := response.read1(_BLOCK, decode_content=False):
                 content += block
                 if len(content) > MOST_CALENDAR:

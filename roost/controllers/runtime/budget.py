@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import Final
 
 WINDOW_SECONDS: Final = 60.0
-# For all controllers of one hub together, Events included. API servers cope with more; a runaway controller is stopped
-# by it.
+# For all controllers of one hub together, Events included. API servers cope with more; a runaway
+# controller is stopped by it.
 WRITES_PER_MINUTE: Final = 600
 
 

@@ -18,8 +18,11 @@ def _read_table() -> dict[str, str]:
 
 # By Windows' name, in small letters.
 WINDOWS_ZONES: Final = _read_table()
-# As Outlook shows one: (UTC+01:00) Amsterdam, Berlin; (UTC-05:00) Eastern Time (US & Canada); (UTC) Dublin, London.
-_SHOWN: Final = re.compile(r"\((?:UTC|GMT)([+-][01][0-9]:[0-5][0-9])?\) *([^(]+?)(?: Time \(.*)?", re.ASCII)
+# As Outlook shows one: (UTC+01:00) Amsterdam, Berlin; (UTC-05:00) Eastern Time (US & Canada); (UTC)
+# Dublin, London.
+_SHOWN: Final = re.compile(
+    r"\((?:UTC|GMT)([+-][01][0-9]:[0-5][0-9])?\) *([^(]+?)(?: Time \(.*)?", re.ASCII
+)
 _MOST_PLACES: Final = 9
 
 
@@ -29,8 +32,14 @@ def _all_zones() -> list[str]:
 
 
 def _zone_shown(offset: str, places: str) -> str:
-    """The zone of Windows' name, or of the first place that the database names, if it is so far from UTC; else ""."""
-    usual = "UTC" if places == "Coordinated Universal Time" else WINDOWS_ZONES.get(f"{places} standard time".lower())
+    """The zone of Windows' name, or of the first place that the database names, if it is so far
+    from UTC; else "".
+    """
+    usual = (
+        "UTC"
+        if places == "Coordinated Universal Time"
+        else WINDOWS_ZONES.get(f"{places} standard time".lower())
+    )
     named = [usual] if usual else []
     for city in places.split(",")[:_MOST_PLACES]:
         end = f"/{city.strip().replace(' ', '_')}"
@@ -47,8 +56,9 @@ def _zone_shown(offset: str, places: str) -> str:
 def find_zone(name: str) -> str:
     """Return the zone of the IANA database; "" if none is meant.
 
-    name: a zone's name, Windows' name of it, what Outlook shows, or a path that ends with one, as Evolution's
-    `/freeassociation.sourceforge.net/Europe/Berlin` and Exchange's `tzone://Microsoft/Utc`.
+    name: a zone's name, Windows' name of it, what Outlook shows, or a path that ends with one, as
+    Evolution's `/freeassociation.sourceforge.net/Europe/Berlin` and Exchange's
+    `tzone://Microsoft/Utc`.
     """
     name = name.strip().strip('"')
     if is_time_zone(name):

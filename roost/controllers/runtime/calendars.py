@@ -1,9 +1,11 @@
-"""Read booked events from an iCalendar file (RFC 5545): of each VEVENT with a line `people: 120` in its description.
+"""Read booked events from an iCalendar file (RFC 5545): of each VEVENT with a line `people: 120` in
+its description.
 
-Supported, as Google, Outlook, Exchange and others write it: descriptions in HTML, DTSTART with TZID or in UTC, one
-RRULE (DAILY, WEEKLY or MONTHLY), EXDATE, RDATE of date-times, and single occurrences that were moved or cancelled
-(RECURRENCE-ID). Anything else in an event with such a line is a fault, and that event is left out; events without such
-a line are none of ours. An event's end doesn't matter: room is kept until those who come have come.
+Supported, as Google, Outlook, Exchange and others write it: descriptions in HTML, DTSTART with TZID
+or in UTC, one RRULE (DAILY, WEEKLY or MONTHLY), EXDATE, RDATE of date-times, and single occurrences
+that were moved or cancelled (RECURRENCE-ID). Anything else in an event with such a line is a fault,
+and that event is left out; events without such a line are none of ours. An event's end doesn't
+matter: room is kept until those who come have come.
 
 The time that a calendar takes grows with its length alone, whatever its rules say.
 """
@@ -27,7 +29,9 @@ from roost_core.release.reader import Reader
 _WEEKDAYS: Final = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 _TIME: Final = re.compile(r"([0-9]{8}T[0-9]{6})(Z?)", re.ASCII)
 # A line that begins with one of our words; more of them may follow on it.
-_OUR_LINE: Final = re.compile(r"^[ \t*•·-]*(?=(?:people|image|set)[ \t]*:)(.*)$", re.IGNORECASE | re.MULTILINE)
+_OUR_LINE: Final = re.compile(
+    r"^[ \t*•·-]*(?=(?:people|image|set)[ \t]*:)(.*)$", re.IGNORECASE | re.MULTILINE
+)
 _OURS: Final = re.compile(r"(?:^|(?<=[ \t]))(people|image|set)[ \t]*:[ \t]*(\S+)", re.IGNORECASE)
 # Python reads no number of thousands of digits.
 _PEOPLE: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -39,7 +43,15 @@ _BREAK: Final = re.compile(
 )
 _TAG: Final = re.compile(r"</?[a-z!][^<>]*>", re.IGNORECASE)
 # Spaces of other kinds, and marks without a width, which editors insert.
-_SPACES: Final = {0xA0: " ", 0x2007: " ", 0x202F: " ", 0x200B: None, 0x200E: None, 0x2060: None, 0xFEFF: None}
+_SPACES: Final = {
+    0xA0: " ",
+    0x2007: " ",
+    0x202F: " ",
+    0x200B: None,
+    0x200E: None,
+    0x2060: None,
+    0xFEFF: None,
+}
 _ESCAPE: Final = re.compile(r"\\([nN,;\\])")
 # EXDATE and RDATE of one event.
 _MOST_DATES: Final = 1000
@@ -53,10 +65,14 @@ _NEEDED: Final = frozenset(
     }
 )  # fmt: skip
 _NAME: Final = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*[;:]", re.ASCII)
-_RULE_PARTS: Final = {"DAILY": {"BYDAY"}, "WEEKLY": {"BYDAY"}, "MONTHLY": {"BYDAY", "BYMONTHDAY", "BYSETPOS"}}
+_RULE_PARTS: Final = {
+    "DAILY": {"BYDAY"},
+    "WEEKLY": {"BYDAY"},
+    "MONTHLY": {"BYDAY", "BYMONTHDAY", "BYSETPOS"},
+}
 _RULE: Final = (
-    "FREQ=DAILY, WEEKLY (BYDAY=MO,TU…) or MONTHLY (BYDAY=2TU, BYMONTHDAY=1 or BYSETPOS) with INTERVAL, COUNT or UNTIL; "
-    "write other recurrences as single events"
+    "FREQ=DAILY, WEEKLY (BYDAY=MO,TU…) or MONTHLY (BYDAY=2TU, BYMONTHDAY=1 or BYSETPOS) with"
+    " INTERVAL, COUNT or UNTIL; write other recurrences as single events"
 )
 
 
@@ -88,9 +104,18 @@ class CalendarStarts:
     def first_after(self, moment: int) -> int | None:
         """Return the first beginning later than `moment`; None: there is none."""
         found = next(self._regular(moment), None)
-        also = next((time for time in self.also[bisect_right(self.also, moment) :] if time not in self.without), None)
+        also = next(
+            (
+                time
+                for time in self.also[bisect_right(self.also, moment) :]
+                if time not in self.without
+            ),
+            None,
+        )
         first = min((time for time in (found, also) if time is not None), default=None)
-        return None if first is None or (self.before is not None and first >= self.before) else first
+        return (
+            None if first is None or (self.before is not None and first >= self.before) else first
+        )
 
     def _regular(self, moment: int) -> Iterator[int]:
         day, clock = self.first.toordinal(), self.first.time()
@@ -115,21 +140,26 @@ def parse_calendar(
 ) -> tuple[Event, ...]:
     """Read a calendar's bookings; faults go to the reader under `key`, and that event is left out.
 
-    since: events that begin no more after this Unix time are past, and don't count. may_go_on: asked for each event;
-    once it says no, the rest is left out, with a fault.
+    since: events that begin no more after this Unix time are past, and don't count. may_go_on:
+    asked for each event; once it says no, the rest is left out, with a fault.
     """
     if "BEGIN:VCALENDAR" not in text.upper():
-        read.fault(key, text.strip()[:40] or None, "an iCalendar file, which begins with BEGIN:VCALENDAR")
+        read.fault(
+            key, text.strip()[:40] or None, "an iCalendar file, which begins with BEGIN:VCALENDAR"
+        )
         return ()
     entries, zones, own_zone = _split(text)
-    # By UID: series, occurrences of their own, the times that these replace, and from when on a series is another.
+    # By UID: series, occurrences of their own, the times that these replace, and from when on a
+    # series is another.
     series: list[tuple[str, Event]] = []
     single: list[Event] = []
     overridden: dict[str, set[int]] = {}
     changed_from: dict[str, tuple[int, Reading]] = {}
     for entry in entries:
         if not may_go_on():
-            read.fault(key, "a calendar that takes too long", "less: what is left of it doesn't count")
+            read.fault(
+                key, "a calendar that takes too long", "less: what is left of it doesn't count"
+            )
             break
         ours = _ours(entry)
         of = {prop.name: prop for prop in entry}
@@ -152,7 +182,11 @@ def parse_calendar(
         if "people" not in ours or of.get("STATUS", _NONE).value.upper() == "CANCELLED":
             continue
         if len(series) + len(single) == MOST_EVENTS:
-            read.fault(key, f"more than {MOST_EVENTS}", f"at most {MOST_EVENTS} events with people that aren't past")
+            read.fault(
+                key,
+                f"more than {MOST_EVENTS}",
+                f"at most {MOST_EVENTS} events with people that aren't past",
+            )
             continue
         # Else each of them would go without all that is moved of the others.
         if moved is None and uid and any(uid == other for other, _ in series):
@@ -181,7 +215,9 @@ def parse_calendar(
             single.append(event)
         else:
             series.append((uid, event))
-    whole = [_without(event, overridden.get(uid, set()), changed_from.get(uid)) for uid, event in series]
+    whole = [
+        _without(event, overridden.get(uid, set()), changed_from.get(uid)) for uid, event in series
+    ]
     return (*whole, *single)
 
 
@@ -193,7 +229,8 @@ class Reading(NamedTuple):
 
     read: Reader
     at: str
-    # By TZID: the zone that the calendar's program says it is. And that of times without one; "": none.
+    # By TZID: the zone that the calendar's program says it is. And that of times without one; "":
+    # none.
     zones: Mapping[str, str]
     zone: str
     # An event that isn't ours has no faults.
@@ -206,12 +243,17 @@ class Reading(NamedTuple):
 
 
 def _refuse_range(reading: Reading) -> None:
-    expected = "occurrences changed one by one, or a new event from there on: the series is read up to this occurrence"
+    expected = (
+        "occurrences changed one by one, or a new event from there on: the series is read up to"
+        " this occurrence"
+    )
     reading.fault("RECURRENCE-ID;RANGE", "a change of all later occurrences", expected)
 
 
 def _split(text: str) -> tuple[list[list[Property]], Mapping[str, str], str]:
-    """Return the properties of each VEVENT, without those of components in it, the zones, and the calendar's own."""
+    """Return the properties of each VEVENT, without those of components in it, the zones, and the
+    calendar's own.
+    """
     entries: list[list[Property]] = []
     zones: dict[str, str] = {}
     own_zone = tzid = ""
@@ -252,14 +294,22 @@ def _property(line: str) -> Property | None:
             head.append(line[begin:index].replace('"', ""))
             begin = index + 1
             if letter == ":":
-                pairs = tuple((name.upper(), value) for name, _, value in (part.partition("=") for part in head[1:]))
+                pairs = tuple(
+                    (name.upper(), value)
+                    for name, _, value in (part.partition("=") for part in head[1:])
+                )
                 return Property(head[0].strip().upper(), pairs, line[begin:])
     return None
 
 
 def _ours(entry: Sequence[Property]) -> dict[str, str]:
-    """Return what the descriptions say for us: people, image, set. Outlook writes HTML beside the plain text."""
-    texts = [prop.value for name in ("DESCRIPTION", "X-ALT-DESC") for prop in entry if prop.name == name]
+    """Return what the descriptions say for us: people, image, set.
+
+    Outlook writes HTML beside the plain text.
+    """
+    texts = [
+        prop.value for name in ("DESCRIPTION", "X-ALT-DESC") for prop in entry if prop.name == name
+    ]
     ours: dict[str, str] = {}
     for text in texts:
         for line in _OUR_LINE.findall(_plain(_unescaped(text))):
@@ -275,7 +325,9 @@ def _plain(text: str) -> str:
         begin = 0
         while (hidden := _HIDDEN.search(text, begin)) is not None:
             shown.append(text[begin : hidden.start()])
-            end = re.compile("-->" if hidden[2] else f"</{hidden[1]}[^<>]*>", re.IGNORECASE).search(text, hidden.end())
+            end = re.compile("-->" if hidden[2] else f"</{hidden[1]}[^<>]*>", re.IGNORECASE).search(
+                text, hidden.end()
+            )
             begin = len(text) if end is None else end.end()
         text = _TAG.sub("", _BREAK.sub("\n", "".join([*shown, text[begin:]])))
     return (html.unescape(text) if "&" in text else text).translate(_SPACES)
@@ -296,7 +348,9 @@ def _starts(entry: Sequence[Property], reading: Reading) -> CalendarStarts | Non
     first, zone = begin
     rules = many.get("RRULE", [])
     if len(rules) > 1 or "EXRULE" in many:
-        reading.fault("RRULE", f"{len(rules)} rules", "one RRULE, and no EXRULE: make several events of it")
+        reading.fault(
+            "RRULE", f"{len(rules)} rules", "one RRULE, and no EXRULE: make several events of it"
+        )
         return None
     rule = None
     if rules and (rule := _rule(rules[0].value, first, zone, reading)) is None:
@@ -306,12 +360,18 @@ def _starts(entry: Sequence[Property], reading: Reading) -> CalendarStarts | Non
         for prop in many.get(name, []):
             for value in prop.value.split(",", _MOST_DATES):
                 if len(times) == _MOST_DATES:
-                    reading.fault(name, f"more than {_MOST_DATES}", f"at most {_MOST_DATES} dates of one event")
+                    reading.fault(
+                        name,
+                        f"more than {_MOST_DATES}",
+                        f"at most {_MOST_DATES} dates of one event",
+                    )
                     return None
                 if (time := _moment(prop._replace(value=value.partition("/")[0]), reading)) is None:
                     return None
                 times.append(time)
-    return CalendarStarts(first, zone, rule, frozenset(dates["EXDATE"]), tuple(sorted(set(dates["RDATE"]))))
+    return CalendarStarts(
+        first, zone, rule, frozenset(dates["EXDATE"]), tuple(sorted(set(dates["RDATE"])))
+    )
 
 
 def _moment(prop: Property, reading: Reading) -> int | None:
@@ -331,8 +391,8 @@ def _time(prop: Property, reading: Reading) -> tuple[datetime, str] | None:
     zone = "UTC" if match[2] else find_zone(named) or find_zone(reading.zones.get(named, ""))
     if not zone:
         expected = (
-            "TZID= with a zone of the IANA database, like Europe/Berlin, or Windows' name of one, or a time in UTC, "
-            "which ends with Z"
+            "TZID= with a zone of the IANA database, like Europe/Berlin, or Windows' name of one,"
+            " or a time in UTC, which ends with Z"
         )
         reading.fault(f"{name};TZID", named or None, expected)
         return None
@@ -350,7 +410,8 @@ def _time(prop: Property, reading: Reading) -> tuple[datetime, str] | None:
 def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | None:
     """Read an RRULE; None after a fault."""
     parts = {
-        name.strip().upper(): value.strip().upper() for name, _, value in (p.partition("=") for p in text.split(";"))
+        name.strip().upper(): value.strip().upper()
+        for name, _, value in (p.partition("=") for p in text.split(";"))
     }
     parts.pop("", None)
     frequency = parts.get("FREQ", "")
@@ -359,9 +420,13 @@ def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | Non
     numbers = [_numbers(parts.get(name, "")) for name in ("BYMONTHDAY", "BYSETPOS")]
     week_start = parts.get("WKST", "MO")
     is_readable = (
-        parts.keys() <= {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"} | _RULE_PARTS.get(frequency, set())
+        parts.keys()
+        <= {"FREQ", "INTERVAL", "COUNT", "UNTIL", "WKST"} | _RULE_PARTS.get(frequency, set())
         and frequency in _RULE_PARTS
-        and all(re.fullmatch(r"[0-9]{1,4}", number, re.ASCII) and int(number) for number in (interval, count))
+        and all(
+            re.fullmatch(r"[0-9]{1,4}", number, re.ASCII) and int(number)
+            for number in (interval, count)
+        )
         and week_start in _WEEKDAYS
     )
     if not is_readable or weekdays is None or numbers[0] is None or numbers[1] is None:
@@ -372,7 +437,9 @@ def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | Non
     rule: Rule
     if frequency == "MONTHLY":
         month_days, positions = numbers[0], numbers[1]
-        rule = MonthRule(begin, step, weekdays, month_days or (() if weekdays else (first.day,)), positions)
+        rule = MonthRule(
+            begin, step, weekdays, month_days or (() if weekdays else (first.day,)), positions
+        )
     elif any(ordinal for ordinal, _ in weekdays) or (frequency == "DAILY" and days and step != 1):
         reading.fault("RRULE", text, _RULE)
         return None
@@ -386,7 +453,11 @@ def _rule(text: str, first: datetime, zone: str, reading: Reading) -> Rule | Non
     if "UNTIL" in parts:
         until = _until(parts["UNTIL"], zone)
         if until is None:
-            reading.fault("RRULE", text, "UNTIL with a date like 20270131 or a time in UTC like 20270131T225959Z")
+            reading.fault(
+                "RRULE",
+                text,
+                "UNTIL with a date like 20270131 or a time in UTC like 20270131T225959Z",
+            )
             return None
         last = until.toordinal() - (until.time() < first.time())
     if "COUNT" in parts:
@@ -408,7 +479,10 @@ def _weekdays(text: str) -> tuple[tuple[int, int], ...] | None:
 def _numbers(text: str) -> tuple[int, ...] | None:
     """Read days of a month or places among them; None: they can't be read."""
     parts = text.split(",") if text else []
-    if not all(re.fullmatch(r"[+-]?[0-9]{1,2}", part, re.ASCII) and 1 <= abs(int(part)) <= 31 for part in parts):
+    if not all(
+        re.fullmatch(r"[+-]?[0-9]{1,2}", part, re.ASCII) and 1 <= abs(int(part)) <= 31
+        for part in parts
+    ):
         return None
     return tuple(sorted({int(part) for part in parts}))
 

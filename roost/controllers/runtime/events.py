@@ -31,17 +31,28 @@ def timestamp() -> str:
 
 
 class EventWriter:
-    """Writes notices; the same one at most once in REPEAT_SECONDS. Not thread-safe: one loop owns it."""
+    """Writes notices; the same one at most once in REPEAT_SECONDS.
+
+    Not thread-safe: one loop owns it.
+    """
 
     def __init__(
-        self, client: Client, instance: str, clock: Callable[[], float] = time.monotonic, *, hub: str = ""
+        self,
+        client: Client,
+        instance: str,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        hub: str = "",
     ) -> None:
-        """instance: this replica. hub: the release, because several hubs write Events about the same nodes."""
+        """instance: this replica. hub: the release, because several hubs write Events about the
+        same nodes.
+        """
         self._client = client
         self._instance = instance
         self._clock = clock
         self._hub = hub
-        # When a notice was last written, and how often; 0: unknown, because an earlier leader created it.
+        # When a notice was last written, and how often; 0: unknown, because an earlier leader
+        # created it.
         self._written: dict[Notice, tuple[float, int]] = {}
 
     def is_due(self, notice: Notice) -> bool:
@@ -50,11 +61,16 @@ class EventWriter:
         return written is None or self._clock() - written[0] >= REPEAT_SECONDS
 
     def write(self, notice: Notice) -> None:
-        """Create the Event, or increase its count if it exists. Raises ClusterError; then it stays due."""
+        """Create the Event, or increase its count if it exists.
+
+        Raises ClusterError; then it stays due.
+        """
         namespace = notice.namespace or CLUSTER_NAMESPACE
         folder = f"/api/v1/namespaces/{namespace}/events"
         # The same name for the same notice, so that a restarted controller creates no second Event.
-        text = "\n".join((self._hub, notice.kind, notice.name, notice.uid, notice.reason, notice.message))
+        text = "\n".join(
+            (self._hub, notice.kind, notice.name, notice.uid, notice.reason, notice.message)
+        )
         name = f"{notice.name[:200].rstrip('-.')}.{sha256(text.encode()).hexdigest()[:16]}"
         now = timestamp()
         event: JSONObject = {
@@ -93,7 +109,9 @@ class EventWriter:
     def _repeat(self, path: str, now: str, count: int) -> bool:
         """Update the Event; False if it is gone, because Events expire after an hour."""
         try:
-            self._client.merge(path, {"lastTimestamp": now, **({"count": count} if count else {})}, COMPONENT)
+            self._client.merge(
+                path, {"lastTimestamp": now, **({"count": count} if count else {})}, COMPONENT
+            )
         except ApiError as error:
             if error.status == NOT_FOUND:
                 return False
@@ -103,5 +121,9 @@ class EventWriter:
     def _remember(self, notice: Notice, count: int) -> None:
         now = self._clock()
         if len(self._written) >= MAX_REMEMBERED:
-            self._written = {key: known for key, known in self._written.items() if now - known[0] < REPEAT_SECONDS}
+            self._written = {
+                key: known
+                for key, known in self._written.items()
+                if now - known[0] < REPEAT_SECONDS
+            }
         self._written[notice] = now, count

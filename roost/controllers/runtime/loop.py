@@ -1,7 +1,8 @@
 """Run the planners while this replica leads: snapshot, plan, apply, wait for changes.
 
-Plans are made at once after a change that a node or a user waits for, later after others, and never more often than
-their own cost allows. Without changes they are made every RESYNC_SECONDS, which is what "within one sync" means.
+Plans are made at once after a change that a node or a user waits for, later after others, and never
+more often than their own cost allows. Without changes they are made every RESYNC_SECONDS, which is
+what "within one sync" means.
 """
 
 from __future__ import annotations
@@ -24,16 +25,18 @@ log = logging.getLogger(__name__)
 RESYNC_SECONDS: Final = 30.0
 # Changes come in bursts: a node that joins is written a dozen times within a second.
 SETTLE_SECONDS: Final = 0.2
-# Planning takes at most a tenth of one core, however much changes; but no change waits longer than MAX_REST_SECONDS.
+# Planning takes at most a tenth of one core, however much changes; but no change waits longer than
+# MAX_REST_SECONDS.
 REST_FACTOR: Final = 9.0
 MAX_REST_SECONDS: Final = 3.0
-# Users come and go all the time, and no plan waits for their pods: for these, planning takes at most half a hundredth
-# of a core.
+# Users come and go all the time, and no plan waits for their pods: for these, planning takes at
+# most half a hundredth of a core.
 MINOR_SETTLE_SECONDS: Final = 1.0
 MINOR_REST_FACTOR: Final = 199.0
 # How often an idle leader checks whether it still leads.
 LEASE_LOOK_SECONDS: Final = 1.0
-# All plans of a cycle together. Those that come after are put off to the next cycle, and come first there.
+# All plans of a cycle together. Those that come after are put off to the next cycle, and come first
+# there.
 CYCLE_SECONDS: Final = 8.0
 # After a failed write: the watch may lag.
 FAILURE_REST_SECONDS: Final = 5.0
@@ -41,8 +44,9 @@ FAILURE_REST_SECONDS: Final = 5.0
 TURN: Final = "loop"
 # After this long in one cycle, something hangs, and the kubelet should restart the pod.
 STUCK_SECONDS: Final = 300.0
-# After this long without progress, or with nothing but failures of a vital plan, this replica releases its Lease, so
-# that another one may lead, or the webhook learns that nodes' labels are not maintained. A request takes 20 s at most.
+# After this long without progress, or with nothing but failures of a vital plan, this replica
+# releases its Lease, so that another one may lead, or the webhook learns that nodes' labels are not
+# maintained. A request takes 20 s at most.
 SILENT_SECONDS: Final = 25.0
 # After this long it may lead again: there may be no other replica.
 UNFIT_SECONDS: Final = 300.0
@@ -68,9 +72,9 @@ class Loop:
     ) -> None:
         """Nothing is planned before `is_synced`, nor while another replica leads.
 
-        observe: called with each snapshot before anything is planned.
-        follow: called instead of `snapshot` while nothing is planned, so that changes don't pile up.
-        vital: names of planners whose repeated failure makes this replica give up leading.
+        observe: called with each snapshot before anything is planned. follow: called instead of
+        `snapshot` while nothing is planned, so that changes don't pile up. vital: names of planners
+        whose repeated failure makes this replica give up leading.
         """
         self._planners = tuple(planners)
         self._snapshot = snapshot
@@ -126,7 +130,10 @@ class Loop:
         """
         now = self._steady()
         failing = min(self._failing_since.values(), default=now)
-        return now - self._progress_at <= SILENT_SECONDS and not SILENT_SECONDS < now - failing < UNFIT_SECONDS
+        return (
+            now - self._progress_at <= SILENT_SECONDS
+            and not SILENT_SECONDS < now - failing < UNFIT_SECONDS
+        )
 
     def run(self, stop: threading.Event) -> None:
         """Plan and apply until `stop`."""
@@ -145,7 +152,8 @@ class Loop:
 
     def _wait_for_news(self, minor_from: float, at_the_latest: float) -> None:
         with self._news:
-            # Gaining or losing the Lease isn't a change of the cluster, but must be noticed at once.
+            # Gaining or losing the Lease isn't a change of the cluster, but must be noticed at
+            # once.
             while not self._has_news and self._is_leader() == self.leads:
                 until = min(at_the_latest, minor_from) if self._has_minor_news else at_the_latest
                 seconds_left = until - self._steady()
@@ -168,7 +176,9 @@ class Loop:
         return wait_seconds
 
     def turn(self) -> float:
-        """Plan and apply once, if this replica may; return the seconds to wait if nothing changes."""
+        """Plan and apply once, if this replica may; return the seconds to wait if nothing
+        changes.
+        """
         leads = self._is_leader()
         if not leads:
             self._metrics.forget_plans()
@@ -198,7 +208,11 @@ class Loop:
         for planner in (*waited, *[each for each in self._planners if each not in waited]):
             self.progressed()
             if self._steady() - began_at > CYCLE_SECONDS:
-                log.warning("plan put off controller=%s: those before it took %.0f s", planner.name, CYCLE_SECONDS)
+                log.warning(
+                    "plan put off controller=%s: those before it took %.0f s",
+                    planner.name,
+                    CYCLE_SECONDS,
+                )
                 self._metrics.plans_put_off.labels(planner.name).inc()
                 self._put_off.append(planner)
                 wait_seconds = 0.0
@@ -212,7 +226,9 @@ class Loop:
             planned = planner.plan(snapshot, now)
             self._metrics.show_plan(planner.name, planned.gauges, self._steady() - now.steady)
             self._failing_since.pop(planner.name, None)
-        except Exception:  # one controller's failure must not stop the others; nothing of a failed plan is carried out
+        except Exception:
+            # one controller's failure must not stop the others; nothing of a failed plan is carried
+            # out
             log.exception("plan failed controller=%s", planner.name)
             self._metrics.plan_failures.labels(planner.name).inc()
             if planner.name in self._vital:
@@ -221,10 +237,16 @@ class Loop:
         done = self._applier.apply(planned.actions)
         self._metrics.count_done(planner.name, done)
         planner.note(done, Moment(self._wall(), self._steady()))
-        wait_seconds = RESYNC_SECONDS if planned.wake_after_seconds is None else max(0.0, planned.wake_after_seconds)
+        wait_seconds = (
+            RESYNC_SECONDS
+            if planned.wake_after_seconds is None
+            else max(0.0, planned.wake_after_seconds)
+        )
         outcomes = {outcome for _, outcome in done}
         if Outcome.HELD_BACK in outcomes:
-            wait_seconds = min(wait_seconds, max(SETTLE_SECONDS, self._applier.seconds_until_next()))
+            wait_seconds = min(
+                wait_seconds, max(SETTLE_SECONDS, self._applier.seconds_until_next())
+            )
         if Outcome.FAILED in outcomes:
             wait_seconds = min(wait_seconds, FAILURE_REST_SECONDS)
         return wait_seconds
@@ -239,7 +261,8 @@ class Loop:
 def show_plan(planners: Sequence[Planner[Any]], snapshot: Snapshot, now: Moment) -> str:
     """Describe in lines what each planner would do now if it had led for a minute.
 
-    A new leader assumes that the last minute's budget was used up, so its first plan would show no evictions.
+    A new leader assumes that the last minute's budget was used up, so its first plan would show no
+    evictions.
     """
     lines: list[str] = []
     for planner in planners:

@@ -1,7 +1,7 @@
 """All Prometheus metrics of the controllers, in a registry of their own.
 
-Plans report gauges (`Planned.gauges`), shown as last reported; the others count what was done. Names follow the
-conventions: base units, `_total` on counters.
+Plans report gauges (`Planned.gauges`), shown as last reported; the others count what was done.
+Names follow the conventions: base units, `_total` on counters.
 """
 
 from __future__ import annotations
@@ -33,12 +33,17 @@ class ControllersMetrics(Collector):
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._definitions = {definition.name: definition for definition in definitions}
-        # The gauges of the last plans, by controller; replaced whole, for scrapes read it from other threads.
+        # The gauges of the last plans, by controller; replaced whole, for scrapes read it from
+        # other threads.
         self._planned: dict[str, Gauges] = {}
         self.registry.register(self)
         self._leader = self._gauge("leader", "1 while this replica holds the Lease.")
         self._actions = self._counter(
-            "actions", "Actions of plans, by controller, kind and outcome.", "controller", "kind", "outcome"
+            "actions",
+            "Actions of plans, by controller, kind and outcome.",
+            "controller",
+            "kind",
+            "outcome",
         )
         self._cycles = Histogram(
             PREFIX + "plan_duration_seconds",
@@ -48,11 +53,14 @@ class ControllersMetrics(Collector):
             registry=self.registry,
         )
         self.plan_failures = self._counter(
-            "plan_failures", "Plans that failed with an internal error; nothing of them was carried out.", "controller"
+            "plan_failures",
+            "Plans that failed with an internal error; nothing of them was carried out.",
+            "controller",
         )
         self.plans_put_off = self._counter(
             "plans_put_off",
-            "Plans that a cycle had no time for: the last one stays in force, and the next cycle begins with it.",
+            "Plans that a cycle had no time for: the last one stays in force, and the next cycle"
+            " begins with it.",
             "controller",
         )
         self._starts = self._counter(
@@ -76,10 +84,14 @@ class ControllersMetrics(Collector):
             "hub",
         )
         self.requests = self._counter("api_requests", "Requests sent to the API server.", "verb")
-        self.watch_errors = self._counter("watch_errors", "Broken watches and failed lists, by kind.", "kind")
+        self.watch_errors = self._counter(
+            "watch_errors", "Broken watches and failed lists, by kind.", "kind"
+        )
         self._budget = self._gauge("budget_left", "Actions that may be done right now.", "budget")
         self.evictions = self._counter("evictions", "Eviction requests sent, whatever the answer.")
-        self._eviction_budget = self._gauge("eviction_budget_per_minute", "Evictions allowed within any minute.")
+        self._eviction_budget = self._gauge(
+            "eviction_budget_per_minute", "Evictions allowed within any minute."
+        )
         self._certificate_expiry = self._gauge(
             "certificate_expiry_timestamp_seconds",
             "When the webhook's certificates that the leader keeps end, in Unix time.",
@@ -94,7 +106,9 @@ class ControllersMetrics(Collector):
         return Gauge(PREFIX + name, text, labels, registry=self.registry)
 
     def ask_leader(self, is_leader: Callable[[], bool]) -> None:
-        """Ask at each scrape whether this replica leads: a turn may hang for longer than the Lease is held."""
+        """Ask at each scrape whether this replica leads: a turn may hang for longer than the Lease
+        is held.
+        """
         self._leader.set_function(is_leader)
 
     def forget_plans(self) -> None:
@@ -119,7 +133,9 @@ class ControllersMetrics(Collector):
         self._cycles.labels(controller).observe(seconds)
 
     def show_pending(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Show the age of the oldest pending pod by class and hub, and no others; their starts count from 0."""
+        """Show the age of the oldest pending pod by class and hub, and no others; their starts
+        count from 0.
+        """
         self._oldest_pending.clear()
         for whose, age in seconds.items():
             self._oldest_pending.labels(*whose).set(age)
@@ -147,7 +163,9 @@ class ControllersMetrics(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Yield the gauges of the last plans."""
-        latest = {name: values for gauges in self._planned.values() for name, values in gauges.items()}
+        latest = {
+            name: values for gauges in self._planned.values() for name, values in gauges.items()
+        }
         for name, definition in self._definitions.items():
             family = GaugeMetricFamily(PREFIX + name, definition.help, labels=definition.labels)
             for values, amount in sorted(latest.get(name, {}).items()):

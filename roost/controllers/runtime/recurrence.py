@@ -1,7 +1,8 @@
 """Recurrences of calendars (RFC 5545), by arithmetic: daily, weekly and monthly rules.
 
-A rule answers with its days from a given day on, and passes over what lies before: what it costs depends neither on how
-long ago it began nor on its COUNT. Days are proleptic ordinals, as `date.toordinal` counts them.
+A rule answers with its days from a given day on, and passes over what lies before: what it costs
+depends neither on how long ago it began nor on its COUNT. Days are proleptic ordinals, as
+`date.toordinal` counts them.
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ class MonthRule:
         day = max(day, self.first)
         first, now = date.fromordinal(self.first), date.fromordinal(min(day, LAST_DAY))
         begin = (first.year - FIRST_YEAR) * 12 + first.month - 1
-        month = begin + ((now.year - FIRST_YEAR) * 12 + now.month - 1 - begin) // self.interval * self.interval
+        month = (
+            begin
+            + ((now.year - FIRST_YEAR) * 12 + now.month - 1 - begin)
+            // self.interval
+            * self.interval
+        )
         known: dict[tuple[int, int], tuple[int, ...]] = {}
         for before, shape in _months()[month :: self.interval]:
             if before >= self.last:
@@ -82,7 +88,9 @@ class MonthRule:
                     yield before + each
 
     def last_of(self, count: int) -> int:
-        """Return the last of the first `count` days, at the latest LAST_DAY: a rule has at most 230 years of months."""
+        """Return the last of the first `count` days, at the latest LAST_DAY: a rule has at most 230
+        years of months.
+        """
         last = self.first
         for number, day in enumerate(self.days_from(self.first), 1):
             last = day
@@ -91,7 +99,9 @@ class MonthRule:
         return max(last, LAST_DAY)
 
     def _days_of(self, first_weekday: int, length: int) -> tuple[int, ...]:
-        """Return the days of a month that begins with this weekday (0: Monday) and has so many days."""
+        """Return the days of a month that begins with this weekday (0: Monday) and has so many
+        days.
+        """
         days = set(range(1, length + 1))
         if self.month_days:
             days &= {each if each > 0 else length + 1 + each for each in self.month_days}
@@ -113,8 +123,12 @@ class MonthRule:
 
 @cache
 def _months() -> tuple[tuple[int, tuple[int, int]], ...]:
-    """Of each month from FIRST_YEAR on: the day before it, and its first weekday and length, which are of few kinds."""
-    months = [(year, number) for year in range(FIRST_YEAR, LAST_YEAR + 1) for number in range(1, 13)]
+    """Of each month from FIRST_YEAR on: the day before it, and its first weekday and length, which
+    are of few kinds.
+    """
+    months = [
+        (year, number) for year in range(FIRST_YEAR, LAST_YEAR + 1) for number in range(1, 13)
+    ]
     return tuple((date(*month, 1).toordinal() - 1, monthrange(*month)) for month in months)
 
 

@@ -1,6 +1,8 @@
-"""Follow starts of pods, as the watch shows them: how long, how many failed, the oldest that is pending.
+"""Follow starts of pods, as the watch shows them: how long, how many failed, the oldest that is
+pending.
 
-A start ends when the pod runs: whether it answers, nobody tells the API server. One that goes before that has failed.
+A start ends when the pod runs: whether it answers, nobody tells the API server. One that goes
+before that has failed.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ class Starts:
     def __init__(self, release: ReleaseDocument, metrics: ControllersMetrics) -> None:
         """release: by whose classes pods count."""
         self._release, self._metrics = release, metrics
-        # By uid; None: it is of no class, or a placeholder. No mapping: nothing was seen since this replica leads.
+        # By uid; None: it is of no class, or a placeholder. No mapping: nothing was seen since this
+        # replica leads.
         self._known: Mapping[str, Start | None] | None = None
         self._hubs: set[str] = set()
 
@@ -40,7 +43,13 @@ class Starts:
             if start is not None:
                 whose, created, is_over = start
                 is_lost = pod.phase == "Failed" or pod.leaving
-                result = "started" if pod.phase in ("Running", "Succeeded") else "failed" if is_lost else ""
+                result = (
+                    "started"
+                    if pod.phase in ("Running", "Succeeded")
+                    else "failed"
+                    if is_lost
+                    else ""
+                )
                 if not is_over and result:
                     is_over = True
                     if counts:
@@ -48,7 +57,9 @@ class Starts:
                 pending[whose] = max(0.0 if is_over else now - created, pending.get(whose, 0.0))
                 start = whose, created, is_over
             known[pod.uid] = start
-        for whose, created, is_over in (start for uid, start in before.items() if start and uid not in known):
+        for whose, created, is_over in (
+            start for uid, start in before.items() if start and uid not in known
+        ):
             if not is_over:
                 self._metrics.count_start(whose, "failed", now - created)
         self._known = known

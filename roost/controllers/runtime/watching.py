@@ -1,4 +1,6 @@
-"""Keep a snapshot of the cluster by watches; each object is reduced to what plans need as it arrives."""
+"""Keep a snapshot of the cluster by watches; each object is reduced to what plans need as it
+arrives.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,12 @@ from roost.controllers.contract.pod_kinds import (
 )
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Sight, Snapshot, StatefulSetState, see
-from roost.controllers.runtime.booking_sources import BookingText, ConfigMapReader, ReadingTime, keep_config_map
+from roost.controllers.runtime.booking_sources import (
+    BookingText,
+    ConfigMapReader,
+    ReadingTime,
+    keep_config_map,
+)
 from roost_core.kube.client import Client, JSONObject
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
@@ -37,7 +44,10 @@ from roost_core.release.classes import namespace_matches, needs_namespace_labels
 
 
 class Watching:
-    """All watches, and the snapshot made from them. `follow` and `snapshot` belong to one thread."""
+    """All watches, and the snapshot made from them.
+
+    `follow` and `snapshot` belong to one thread.
+    """
 
     def __init__(
         self,
@@ -51,7 +61,8 @@ class Watching:
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as users' pods.
+        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as
+        users' pods.
 
         all_namespaces: False: the account may read pods of the release's own namespace only.
         """
@@ -59,7 +70,8 @@ class Watching:
         self._read_pod = PodReader(release)
         # Those without which nothing is planned.
         self.caches: list[WatchCache[Any]] = []
-        # What was learned may be missing, and so may hubs' bookings. The image gate must not wait for them.
+        # What was learned may be missing, and so may hubs' bookings. The image gate must not wait
+        # for them.
         self._others: list[WatchCache[Any]] = []
 
         make = partial(WatchCache[Any], client, on_change=on_change, on_error=on_error, clock=clock)
@@ -78,7 +90,9 @@ class Watching:
 
         own = f"/namespaces/{release.namespace}"
         ours = label_selector({PART_OF_LABEL: OWN_PART})
-        self._nodes: WatchCache[Node] = watch("/api/v1/nodes", node_or_none, "nodes", keeps_changes=True)
+        self._nodes: WatchCache[Node] = watch(
+            "/api/v1/nodes", node_or_none, "nodes", keeps_changes=True
+        )
         self._pods: WatchCache[Pod] = watch(
             "/api/v1/pods" if all_namespaces else f"/api/v1{own}/pods",
             self._read_pod,
@@ -88,7 +102,10 @@ class Watching:
             on_minor_change=on_minor_change,
         )
         self._sets: WatchCache[StatefulSetState] = watch(
-            f"/apis/apps/v1{own}/statefulsets", read_stateful_set, "statefulsets", label_selector=ours
+            f"/apis/apps/v1{own}/statefulsets",
+            read_stateful_set,
+            "statefulsets",
+            label_selector=ours,
         )
         self._pulls: WatchCache[PullEvent] = watch(
             f"/api/v1{own}/events",
@@ -98,12 +115,16 @@ class Watching:
             field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
             has_bookmarks=False,
             # Users' pods pull, too, but no plan waits for that.
-            is_minor=lambda before, now: not any(event and PULLER_WORD in event.pod for event in (before, now)),
+            is_minor=lambda before, now: (
+                not any(event and PULLER_WORD in event.pod for event in (before, now))
+            ),
             on_minor_change=on_minor_change,
         )
         pod_classes = release.classes.values()
         self._namespaces: WatchCache[Mapping[str, str]] | None = None
-        if all_namespaces and any(needs_namespace_labels(each.namespace_selector) for each in pod_classes):
+        if all_namespaces and any(
+            needs_namespace_labels(each.namespace_selector) for each in pod_classes
+        ):
             self._namespaces = watch("/api/v1/namespaces", labels_of, "namespaces")
         self._device_classes: WatchCache[frozenset[str]] | None = None
         if all_namespaces:
@@ -113,20 +134,27 @@ class Watching:
         if release.history_name:
             name = f"metadata.name={release.history_name}"
             path = f"/api/v1{own}/configmaps"
-            self._histories = watch(path, _read_data, "configmaps", is_vital=False, field_selector=name)
+            self._histories = watch(
+                path, _read_data, "configmaps", is_vital=False, field_selector=name
+            )
         # Of all bookings: the calendar's, too.
         self.reading_time = ReadingTime(clock)
         # Besides ConfigMaps; set before `start`.
         self.calendar: Callable[[], BookingSource | None] = lambda: None
-        # Label selectors of the hubs' namespaces, of the classes of users, which may book by HUB_BOOKINGS, too.
-        selectors = [read_label_selector(each.namespace_selector) for each in pod_classes if each.is_of_users]
+        # Label selectors of the hubs' namespaces, of the classes of users, which may book by
+        # HUB_BOOKINGS, too.
+        selectors = [
+            read_label_selector(each.namespace_selector) for each in pod_classes if each.is_of_users
+        ]
         self._hubs = [selector for selector in selectors if selector is not None]
         self._bookings: WatchCache[BookingText] | None = None
         self._hub_bookings: WatchCache[BookingText] | None = None
         if release.events is not None and release.events.config_maps:
             booked = label_selector({EVENTS_LABEL: release.name})
             self._read_bookings = ConfigMapReader(release.events.limits, self.reading_time)
-            self._bookings = watch(f"/api/v1{own}/configmaps", keep_config_map, "configmaps", label_selector=booked)
+            self._bookings = watch(
+                f"/api/v1{own}/configmaps", keep_config_map, "configmaps", label_selector=booked
+            )
             if self._hubs and all_namespaces:
                 self._read_hub_bookings = ConfigMapReader(release.events.limits, self.reading_time)
                 self._hub_bookings = watch(
@@ -146,15 +174,22 @@ class Watching:
     def start(self, stop: threading.Event) -> None:
         """Start a thread for each watch."""
         for cache in (*self.caches, *self._others):
-            threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
+            threading.Thread(
+                target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True
+            ).start()
 
     def verdict(self) -> ReadyVerdict:
         """Whether every watch has listed and is up to date."""
         for cache in self.caches:
             if not cache.synced:
-                return ReadyVerdict(False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}")
+                return ReadyVerdict(
+                    False, f"{cache.kind} not listed yet{f': {cache.fault}' if cache.fault else ''}"
+                )
             if cache.age_seconds() > SNAPSHOT.age_seconds:
-                return ReadyVerdict(False, f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}")
+                return ReadyVerdict(
+                    False,
+                    f"no update of {cache.kind} for {cache.age_seconds():.0f} s: {cache.fault}",
+                )
         return ReadyVerdict(True)
 
     def follow(self) -> None:
@@ -164,18 +199,26 @@ class Watching:
             before = self._sights.pop(name, None)
             if node is not None:
                 self._sights[name] = see(node, before, now, self._at_most)
-        # What the first list shows was there before this program; whatever comes later is seen to come.
+        # What the first list shows was there before this program; whatever comes later is seen to
+        # come.
         self._at_most = 0.0 if has_listed else math.inf
         _follow(self._pods_now, self._pods)
         self._read_pod.drop_all_but(self._pods_now)
 
     def snapshot(self) -> Snapshot:
-        """Return the cluster as known now. Its mappings are shared with earlier snapshots, which change with it."""
+        """Return the cluster as known now.
+
+        Its mappings are shared with earlier snapshots, which change with it.
+        """
         self.follow()
         classes = () if self._device_classes is None else self._device_classes.objects().values()
         histories = None
         if self._histories is not None and self._histories.synced:
-            histories = {name: text for data in self._histories.objects().values() for name, text in data.items()}
+            histories = {
+                name: text
+                for data in self._histories.objects().values()
+                for name, text in data.items()
+            }
         return Snapshot(
             release=self._release.name,
             namespace=self._release.namespace,
@@ -196,7 +239,11 @@ class Watching:
         if self._bookings is not None:
             sources += self._read_bookings.sources(self._bookings.objects())
         if self._hub_bookings is not None:
-            texts = {key: text for key, text in self._hub_bookings.objects().items() if self._is_hub(text.hub)}
+            texts = {
+                key: text
+                for key, text in self._hub_bookings.objects().items()
+                if self._is_hub(text.hub)
+            }
             sources += self._read_hub_bookings.sources(texts)
         return {f"{source.kind} {source.hub}/{source.name}": source for source in bounded(sources)}
 
@@ -213,7 +260,9 @@ class PodReader:
 
     def __init__(self, release: ReleaseDocument) -> None:
         # Labels of users' pods, of which container statuses are kept, too.
-        self._user_labels = [each.labels for each in release.classes.values() if each.image_gate or each.is_of_users]
+        self._user_labels = [
+            each.labels for each in release.classes.values() if each.image_gate or each.is_of_users
+        ]
         self._specs: dict[PodSpec, PodSpec] = {}
 
     def __call__(self, item: JSONObject) -> Pod | None:
@@ -221,7 +270,9 @@ class PodReader:
         labels = labels_of(item)
         is_own = labels.get(PART_OF_LABEL) == OWN_PART
         keeps_containers = (
-            is_own or is_z2jh_puller(labels) or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+            is_own
+            or is_z2jh_puller(labels)
+            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
         )
         try:
             pod = read_pod(item, keeps_containers, specs=self._specs)
@@ -237,7 +288,9 @@ class PodReader:
 
 
 def _is_minor(before: Pod | None, now: Pod | None) -> bool:
-    """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the gate may not."""
+    """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the
+    gate may not.
+    """
     if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
         return before is not None and before.unschedulable_since is not None
     return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
@@ -276,5 +329,7 @@ def _read_data(item: JSONObject) -> Mapping[str, str]:
 def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
     """Whether its controller has yet to see the last change, or is rolling it out."""
     is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
-    is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get("currentRevision")
+    is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get(
+        "currentRevision"
+    )
     return is_behind or is_updating

@@ -1,12 +1,13 @@
 """Estimate how long a wait still lasts, from how long such waits took before.
 
-Durations are taken as log-normal. An image that was pulled before is expected to take as long again; one that wasn't,
-as long as images of its registry do; and until anything is known, as long as images of mybinder.org
-(lab/docs/simulator.md, assumptions). Each level lends the next one a few made-up observations, so that the first true
-ones don't decide all.
+Durations are taken as log-normal. An image that was pulled before is expected to take as long
+again; one that wasn't, as long as images of its registry do; and until anything is known, as long
+as images of mybinder.org (lab/docs/simulator.md, assumptions). Each level lends the next one a few
+made-up observations, so that the first true ones don't decide all.
 
-A new leader learns from what the API server still holds: the last hour's Events of kubelets in the release's namespace,
-which the image gate has watched anyway, and the users' pods that still run on nodes that were started for them.
+A new leader learns from what the API server still holds: the last hour's Events of kubelets in the
+release's namespace, which the image gate has watched anyway, and the users' pods that still run on
+nodes that were started for them.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from roost_core.placement.kubelet_pulls import read_pulled_message
 
 # Nothing took less: starting a container alone takes as long.
 _LEAST_SECONDS: Final = 0.5
-# Share of waits that last longer than this one has already. Below it, nothing that was seen tells how long it lasts.
+# Share of waits that last longer than this one has already. Below it, nothing that was seen tells
+# how long it lasts.
 _LEAST_SHARE: Final = 0.02
 # The most keys that are remembered; the one that was seen longest ago goes first.
 MOST_KEYS: Final = 2000
 # A duration counts half after so many later ones: registries and disks change.
 _MEMORY: Final = 20.0
-# Of how long the downloads of one node take: where its registry or its disk is slow, it is so for all.
+# Of how long the downloads of one node take: where its registry or its disk is slow, it is so for
+# all.
 _CORRELATION: Final = 0.5
 _LOW, _MEDIAN, _HIGH = 0.1, 0.5, 0.9
 _NORMAL: Final = NormalDist()
@@ -69,7 +72,9 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The logarithms of what was seen under one key: their number (decayed), mean and squared deviations."""
+    """The logarithms of what was seen under one key: their number (decayed), mean and squared
+    deviations.
+    """
 
     number: float = 0.0
     mean: float = 0.0
@@ -83,12 +88,14 @@ class Seen:
         return Seen(number, mean, self.squares * kept + (value - self.mean) * (value - mean))
 
 
-# How much a level of the hierarchy trusts the one above: as if so many durations had been seen that are as it says (for
-# the mean, and for the variance), and the variance of the logarithm that is expected within one key of this level.
+# How much a level of the hierarchy trusts the one above: as if so many durations had been seen that
+# are as it says (for the mean, and for the variance), and the variance of the logarithm that is
+# expected within one key of this level.
 Level = tuple[float, float, float]
 # Images of one registry: mybinder.org's have sizes whose logarithm has a standard deviation of 0.8.
 OF_REGISTRY: Final[Level] = (1.0, 3.0, 0.8**2)
-# Pulls of one image on several nodes: shared layers, other pulls and slow disks make the difference.
+# Pulls of one image on several nodes: shared layers, other pulls and slow disks make the
+# difference.
 OF_IMAGE: Final[Level] = (0.05, 1.0, 0.25**2)
 # Nodes of one pool until a pod can use them.
 OF_POOL: Final[Level] = (0.5, 3.0, 0.3**2)
@@ -116,7 +123,9 @@ class PastWaits:
         return PastWaits(known)
 
     def expect(self, prior: Spread, keys: Sequence[str], levels: Sequence[Level]) -> Spread:
-        """What the next duration will be. keys: from the most general to the most special, each of one level."""
+        """What the next duration will be. keys: from the most general to the most special, each of
+        one level.
+        """
         spread = prior
         for key, (mean_weight, variance_weight, variance) in zip(keys, levels, strict=True):
             seen = self.by_key.get(key)
@@ -131,11 +140,17 @@ class PastWaits:
 
 
 def in_turn(first: Estimate, *rest: Spread) -> Estimate:
-    """One after the other: medians add up, and so do the distances from them, as far as they go together."""
+    """One after the other: medians add up, and so do the distances from them, as far as they go
+    together.
+    """
     waits = [first, *(whole for spread in rest if (whole := spread.left(0.0)) is not None)]
     median = sum(wait.median for wait in waits)
     below = _together([wait.median - wait.low for wait in waits])
-    return Estimate(max(0.0, median - below), median, median + _together([wait.high - wait.median for wait in waits]))
+    return Estimate(
+        max(0.0, median - below),
+        median,
+        median + _together([wait.high - wait.median for wait in waits]),
+    )
 
 
 def _together(distances: Sequence[float]) -> float:
@@ -144,7 +159,8 @@ def _together(distances: Sequence[float]) -> float:
 
 
 PULLS, NODES = "pull", "node"
-# Pulls that took less show that the image was there, unlisted. More isn't believed: others may write Events, too.
+# Pulls that took less show that the image was there, unlisted. More isn't believed: others may
+# write Events, too.
 LEAST_PULL_SECONDS: Final = 2.0
 _MOST_PULL_SECONDS: Final = 3600.0
 # A node that is this much older than the wait wasn't requested for it.
@@ -192,7 +208,12 @@ def _waits_for_nodes(snapshot: Snapshot, is_told: Callable[[Pod], bool]) -> Iter
     for pod in snapshot.pods.values():
         node = snapshot.nodes.get(pod.node_name)
         # A kubelet accepts a pod within a second of its binding.
-        if node is None or pod.started is None or not is_new_for(node, pod.created) or not is_told(pod):
+        if (
+            node is None
+            or pod.started is None
+            or not is_new_for(node, pod.created)
+            or not is_told(pod)
+        ):
             continue
         if pod.started - pod.created >= ROOM_SECONDS:
             yield pod.started, pod.started - pod.created, keys_of_pool(pod)

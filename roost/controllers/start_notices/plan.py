@@ -1,8 +1,9 @@
-"""Make one plan of start notices: Events on users' pods that wait, which KubeSpawner shows on the spawn page.
+"""Make one plan of start notices: Events on users' pods that wait, which KubeSpawner shows on the
+spawn page.
 
-A pod that starts at once gets none. What is told: that it waits for a node, that a placeholder gives up its room, that
-its image is downloaded, and about how long all this lasts. Estimates come from what this replica saw since it leads,
-and from what the API server still held then.
+A pod that starts at once gets none. What is told: that it waits for a node, that a placeholder
+gives up its room, that its image is downloaded, and about how long all this lasts. Estimates come
+from what this replica saw since it leads, and from what the API server still held then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,12 @@ from roost.controllers.contract.planner import Controller
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import estimates, settings, texts
-from roost.controllers.start_notices.pulls_of_nodes import BoundPod, NodePulls, QueuedPull, follow_pulls
+from roost.controllers.start_notices.pulls_of_nodes import (
+    BoundPod,
+    NodePulls,
+    QueuedPull,
+    follow_pulls,
+)
 from roost_core.objects.node import Node, node_covers
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import node_matches
@@ -33,7 +39,11 @@ DOWNLOAD: Final = "DownloadsImage"
 LEFT: Final = "StillDownloadsImage"
 LONGER: Final = "DownloadTakesLonger"
 
-GAUGES: Final = (PlanGauge("start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)),)
+GAUGES: Final = (
+    PlanGauge(
+        "start_notices_waiting_pods", "Users' pods that wait for a node or an image.", ("wait",)
+    ),
+)
 
 
 # The reasons of what one pod's user was told, and the Unix time from which the rest is told again.
@@ -63,7 +73,9 @@ def plan_start_notices(
     pulls, ended = follow_pulls(snapshot, memory.pulls, now.wall, takes_over=takes_over)
     past = memory.past
     if takes_over:
-        past = estimates.earlier_waits(snapshot, lambda pod: release.is_users(pod, snapshot.namespaces))
+        past = estimates.earlier_waits(
+            snapshot, lambda pod: release.is_users(pod, snapshot.namespaces)
+        )
     for image, seconds in ended:
         if seconds >= estimates.LEAST_PULL_SECONDS:
             past = past.with_duration(seconds, *estimates.keys_of_image(image))
@@ -138,11 +150,17 @@ class _Teller:
         elif ROOM not in reasons:
             keys = estimates.keys_of_pool(pod)
             of_pools = (estimates.OF_POOL, estimates.OF_POOL)
-            usual = past.expect(estimates.A_NODE, keys, of_pools).left(0.0) if keys[0] in past.by_key else None
+            usual = (
+                past.expect(estimates.A_NODE, keys, of_pools).left(0.0)
+                if keys[0] in past.by_key
+                else None
+            )
             text = texts.ROOM_UNKNOWN if usual is None else texts.with_estimate(texts.ROOM, usual)
             # A machine like these wouldn't help; whether there are larger ones isn't known.
             alike = [node for node in nodes if node_matches(pod.spec, node.name, node.labels)]
-            if alike and not any(node_covers(pod.spec.fit_requests, node.allocatable) for node in alike):
+            if alike and not any(
+                node_covers(pod.spec.fit_requests, node.allocatable) for node in alike
+            ):
                 text = texts.TOO_LARGE
             self._tell(pod, ROOM, text)
 
@@ -158,7 +176,8 @@ class _Teller:
             return
         left = self._left(needed, past)
         if left is None:
-            # Where the first pull takes longer than any that was seen, nothing honest can be said of the rest.
+            # Where the first pull takes longer than any that was seen, nothing honest can be said
+            # of the rest.
             if LONGER not in reasons:
                 self._tell(pod, LONGER, texts.LONGER)
         elif DOWNLOAD not in reasons:
@@ -167,14 +186,23 @@ class _Teller:
             text = texts.with_estimate(several if others else texts.DOWNLOAD, left, others=others)
             self._tell_left(pod, DOWNLOAD, text, left)
         elif self._now.wall >= again_at:
-            if left.median >= settings.WORTH_TELLING_SECONDS and len(reasons) < settings.MOST_NOTICES - 1:
+            if (
+                left.median >= settings.WORTH_TELLING_SECONDS
+                and len(reasons) < settings.MOST_NOTICES - 1
+            ):
                 self._tell_left(pod, LEFT, texts.with_estimate(texts.STILL, left), left)
         else:
             self.waits.append(again_at - self._now.wall)
 
-    def _left(self, needed: Sequence[QueuedPull], past: estimates.PastWaits) -> estimates.Estimate | None:
+    def _left(
+        self, needed: Sequence[QueuedPull], past: estimates.PastWaits
+    ) -> estimates.Estimate | None:
         first = _pull_of(needed[0].image, past).left(self._now.wall - needed[0].begin)
-        return None if first is None else estimates.in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
+        return (
+            None
+            if first is None
+            else estimates.in_turn(first, *(_pull_of(pull.image, past) for pull in needed[1:]))
+        )
 
     def _told(self, pod: Pod) -> Told:
         return self.told.setdefault(pod.uid, self._memory.told.get(pod.uid, ((), 0.0)))

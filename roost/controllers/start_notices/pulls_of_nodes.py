@@ -1,8 +1,10 @@
-"""Follow which images nodes pull for pods, and in which order: kubelets pull one image after the other.
+"""Follow which images nodes pull for pods, and in which order: kubelets pull one image after the
+other.
 
-A pull begins when its pod is bound, or when the pull before it on the node is over. It is over once the kubelet reports
-an image ID, or runs a container of that image. Each pod that lacked its image waits for its own turn: kubelets serve
-requests in the order in which they come, even if another pod's request has brought the image meanwhile.
+A pull begins when its pod is bound, or when the pull before it on the node is over. It is over once
+the kubelet reports an image ID, or runs a container of that image. Each pod that lacked its image
+waits for its own turn: kubelets serve requests in the order in which they come, even if another
+pod's request has brought the image meanwhile.
 """
 
 from __future__ import annotations
@@ -52,7 +54,9 @@ class NodePulls:
     queues: Mapping[str, tuple[QueuedPull, ...]] = field(default_factory=dict)
 
     def needed_by(self, pod: BoundPod) -> tuple[QueuedPull, ...]:
-        """The pulls on its node before it is the pod's turn, and its own; none if it lacked nothing."""
+        """The pulls on its node before it is the pod's turn, and its own; none if it lacked
+        nothing.
+        """
         if pod.place is None:
             return ()
         queue = self.queues.get(pod.node, ())
@@ -70,7 +74,8 @@ def follow_pulls(
     # By node.
     there: dict[str, set[str]] = defaultdict(set)
     new: list[Pod] = []
-    # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet tells it itself.
+    # uids of pods whose image can't be pulled: how long that lasts says nothing, and the kubelet
+    # tells it itself.
     failing: set[str] = set()
     for pod in snapshot.pods.values():
         if not pod.node_name or pod.phase != "Pending" or pod.leaving:
@@ -89,16 +94,27 @@ def follow_pulls(
         next_place = 1 + max((pod.place or 0 for pod in before.bound.values()), default=0)
         for place, pod in enumerate(sorted(new, key=lambda each: each.created), next_place):
             body = snapshot.nodes.get(pod.node_name)
-            held = images_on[pod.node_name] | {normalise_reference(name) for name in (body.images if body else ())}
+            held = images_on[pod.node_name] | {
+                normalise_reference(name) for name in (body.images if body else ())
+            }
             lacking = tuple(image for image in _images_of(pod) if image not in held)
             since = _began(pod, snapshot, now) if takes_over else now
-            bound[pod.uid] = BoundPod(pod.key, pod.node_name, since, lacking, place if lacking else None)
+            bound[pod.uid] = BoundPod(
+                pod.key, pod.node_name, since, lacking, place if lacking else None
+            )
     for uid, known in before.bound.items():
         pod_now = snapshot.pods.get(known.key)
-        if uid not in bound and pod_now is not None and pod_now.uid == uid and pod_now.phase == "Running":
+        if (
+            uid not in bound
+            and pod_now is not None
+            and pod_now.uid == uid
+            and pod_now.phase == "Running"
+        ):
             there[known.node].update(known.lacking)
     bound = {
-        uid: replace(known, lacking=tuple(image for image in known.lacking if image not in there[known.node]))
+        uid: replace(
+            known, lacking=tuple(image for image in known.lacking if image not in there[known.node])
+        )
         for uid, known in bound.items()
     }
     queues: dict[str, tuple[QueuedPull, ...]] = {}
@@ -147,8 +163,14 @@ def _next_queue(
 
 def _images_of(pod: Pod) -> list[str]:
     """Normalised, in the order in which the kubelet pulls them: those of init containers first."""
-    main_first = [normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images) if image]
-    init = {normalise_reference(container.image) for container in pod.containers if container.init and container.image}
+    main_first = [
+        normalise_reference(image) for image in (*pod.spec.images, *pod.spec.volume_images) if image
+    ]
+    init = {
+        normalise_reference(container.image)
+        for container in pod.containers
+        if container.init and container.image
+    }
     return sorted(dict.fromkeys(main_first), key=lambda image: image not in init)
 
 

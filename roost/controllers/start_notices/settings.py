@@ -8,7 +8,8 @@ from roost.controllers.contract.release import ReleaseDocument
 
 # A start that waits shorter isn't told: there is nothing to wait for.
 ROOM_SECONDS: Final = 5.0
-# A scheduler that is there looks at a pod within moments; after its leader's end another takes over within 15 s or so.
+# A scheduler that is there looks at a pod within moments; after its leader's end another takes over
+# within 15 s or so.
 SCHEDULER_SECONDS: Final = 8.0
 # As long as warm starts take that have to wait for a volume.
 PULL_SECONDS: Final = 3.0
@@ -16,12 +17,16 @@ PULL_SECONDS: Final = 3.0
 WORTH_TELLING_SECONDS: Final = 10.0
 # Events of one pod.
 MOST_NOTICES: Final = 5
-# Of all pods within a minute: all controllers share a minute's writes, and the image gate can't wait for the next.
+# Of all pods within a minute: all controllers share a minute's writes, and the image gate can't
+# wait for the next.
 MOST_A_MINUTE: Final = 200
 
 
 def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
-    """Read release.json; None when start notices are switched off. They need nothing else than the release."""
+    """Read release.json; None when start notices are switched off.
+
+    They need nothing else than the release.
+    """
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
     if not notices or not read.flag(notices.get("enabled", False), "startNotices.enabled"):

@@ -1,6 +1,7 @@
 """All sentences that users read on the spawn page.
 
-In a sentence, {left} stands for what is left, {usual} for a duration or a range, {others} for a number.
+In a sentence, {left} stands for what is left, {usual} for a duration or a range, {others} for a
+number.
 """
 
 from __future__ import annotations
@@ -14,8 +15,12 @@ from roost.controllers.start_notices.estimates import Estimate
 ROOM: Final = "Starting a new machine for your server; usually {usual}."
 # Whether one is being started isn't known: none was seen to start.
 ROOM_UNKNOWN: Final = "Waiting for a machine with room for your server; this can take some minutes."
-TOO_LARGE: Final = "No machine here is large enough for your server. It starts only if a larger one is added."
-SCHEDULER: Final = "Waiting for the cluster's scheduler. Your server starts by itself when that is back."
+TOO_LARGE: Final = (
+    "No machine here is large enough for your server. It starts only if a larger one is added."
+)
+SCHEDULER: Final = (
+    "Waiting for the cluster's scheduler. Your server starts by itself when that is back."
+)
 GIVES_WAY: Final = "Making room for your server."
 DOWNLOAD: Final = "Downloading your server's image. {left}."
 DOWNLOAD_AFTER_ONE: Final = "One download is ahead of yours. {left}."
@@ -43,8 +48,11 @@ def _duration(seconds: float, whole: Callable[[float], int] = round) -> str:
 
 
 def _range(low: float, high: float) -> str:
-    """From `low` to `high` seconds, with one unit where both have the same; a range of one value is no range."""
-    # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too rarely.
+    """From `low` to `high` seconds, with one unit where both have the same; a range of one value is
+    no range.
+    """
+    # Nobody minds a server that comes early. Rounded to the nearest, narrow ranges would hold too
+    # rarely.
     first, last = _duration(low), _duration(high, ceil)
     (unit, number), (last_unit, last_number) = _rounded(low, round), _rounded(high, ceil)
     if first == last:

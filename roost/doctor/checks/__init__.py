@@ -1,7 +1,8 @@
-"""The checks of `roost doctor`, one file each, and the two tables of them, in the order in which one causes the next.
+"""The checks of `roost doctor`, one file each, and the two tables of them, in the order in which
+one causes the next.
 
-Copy `namespace.py` for a new one, and add it here and to the table in docs/troubleshooting.md. Nothing is changed: pods
-are created with dryRun only.
+Copy `namespace.py` for a new one, and add it here and to the table in docs/troubleshooting.md.
+Nothing is changed: pods are created with dryRun only.
 """
 
 from __future__ import annotations
@@ -17,21 +18,52 @@ from roost_core.kube.client import ClusterError
 
 def _checks(names: Iterable[str]) -> Mapping[str, Check]:
     """The checks of these names, each from the file of its name."""
-    return {name: cast("Check", import_module(f"{__name__}.{name.replace('-', '_')}").check) for name in names}
+    return {
+        name: cast("Check", import_module(f"{__name__}.{name.replace('-', '_')}").check)
+        for name in names
+    }
 
 
 INSTALLED: Final = _checks(
     (
         *("version", "namespace", "platform", "features", "objects", "security", "programs"),
-        *("leaders", "profiles", "waiting", "network", "webhook", "reach", "hubs", "priorities", "requests"),
+        *(
+            "leaders",
+            "profiles",
+            "waiting",
+            "network",
+            "webhook",
+            "reach",
+            "hubs",
+            "priorities",
+            "requests",
+        ),
         *("admission", "users", "switches", "node-versions", "image-volumes", "puller"),
         *("nodes", "kubelets", "startup-taints", "autoscaler", "bookings"),
     )
 )
 BEFORE: Final = _checks(
     (
-        *("version", "namespace", "platform", "features", "rights", "reach", "hubs", "priorities", "requests"),
-        *("security", "node-versions", "image-volumes", "kubelets", "startup-taints", "autoscaler", "bookings"),
+        *(
+            "version",
+            "namespace",
+            "platform",
+            "features",
+            "rights",
+            "reach",
+            "hubs",
+            "priorities",
+            "requests",
+        ),
+        *(
+            "security",
+            "node-versions",
+            "image-volumes",
+            "kubelets",
+            "startup-taints",
+            "autoscaler",
+            "bookings",
+        ),
     )
 )
 

@@ -1,4 +1,6 @@
-"""A pod like a user's or a build's, made with dryRun, is placed, by the rules that are in the cluster."""
+"""A pod like a user's or a build's, made with dryRun, is placed, by the rules that are in the
+cluster.
+"""
 
 from hashlib import sha256
 from typing import Final
@@ -10,21 +12,28 @@ from roost_core.kube.client import ApiError
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 _UNREACHED: Final = (
-    "Mend what the checks programs and webhook find. If nothing, the API server doesn't reach it: a firewall (GKE "
-    "private clusters: open the port webhook.port){network}. The class's match and namespaceSelector may also leave "
-    "out this namespace."
+    "Mend what the checks programs and webhook find. If nothing, the API server doesn't reach it: a"
+    " firewall (GKE private clusters: open the port webhook.port){network}. The class's match and"
+    " namespaceSelector may also leave out this namespace."
 )
 
-# The webhook sees quotas, and adds no such term then; what the cluster's limitedResources ask for it can't see.
+# The webhook sees quotas, and adds no such term then; what the cluster's limitedResources ask for
+# it can't see.
 _FORBIDDEN: Final = (
-    "If it names CrossNamespacePodAffinity: set sharedPools.namespaceSelector: null, or give the namespace a "
-    "ResourceQuota of that scope. Otherwise set to null what it names of the class."
+    "If it names CrossNamespacePodAffinity: set sharedPools.namespaceSelector: null, or give the"
+    " namespace a ResourceQuota of that scope. Otherwise set to null what it names of the class."
 )
-_NETWORK: Final = ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
+_NETWORK: Final = (
+    ", or a pod network that the control plane isn't part of (webhook.hostNetwork: true)"
+)
 
 
 def check(install: Install) -> Told:
-    classes = [(name, one) for name, one in install.values["podClasses"].items() if name in TRIED and labels_of(one)]
+    classes = [
+        (name, one)
+        for name, one in install.values["podClasses"].items()
+        if name in TRIED and labels_of(one)
+    ]
     tried = classes if admits(install) else []
     webhook = install.component("webhook")
     on_host = webhook is not None and webhook["spec"]["template"]["spec"].get("hostNetwork")
@@ -37,7 +46,8 @@ def check(install: Install) -> Told:
         namespace = namespace_of(install, one)
         if not namespace:
             yield warning(
-                f"podClasses.{name}.match.namespaceSelector selects no namespace: no pod of the class is placed.",
+                f"podClasses.{name}.match.namespaceSelector selects no namespace: no pod of the"
+                " class is placed.",
                 "Label the hubs' namespaces as it asks (docs/many-hubs.md).",
             )
             continue
@@ -49,27 +59,40 @@ def check(install: Install) -> Told:
             if is_forbidden and refusal_of(install.client, namespace, opted_out(pod)):
                 raise
             how = "refused, and admitted without Roost" if is_forbidden else "refused"
-            yield error(f"A pod of class {name} is {how}: {refusal}", _FORBIDDEN if is_forbidden else unreached)
+            yield error(
+                f"A pod of class {name} is {how}: {refusal}",
+                _FORBIDDEN if is_forbidden else unreached,
+            )
             continue
         if not trial.revision:
-            what = f"A pod of class {name}, made with dryRun, came back without {POLICY_REVISION_ANNOTATION}"
+            what = (
+                f"A pod of class {name}, made with dryRun, came back without"
+                f" {POLICY_REVISION_ANNOTATION}"
+            )
             yield error(f"{what}: nothing of Roost's reached it.", unreached)
         elif revision and trial.revision != revision:
             said, revision = revision, ""
             yield warning(
                 f"The webhook places pods by revision {trial.revision}, and {rules} has {said}.",
-                "Kubelets take about a minute to bring a change. Longer: the webhook's log and /readyz say why it "
-                "keeps the old rules (docs/troubleshooting.md#is-the-webhook-healthy).",
+                "Kubelets take about a minute to bring a change. Longer: the webhook's log and"
+                " /readyz say why it keeps the old rules"
+                " (docs/troubleshooting.md#is-the-webhook-healthy).",
             )
         elif one.get("profile") and has_scheduler and trial.scheduler == "default-scheduler":
             fix = "The webhook holds Roost's scheduler to be away: see the check leaders."
-            yield warning(f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.", fix)
+            yield warning(
+                f"A pod of class {name} is placed, and left to scheduler {trial.scheduler}.", fix
+            )
 
 
 def _rules(install: Install) -> tuple[str, str]:
-    """The ConfigMap with the webhook's rules, and the revision of those in it now; "", "" without."""
+    """The ConfigMap with the webhook's rules, and the revision of those in it now; "", ""
+    without.
+    """
     for body in install.of_kind("ConfigMap") if install.component("webhook") else ():
         if RELEASE_KEY in (body.get("data") or {}):
-            text = str(((install.client.find(path_of(body)) or {}).get("data") or {}).get(RELEASE_KEY, ""))
+            text = str(
+                ((install.client.find(path_of(body)) or {}).get("data") or {}).get(RELEASE_KEY, "")
+            )
             return name_of(body), sha256(text.encode()).hexdigest()[:12] if text else ""
     return "", ""

@@ -5,7 +5,14 @@ from typing import Final
 
 from generator.checks.priorities import AUTOSCALER_CUTOFF
 from roost.doctor.contract import Install, Told, error, warning
-from roost.doctor.evidence import HUB_VALUES, NODE_POOLS, annotation_of, autoscaler_words, some, users_of
+from roost.doctor.evidence import (
+    HUB_VALUES,
+    NODE_POOLS,
+    annotation_of,
+    autoscaler_words,
+    some,
+    users_of,
+)
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION
 
 _CUTOFF: Final = re.compile(r"--expendable-pods-priority-cutoff[= ](-?\d+)")
@@ -22,9 +29,10 @@ def check(install: Install) -> Told:
         if words and priority < cutoff:
             metadata = deployment["metadata"]
             yield error(
-                f"Deployment {metadata['namespace']}/{metadata['name']} ignores pods below priority {cutoff}; "
-                f"placeholders have {priority}, so none makes a node come.",
-                f"Set --expendable-pods-priority-cutoff={priority} there, or priorityClasses.placeholder to {cutoff}.",
+                f"Deployment {metadata['namespace']}/{metadata['name']} ignores pods below priority"
+                f" {cutoff}; placeholders have {priority}, so none makes a node come.",
+                f"Set --expendable-pods-priority-cutoff={priority} there, or"
+                f" priorityClasses.placeholder to {cutoff}.",
             )
     pools = [
         pool["metadata"]["name"]
@@ -38,10 +46,18 @@ def check(install: Install) -> Told:
         pod
         for pod in users
         if (says := annotation_of(pod, SAFE_TO_EVICT_ANNOTATION)) == "true"
-        or (says != "false" and any(one.get("controller") for one in pod["metadata"].get("ownerReferences") or []))
+        or (
+            says != "false"
+            and any(one.get("controller") for one in pod["metadata"].get("ownerReferences") or [])
+        )
     ]
     for who, ended, annotation, more in (
-        (f"Karpenter (NodePool {some(pools)})", bare, f'{_SPARE}: "true"', "; or consolidationPolicy: WhenEmpty"),
+        (
+            f"Karpenter (NodePool {some(pools)})",
+            bare,
+            f'{_SPARE}: "true"',
+            "; or consolidationPolicy: WhenEmpty",
+        ),
         ("cluster-autoscaler", evictable, f'{SAFE_TO_EVICT_ANNOTATION}: "false"', ""),
     ):
         if ended:

@@ -1,4 +1,6 @@
-"""The largest booking, and the most who came within a minute, are within what hub, quotas and pools allow."""
+"""The largest booking, and the most who came within a minute, are within what hub, quotas and pools
+allow.
+"""
 
 import json
 import time
@@ -14,13 +16,26 @@ from roost_core.kube.client import ClusterError
 from roost_core.placement.headroom_history import HistoryError, read_history
 from roost_core.placement.headroom_windows import local_time
 from roost_core.placement.labels import EVENTS_KEY, EVENTS_LABEL, RELEASE_KEY
-from roost_core.release.events import Event, Limits, first_start_after, hub_limits, parse_events, read_events
+from roost_core.release.events import (
+    Event,
+    Limits,
+    first_start_after,
+    hub_limits,
+    parse_events,
+    read_events,
+)
 from roost_core.release.reader import Reader
 
 
 def check(install: Install) -> Told:
-    texts = [data[RELEASE_KEY] for it in install.of_kind("ConfigMap") if RELEASE_KEY in (data := it.get("data") or {})]
-    document: Mapping[str, Any] = json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
+    texts = [
+        data[RELEASE_KEY]
+        for it in install.of_kind("ConfigMap")
+        if RELEASE_KEY in (data := it.get("data") or {})
+    ]
+    document: Mapping[str, Any] = (
+        json.loads(texts[0]) if texts else {"events": {}, "placeholders": ()}
+    )
     events, place = document["events"], f"/api/v1/namespaces/{install.release.namespace}/configmaps"
     # What may not be read, by the API server's words.
     unseen: dict[str, Finding] = {}
@@ -32,13 +47,21 @@ def check(install: Install) -> Told:
                 booked.setdefault(name, {}).setdefault(start, []).append(event)
     yield "the hub's limits, quotas and pools, for what is booked and what was learned"
     for name, starts in booked.items():
-        people, start = max((sum(event.people for event in found), start) for start, found in starts.items())
+        people, start = max(
+            (sum(event.people for event in found), start) for start, found in starts.items()
+        )
         told = hub_limits(people, events)
         if name:
             entry = next(one for one in document["placeholders"] if one["name"] == name)
-            seats, most = Seats(entry, [*_seen(unseen, lambda: install.nodes)]), min(people, events["maxPlaceholders"])
+            seats, most = (
+                Seats(entry, [*_seen(unseen, lambda: install.nodes)]),
+                min(people, events["maxPlaceholders"]),
+            )
             told = _seen(unseen, seats.misfits, install.client, install.release.namespace, most)
-        who = f"{some([event.name for event in starts[start]])}, {local_time(start, starts[start][0].starts.time_zone)}"
+        who = (
+            f"{some([event.name for event in starts[start]])},"
+            f" {local_time(start, starts[start][0].starts.time_zone)}"
+        )
         yield from (warning(f"{who}: {reason}", fix) for reason, fix in told)
     stored: Mapping[str, Any] | None = None
     if any(entry["learn"] for entry in document["placeholders"]):
@@ -49,12 +72,18 @@ def check(install: Install) -> Told:
             pairs = pairwise(read_history(text).levels)
             came = max((after - before for before, after in pairs if before >= 0), default=0)
             for reason, fix in hub_limits(came, events):
-                yield warning(f"Set {name}: users of {came} seats came within a minute. {reason}", fix)
+                yield warning(
+                    f"Set {name}: users of {came} seats came within a minute. {reason}", fix
+                )
     yield from unseen.values()
 
 
-def _seen(unseen: dict[str, Finding], read: Callable[..., Iterable[Any]], *given: object) -> Iterator[Any]:
-    """What is read until the API server refuses: then that is unseen, and the rest is judged all the same."""
+def _seen(
+    unseen: dict[str, Finding], read: Callable[..., Iterable[Any]], *given: object
+) -> Iterator[Any]:
+    """What is read until the API server refuses: then that is unseen, and the rest is judged all
+    the same.
+    """
     try:
         yield from read(*given)
     except ClusterError as error:
@@ -64,7 +93,9 @@ def _seen(unseen: dict[str, Finding], read: Callable[..., Iterable[Any]], *given
 def _booked(install: Install, document: Mapping[str, Any], place: str) -> Iterator[Event]:
     """What the values and the ConfigMaps of the release's namespace book, faults aside."""
     read, events = Reader(), document["events"]
-    bookable = Limits(tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"])
+    bookable = Limits(
+        tuple(entry["name"] for entry in document["placeholders"]), events["maxPeople"]
+    )
     yield from parse_events(read, events["booked"], "", bookable)
     selected = {"labelSelector": f"{EVENTS_LABEL}={install.release.name}"}
     for body in install.client.get(place, selected)["items"] if events["configMaps"] else ():

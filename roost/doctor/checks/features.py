@@ -19,7 +19,11 @@ _FIXES: Final = {
 
 
 def check(install: Install) -> Told:
-    gates = [gate for gate in _FIXES if (mounts_images(install) if gate == "ImageVolume" else install.of_kind(gate))]
+    gates = [
+        gate
+        for gate in _FIXES
+        if (mounts_images(install) if gate == "ImageVolume" else install.of_kind(gate))
+    ]
     versions: dict[str, set[str]] = {}
     for body in install.rendered:
         versions.setdefault(body["apiVersion"], set()).add(body["kind"])
@@ -27,14 +31,16 @@ def check(install: Install) -> Told:
     yield f"{count(sum(map(len, versions.values())), 'kind')}{said}"
     missing = []
     for version, kinds in versions.items():
-        found = install.client.find(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
+        found = (
+            install.client.find(f"/apis/{version}" if "/" in version else f"/api/{version}") or {}
+        )
         served = {str(resource.get("kind")) for resource in found.get("resources") or []}
         missing += [f"{kind} ({version})" for kind in sorted(kinds - served)]
     if missing:
         yield error(
             f"The API server doesn't serve kinds that the values render to: {some(missing)}.",
-            "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on in the API "
-            "server, or switch off in the values what needs them.",
+            "Install what defines them (ServiceMonitor: Prometheus Operator), switch the feature on"
+            " in the API server, or switch off in the values what needs them.",
         )
     if gates:
         yield from _find_off(install, gates)
@@ -47,7 +53,8 @@ def _find_off(install: Install, gates: list[str]) -> Told:
     except ApiError as refusal:
         yield unknown(
             f"Not allowed to look whether the API server has {' and '.join(gates)} on: {refusal}",
-            "Run it with an account that may get the path /metrics, or look there: kubernetes_feature_enabled.",
+            "Run it with an account that may get the path /metrics, or look there:"
+            " kubernetes_feature_enabled.",
         )
         return
     for gate in gates:

@@ -28,23 +28,32 @@ def check(install: Install) -> Told:
     shared = None if pool is None else read_label_selector(pool)
     own = selector_of(user)
     home = install.release.namespace
-    if shared is not None and home in namespaces and not namespace_matches(shared, home, namespaces):
+    if (
+        shared is not None
+        and home in namespaces
+        and not namespace_matches(shared, home, namespaces)
+    ):
         # A hub that its own `sharedPools` doesn't select doesn't join its own users.
         yield warning(
-            f"sharedPools.namespaceSelector doesn't select the hub's own namespace {home}: its users don't join each "
-            "other, and other hubs' users don't join them.",
-            f"Label namespace {home} as the selector asks, or set sharedPools.namespaceSelector: null.",
+            f"sharedPools.namespaceSelector doesn't select the hub's own namespace {home}: its"
+            " users don't join each other, and other hubs' users don't join them.",
+            f"Label namespace {home} as the selector asks, or set sharedPools.namespaceSelector:"
+            " null.",
         )
 
     def is_own(namespace: str) -> bool:
         return namespace == home if own is None else namespace_matches(own, namespace, namespaces)
 
     def is_joined(namespace: str) -> bool:
-        return is_own(namespace) or (shared is not None and namespace_matches(shared, namespace, namespaces))
+        return is_own(namespace) or (
+            shared is not None and namespace_matches(shared, namespace, namespaces)
+        )
 
     users: dict[str, Counter[str]] = {}
     for pod in install.pods_everywhere:
-        if labels.items() <= label_items(pod).items() and (node := (pod.get("spec") or {}).get("nodeName")):
+        if labels.items() <= label_items(pod).items() and (
+            node := (pod.get("spec") or {}).get("nodeName")
+        ):
             users.setdefault(node, Counter())[pod["metadata"].get("namespace") or ""] += 1
     beside: Counter[str] = Counter()
     for on_node in users.values():
@@ -53,7 +62,11 @@ def check(install: Install) -> Told:
     if beside:
         said = some([f"{name} ({count})" for name, count in sorted(beside.items())])
         yield warning(
-            f"Users of other hubs run on nodes of this one's users, and nothing joins them: {said}. Each hub "
-            "gathers its own users, and takes nodes that others fill for empty ones.",
-            _JOIN if own is None and shared is None else f"Label these namespaces as {_SELECTS[own is None]} asks.",
+            f"Users of other hubs run on nodes of this one's users, and nothing joins them: {said}."
+            " Each hub gathers its own users, and takes nodes that others fill for empty ones.",
+            (
+                _JOIN
+                if own is None and shared is None
+                else f"Label these namespaces as {_SELECTS[own is None]} asks."
+            ),
         )

@@ -25,11 +25,13 @@ def check(install: Install) -> Told:
             old_kubelets.append(f"{node.name} ({node.kubelet_version})")
     if old:
         fix = "Use containerd 2.1 or CRI-O 1.31 and newer, or prePuller.method: noop."
-        yield error(f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.", fix)
+        yield error(
+            f"The puller mounts images, which the runtimes of some nodes can't: {some(old)}.", fix
+        )
     if old_kubelets:
         yield error(
-            "The puller mounts images, which kubelets before 1.35 do only with the feature gate ImageVolume: "
-            f"{some(old_kubelets)}.",
+            "The puller mounts images, which kubelets before 1.35 do only with the feature gate"
+            f" ImageVolume: {some(old_kubelets)}.",
             "Upgrade these nodes, switch the gate on there, or set prePuller.method: noop.",
         )
 

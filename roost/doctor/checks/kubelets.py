@@ -1,6 +1,7 @@
 """Kubelets report the images that they hold, and delete none too early.
 
-Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server (right: nodes/proxy).
+Source: KubeletConfiguration v1beta1, as the kubelet's /configz returns it through the API server
+(right: nodes/proxy).
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from roost_core.placement.managed_images import managed_images
 
 # The most nodes whose kubelets are asked.
 _ASKED: Final = 5
-_LOOK_YOURSELF: Final = "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
+_LOOK_YOURSELF: Final = (
+    "nodeStatusMaxImages, imageGCHighThresholdPercent and featureGates.ImageVolume"
+)
 # A kubelet that hangs mustn't hold up the rest.
 _SILENCE_SECONDS: Final = 5.0
 
@@ -33,7 +36,11 @@ class PullSettings(NamedTuple):
 
 
 def check(install: Install) -> Told:
-    uses = install.of_kind("DaemonSet") or install.values["popularImages"]["enabled"] or _has_warm_set(install)
+    uses = (
+        install.of_kind("DaemonSet")
+        or install.values["popularImages"]["enabled"]
+        or _has_warm_set(install)
+    )
     if not (install.values["enabled"] and uses):
         yield "nothing that depends on kubelets' images is used"
         return
@@ -43,12 +50,14 @@ def check(install: Install) -> Told:
     if refusal is not None:
         yield unknown(
             f"Not allowed to look at kubelets' configuration: {refusal}",
-            f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself. Don't grant "
-            "nodes/proxy for this: it also lets its holder run commands in every pod.",
+            f"Have an administrator of the cluster run it, or look at {_LOOK_YOURSELF} yourself."
+            " Don't grant nodes/proxy for this: it also lets its holder run commands in every"
+            " pod.",
         )
     if silent:
         yield unknown(
-            f"No configuration through the API server from {count(len(silent), 'kubelet')}: {some(silent)}.",
+            f"No configuration through the API server from {count(len(silent), 'kubelet')}:"
+            f" {some(silent)}.",
             f"Look there yourself: {_LOOK_YOURSELF}.",
         )
     yield from _find_reporting(install, settings, nodes)
@@ -56,7 +65,8 @@ def check(install: Install) -> Told:
     off = [name for name, kubelet in settings.items() if not kubelet.mounts_images]
     if off and mounts_images(install):
         yield error(
-            f"The puller mounts images, and kubelets have the feature gate ImageVolume switched off: {some(off)}.",
+            "The puller mounts images, and kubelets have the feature gate ImageVolume switched"
+            f" off: {some(off)}.",
             "Take it out of the kubelets' featureGates, or set prePuller.method: noop.",
         )
 
@@ -71,8 +81,12 @@ def read_pull_settings(config: Mapping[str, object]) -> PullSettings:
     )
 
 
-def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]) -> Told:
-    """Reports that are cut: the gate needs the puller's images in them, warm sets need all that nodes hold."""
+def _find_reporting(
+    install: Install, kubelets: Mapping[str, PullSettings], nodes: Sequence[Node]
+) -> Told:
+    """Reports that are cut: the gate needs the puller's images in them, warm sets need all that
+    nodes hold.
+    """
     held = {node.name: node.image_count for node in nodes}
     managed = len(managed_images(install.values["singleuser"], install.values["prePuller"]))
     least = max(DEFAULT_REPORTED, managed)
@@ -80,17 +94,24 @@ def _find_reporting(install: Install, kubelets: Mapping[str, PullSettings], node
     short = [said[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported < least]
     if install.values["imageGate"]["mode"] != "off" and managed and short:
         yield warning(
-            f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond that the gate learns "
-            "from Events and statuses only: a label may outlive it, and a new leader may miss it.",
+            f"Kubelets that report fewer than {least} images: {some(short)}. Of an image beyond"
+            " that the gate learns from Events and statuses only: a label may outlive it, and a"
+            " new leader may miss it.",
             "Set nodeStatusMaxImages: -1 in the kubelets' configuration, or take it out of there.",
         )
     full = {name: number for name, number in held.items() if number >= DEFAULT_REPORTED}
-    cut = [said[name] for name, kubelet in kubelets.items() if 0 <= kubelet.reported <= full.get(name, -1)]
+    cut = [
+        said[name]
+        for name, kubelet in kubelets.items()
+        if 0 <= kubelet.reported <= full.get(name, -1)
+    ]
     if cut and _has_warm_set(install):
         yield warning(
-            f"{len(cut)} of {len(kubelets)} kubelets hold more images than they report: {some(cut)}. A webhook that "
-            "restarts forgets the others: 7 to 10 % more cold starts a day with a restart.",
-            "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets you.",
+            f"{len(cut)} of {len(kubelets)} kubelets hold more images than they report:"
+            f" {some(cut)}. A webhook that restarts forgets the others: 7 to 10 % more cold starts"
+            " a day with a restart.",
+            "Set nodeStatusMaxImages: -1 in the kubelets' configuration, where your provider lets"
+            " you.",
         )
 
 
@@ -102,15 +123,18 @@ def _find_deleting(install: Install, kubelets: Mapping[str, PullSettings]) -> To
     early = [f"{name} ({percent})" for name, percent in shares.items() if percent <= share]
     if popular["enabled"] and early:
         yield error(
-            f"popularImages fill up to {share} % of a disk, and kubelets delete images from a lower or the same "
-            f"imageGCHighThresholdPercent on: {some(early)}. What was just pulled is deleted again.",
-            "Set popularImages.diskHeadroomPercent below the kubelets' imageGCHighThresholdPercent.",
+            f"popularImages fill up to {share} % of a disk, and kubelets delete images from a lower"
+            f" or the same imageGCHighThresholdPercent on: {some(early)}. What was just pulled is"
+            " deleted again.",
+            "Set popularImages.diskHeadroomPercent below the kubelets'"
+            " imageGCHighThresholdPercent.",
         )
     never = [name for name, percent in shares.items() if percent >= 100]
     if never:
         yield warning(
-            f"Kubelets that never delete images (imageGCHighThresholdPercent: 100): {some(never)}. Where users bring "
-            "many images, the disk fills up, and the kubelet then evicts pods, users' too.",
+            f"Kubelets that never delete images (imageGCHighThresholdPercent: 100): {some(never)}."
+            " Where users bring many images, the disk fills up, and the kubelet then evicts pods,"
+            " users' too.",
             "Set imageGCHighThresholdPercent: 85, unless something else deletes images there.",
         )
 
@@ -120,16 +144,24 @@ def _has_warm_set(install: Install) -> bool:
 
 
 def _sample(nodes: Sequence[Node]) -> list[Node]:
-    """The nodes whose kubelets are asked: one of each pool and version first, those with the most images before."""
+    """The nodes whose kubelets are asked: one of each pool and version first, those with the most
+    images before.
+    """
     fullest = sorted(nodes, key=lambda node: -node.image_count)
     first: dict[tuple[str, ...], Node] = {}
     for node in fullest:
-        first.setdefault((*(node.labels.get(key, "") for key in POOL_LABELS), node.kubelet_version), node)
+        first.setdefault(
+            (*(node.labels.get(key, "") for key in POOL_LABELS), node.kubelet_version), node
+        )
     return [*first.values(), *(node for node in fullest if node not in first.values())][:_ASKED]
 
 
-def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:
-    """What kubelets are set to, by node, those that didn't say, and a refusal: all others would be refused, too."""
+def _ask(
+    install: Install, nodes: Sequence[Node]
+) -> tuple[dict[str, PullSettings], list[str], ApiError | None]:
+    """What kubelets are set to, by node, those that didn't say, and a refusal: all others would be
+    refused, too.
+    """
     settings: dict[str, PullSettings] = {}
     silent: list[str] = []
     for node in nodes:
@@ -137,7 +169,8 @@ def _ask(install: Install, nodes: Sequence[Node]) -> tuple[dict[str, PullSetting
         try:
             path = f"/api/v1/nodes/{node.name}/proxy/configz"
             config = install.client.get(path, read_seconds=_SILENCE_SECONDS).get("kubeletconfig")
-        except ClusterError as refusal:  # one that answers late, or not in JSON, is no reason to leave out the others
+        except ClusterError as refusal:
+            # one that answers late, or not in JSON, is no reason to leave out the others
             if isinstance(refusal, ApiError) and refusal.status in (401, 403):
                 return settings, silent, refusal
         if isinstance(config, dict):

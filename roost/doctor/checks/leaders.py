@@ -10,11 +10,17 @@ SILENT_SECONDS: Final = 60.0
 
 
 def check(install: Install) -> Told:
-    parts = [body for name in ("scheduler", "controllers") if (body := install.component(name)) is not None]
+    parts = [
+        body
+        for name in ("scheduler", "controllers")
+        if (body := install.component(name)) is not None
+    ]
     yield " and ".join(f"Lease {body['metadata']['name']}" for body in parts) or "no Lease is used"
     for body in parts:
         name, namespace = body["metadata"]["name"], install.release.namespace
-        lease = install.client.find(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}")
+        lease = install.client.find(
+            f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        )
         spec = (lease or {}).get("spec") or {}
         age = age_seconds(spec.get("renewTime"))
         if not spec.get("holderIdentity") or age is None or age > SILENT_SECONDS:

@@ -22,10 +22,12 @@ def check(install: Install) -> Told:
     if matching and not any(_lets_all_reach(policy, port) for policy in matching):
         names = [policy["metadata"]["name"] for policy in matching]
         yield warning(
-            f"NetworkPolicies limit who reaches the webhook's port {port} ({some(names)}), and none lets every "
-            "address do so. The API server comes from an address of the control plane.",
-            "Name its addresses in networkPolicy.ingress.webhookReviews (and leave networkPolicy.enabled on), or "
-            "nothing to let all reach it. The check admission tells whether it gets through.",
+            f"NetworkPolicies limit who reaches the webhook's port {port} ({some(names)}), and none"
+            " lets every address do so. The API server comes from an address of the control"
+            " plane.",
+            "Name its addresses in networkPolicy.ingress.webhookReviews (and leave"
+            " networkPolicy.enabled on), or nothing to let all reach it. The check admission tells"
+            " whether it gets through.",
         )
 
 

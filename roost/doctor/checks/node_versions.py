@@ -1,4 +1,6 @@
-"""Kubelets are none that the API server's minor doesn't support, and architectures of nodes are told."""
+"""Kubelets are none that the API server's minor doesn't support, and architectures of nodes are
+told.
+"""
 
 import re
 from typing import Final
@@ -14,17 +16,27 @@ _OLDER: Final = 3
 
 
 def check(install: Install) -> Told:
-    versions = {node.name: node.kubelet_version for node in install.nodes if _MINOR.match(node.kubelet_version)}
+    versions = {
+        node.name: node.kubelet_version
+        for node in install.nodes
+        if _MINOR.match(node.kubelet_version)
+    }
     minors = {name: kube_minor(version) for name, version in versions.items()}
     architectures = sorted({node.labels.get(_ARCHITECTURE, "unknown") for node in install.nodes})
     seen = [".".join(map(str, minor)) for minor in sorted(set(minors.values()))]
-    yield f"kubelets {', '.join(seen)} on {', '.join(architectures)}" if seen else "no kubelet told its version"
+    yield (
+        f"kubelets {', '.join(seen)} on {', '.join(architectures)}"
+        if seen
+        else "no kubelet told its version"
+    )
     major, newest = install.release.kube_minor
     supported = {(major, newest - older) for older in range(_OLDER + 1)}
-    strange = [f"{name} ({versions[name]})" for name, minor in minors.items() if minor not in supported]
+    strange = [
+        f"{name} ({versions[name]})" for name, minor in minors.items() if minor not in supported
+    ]
     if strange:
         yield warning(
-            f"Kubernetes supports kubelets of 1.{newest - _OLDER} to 1.{newest} beside this API server, and these are "
-            f"others: {some(strange)}.",
+            f"Kubernetes supports kubelets of 1.{newest - _OLDER} to 1.{newest} beside this API"
+            f" server, and these are others: {some(strange)}.",
             "Upgrade these nodes, or wait until the control plane is upgraded.",
         )

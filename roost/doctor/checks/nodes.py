@@ -20,6 +20,8 @@ def check(install: Install) -> Told:
     ]
     if old:
         yield warning(
-            f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes lack an image that users need: {some(old)}.",
-            "kubectl describe node shows Roost's Events. Does the puller run there, and can the node pull it?",
+            f"{len(old)} nodes older than {_PULL_SECONDS / 60:.0f} minutes lack an image that users"
+            f" need: {some(old)}.",
+            "kubectl describe node shows Roost's Events. Does the puller run there, and can the"
+            " node pull it?",
         )

@@ -1,4 +1,6 @@
-"""The release's objects are there as the values render them: as `kubectl diff --server-side` sees it."""
+"""The release's objects are there as the values render them: as `kubectl diff --server-side` sees
+it.
+"""
 
 from typing import Any, Final
 
@@ -25,7 +27,9 @@ def check(install: Install) -> Told:
         try:
             applied = install.client.try_apply(path_of(body), body, _applier(live))
         except ApiError as refusal:
-            told["denied" if refusal.status in (401, 403) else "refused"].append(f"{name} ({refusal})")
+            told["denied" if refusal.status in (401, 403) else "refused"].append(
+                f"{name} ({refusal})"
+            )
             continue
         identity = Identity(body["apiVersion"], body["kind"], "", name)
         before[identity], after[identity] = _of_values(live, body), _of_values(applied, body)
@@ -33,7 +37,11 @@ def check(install: Install) -> Told:
         f"{change.identity.name} ({some(fields)})"
         for change in compare(before, after)
         # The check programs tells of replicas.
-        if (fields := [show_path(one.path) for one in change.fields if one.path != ("spec", "replicas")])
+        if (
+            fields := [
+                show_path(one.path) for one in change.fields if one.path != ("spec", "replicas")
+            ]
+        )
     ]
     all_ = len(install.rendered)
     for names, evidence in (
@@ -58,7 +66,17 @@ def _of_values(found: Object, body: Object) -> Object:
 
 
 def _applier(live: Object) -> str:
-    """Who applied an object, server-side: what that one has applied, and the values no longer render, is drift too."""
+    """Who applied an object, server-side: what that one has applied, and the values no longer
+    render, is drift too.
+    """
     entries: list[Any] = live["metadata"].get("managedFields") or []
-    applied = [entry for entry in entries if entry.get("operation") == "Apply" and not entry.get("subresource")]
-    return str(max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))["manager"]) if applied else _MANAGER
+    applied = [
+        entry
+        for entry in entries
+        if entry.get("operation") == "Apply" and not entry.get("subresource")
+    ]
+    return (
+        str(max(applied, key=lambda entry: len(str(entry.get("fieldsV1"))))["manager"])
+        if applied
+        else _MANAGER
+    )

@@ -33,9 +33,10 @@ def _find_openshift(install: Install) -> Told:
     fixed = [key for key in _FIXED if key in install.values["podSecurityContext"]]
     if fixed:
         yield error(
-            f"OpenShift's restricted-v2 gives each namespace users of its own, and podSecurityContext fixes "
-            f"{', '.join(fixed)}.",
-            f"podSecurityContext: {{{', '.join(f'{key}: null' for key in fixed)}}}, or grant the accounts nonroot-v2.",
+            "OpenShift's restricted-v2 gives each namespace users of its own, and"
+            f" podSecurityContext fixes {', '.join(fixed)}.",
+            f"podSecurityContext: {{{', '.join(f'{key}: null' for key in fixed)}}}, or grant the"
+            " accounts nonroot-v2.",
         )
 
 
@@ -44,37 +45,51 @@ def _find_gke(install: Install) -> Told:
     port = install.values["webhook"]["port"]
     if webhook is not None and port not in _GKE_PORTS and not _admits_now(install):
         yield warning(
-            "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of nodes only, and "
-            f"the webhook has port {port}. Pods would be created without Roost.",
+            "In a private cluster the firewall lets the control plane reach ports 443 and 10250 of"
+            f" nodes only, and the webhook has port {port}. Pods would be created without Roost.",
             f"Add a firewall rule for TCP {port} from the control plane's range to the nodes "
             "(docs/how-to/gke.md#private-clusters).",
         )
-    mutated = [pod["metadata"]["name"] for pod in install.pods if pod["spec"].get("schedulerName") == GKE_SCHEDULER]
+    mutated = [
+        pod["metadata"]["name"]
+        for pod in install.pods
+        if pod["spec"].get("schedulerName") == GKE_SCHEDULER
+    ]
     replaced = GKE_SCHEDULER in install.values["replaceSchedulers"]
     if install.component("scheduler") is not None and mutated and not replaced:
         yield warning(
-            f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of the hub.",
+            f"GKE's profile optimize-utilization names its own scheduler in {len(mutated)} pods of"
+            " the hub.",
             f"replaceSchedulers: [{GKE_SCHEDULER}], or scheduler.target: gke.",
         )
     priority = install.values["priorityClasses"]["placeholder"]
     if install.values["priorityClasses"]["enabled"] and priority < AUTOSCALER_CUTOFF:
         yield error(
-            f"GKE's autoscaler ignores pods below priority {AUTOSCALER_CUTOFF}; placeholders have {priority}, so none "
-            "makes a node come.",
+            f"GKE's autoscaler ignores pods below priority {AUTOSCALER_CUTOFF}; placeholders have"
+            f" {priority}, so none makes a node come.",
             f"priorityClasses.placeholder: {AUTOSCALER_CUTOFF}",
         )
 
 
 def _find_eks(install: Install) -> Told:
     webhook = install.component("webhook")
-    if webhook is None or webhook["spec"]["template"]["spec"].get("hostNetwork") or install.values["webhook"]["url"]:
+    if (
+        webhook is None
+        or webhook["spec"]["template"]["spec"].get("hostNetwork")
+        or install.values["webhook"]["url"]
+    ):
         return
     # EKS Auto Mode has Amazon's plugin without a DaemonSet.
-    is_auto = all(node.labels.get("eks.amazonaws.com/compute-type") == "auto" for node in install.nodes)
-    if not is_auto and install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None:
+    is_auto = all(
+        node.labels.get("eks.amazonaws.com/compute-type") == "auto" for node in install.nodes
+    )
+    if (
+        not is_auto
+        and install.client.find("/apis/apps/v1/namespaces/kube-system/daemonsets/aws-node") is None
+    ):
         yield warning(
-            "There is no DaemonSet aws-node, so pods have addresses of another network plugin, which EKS's control "
-            "plane may not reach. Pods would be created without Roost.",
+            "There is no DaemonSet aws-node, so pods have addresses of another network plugin,"
+            " which EKS's control plane may not reach. Pods would be created without Roost.",
             "webhook: {hostNetwork: true}, unless the plugin routes pods' addresses in the VPC "
             "(docs/how-to/eks.md#with-another-network-plugin).",
         )
@@ -84,8 +99,9 @@ def _find_aks(install: Install) -> Told:
     # Afterwards the check startup-taints sees what became of the taint.
     if install.values["imageGate"]["mode"] == "startupTaint" and not _admits_now(install):
         yield warning(
-            "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed through Kubernetes: "
-            "as one of these, the startup taint keeps users off its nodes for good.",
+            "imageGate.mode is startupTaint, and the taints of an AKS node pool can't be removed"
+            " through Kubernetes: as one of these, the startup taint keeps users off its nodes for"
+            " good.",
             "Give it as a node initialization taint (docs/how-to/node-pools.md#aks), or use "
             "imageGate.mode: requireLabel.",
         )
@@ -93,4 +109,7 @@ def _find_aks(install: Install) -> Told:
 
 def _admits_now(install: Install) -> bool:
     """Whether the release is there: then the check admission tells what a firewall does."""
-    return any(install.client.find(path_of(body)) for body in install.of_kind("MutatingWebhookConfiguration"))
+    return any(
+        install.client.find(path_of(body))
+        for body in install.of_kind("MutatingWebhookConfiguration")
+    )

@@ -1,4 +1,6 @@
-"""No pods but Roost's own fillers rank below what Roost places: the scheduler could delete them for it."""
+"""No pods but Roost's own fillers rank below what Roost places: the scheduler could delete them for
+it.
+"""
 
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import some
@@ -8,22 +10,37 @@ from roost_core.placement.priorities import foreign_priority
 def check(install: Install) -> Told:
     yield "PriorityClasses"
     classes = install.client.get("/apis/scheduling.k8s.io/v1/priorityclasses")["items"]
-    below = {body["metadata"]["name"]: value for body in classes if (value := foreign_priority(body)) is not None}
+    below = {
+        body["metadata"]["name"]: value
+        for body in classes
+        if (value := foreign_priority(body)) is not None
+    }
     given = [name for name, one in install.values["podClasses"].items() if one.get("resources")]
-    spared = ["the image gate only prefers nodes"] if install.values["imageGate"]["mode"] == "requireLabel" else []
+    spared = (
+        ["the image gate only prefers nodes"]
+        if install.values["imageGate"]["mode"] == "requireLabel"
+        else []
+    )
     spared += [f"pods of class {', '.join(given)} get no requests"] if given else []
     if below and spared:
         yield warning(
             f"Pods of {_named(below)} rank below users. So that none is deleted for want of room, "
             f"{' and '.join(spared)}.",
-            "Nothing need be done. Without such classes, the gate keeps users off nodes that are pulling images, and "
-            "builds get requests.",
+            "Nothing need be done. Without such classes, the gate keeps users off nodes that are"
+            " pulling images, and builds get requests.",
         )
     settings = install.values["priorityClasses"]
     pulled = {name: value for name, value in below.items() if value < settings["puller"]}
     if pulled and settings["enabled"] and install.values["prePuller"]["enabled"]:
-        fix = f"Set priorityClasses.puller to {min(pulled.values())} or less, and priorityClasses.placeholder below."
-        yield warning(f"Pods of {_named(pulled)} rank below Roost's puller: on a full node it takes their place.", fix)
+        fix = (
+            f"Set priorityClasses.puller to {min(pulled.values())} or less, and"
+            " priorityClasses.placeholder below."
+        )
+        yield warning(
+            f"Pods of {_named(pulled)} rank below Roost's puller: on a full node it takes their"
+            " place.",
+            fix,
+        )
 
 
 def _named(classes: dict[str, int]) -> str:

@@ -1,7 +1,7 @@
 """kube-scheduler runs with the profiles that the values render to, and has accepted each.
 
-kube-scheduler reads its configuration once, when it starts, and refuses it as a whole: one that runs, and that started
-with this configuration, has accepted each profile in it.
+kube-scheduler reads its configuration once, when it starts, and refuses it as a whole: one that
+runs, and that started with this configuration, has accepted each profile in it.
 """
 
 from hashlib import sha256
@@ -29,19 +29,23 @@ def check(install: Install) -> Told:
     if live is None:
         return  # the check objects says so, and what differs
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{install.release.namespace}/leases"
-    spec = (install.client.find(f"{lease}/{deployment['metadata']['name']}") or {}).get("spec") or {}
+    spec = (install.client.find(f"{lease}/{deployment['metadata']['name']}") or {}).get(
+        "spec"
+    ) or {}
     holder = str(spec.get("holderIdentity") or "")
     for pod in evidence.labelled(install.pods, deployment["spec"]["selector"]["matchLabels"]):
         if pod["metadata"].get("deletionTimestamp"):
             continue
         name = pod["metadata"]["name"]
-        # Its host's name, which tells its profiles: several pods that have the same ones may be the one that leads.
+        # Its host's name, which tells its profiles: several pods that have the same ones may be the
+        # one that leads.
         leads = holder.startswith(f"{pod['spec'].get('hostname') or name}_")
         if _is_stale(pod, live):
             yield Finding(
                 "error" if leads or not holder else "warning",
-                f"Pod {name}{', which leads,' if leads else ''} started before {evidence.name_of(live)} was last "
-                "changed: kube-scheduler has the profiles of then.",
+                f"Pod {name}{', which leads,' if leads else ''} started before"
+                f" {evidence.name_of(live)} was last changed: kube-scheduler has the profiles of"
+                " then.",
                 f"kubectl --namespace {install.release.namespace} rollout restart "
                 f"deployment/{deployment['metadata']['name']}",
             )
@@ -58,28 +62,31 @@ def _find_refusals(install: Install, pod: str) -> Told:
         return
     if forbidden := [line for line in lines if "is forbidden" in line]:
         yield warning(
-            f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last {_LOG_SECONDS / 60:.0f} "
-            f"minutes: {forbidden[-1][: evidence.LINE_LENGTH]}",
-            "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or bind them yourself "
-            "(docs/install-manifests.md#without-cluster-wide-rights).",
+            f"The log of pod {pod}, which leads, has {len(forbidden)} refusals in the last"
+            f" {_LOG_SECONDS / 60:.0f} minutes: {forbidden[-1][: evidence.LINE_LENGTH]}",
+            "Its ClusterRoleBindings are part of the release: rbac.create and clusterResources, or"
+            " bind them yourself (docs/install-manifests.md#without-cluster-wide-rights).",
         )
 
 
 def _is_stale(pod: Object, config_map: Object) -> bool:
     """Whether it started with another configuration than the ConfigMap's.
 
-    The checksum on the pod says for which one it was created; a container that started after the last change of the
-    data read that, whatever the pod was created for.
+    The checksum on the pod says for which one it was created; a container that started after the
+    last change of the data read that, whatever the pod was created for.
     """
     text = str((config_map.get("data") or {}).get(evidence.CONFIG_KEY, ""))
     if evidence.annotation_of(pod, _CHECKSUM) == sha256(text.rstrip("\n").encode()).hexdigest():
         return False
     statuses = (pod.get("status") or {}).get("containerStatuses") or [{}]
     status = next((one for one in statuses if one.get("name") == "kube-scheduler"), statuses[0])
-    running_seconds = evidence.age_seconds(((status.get("state") or {}).get("running") or {}).get("startedAt"))
+    running_seconds = evidence.age_seconds(
+        ((status.get("state") or {}).get("running") or {}).get("startedAt")
+    )
     changed = [
         age
         for entry in config_map["metadata"].get("managedFields") or []
-        if "f:data" in (entry.get("fieldsV1") or {}) and (age := evidence.age_seconds(entry.get("time"))) is not None
+        if "f:data" in (entry.get("fieldsV1") or {})
+        and (age := evidence.age_seconds(entry.get("time"))) is not None
     ]
     return running_seconds is not None and bool(changed) and min(changed) < running_seconds

@@ -3,7 +3,15 @@
 import re
 
 from roost.doctor.contract import Finding, Install, Object, Told, error, warning
-from roost.doctor.evidence import LINE_LENGTH, labelled, log_lines, name_of, path_of, some, unreadable_log
+from roost.doctor.evidence import (
+    LINE_LENGTH,
+    labelled,
+    log_lines,
+    name_of,
+    path_of,
+    some,
+    unreadable_log,
+)
 from roost_core.kube.client import ApiError
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, image_in_message
 
@@ -11,16 +19,24 @@ from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, i
 def check(install: Install) -> Told:
     wanted = install.of_kind("Deployment")
     others = [*install.of_kind("DaemonSet"), *install.of_kind("StatefulSet")]
-    live = [(body, found) for body in wanted if (found := install.client.find(path_of(body))) is not None]
+    live = [
+        (body, found)
+        for body in wanted
+        if (found := install.client.find(path_of(body))) is not None
+    ]
     # The check objects names those that aren't there.
     some_of = f"{len(live)} of " if len(live) < len(wanted) else ""
     yield f"{some_of}{len(wanted)} Deployments, {len(others)} other workloads"
     for body, found in live:
-        replicas, ready = found["spec"].get("replicas", 1), found.get("status", {}).get("readyReplicas", 0)
+        replicas, ready = (
+            found["spec"].get("replicas", 1),
+            found.get("status", {}).get("readyReplicas", 0),
+        )
         if replicas != body["spec"].get("replicas", 1):
             yield Finding(
                 "warning" if replicas else "error",
-                f"{name_of(body)}: {replicas} replicas, the values say {body['spec'].get('replicas', 1)}.",
+                f"{name_of(body)}: {replicas} replicas, the values say"
+                f" {body['spec'].get('replicas', 1)}.",
                 "Install the values again, or write the number into them.",
             )
         held_up = _held_up(found)
@@ -37,7 +53,9 @@ def check(install: Install) -> Told:
         which = (f": {some(stuck)}" if stuck else "") + f".{said}"
         fix = f"kubectl --namespace {install.release.namespace} describe pod and logs of these pods"
         if said:
-            fix = "Mend what it said: `roost validate` names what the program refuses in the values."
+            fix = (
+                "Mend what it said: `roost validate` names what the program refuses in the values."
+            )
         elif stuck:
             fix = f"If the image can't be pulled: docs/install-helm.md#the-image. Else: {fix}."
         else:
@@ -51,11 +69,14 @@ def check(install: Install) -> Told:
 
     for body in others:
         # Placeholders wait for room at each peak: it makes an autoscaler act.
-        if stuck := _stuck_pods(labelled(install.pods, body["spec"]["selector"]["matchLabels"]), unplaced=False):
+        if stuck := _stuck_pods(
+            labelled(install.pods, body["spec"]["selector"]["matchLabels"]), unplaced=False
+        ):
             yield warning(
                 f"{name_of(body)}: pods don't start: {some(stuck)}.",
-                "An image that can't be pulled: copy it to a registry that nodes reach, with pull secrets if it "
-                "asks for any (imagePullSecrets, singleuser.image.pullSecrets). Else: kubectl logs --previous.",
+                "An image that can't be pulled: copy it to a registry that nodes reach, with pull"
+                " secrets if it asks for any (imagePullSecrets, singleuser.image.pullSecrets)."
+                " Else: kubectl logs --previous.",
             )
 
 
@@ -67,7 +88,10 @@ def _held_up(deployment: Object) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "Progressing" and condition.get("status") == "False":
             new, all_ = status.get("updatedReplicas", 0), deployment["spec"].get("replicas", 1)
-            return f"its rollout stopped with {new} of {all_} pods replaced ({condition.get('reason')})"
+            return (
+                f"its rollout stopped with {new} of {all_} pods replaced"
+                f" ({condition.get('reason')})"
+            )
     return ""
 
 
@@ -79,9 +103,14 @@ def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
         found += [
             f"{pod['metadata']['name']} {condition.get('reason')} ({condition.get('message')})"
             for condition in status.get("conditions") or []
-            if unplaced and condition.get("type") == "PodScheduled" and condition.get("status") == "False"
+            if unplaced
+            and condition.get("type") == "PodScheduled"
+            and condition.get("status") == "False"
         ]
-        for container in (*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])):
+        for container in (
+            *(status.get("initContainerStatuses") or []),
+            *(status.get("containerStatuses") or []),
+        ):
             waiting = (container.get("state") or {}).get("waiting") or {}
             if waiting.get("reason") in PULL_FAULTS | AFTER_PULL_FAULTS:
                 image = image_in_message(str(waiting.get("message"))) or container["image"]
@@ -91,7 +120,9 @@ def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
 
 
 def _crashed(pods: list[Object]) -> list[tuple[str, str]]:
-    """Pods, the newest first, each with a container that has ended at least once, and isn't ready now."""
+    """Pods, the newest first, each with a container that has ended at least once, and isn't ready
+    now.
+    """
     found = [
         (str(pod["metadata"].get("creationTimestamp")), pod["metadata"]["name"], one["name"])
         for pod in pods
@@ -106,4 +137,6 @@ def _last_words(install: Install, pod: str, container: str) -> str:
     lines = log_lines(install, pod, container, {"previous": True}) or ["nothing"]
     # klog's E and F; kube-scheduler itself says "command failed" last.
     errors = [line for line in lines if re.match(r"[EF]\d{4} ", line)] or lines
-    return next((line for line in reversed(errors) if "command failed" in line), errors[-1])[:LINE_LENGTH]
+    return next((line for line in reversed(errors) if "command failed" in line), errors[-1])[
+        :LINE_LENGTH
+    ]

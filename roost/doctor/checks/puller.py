@@ -1,4 +1,6 @@
-"""The puller runs on every node that users run on: the next node of that kind is then warm before they come."""
+"""The puller runs on every node that users run on: the next node of that kind is then warm before
+they come.
+"""
 
 from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import count, labelled, some, users_of
@@ -6,15 +8,24 @@ from roost.doctor.evidence import count, labelled, some, users_of
 
 def check(install: Install) -> Told:
     selectors = [body["spec"]["selector"]["matchLabels"] for body in install.of_kind("DaemonSet")]
-    nodes = {pod["spec"]["nodeName"] for pod in users_of(install) if (pod.get("spec") or {}).get("nodeName")}
+    nodes = {
+        pod["spec"]["nodeName"]
+        for pod in users_of(install)
+        if (pod.get("spec") or {}).get("nodeName")
+    }
     yield f"{count(len(nodes), 'node')} with users" if selectors else "no puller is used"
-    served = {pod["spec"].get("nodeName") for selector in selectors for pod in labelled(install.pods, selector)}
+    served = {
+        pod["spec"].get("nodeName")
+        for selector in selectors
+        for pod in labelled(install.pods, selector)
+    }
     bare = sorted(nodes - served) if selectors else []
     if bare:
         yield warning(
-            f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of that kind they "
-            "start cold.",
-            "The puller's tolerations and node selector don't admit them: name their taints in the profile's "
-            "tolerations, or in prePuller.tolerations (docs/puller.md#which-images-to-which-nodes). Or a quota or a "
-            "LimitRange's `min` refuses its pods (kubectl describe daemonset): set prePuller.resources.",
+            f"Users run on nodes that no pod of the puller is on: {some(bare)}. On a new node of"
+            " that kind they start cold.",
+            "The puller's tolerations and node selector don't admit them: name their taints in the"
+            " profile's tolerations, or in prePuller.tolerations"
+            " (docs/puller.md#which-images-to-which-nodes). Or a quota or a LimitRange's `min`"
+            " refuses its pods (kubectl describe daemonset): set prePuller.resources.",
         )

@@ -1,11 +1,20 @@
-"""Nodes match what users, placeholders and builds require, by the values and by the pods that are there."""
+"""Nodes match what users, placeholders and builds require, by the values and by the pods that are
+there.
+"""
 
 from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
 from roost.doctor.contract import Finding, Install, Object, Told, error, warning
-from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, autoscaler_words, count, pods_in_class, some
+from roost.doctor.evidence import (
+    AUTOSCALER_STATUS,
+    NODE_POOLS,
+    autoscaler_words,
+    count,
+    pods_in_class,
+    some,
+)
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
 from roost_core.placement.managed_images import puller_groups
@@ -22,54 +31,90 @@ def check(install: Install) -> Told:
     for who, rules in _needs(install):
         needs.setdefault(rules, {})[who] = None
     admitting = {rules: sum(node_admits(rules, node) for node in install.nodes) for rules in needs}
-    said = some([f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD)
+    said = some(
+        [f"{' + '.join(names)}: {admitting[rules]}" for rules, names in needs.items()], _TOLD
+    )
     yield f"of {count(len(install.nodes), 'node')}, may use: {said or 'no class is placed'}"
     if not install.nodes or not install.values["enabled"]:
         return
     kept_out = [(rules, ", ".join(names)) for rules, names in needs.items() if not admitting[rules]]
     may_come = not kept_out or _has_autoscaler(install)
-    faults = [fault for rules, names in kept_out if (fault := _fault(rules, names, install.nodes, may_come))]
+    faults = [
+        fault
+        for rules, names in kept_out
+        if (fault := _fault(rules, names, install.nodes, may_come))
+    ]
     yield from faults[:_TOLD]
 
 
 def _fault(rules: NodeRules, who: str, nodes: list[Node], may_come: bool) -> Finding | None:
-    """Why no node admits such pods; None where that passes. may_come: nodes that match may come by themselves."""
+    """Why no node admits such pods; None where that passes. may_come: nodes that match may come by
+    themselves.
+    """
     matching = [node for node in nodes if node_matches(rules, node.name, node.labels)]
     uncordoned = [node for node in matching if not node.unschedulable]
-    taints = {taint.key for node in uncordoned if (taint := untolerated(node.taints, rules.tolerations))}
+    taints = {
+        taint.key for node in uncordoned if (taint := untolerated(node.taints, rules.tolerations))
+    }
     if not matching:
         where = "correct the pool's labels, or the node selector here and in the hub's values."
         near = _misspelt(rules, nodes)
-        evidence = f"No node matches what {who} require: {_text(rules)}; {near or 'no autoscaler is seen'}."
-        said = (warning if may_come else error)(evidence, f"kubectl get nodes --show-labels; {where}")
+        evidence = (
+            f"No node matches what {who} require: {_text(rules)};"
+            f" {near or 'no autoscaler is seen'}."
+        )
+        said = (warning if may_come else error)(
+            evidence, f"kubectl get nodes --show-labels; {where}"
+        )
         return said if near or not may_come else None
     if any(key.startswith(_PASSING) for key in taints):
         return None
     why, fix = "they are cordoned.", "kubectl uncordon, once whoever drains them is done."
     if taints:
         why = f"nothing tolerates the taint {some(sorted(taints))}."
-        fix = "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the hub's values."
-    return error(f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix)
+        fix = (
+            "Tolerate it (singleuser.extraTolerations, the profile's tolerations), here and in the"
+            " hub's values."
+        )
+    return error(
+        f"Of {count(len(matching), 'node')} with the right labels, none is for {who}: {why}", fix
+    )
 
 
 def _misspelt(rules: NodeRules, nodes: list[Node]) -> str:
-    """Which labels of nodes are nearly those required; "": none is, and a pool may only be empty."""
-    terms = [one for term in rules.required_node_terms or () for one in term.expressions if one.operator == "In"]
-    wanted = [*rules.node_selector, *((one.key, value) for one in terms for value in sorted(one.values))]
+    """Which labels of nodes are nearly those required; "": none is, and a pool may only be
+    empty.
+    """
+    terms = [
+        one
+        for term in rules.required_node_terms or ()
+        for one in term.expressions
+        if one.operator == "In"
+    ]
+    wanted = [
+        *rules.node_selector,
+        *((one.key, value) for one in terms for value in sorted(one.values)),
+    ]
     near = []
     for key, value in dict.fromkeys(wanted):
         seen = {node.labels[key] for node in nodes if key in node.labels}
         if value not in seen:
-            near += [f"{key}={one}" for one in get_close_matches(value, sorted(seen), cutoff=_ALIKE)]
+            near += [
+                f"{key}={one}" for one in get_close_matches(value, sorted(seen), cutoff=_ALIKE)
+            ]
     return f"nodes have {some(near)}" if near else ""
 
 
 def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
-    """Who requires which nodes: users of each pool by the values, placeholders, then the pods that are there."""
+    """Who requires which nodes: users of each pool by the values, placeholders, then the pods that
+    are there.
+    """
     single, puller = install.values["singleuser"], install.values["prePuller"]
     # The pools are those that a puller would serve, whether or not the image is known.
     image = single["image"] if single["image"].get("name") else {"name": "any", "tag": "1"}
-    for group in puller_groups({**single, "image": image}, {**puller, "nodeSelector": {}, "extraImages": {}}):
+    for group in puller_groups(
+        {**single, "image": image}, {**puller, "nodeSelector": {}, "extraImages": {}}
+    ):
         pool = " ".join(f"{key}={value}" for key, value in group.node_selector.items())
         terms = list(group.required_terms) or None
         who = "users" if group.component == "puller" else f"users ({pool or 'of a profile'})"
@@ -85,12 +130,16 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
 def _rules_of(pod: Object) -> NodeRules:
     spec: Any = pod.get("spec") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
-    required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get("nodeSelectorTerms")
+    required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(
+        "nodeSelectorTerms"
+    )
     return read_node_rules(spec.get("nodeSelector") or {}, required, spec.get("tolerations") or ())
 
 
 def _has_autoscaler(install: Install) -> bool:
-    """Whether something may bring nodes that aren't there yet; managed clusters show it by its ConfigMap only."""
+    """Whether something may bring nodes that aren't there yet; managed clusters show it by its
+    ConfigMap only.
+    """
     is_seen = any(install.client.find(path) is not None for path in (NODE_POOLS, AUTOSCALER_STATUS))
     return is_seen or any(map(autoscaler_words, install.deployments))
 
@@ -98,7 +147,12 @@ def _has_autoscaler(install: Install) -> bool:
 def _text(rules: NodeRules) -> str:
     """What rules require of labels, for people."""
     terms = [
-        " and ".join(f"{one.key} {one.operator} {','.join(sorted(one.values))}".rstrip() for one in term.expressions)
+        " and ".join(
+            f"{one.key} {one.operator} {','.join(sorted(one.values))}".rstrip()
+            for one in term.expressions
+        )
         for term in rules.required_node_terms or ()
     ]
-    return ", ".join([*(f"{key}={value}" for key, value in rules.node_selector), " or ".join(terms)]).strip(", ")
+    return ", ".join(
+        [*(f"{key}={value}" for key, value in rules.node_selector), " or ".join(terms)]
+    ).strip(", ")

@@ -1,4 +1,6 @@
-"""Pods that a class gives requests get them, and no quota or LimitRange of their namespaces stands in the way."""
+"""Pods that a class gives requests get them, and no quota or LimitRange of their namespaces stands
+in the way.
+"""
 
 from typing import Any
 
@@ -10,35 +12,62 @@ from webhook.rules.pod_terms import ACROSS_NAMESPACES
 
 
 def check(install: Install) -> Told:
-    given = {name: one for name, one in install.values["podClasses"].items() if one.get("resources") and labels_of(one)}
+    given = {
+        name: one
+        for name, one in install.values["podClasses"].items()
+        if one.get("resources") and labels_of(one)
+    }
     yield "ResourceQuotas and LimitRanges of the classes' namespaces"
     for name, one in given.items() if admits(install) else ():
-        quotas = [it for it in listed(install, one, "/api/v1", "resourcequotas") if "NotBestEffort" in scopes(it)]
+        quotas = [
+            it
+            for it in listed(install, one, "/api/v1", "resourcequotas")
+            if "NotBestEffort" in scopes(it)
+        ]
         if quotas:
             yield warning(
-                f"Pods of class {name} get no requests: {named('ResourceQuota', quotas)} could refuse them for these.",
-                "Nothing need be done, they run as without Roost. For nodes to fill up, have their author give them "
-                "requests (BinderHub: KubernetesBuildExecutor.resources) that the quota has room for.",
+                f"Pods of class {name} get no requests: {named('ResourceQuota', quotas)} could"
+                " refuse them for these.",
+                "Nothing need be done, they run as without Roost. For nodes to fill up, have their"
+                " author give them requests (BinderHub: KubernetesBuildExecutor.resources) that the"
+                " quota has room for.",
             )
-        ranges = [body for body in listed(install, one, "/api/v1", "limitranges") if bounds(body, *BOUNDS)]
+        ranges = [
+            body for body in listed(install, one, "/api/v1", "limitranges") if bounds(body, *BOUNDS)
+        ]
         if ranges:
             yield warning(
-                f"Pods of class {name} get the requests of {named('LimitRange', ranges)}, not those of their class.",
+                f"Pods of class {name} get the requests of {named('LimitRange', ranges)}, not those"
+                " of their class.",
                 "Nothing need be done if those are what such pods need.",
             )
         yield from _try(install, name, one)
     if install.values["sharedPools"].get("namespaceSelector") is not None:
-        joining = [one for one in install.values["podClasses"].values() if one.get("join") or one.get("avoid")]
-        quotas = [body for one in joining for body in listed(install, one, "/api/v1", "resourcequotas")]
+        joining = [
+            one
+            for one in install.values["podClasses"].values()
+            if one.get("join") or one.get("avoid")
+        ]
+        quotas = [
+            body for one in joining for body in listed(install, one, "/api/v1", "resourcequotas")
+        ]
         if guards := [body for body in quotas if ACROSS_NAMESPACES in scopes(body)]:
-            evidence = f"Pods join and avoid none of other namespaces: {named('ResourceQuota', guards)} limits that."
-            yield warning(evidence, "Nothing need be done, they run as without sharedPools (docs/placement.md).")
+            evidence = (
+                f"Pods join and avoid none of other namespaces: {named('ResourceQuota', guards)}"
+                " limits that."
+            )
+            yield warning(
+                evidence,
+                "Nothing need be done, they run as without sharedPools (docs/placement.md).",
+            )
     yield from find_refused(install)
     yield from find_counted(install)
 
 
 def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 - a part of the values
-    """Create a pod without requests, with dryRun: whatever is admitted without Roost is admitted with it."""
+    """Create a pod without requests, with dryRun: whatever is admitted without Roost is admitted
+    with it.
+    """
     namespace = namespace_of(install, pod_class)
     if not namespace:
         return
@@ -47,5 +76,12 @@ def _try(install: Install, name: str, pod_class: Any) -> Told:  # noqa: ANN401 -
         container["resources"] = {}
     told = [refusal_of(install.client, namespace, one) for one in (pod, opted_out(pod))]
     if told[0] and not told[1]:
-        fix = f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it: see its log."
-        yield error(f"A pod of class {name} without requests is refused, and admitted without Roost: {told[0]}", fix)
+        fix = (
+            f"Set podClasses.{name}.resources: null. The webhook should have seen what refuses it:"
+            " see its log."
+        )
+        yield error(
+            f"A pod of class {name} without requests is refused, and admitted without Roost:"
+            f" {told[0]}",
+            fix,
+        )

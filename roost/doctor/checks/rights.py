@@ -14,12 +14,24 @@ def check(install: Install) -> Told:
         group = version.partition("/")[0] if "/" in version else ""
         resource = collection.rpartition("/")[2]
         namespace = install.release.namespace if "/namespaces/" in collection else ""
-        attributes = {"group": group, "resource": resource, "verb": "create", "namespace": namespace}
-        review = {"apiVersion": _API, "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": attributes}}
+        attributes = {
+            "group": group,
+            "resource": resource,
+            "verb": "create",
+            "namespace": namespace,
+        }
+        review = {
+            "apiVersion": _API,
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": attributes},
+        }
         answer = install.client.create(f"/apis/{_API}/selfsubjectaccessreviews", review)
         if not answer["status"].get("allowed"):
             where = f" in {namespace}" if namespace else ""
             lacking[f"{resource}{f'.{group}' if group else ''}{where}"] = None
     if lacking:
-        fix = "Install with an account that may, or see docs/install-manifests.md#without-cluster-wide-rights."
+        fix = (
+            "Install with an account that may, or see"
+            " docs/install-manifests.md#without-cluster-wide-rights."
+        )
         yield error(f"This account may not create {', '.join(lacking)}.", fix)

@@ -1,4 +1,6 @@
-"""The namespace takes Roost's own pods as they are rendered: Pod Security, OpenShift's constraints, quotas."""
+"""The namespace takes Roost's own pods as they are rendered: Pod Security, OpenShift's constraints,
+quotas.
+"""
 
 from typing import Final
 
@@ -9,16 +11,24 @@ from roost_core.kube.client import ApiError
 
 # What a refusal says, and how to mend it.
 _REFUSALS: Final = {
-    "violates PodSecurity": "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
-    "privileged, or none: docs/threat-model.md. All others pass `restricted`.",
-    "security context constraint": "OpenShift gives each namespace users of its own: set podSecurityContext: "
-    "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md).",
+    "violates PodSecurity": (
+        "Pods with hostNetwork need a namespace whose label pod-security.kubernetes.io/enforce is "
+        "privileged, or none: docs/threat-model.md. All others pass `restricted`."
+    ),
+    "security context constraint": (
+        "OpenShift gives each namespace users of its own: set podSecurityContext: "
+        "{runAsUser: null, runAsGroup: null, fsGroup: null} (docs/how-to/openshift.md)."
+    ),
     "exceeded quota": "Raise the namespace's ResourceQuota, or lower the component's resources.",
 }
 
 
 def check(install: Install) -> Told:
-    workloads = [body for kind in ("Deployment", "DaemonSet", "StatefulSet") for body in install.of_kind(kind)]
+    workloads = [
+        body
+        for kind in ("Deployment", "DaemonSet", "StatefulSet")
+        for body in install.of_kind(kind)
+    ]
     yield f"dry-run pods of {len(workloads)} workloads"
     for workload in workloads:
         try:

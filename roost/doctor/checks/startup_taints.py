@@ -12,26 +12,33 @@ _START_SECONDS: Final = 1800.0
 
 def check(install: Install) -> Told:
     own = startup_taint(install.release.name, install.release.namespace)
-    lifts = install.values["imageGate"]["mode"] == "startupTaint" and install.component("controllers") is not None
+    lifts = (
+        install.values["imageGate"]["mode"] == "startupTaint"
+        and install.component("controllers") is not None
+    )
     yield "startup taints of nodes and NodePools"
     pools = (install.client.find(NODE_POOLS) or {}).get("items", [])
     specs = ((pool["spec"].get("template") or {}).get("spec") or {} for pool in pools)
     keys = {taint["key"] for spec in specs for taint in spec.get("startupTaints") or []}
     if own in keys and not lifts:
         yield error(
-            f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off: imageGate.mode is "
-            f"{install.values['imageGate']['mode']}.",
-            "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of the NodePool.",
+            f"A NodePool gives its nodes the startup taint {own}, and nobody takes it off:"
+            f" imageGate.mode is {install.values['imageGate']['mode']}.",
+            "Set imageGate.mode: startupTaint, with the controllers on, or take the taint out of"
+            " the NodePool.",
         )
     stuck = [
         f"{node.name} ({taint.key})"
         for node in install.nodes
         for taint in node.taints
-        if (taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys) and node_age_seconds(node) > _START_SECONDS
+        if (taint.key.startswith(STARTUP_PREFIXES) or taint.key in keys)
+        and node_age_seconds(node) > _START_SECONDS
     ]
     if stuck:
         yield warning(
-            f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes after their nodes "
-            f"came: {some(stuck)}. cluster-autoscaler expects such nodes to become usable, and adds no others.",
-            "Whoever should take the taint off doesn't: for Roost's own, the controllers (check leaders).",
+            f"{count(len(stuck), 'startup taint')} still there {_START_SECONDS / 60:.0f} minutes"
+            f" after their nodes came: {some(stuck)}. cluster-autoscaler expects such nodes to"
+            " become usable, and adds no others.",
+            "Whoever should take the taint off doesn't: for Roost's own, the controllers (check"
+            " leaders).",
         )

@@ -7,10 +7,19 @@ from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import HUB_VALUES, label_items, listed, name_of, plural
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS
 
-# Component of the hub's chart: kind, the switch in the hub's values, what goes wrong while it is on.
+# Component of the hub's chart: kind, the switch in the hub's values, what goes wrong while it is
+# on.
 _PARTS: Final[Mapping[str, tuple[str, str, str]]] = {
-    "user-scheduler": ("Deployment", "scheduling.userScheduler.enabled: false", "two schedulers race for room"),
-    "user-placeholder": ("StatefulSet", "scheduling.userPlaceholder.replicas: 0", "its placeholders keep nodes, too"),
+    "user-scheduler": (
+        "Deployment",
+        "scheduling.userScheduler.enabled: false",
+        "two schedulers race for room",
+    ),
+    "user-placeholder": (
+        "StatefulSet",
+        "scheduling.userPlaceholder.replicas: 0",
+        "its placeholders keep nodes, too",
+    ),
     "continuous-image-puller": (
         "DaemonSet",
         "prePuller.continuous.enabled: false    # Roost's puller does this",
@@ -30,6 +39,7 @@ def check(install: Install) -> Told:
             is_part = (labels.get("app"), labels.get(COMPONENT_LABEL)) == ("jupyterhub", component)
             if is_part and (body.get("spec") or {}).get("replicas", 1):
                 yield warning(
-                    f"{name_of({'kind': kind, **body})} of zero-to-jupyterhub still runs beside Roost's: {harm}.",
+                    f"{name_of({'kind': kind, **body})} of zero-to-jupyterhub still runs beside"
+                    f" Roost's: {harm}.",
                     f"{HUB_VALUES}: {switch}",
                 )

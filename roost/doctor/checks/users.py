@@ -9,12 +9,16 @@ def check(install: Install) -> Told:
     users = users_of(install) if admits(install) else []
     yield f"{len(users)} users' pods in {install.release.namespace}"
     marks = {POLICY_REVISION_ANNOTATION, OPT_OUT_ANNOTATION}
-    bare = [pod["metadata"] for pod in users if not marks & (pod["metadata"].get("annotations") or {}).keys()]
+    bare = [
+        pod["metadata"]
+        for pod in users
+        if not marks & (pod["metadata"].get("annotations") or {}).keys()
+    ]
     if missed := [metadata["name"] for metadata in bare]:
         yield warning(
             f"{len(missed)} of {len(users)} users' pods were made without Roost: {some(missed)}.",
-            "Older than the install: nothing to do. Else the API server didn't reach the webhook then: its metric "
-            "apiserver_admission_webhook_fail_open_count tells how often.",
+            "Older than the install: nothing to do. Else the API server didn't reach the webhook"
+            " then: its metric apiserver_admission_webhook_fail_open_count tells how often.",
         )
     yield from _find_other_schedulers(install, users)
 
@@ -29,12 +33,18 @@ def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
     others: dict[str, list[str]] = {}
     for pod in users:
         scheduler = str((pod.get("spec") or {}).get("schedulerName", own))
-        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith((own, GKE_SCHEDULER)):
+        if annotation_of(pod, POLICY_REVISION_ANNOTATION) and not scheduler.startswith(
+            (own, GKE_SCHEDULER)
+        ):
             others.setdefault(scheduler, []).append(pod["metadata"]["name"])
     for scheduler, names in sorted(others.items()):
         yield warning(
-            f"{len(names)} of {len(users)} users' pods were placed and left to scheduler {scheduler}: {some(names)}.",
-            "Roost's scheduler was away when they were created (checks programs and leaders), or not yet there."
-            if scheduler == "default-scheduler"
-            else f"Their author chose it. {replaced(install, [scheduler])}",
+            f"{len(names)} of {len(users)} users' pods were placed and left to scheduler"
+            f" {scheduler}: {some(names)}.",
+            (
+                "Roost's scheduler was away when they were created (checks programs and leaders),"
+                " or not yet there."
+                if scheduler == "default-scheduler"
+                else f"Their author chose it. {replaced(install, [scheduler])}"
+            ),
         )

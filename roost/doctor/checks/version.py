@@ -9,4 +9,7 @@ def check(install: Install) -> Told:
     yield f"Kubernetes {minor}"
     if minor not in tested:
         fix = "Use a release of Roost that names it, or test yours before users do."
-        yield warning(f"Kubernetes {minor} is none of those that Roost is tested with: {', '.join(tested)}.", fix)
+        yield warning(
+            f"Kubernetes {minor} is none of those that Roost is tested with: {', '.join(tested)}.",
+            fix,
+        )

@@ -4,7 +4,16 @@ import re
 from typing import Final
 
 from roost.doctor.contract import Install, Object, Told, error, warning
-from roost.doctor.evidence import age_seconds, config_map_of, count, listed, read_profiles, replaced, some, users_of
+from roost.doctor.evidence import (
+    age_seconds,
+    config_map_of,
+    count,
+    listed,
+    read_profiles,
+    replaced,
+    some,
+    users_of,
+)
 from roost.doctor.now import by_cause, find_waits, what_to_do
 from roost_core.placement.labels import USER_CLASS
 
@@ -29,14 +38,14 @@ def check(install: Install) -> Told:
             fix = "Does it lead, and run with that profile (checks leaders and profiles)?"
         elif known and scheduler.startswith(own):
             fix = (
-                "The values name no such profile: give it back in scheduler.profiles, or delete these pods. A new "
-                "one gets a profile that there is."
+                "The values name no such profile: give it back in scheduler.profiles, or delete"
+                " these pods. A new one gets a profile that there is."
             )
         else:
             fix = f"Is that scheduler there? {replaced(install, [scheduler])}"
         yield error(
-            f"Pods wait for scheduler {scheduler}, which has not looked at them for {_PATIENCE_SECONDS:.0f} s and "
-            f"longer: {some(names)}.",
+            f"Pods wait for scheduler {scheduler}, which has not looked at them for"
+            f" {_PATIENCE_SECONDS:.0f} s and longer: {some(names)}.",
             fix,
         )
     yield from _find_waiting_users(install)
@@ -47,13 +56,27 @@ def _find_waiting_users(install: Install) -> Told:
     users = _old(users_of(install))
     waits = find_waits(users, [])
     if any(_NO_FAULT.match(wait.cause) for wait in waits):
-        waits = find_waits(users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events"))
-    waits = [one for one in waits if not (_NO_FAULT.match(one.cause) or _IGNORED.fullmatch(one.cause))]
+        waits = find_waits(
+            users, listed(install, install.values["podClasses"][USER_CLASS], "/api/v1", "events")
+        )
+    waits = [
+        one for one in waits if not (_NO_FAULT.match(one.cause) or _IGNORED.fullmatch(one.cause))
+    ]
     for group in by_cause(waits):
-        nodes, names = some(sorted({one.node for one in group} - {""})), some([one.pod for one in group])
-        told = f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}): {group[0].cause}."
+        nodes, names = (
+            some(sorted({one.node for one in group} - {""})),
+            some([one.pod for one in group]),
+        )
+        told = (
+            f"{count(len(group), 'user pod')} waiting{f' on {nodes}' if nodes else ''} ({names}):"
+            f" {group[0].cause}."
+        )
         yield warning(told, what_to_do(group[0]))
 
 
 def _old(pods: list[Object]) -> list[Object]:
-    return [pod for pod in pods if (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS]
+    return [
+        pod
+        for pod in pods
+        if (age_seconds(pod["metadata"].get("creationTimestamp")) or 0.0) > _PATIENCE_SECONDS
+    ]

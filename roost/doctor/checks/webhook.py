@@ -20,17 +20,22 @@ def check(install: Install) -> Told:
         bare = [entry["name"] for entry in entries if not entry["clientConfig"].get("caBundle")]
         if bare:
             yield error(
-                f"{name_of(body)}: no caBundle in {some(bare)}, so the API server trusts no webhook.",
-                "The controllers' leader writes it (webhook.certificates.mode self): see their log. certManager: "
-                "does cert-manager's ca-injector run? secret: give webhook.certificates.caBundle.",
+                f"{name_of(body)}: no caBundle in {some(bare)}, so the API server trusts no"
+                " webhook.",
+                "The controllers' leader writes it (webhook.certificates.mode self): see their log."
+                " certManager: does cert-manager's ca-injector run? secret: give"
+                " webhook.certificates.caBundle.",
             )
         yield from _find_expired(name_of(body), entries)
         for service in {
-            entry["clientConfig"]["service"]["name"] for entry in entries if entry["clientConfig"].get("service")
+            entry["clientConfig"]["service"]["name"]
+            for entry in entries
+            if entry["clientConfig"].get("service")
         }:
             if not _has_ready_address(install, service):
                 yield error(
-                    f"Service {install.release.namespace}/{service} has no ready pod, so no pod is placed.",
+                    f"Service {install.release.namespace}/{service} has no ready pod, so no pod is"
+                    " placed.",
                     "kubectl logs of the webhook's pods; /readyz says what a replica waits for "
                     "(docs/troubleshooting.md#is-the-webhook-healthy).",
                 )
@@ -48,14 +53,19 @@ def _find_expired(name: str, entries: list[Object]) -> Told:
             wrong[f"{entry['name']} (expired {datetime.fromtimestamp(ends, UTC):%Y-%m-%d})"] = None
     if wrong:
         yield error(
-            f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are created without Roost.",
-            "The controllers' leader renews it (mode self; check leaders). certManager: does its ca-injector run? "
-            "secret: give a new webhook.certificates.caBundle.",
+            f"{name}: a caBundle by which nothing can be trusted: {some(list(wrong))}. Pods are"
+            " created without Roost.",
+            "The controllers' leader renews it (mode self; check leaders). certManager: does its"
+            " ca-injector run? secret: give a new webhook.certificates.caBundle.",
         )
 
 
 def _has_ready_address(install: Install, service: str) -> bool:
     path = f"/apis/discovery.k8s.io/v1/namespaces/{install.release.namespace}/endpointslices"
-    slices = install.client.get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})["items"]
+    slices = install.client.get(path, {"labelSelector": f"kubernetes.io/service-name={service}"})[
+        "items"
+    ]
     endpoints = [endpoint for one in slices for endpoint in one.get("endpoints") or []]
-    return any(one["addresses"] and (one.get("conditions") or {}).get("ready", True) for one in endpoints)
+    return any(
+        one["addresses"] and (one.get("conditions") or {}).get("ready", True) for one in endpoints
+    )

@@ -24,14 +24,23 @@ IMAGE = "quay.io/me/image:1"
 
 
 def cleanup(kubeconfig: Path, namespace: str, *more: str) -> subprocess.CompletedProcess[str]:
-    command = [str(ROOST), "cleanup", "--release=hub", f"--namespace={namespace}", f"--kubeconfig={kubeconfig}", *more]
+    command = [
+        str(ROOST),
+        "cleanup",
+        "--release=hub",
+        f"--namespace={namespace}",
+        f"--kubeconfig={kubeconfig}",
+        *more,
+    ]
     return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def dirty(nodes: FakeNodes, name: str, namespace: str) -> None:
     label, mark = pulled_label("hub", namespace, IMAGE), attract_label("hub", namespace, "default")
     nodes.create(name, labels={label: "true", mark: "true", "mine": "stays"})
-    nodes.set_taints(name, [f"{startup_taint('hub', namespace)}:NoSchedule", "mine=stays:NoSchedule"])
+    nodes.set_taints(
+        name, [f"{startup_taint('hub', namespace)}:NoSchedule", "mine=stays:NoSchedule"]
+    )
 
 
 def marks(node: dict[str, Any]) -> tuple[set[str], set[str]]:
@@ -57,7 +66,10 @@ def pull_pod(cluster: ControlPlane, namespace: str, node: str, release: str) -> 
 
 
 def pods(cluster: ControlPlane, namespace: str) -> set[str]:
-    return {pod["metadata"]["name"] for pod in cluster.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]}
+    return {
+        pod["metadata"]["name"]
+        for pod in cluster.api.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    }
 
 
 def test_a_releases_marks_go_and_nothing_else(
@@ -89,19 +101,27 @@ def test_a_releases_marks_go_and_nothing_else(
 
 
 def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
-    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path, request: pytest.FixtureRequest
+    control_plane: ControlPlane,
+    namespace: str,
+    fake_nodes: FakeNodes,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
 ) -> None:
     rendered: list[str] = []
 
     def apply(mode: str) -> None:
-        rendered.append(manifests_of(namespace, tmp_path, {"imageGate": {"mode": mode}}, NEWEST_MINOR))
+        rendered.append(
+            manifests_of(namespace, tmp_path, {"imageGate": {"mode": mode}}, NEWEST_MINOR)
+        )
         control_plane.kubectl("apply", "--filename=-", input=rendered[-1])
 
     node, label = f"{namespace}-n", pulled_label("hub", namespace, IMAGE)
     fake_nodes.create(node)
     write = labelled(f"/api/v1/nodes/{node}", label)
     apply("requireLabel")
-    request.addfinalizer(lambda: control_plane.kubectl("delete", "--filename=-", "--wait", input=rendered[-1]))
+    request.addfinalizer(
+        lambda: control_plane.kubectl("delete", "--filename=-", "--wait", input=rendered[-1])
+    )
     account = control_plane.api_as(control_plane.service_account_token(namespace, ACCOUNT))
     wait_until(lambda: refusal(account, write) == "", 30.0, "the rights to be at work")
     account.patch(write.path, write.body)
@@ -111,7 +131,9 @@ def test_the_controllers_account_cleans_up_what_it_wrote_under_former_values(
     done = cleanup(kubeconfig, namespace, f"--controllers={ACCOUNT}")
     assert done.returncode == 0, done.stderr
     assert label not in marks(fake_nodes.get(node))[0]
-    scale = control_plane.api.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}/scale")
+    scale = control_plane.api.get(
+        f"/apis/apps/v1/namespaces/{namespace}/deployments/{ACCOUNT}/scale"
+    )
     assert scale["spec"].get("replicas", 0) == 0
 
 

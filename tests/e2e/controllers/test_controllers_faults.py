@@ -1,4 +1,6 @@
-"""The controllers under faults, on a real control plane; what leaders do is read from the API server's audit log."""
+"""The controllers under faults, on a real control plane; what leaders do is read from the API
+server's audit log.
+"""
 
 import base64
 import contextlib
@@ -29,9 +31,11 @@ IMAGES = {IMAGE: 1_500_000_000}
 # A node that names none says nothing of any.
 NO_IMAGES = {"registry.k8s.io/pause:3.10.1": 300_000}
 EVICTIONS_PER_MINUTE = 2
-# For a fact to become a label, through faults that are over, on a machine that does other things, too.
+# For a fact to become a label, through faults that are over, on a machine that does other things,
+# too.
 CONVERGED_SECONDS = 90.0
-# A replica at rest asks for its Lease every two seconds; what is broken is tried again ever more seldom.
+# A replica at rest asks for its Lease every two seconds; what is broken is tried again ever more
+# seldom.
 BUSY_REQUESTS_A_SECOND = 8.0
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
@@ -40,7 +44,10 @@ LEASE_SECONDS = 15.0
 
 
 class Request(NamedTuple):
-    """One request that was answered. `at`: seconds since the epoch, when it reached the API server."""
+    """One request that was answered.
+
+    `at`: seconds since the epoch, when it reached the API server.
+    """
 
     at: float
     who: str
@@ -72,11 +79,20 @@ def credential_of(kubeconfig: Path) -> str:
 
 
 def requests_of(cluster: ControlPlane, names: Mapping[str, str]) -> list[Request]:
-    """What the holders of these credentials asked, in order; `names` gives each credential a name."""
+    """What the holders of these credentials asked, in order; `names` gives each credential a
+    name.
+    """
     found = []
     for event in cluster.audit_events():
         at = dt.datetime.fromisoformat(event["requestReceivedTimestamp"]).timestamp()
-        who = next((names[one] for one in event["user"].get("extra", {}).get(CREDENTIAL, ()) if one in names), None)
+        who = next(
+            (
+                names[one]
+                for one in event["user"].get("extra", {}).get(CREDENTIAL, ())
+                if one in names
+            ),
+            None,
+        )
         about = event.get("objectRef")
         if who is None or about is None:
             continue
@@ -91,7 +107,9 @@ def most_in_a_minute(requests: Iterable[Request]) -> int:
 
 
 def writes_without_the_lease(requests: Sequence[Request]) -> list[Request]:
-    """Writes by somebody who wasn't the last to have written the Lease, or had written it too long ago."""
+    """Writes by somebody who wasn't the last to have written the Lease, or had written it too long
+    ago.
+    """
     holder, since, wrong = "", 0.0, []
     for request in requests:
         if request.is_lease:
@@ -109,19 +127,28 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
 
 
 class Hub:
-    """One hub whose controllers can be failed: each replica has a token and a way to the API server of its own."""
+    """One hub whose controllers can be failed: each replica has a token and a way to the API server
+    of its own.
+    """
 
     def __init__(self, cluster: ControlPlane, *, placeholders: int = 0) -> None:
         self.cluster = cluster
         self.namespace = cluster.create_namespace()
         self.pool = {"pool": self.namespace}
         resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
-        default = {"name": "default", "replicas": placeholders, "resources": resources, "nodeSelector": self.pool}
+        default = {
+            "name": "default",
+            "replicas": placeholders,
+            "resources": resources,
+            "nodeSelector": self.pool,
+        }
         times = {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5}
         mover = {"enabled": placeholders > 0, "evictionsPerMinute": EVICTIONS_PER_MINUTE, **times}
         singleuser = {**SINGLEUSER, "nodeSelector": self.pool}
         values = {"singleuser": singleuser, "placeholders": [default], "placeholderMover": mover}
-        self.stack = Stack(cluster, self.namespace, values, webhook=False, scheduler=placeholders > 0)
+        self.stack = Stack(
+            cluster, self.namespace, values, webhook=False, scheduler=placeholders > 0
+        )
         self.nodes = FakeNodes(cluster.api)
         self.keeper = PodKeeper(cluster.api)
         self.has_placeholders = placeholders > 0
@@ -146,7 +173,9 @@ class Hub:
         direct = self.cluster.service_account_kubeconfig(self.namespace, account)
         self.credentials[credential_of(direct)] = name
         proxy = self.proxies[name] = self._exits.enter_context(CuttableProxy(self.cluster))
-        replica = self.stack.start_controllers(f"--kubeconfig={proxy.kubeconfig(direct)}", f"--identity={name}")
+        replica = self.stack.start_controllers(
+            f"--kubeconfig={proxy.kubeconfig(direct)}", f"--identity={name}"
+        )
         self.replicas[name] = replica
         return replica
 
@@ -183,7 +212,10 @@ class Hub:
 
     def wait_for_label(self, node: str, *, on: bool = True) -> None:
         def explain() -> object:
-            return {name: (one.get("/readyz"), one.process.tail()) for name, one in self.replicas.items()}
+            return {
+                name: (one.get("/readyz"), one.process.tail())
+                for name, one in self.replicas.items()
+            }
 
         what = f"{node} to {'get' if on else 'lose'} its label"
         wait_until(lambda: self.has_label(node) == on, CONVERGED_SECONDS, what, explain=explain)
@@ -208,7 +240,9 @@ def wait_for(what: str, rule: Callable[[], object], seconds: float = CONVERGED_S
 
 @contextlib.contextmanager
 def meddler(hub: Hub, node: str) -> Iterator[list[int]]:
-    """Take Roost's label off a node and write its labels, again and again, as a writer that knows better; its turns."""
+    """Take Roost's label off a node and write its labels, again and again, as a writer that knows
+    better; its turns.
+    """
     over, turns = threading.Event(), [0]
 
     def work() -> None:
@@ -240,7 +274,8 @@ def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_b
 
         def placeholders_on(node: str) -> int:
             pods = cluster.api.list(
-                f"/api/v1/namespaces/{hub.namespace}/pods", labelSelector="component=user-placeholder"
+                f"/api/v1/namespaces/{hub.namespace}/pods",
+                labelSelector="component=user-placeholder",
             )
             return sum(pod["spec"].get("nodeName") == node for pod in pods)
 
@@ -266,15 +301,23 @@ def test_two_leaders_one_killed_the_other_frozen_never_write_at_once_nor_evict_b
         woken_at = time.time()
         hub.replicas[frozen].process.resume()
 
-        wait_for("all placeholders on the new node", lambda: placeholders_on(new) == placeholders, 400)
+        wait_for(
+            "all placeholders on the new node", lambda: placeholders_on(new) == placeholders, 400
+        )
         requests = hub.requests()
         assert {request.who for request in requests if request.is_eviction} >= {killed, frozen}
-        assert most_in_a_minute(request for request in requests if request.is_eviction) <= EVICTIONS_PER_MINUTE
+        assert (
+            most_in_a_minute(request for request in requests if request.is_eviction)
+            <= EVICTIONS_PER_MINUTE
+        )
         assert writes_without_the_lease(requests) == []
         late = [one for one in requests if one.who == frozen and one.at > woken_at and one.is_write]
         assert [one for one in late if not one.is_lease] == []
         label = attract_label("hub", hub.namespace, "default")
-        marked = [node["metadata"]["name"] for node in cluster.api.list("/api/v1/nodes", labelSelector=label)]
+        marked = [
+            node["metadata"]["name"]
+            for node in cluster.api.list("/api/v1/nodes", labelSelector=label)
+        ]
         assert marked == [new]
 
 
@@ -293,7 +336,11 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
             frozen = hub.leader()
             hub.replicas[frozen].process.freeze()
             rest = next(name for name in hub.replicas if name != frozen)
-            wait_for("the other to lead", lambda: hub.replicas[rest].metric("roost_controllers_leader") == 1.0, 60)
+            wait_for(
+                "the other to lead",
+                lambda: hub.replicas[rest].metric("roost_controllers_leader") == 1.0,
+                60,
+            )
             hub.replicas[frozen].process.resume()
             time.sleep(10)
             hub.check_follows_facts(other)
@@ -306,7 +353,9 @@ def test_a_writer_that_takes_the_label_away_is_met_at_the_budgets_pace_and_loses
         elapsed = requests[-1].at - began_at
         assert len(requests) < elapsed * BUSY_REQUESTS_A_SECOND
         # Two wrote different labels of one node at once, and neither overwrote the other.
-        assert cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["meddled"] == str(turns[0] - 1)
+        assert cluster.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"]["meddled"] == str(
+            turns[0] - 1
+        )
 
 
 def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_restart_of_ours(
@@ -323,11 +372,14 @@ def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_res
             sent, elapsed = hub.own_count("one") - before, time.monotonic() - began_at
             led_on = hub.leader()
         finally:
-            # While we are away things change, and the server that comes back knows nothing of before.
+            # While we are away things change, and the server that comes back knows nothing of
+            # before.
             proxy.refuse()
             cluster.start_apiserver()
         assert sent < elapsed * BUSY_REQUESTS_A_SECOND
-        assert led_on == "", "it leads though its Lease could not be renewed for more than ten seconds"
+        assert led_on == "", (
+            "it leads though its Lease could not be renewed for more than ten seconds"
+        )
         hub.nodes.set_images(node, NO_IMAGES)
         for _ in range(3):
             hub.nodes.set_labels(node, {"changed": "meanwhile"})
@@ -336,16 +388,24 @@ def test_an_api_server_that_restarts_and_forgets_is_followed_again_without_a_res
         hub.wait_for_label(node, on=False)
         hub.check_follows_facts(node)
         assert replica.process.is_running
-        assert replica.process.log_lines("watch ended: Expired"), "the server still knew where we stood"
+        assert replica.process.log_lines("watch ended: Expired"), (
+            "the server still knew where we stood"
+        )
         assert "Traceback" not in replica.process.log()
 
 
-def test_a_network_that_falls_silent_costs_the_lead_and_gives_it_back(cluster: ControlPlane) -> None:
+def test_a_network_that_falls_silent_costs_the_lead_and_gives_it_back(
+    cluster: ControlPlane,
+) -> None:
     with Hub(cluster) as hub:
         node = hub.lead()
         hub.start("two").wait_ready()
         hub.proxies["one"].hush()
-        wait_for("the other to lead", lambda: hub.replicas["two"].metric("roost_controllers_leader") == 1.0, 60)
+        wait_for(
+            "the other to lead",
+            lambda: hub.replicas["two"].metric("roost_controllers_leader") == 1.0,
+            60,
+        )
         assert hub.leader() == "two"
         hub.check_follows_facts(node)
         hub.proxies["one"].hush(on=False)
@@ -382,7 +442,9 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
         assert "Traceback" not in replica.process.log()
 
 
-def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> None:
+def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> (
+    None
+):
     def lease(at: float, who: str) -> Request:
         return Request(at, who, "update", "leases", "", 200)
 
@@ -393,4 +455,7 @@ def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_
     assert writes_without_the_lease(good) == []
     by_another, too_late = evict(22, "one"), evict(40, "two")
     assert writes_without_the_lease([*good, by_another, too_late]) == [by_another, too_late]
-    assert most_in_a_minute([evict(0, "one"), evict(59, "two"), evict(60, "two"), evict(130, "two")]) == 2
+    assert (
+        most_in_a_minute([evict(0, "one"), evict(59, "two"), evict(60, "two"), evict(130, "two")])
+        == 2
+    )

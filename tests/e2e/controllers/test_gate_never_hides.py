@@ -1,6 +1,8 @@
-"""The image gate keeps nobody waiting who would have started without it: the real scheduler, webhook and controllers.
+"""The image gate keeps nobody waiting who would have started without it: the real scheduler,
+webhook and controllers.
 
-Nodes are objects that join as kubelets register them, not ready at first; the kubelets' pulls are played by hand.
+Nodes are objects that join as kubelets register them, not ready at first; the kubelets' pulls are
+played by hand.
 """
 
 import itertools
@@ -26,7 +28,9 @@ Object = dict[str, Any]
 
 
 class Hub:
-    def __init__(self, cluster: ControlPlane, namespace: str, nodes: FakeNodes, stack: Stack) -> None:
+    def __init__(
+        self, cluster: ControlPlane, namespace: str, nodes: FakeNodes, stack: Stack
+    ) -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.nodes = nodes
@@ -47,7 +51,9 @@ class Hub:
             explain=lambda: (self.value(node), self.stack.controllers[-1].process.tail()),
         )
 
-    def join(self, node: str, *, taints: Sequence[str] = (), marked: bool = True, **details: Any) -> None:
+    def join(
+        self, node: str, *, taints: Sequence[str] = (), marked: bool = True, **details: Any
+    ) -> None:
         """A node registers, the controllers see it (unless not `marked`), and it becomes ready."""
         self.nodes.create(node, ready=False, images={PAUSE: 1000}, **details)
         if marked:
@@ -69,13 +75,22 @@ class Hub:
 
         name = wait_until(find, 30, f"a puller pod for {node}")["metadata"]["name"]
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
-        binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+        binding = {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": name},
+            "target": target,
+        }
         self.cluster.api.request("POST", f"{pods}/{name}/binding", binding)
 
     def user(self, name: str, requests: Mapping[str, str] | None = None, **spec: Any) -> bool:
         """Post a user's pod; tell whether it must keep off nodes that pull its image."""
-        body = self.stack.create_pod(pod(name, requests=requests or {"cpu": "1", "memory": "1Gi"}, **spec))
-        terms = body["spec"]["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution", {})
+        body = self.stack.create_pod(
+            pod(name, requests=requests or {"cpu": "1", "memory": "1Gi"}, **spec)
+        )
+        terms = body["spec"]["affinity"]["nodeAffinity"].get(
+            "requiredDuringSchedulingIgnoredDuringExecution", {}
+        )
         return {"key": self.label, "operator": "NotIn", "values": ["pulling"]} in [
             one for term in terms.get("nodeSelectorTerms", ()) for one in term["matchExpressions"]
         ]
@@ -131,7 +146,11 @@ def test_users_go_to_the_holder_while_it_has_room_and_then_one_of_two_nodes_that
     assert "a user waits for nothing else" in message
     opened_now = "roost_controllers_gate_nodes_opened"
     controllers = hub.stack.controllers[-1]
-    wait_until(lambda: controllers.metric(opened_now, reason="user-waits") == 1.0, 40, "a metric that says so")
+    wait_until(
+        lambda: controllers.metric(opened_now, reason="user-waits") == 1.0,
+        40,
+        "a metric that says so",
+    )
 
 
 def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_too_as_soon_as_the_webhook_misses_them(
@@ -150,7 +169,9 @@ def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_too_as_so
     hub.join("new", cpu="1", marked=False)
     assert hub.node_of("early") == "new"
     wait_until(
-        lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 1, 50, "the webhook to miss them"
+        lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 1,
+        50,
+        "the webhook to miss them",
     )
     assert hub.user("late") is False
     wait_until(lambda: hub.degraded("controllers-stale") > 0, 20, "the user to be counted")
@@ -158,5 +179,9 @@ def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_too_as_so
     assert hub.value("frozen") == "pulling"
 
     controllers.resume()
-    wait_until(lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 0, 30, "them to be back")
+    wait_until(
+        lambda: webhook.metric("roost_webhook_part_away", part="controllers") == 0,
+        30,
+        "them to be back",
+    )
     wait_for_facts(hub)

@@ -1,4 +1,6 @@
-"""The image gate on a real API server: switched off it leaves nothing, and a dry run does nothing."""
+"""The image gate on a real API server: switched off it leaves nothing, and a dry run does
+nothing.
+"""
 
 from typing import Any
 
@@ -36,7 +38,11 @@ def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_other
     def labels(release: str) -> dict[str, str]:
         """What a release says of the node's images."""
         found = fake_nodes.get(node)["metadata"]["labels"]
-        return {key: value for key, value in found.items() if key.startswith(pulled_prefix(release, namespace))}
+        return {
+            key: value
+            for key, value in found.items()
+            if key.startswith(pulled_prefix(release, namespace))
+        }
 
     def taints() -> set[str]:
         return {taint["key"] for taint in fake_nodes.get(node)["spec"].get("taints", [])}
@@ -47,8 +53,15 @@ def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_other
     ):
         both = [f"{startup_taint('hub', namespace)}:NoSchedule", f"{kept}:NoSchedule"]
         fake_nodes.create(node, images=IMAGES, labels=foreign, taints=both)
-        held = {release: {pulled_label(release, namespace, SCIPY): "true"} for release in ("hub", "other")}
-        wait_until(lambda: {release: labels(release) for release in held} == held, SOON_SECONDS, "both labels")
+        held = {
+            release: {pulled_label(release, namespace, SCIPY): "true"}
+            for release in ("hub", "other")
+        }
+        wait_until(
+            lambda: {release: labels(release) for release in held} == held,
+            SOON_SECONDS,
+            "both labels",
+        )
         wait_until(lambda: taints() == {kept}, SOON_SECONDS, "one taint to go")
         one.apply({"imageGate": {"mode": "off"}})
         one.restart_controllers()
@@ -61,10 +74,17 @@ def test_switched_off_the_gate_leaves_nothing_of_its_own_and_everything_of_other
 def test_a_dry_run_prints_what_would_be_done_and_does_nothing(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
-    node, key, label = f"{namespace}-a", startup_taint("hub", namespace), pulled_label("hub", namespace, SCIPY)
+    node, key, label = (
+        f"{namespace}-a",
+        startup_taint("hub", namespace),
+        pulled_label("hub", namespace, SCIPY),
+    )
     with Stack(control_plane, namespace, VALUES, **WITHOUT) as stack:
         fake_nodes.create(node, images=IMAGES, taints=[f"{key}:NoSchedule"])
-        assert f"change node {node}: +{label}=true, -taint {key} (1 image is on the node)" in stack.plan()
+        assert (
+            f"change node {node}: +{label}=true, -taint {key} (1 image is on the node)"
+            in stack.plan()
+        )
         found = fake_nodes.get(node)
         assert label not in found["metadata"]["labels"]
         assert found["spec"]["taints"] == [{"key": key, "effect": "NoSchedule"}]

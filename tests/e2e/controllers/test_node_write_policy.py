@@ -1,4 +1,6 @@
-"""What the controllers' account may write, on a real API server: it tries to escape, holding every right there is."""
+"""What the controllers' account may write, on a real API server: it tries to escape, holding every
+right there is.
+"""
 
 import itertools
 import json
@@ -59,7 +61,9 @@ def manifests_of(namespace: str, folder: Path, values: dict[str, Any], minor: st
     return json.dumps({"apiVersion": "v1", "kind": "List", "items": known})
 
 
-def install(cluster: ControlPlane, namespace: str, folder: Path, values: dict[str, Any], minor: str) -> Iterator[Api]:
+def install(
+    cluster: ControlPlane, namespace: str, folder: Path, values: dict[str, Any], minor: str
+) -> Iterator[Api]:
     """Render, apply, and give the account's way in once its policies are at work."""
     manifests = manifests_of(namespace, folder, values, minor)
     cluster.kubectl("apply", "--filename=-", input=manifests)
@@ -85,25 +89,42 @@ def refusal(account: Api, write: Write) -> str:
 
 
 @pytest.fixture
-def case(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path) -> Iterator[Attacks]:
-    """A release with every writing feature on, and its account with all rights that RBAC can give."""
+def case(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, tmp_path: Path
+) -> Iterator[Attacks]:
+    """A release with every writing feature on, and its account with all rights that RBAC can
+    give.
+    """
     for account in install(control_plane, namespace, tmp_path, VALUES, NEWEST_MINOR):
         yield make_case(control_plane, namespace, fake_nodes, account)
 
 
-def make_case(cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, account: Api) -> Attacks:
-    """A node with marks of this release, of another and of others; objects of others, and own ones."""
+def make_case(
+    cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, account: Api
+) -> Attacks:
+    """A node with marks of this release, of another and of others; objects of others, and own
+    ones.
+    """
     admin = cluster.api
     rendered = admin.get(f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-release")
     read = Reader()
-    settings = read_popular_settings(ReleaseDocument(read, json.loads(rendered["data"]["release.json"])))
+    settings = read_popular_settings(
+        ReleaseDocument(read, json.loads(rendered["data"]["release.json"]))
+    )
     assert settings is not None
     assert not read.faults
-    puller = pull_pod(settings, node_state(f"{namespace}-n"), PopularPull(IMAGE, f"{namespace}-n", 2**30))
+    puller = pull_pod(
+        settings, node_state(f"{namespace}-n"), PopularPull(IMAGE, f"{namespace}-n", 2**30)
+    )
     puller["metadata"]["ownerReferences"] = [{**OWNER, "controller": True}]
     del puller["metadata"]["namespace"]
-    hub, stranger = cluster.create_namespace(labels={"example.org/hub": "yes"}), cluster.create_namespace()
-    made = Attacks(account, admin, {"namespace": namespace, "hub": hub, "stranger": stranger}, puller)
+    hub, stranger = (
+        cluster.create_namespace(labels={"example.org/hub": "yes"}),
+        cluster.create_namespace(),
+    )
+    made = Attacks(
+        account, admin, {"namespace": namespace, "hub": hub, "stranger": stranger}, puller
+    )
     fake_nodes.create(made.names["node"], **made.expanded(TABLE["node"]))
     fake_nodes.create(f"{made.names['node']}-old")
     for body in made.expanded(TABLE["objects"]):
@@ -115,18 +136,24 @@ def make_case(cluster: ControlPlane, namespace: str, fake_nodes: FakeNodes, acco
 def policies_work(case: Attacks) -> bool:
     """Of each kind one of the first writes that aren't the programs' is refused."""
     drawn = [case.attempts(kind, random.Random(7), 0) for kind in KINDS]
-    others = [itertools.islice((one for one in each if not case.may(one, one.sent)), 3) for each in drawn]
+    others = [
+        itertools.islice((one for one in each if not case.may(one, one.sent)), 3) for each in drawn
+    ]
     return all(any(case.send(one)[0] == "refused" for one in each) for each in others)
 
 
 def check_attacks(
     case: Attacks, kinds: tuple[str, ...] = KINDS, *, minor: str = NEWEST_MINOR, count: int = 100
 ) -> None:
-    """What is drawn is taken if it is the programs' own, and otherwise refused, whatever RBAC gives."""
+    """What is drawn is taken if it is the programs' own, and otherwise refused, whatever RBAC
+    gives.
+    """
     case.run(kinds, count)
     assert case.faults == []
     assert minor != NEWEST_MINOR or kinds != KINDS or case.untold == set()
-    assert min(case.counts[kind, verdict] for kind in kinds for verdict in ("taken", "refused")) >= 5
+    assert (
+        min(case.counts[kind, verdict] for kind in kinds for verdict in ("taken", "refused")) >= 5
+    )
 
 
 def legal_writes(case: Attacks) -> dict[str, Write]:
@@ -136,16 +163,28 @@ def legal_writes(case: Attacks) -> dict[str, Write]:
         for number, body in enumerate(bodies):
             method, path = case.expanded(request).split(" ")
             old = case.admin.get(path) if body == "stored" else None
-            whole = case.body(body, path, random.Random(7), old) if isinstance(body, str) else case.expanded(body)
-            writes[f"{request} {number}"] = Write(method, path, whole, JSON_PATCH if isinstance(body, list) else MERGE)
+            whole = (
+                case.body(body, path, random.Random(7), old)
+                if isinstance(body, str)
+                else case.expanded(body)
+            )
+            writes[f"{request} {number}"] = Write(
+                method, path, whole, JSON_PATCH if isinstance(body, list) else MERGE
+            )
     return writes
 
 
 def check_legal(case: Attacks) -> None:
-    """All that the controllers do is taken, with the rendered rights alone, and they read no list of Secrets."""
+    """All that the controllers do is taken, with the rendered rights alone, and they read no list
+    of Secrets.
+    """
     said = {name: refusal(case.account, write) for name, write in legal_writes(case).items()}
     # No such pod is there to be evicted, and a Lease is: both said after admission.
-    said = {name: text for name, text in said.items() if text and "not found" not in text and "409" not in text}
+    said = {
+        name: text
+        for name, text in said.items()
+        if text and "not found" not in text and "409" not in text
+    }
     assert said == {}
     folder = f"/api/v1/namespaces/{case.names['namespace']}/secrets"
     for path in (folder, "/api/v1/secrets", f"{folder}/theirs"):
@@ -159,7 +198,9 @@ def take_rights_away(case: Attacks) -> None:
     wait_until(lambda: "forbidden" in refusal(case.account, outside), 20.0, "the rights to be gone")
 
 
-def test_the_account_escapes_not_even_with_every_right_and_does_its_work_with_the_rendered_ones(case: Attacks) -> None:
+def test_the_account_escapes_not_even_with_every_right_and_does_its_work_with_the_rendered_ones(
+    case: Attacks,
+) -> None:
     check_attacks(case)
     take_rights_away(case)
     check_legal(case)
@@ -198,33 +239,57 @@ def test_a_large_node_costs_no_more_than_the_policies_may(
     fake_nodes.create(
         path.rpartition("/")[2],
         labels={**many, **theirs},
-        taints=[{"key": f"example.org/taint-{number}", "effect": "PreferNoSchedule"} for number in range(30)],
-        images={f"quay.io/{'path/' * 20}image-{number}@sha256:{number:064}": 2**30 for number in range(50)},
+        taints=[
+            {"key": f"example.org/taint-{number}", "effect": "PreferNoSchedule"}
+            for number in range(30)
+        ],
+        images={
+            f"quay.io/{'path/' * 20}image-{number}@sha256:{number:064}": 2**30
+            for number in range(50)
+        },
         extra_resources={f"example.org/device-{number}": "8" for number in range(30)},
     )
-    conditions = [{"type": f"Condition{number}", "status": "False", "message": "m" * 500} for number in range(40)]
-    control_plane.api.patch(f"{path}/status", {"status": {"conditions": conditions}}, content_type=STRATEGIC)
+    conditions = [
+        {"type": f"Condition{number}", "status": "False", "message": "m" * 500}
+        for number in range(40)
+    ]
+    control_plane.api.patch(
+        f"{path}/status", {"status": {"conditions": conditions}}, content_type=STRATEGIC
+    )
     assert refusal(case.account, labelled(path, f"{case.names['pulled']}another")) == ""
 
 
-def test_the_webhooks_own_token_may_write_nothing(case: Attacks, control_plane: ControlPlane) -> None:
-    webhook = control_plane.api_as(control_plane.service_account_token(case.names["namespace"], "hub-roost-webhook"))
+def test_the_webhooks_own_token_may_write_nothing(
+    case: Attacks, control_plane: ControlPlane
+) -> None:
+    webhook = control_plane.api_as(
+        control_plane.service_account_token(case.names["namespace"], "hub-roost-webhook")
+    )
     # It works, and reads.
     webhook.list(f"/api/v1/namespaces/{case.names['namespace']}/pods")
     said = {name: refusal(webhook, write) for name, write in legal_writes(case).items()}
     assert {name: text for name, text in said.items() if "is forbidden" not in text} == {}
     review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview"}
-    rules = webhook.create({**review, "spec": {"namespace": case.names["namespace"]}})["status"]["resourceRules"]
+    rules = webhook.create({**review, "spec": {"namespace": case.names["namespace"]}})["status"][
+        "resourceRules"
+    ]
     # Every account may ask who it is and what it may do; asking is a `create`.
     asks = ("authorization.k8s.io", "authentication.k8s.io")
-    verbs = {verb for rule in rules if not set(rule["apiGroups"]) & set(asks) for verb in rule["verbs"]}
+    verbs = {
+        verb for rule in rules if not set(rule["apiGroups"]) & set(asks) for verb in rule["verbs"]
+    }
     assert verbs == {"get", "list", "watch"}
 
 
 def test_the_policies_have_no_typing_errors(tmp_path: Path) -> None:
-    with ControlPlane(controllers=(*CONTROLLERS, "validatingadmissionpolicy-status-controller")) as cluster:
+    with ControlPlane(
+        controllers=(*CONTROLLERS, "validatingadmissionpolicy-status-controller")
+    ) as cluster:
         namespace = cluster.create_namespace()
-        names = [labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}") for what in POLICIES]
+        names = [
+            labels.cluster_object_name(RELEASE, namespace, f"controllers-{what}")
+            for what in POLICIES
+        ]
         policies = [f"{ADMISSION}/validatingadmissionpolicies/{name}" for name in names]
 
         def checked() -> list[Any] | None:

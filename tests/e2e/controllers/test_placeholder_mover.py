@@ -1,4 +1,6 @@
-"""Placeholders move to a new node on a real control plane: everything as rendered, only kubelets are played."""
+"""Placeholders move to a new node on a real control plane: everything as rendered, only kubelets
+are played.
+"""
 
 import datetime as dt
 from collections.abc import Callable
@@ -18,7 +20,8 @@ pytestmark = pytest.mark.e2e
 
 PLACEHOLDERS = 6
 EVICTIONS_PER_MINUTE = 3
-# Two minutes of evictions, after a new leader's minute without any; and a machine that does other things, too.
+# Two minutes of evictions, after a new leader's minute without any; and a machine that does other
+# things, too.
 MOVED_SECONDS = 300.0
 
 
@@ -27,7 +30,12 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
 ) -> None:
     api, pool = control_plane.api, {"pool": namespace}
     requests = {"cpu": "100m", "memory": "1Gi"}
-    default = {"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": requests}, "nodeSelector": pool}
+    default = {
+        "name": "default",
+        "replicas": PLACEHOLDERS,
+        "resources": {"requests": requests},
+        "nodeSelector": pool,
+    }
     times = {"markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5}
     values = {
         "singleuser": {**SINGLEUSER, "nodeSelector": pool},
@@ -36,7 +44,9 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
     }
 
     def pods(component: str) -> list[Object]:
-        return api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"component={component}")
+        return api.list(
+            f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"component={component}"
+        )
 
     def count_on(node: str) -> int:
         return sum(one["spec"].get("nodeName") == node for one in pods("user-placeholder"))
@@ -46,11 +56,18 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         return [node["metadata"]["name"] for node in api.list("/api/v1/nodes", labelSelector=label)]
 
     def explain() -> object:
-        gauges = [line for line in controllers.get("/metrics")[1].splitlines() if "placeholder" in line]
+        gauges = [
+            line for line in controllers.get("/metrics")[1].splitlines() if "placeholder" in line
+        ]
         return (
-            {one["metadata"]["name"]: one["spec"].get("nodeName") for one in pods("user-placeholder")},
+            {
+                one["metadata"]["name"]: one["spec"].get("nodeName")
+                for one in pods("user-placeholder")
+            },
             marked(),
-            "\n".join(line for line in gauges if not line.startswith("#") and "_bucket" not in line),
+            "\n".join(
+                line for line in gauges if not line.startswith("#") and "_bucket" not in line
+            ),
             controllers.process.tail(),
         )
 
@@ -82,12 +99,18 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         created = sorted(map(dt.datetime.fromisoformat, moments))
         # Whole seconds, and each successor comes a moment after its eviction.
         assert (created[EVICTIONS_PER_MINUTE] - created[0]).total_seconds() >= 57
-        assert controllers.metric("roost_controllers_evictions_total") == PLACEHOLDERS, "each placeholder moved once"
+        assert controllers.metric("roost_controllers_evictions_total") == PLACEHOLDERS, (
+            "each placeholder moved once"
+        )
         gauge = "roost_controllers_placeholders"
-        wait(lambda: controllers.metric(gauge, set="default", state="marked") == PLACEHOLDERS, "the metrics to say so")
+        wait(
+            lambda: controllers.metric(gauge, set="default", state="marked") == PLACEHOLDERS,
+            "the metrics to say so",
+        )
         assert users() == before
 
-        # Where the placeholders were is room, and users fill it up, not the node with the placeholders.
+        # Where the placeholders were is room, and users fill it up, not the node with the
+        # placeholders.
         assert count_on(old) == 0
         add_users(range(3, 9))
         assert count_on(new) == PLACEHOLDERS

@@ -1,4 +1,6 @@
-"""Start notices on a real kubelet with a slow registry, read by the real KubeSpawner's progress page."""
+"""Start notices on a real kubelet with a slow registry, read by the real KubeSpawner's progress
+page.
+"""
 
 import re
 from collections.abc import Iterator
@@ -19,7 +21,11 @@ pytestmark = pytest.mark.e2e
 BYTES_PER_SECOND: Final = 1_000_000
 LARGE_BYTES: Final = 24_000_000
 DOWNLOADS: Final = "Downloading your server's image. "
-VALUES: Final[dict[str, Any]] = {"placeholders": [], "prePuller": {"enabled": False}, "imageGate": {"mode": "off"}}
+VALUES: Final[dict[str, Any]] = {
+    "placeholders": [],
+    "prePuller": {"enabled": False},
+    "imageGate": {"mode": "off"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Users start servers through a real JupyterHub and its proxy, with Roost and without.
 
-The hubs are zero-to-jupyterhub's pinned JupyterHub, which is what operators run; the newest gets a short storm.
+The hubs are zero-to-jupyterhub's pinned JupyterHub, which is what operators run; the newest gets a
+short storm.
 """
 
 import contextlib
@@ -50,16 +51,36 @@ PULLS: Final = {LIGHT: 1.0, OTHER: 2.0, BIG: 3.0, LONG: 6.0}
 PROFILES: Final[list[dict[str, Any]]] = [
     {"display_name": "Light", "slug": "light", "default": True},
     {"display_name": "Other", "slug": "other", "kubespawner_override": {"image": OTHER}},
-    {"display_name": "Big", "slug": "big", "kubespawner_override": {"image": BIG, "mem_guarantee": "2G"}},
-    {"display_name": "Long", "slug": "long", "kubespawner_override": {"image": LONG, "mem_guarantee": "2G"}},
-    {"display_name": "Hasty", "slug": "hasty", "kubespawner_override": {"image": BIG, "start_timeout": 10}},
-    {"display_name": "Slow", "slug": "slow", "kubespawner_override": {"environment": {"ANSWERS_AFTER": "5"}}},
-    {"display_name": "Huge", "slug": "huge", "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 9}},
+    {
+        "display_name": "Big",
+        "slug": "big",
+        "kubespawner_override": {"image": BIG, "mem_guarantee": "2G"},
+    },
+    {
+        "display_name": "Long",
+        "slug": "long",
+        "kubespawner_override": {"image": LONG, "mem_guarantee": "2G"},
+    },
+    {
+        "display_name": "Hasty",
+        "slug": "hasty",
+        "kubespawner_override": {"image": BIG, "start_timeout": 10},
+    },
+    {
+        "display_name": "Slow",
+        "slug": "slow",
+        "kubespawner_override": {"environment": {"ANSWERS_AFTER": "5"}},
+    },
+    {
+        "display_name": "Huge",
+        "slug": "huge",
+        "kubespawner_override": {"mem_guarantee": "500G", "start_timeout": 9},
+    },
 ]
 # The largest that `roost validate` passes.
 TIMEOUT_SECONDS: Final = 2
-# Until a standby leads: the rendered leaseDuration, from one of its looks at the Lease to another; between two looks
-# client-go waits up to 2.2 times the rendered retryPeriod.
+# Until a standby leads: the rendered leaseDuration, from one of its looks at the Lease to another;
+# between two looks client-go waits up to 2.2 times the rendered retryPeriod.
 LEASE_SECONDS: Final = 15.0 + 2 * 2.0 * 2.2
 # On other nodes than its twin, a server may have to wait for pulls, one after the other.
 TWO_PULLS: Final = PULLS[LIGHT] + PULLS[OTHER]
@@ -73,15 +94,25 @@ SPAWNER: Final[dict[str, Any]] = {
     "profile_list": PROFILES,
 }
 VALUES: Final[dict[str, Any]] = {
-    "singleuser": {"image": {"name": LIGHT.partition(":")[0], "tag": "1"}, "memory": {"guarantee": "1G"}},
-    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1Gi"}}}],
+    "singleuser": {
+        "image": {"name": LIGHT.partition(":")[0], "tag": "1"},
+        "memory": {"guarantee": "1G"},
+    },
+    "placeholders": [
+        {"name": "default", "replicas": 2, "resources": {"requests": {"memory": "1Gi"}}}
+    ],
     "prePuller": {"enabled": False},
     "imageGate": {"mode": "off"},
     "recorder": {"enabled": True},
     "webhook": {"timeoutSeconds": TIMEOUT_SECONDS},
 }
 # Which request brings a pod to a phase; see `requests`.
-REQUESTS: Final = {Phase.CREATED: "", Phase.SCHEDULED: "binding", Phase.STARTED: "status", Phase.READY: "status"}
+REQUESTS: Final = {
+    Phase.CREATED: "",
+    Phase.SCHEDULED: "binding",
+    Phase.STARTED: "status",
+    Phase.READY: "status",
+}
 
 
 @pytest.fixture(scope="module")
@@ -120,13 +151,19 @@ def plain(cluster: ControlPlane, world: contextlib.ExitStack) -> RealHub:
 
 @pytest.fixture(scope="module")
 def roost(cluster: ControlPlane, world: contextlib.ExitStack) -> Stack:
-    return world.enter_context(Stack(cluster, cluster.create_namespace("hub-with-roost"), VALUES, controllers=True))
+    return world.enter_context(
+        Stack(cluster, cluster.create_namespace("hub-with-roost"), VALUES, controllers=True)
+    )
 
 
 @pytest.fixture(scope="module")
-def steered(cluster: ControlPlane, nodes: FakeNodes, roost: Stack, world: contextlib.ExitStack) -> RealHub:
+def steered(
+    cluster: ControlPlane, nodes: FakeNodes, roost: Stack, world: contextlib.ExitStack
+) -> RealHub:
     """A hub with Roost, whose recorder reads the hub's log."""
-    hub = world.enter_context(RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER))
+    hub = world.enter_context(
+        RealHub(cluster, roost.namespace, packages=ensure_pinned_hub(), **SPAWNER)
+    )
     world.enter_context(hub_pod(cluster, nodes, roost.namespace, lambda: hub.hub.log_path))
     roost.start_recorder().wait_ready()
     return hub
@@ -147,9 +184,12 @@ def pods_of(cluster: ControlPlane, hub: RealHub) -> list[Object]:
 
 
 def test_twelve_starts_of_three_profiles(judge: Judge) -> None:
-    visits = judge(lambda hub: start(hub.url, users("ada", 12), ["light", "other", "long"], gap=0.2))
+    visits = judge(
+        lambda hub: start(hub.url, users("ada", 12), ["light", "other", "long"], gap=0.2)
+    )
     assert all(visit.answered_at for visit in visits)
-    # How many wait so long that they are told, depends on how fast the hub takes their forms; the first always does.
+    # How many wait so long that they are told, depends on how fast the hub takes their forms; the
+    # first always does.
     waited = [visit for visit in visits if told(visit, f'Pulling image "{LONG}"')]
     assert waited
     assert all(notice_lags(visit) for visit in waited), waited
@@ -162,17 +202,29 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
     assert all(visit.answered_at for visit in visits)
 
     def unanswered() -> list[str]:
-        found = {story.pod["name"] for story in recorded(roost, "jupyter-bob") if story.at(Phase.ANSWERED)}
+        found = {
+            story.pod["name"]
+            for story in recorded(roost, "jupyter-bob")
+            if story.at(Phase.ANSWERED)
+        }
         return sorted({f"jupyter-{user}" for user in users("bob", 30)} - found)
 
     stories = wait_until(
-        lambda: answered(roost, "jupyter-bob", 30), 30, "the answers", interval_seconds=1, explain=unanswered
+        lambda: answered(roost, "jupyter-bob", 30),
+        30,
+        "the answers",
+        interval_seconds=1,
+        explain=unanswered,
     )
     # By people's own clocks: the record is made from the hub's log, which so proves nothing.
     people = {f"jupyter-{visit.user}": visit for visit in visits}
     done, seen_at, late = requests(cluster, steered.namespace), judge.pods.times, []
     # Where programs wait for a core, another watch is as late.
-    lags = [seen_at[steered.namespace, name, part] - at[1] for (part, name), at in done.items() if "-bob" in name]
+    lags = [
+        seen_at[steered.namespace, name, part] - at[1]
+        for (part, name), at in done.items()
+        if "-bob" in name
+    ]
     slack = 0.1 + max(0, *lags)
     for story in stories:
         name = story.pod["name"]
@@ -184,15 +236,17 @@ def test_thirty_at_once_and_what_the_recorder_says_of_them(
         for phase, part in REQUESTS.items():
             least, most = (at_us / US for at_us in story.when(phase) or (0, 0))
             window, seen = done[part, name], seen_at[steered.namespace, name, part]
-            # An API server tells its watches when it has time to, so by another watch, too; and what is said to run is
-            # so before the request that says it.
+            # An API server tells its watches when it has time to, so by another watch, too; and
+            # what is said to run is so before the request that says it.
             begun, ended = spans[part] = min(*window, seen), max(*window, seen)
             # Exact, or marked as within a second.
             assert round(most - least, 6) in (0, 1), (phase, explain(story))
             assert least <= ended + slack, (phase, least - ended, explain(story))
             assert most >= begun - 0.001, (phase, most - begun, explain(story))
             late += [max(0, least - window[1])] if most == least else []
-        least, most = (wait_us / US for wait_us in story.wait_us(Phase.CREATED, Phase.SCHEDULED) or (0, 0))
+        least, most = (
+            wait_us / US for wait_us in story.wait_us(Phase.CREATED, Phase.SCHEDULED) or (0, 0)
+        )
         assert round(most - least, 6) in (0, 1), explain(story)
         (asked, created), (begun, bound) = spans[""], spans["binding"]
         assert least <= bound - asked + slack, explain(story)
@@ -220,11 +274,17 @@ def test_top_says_which_servers_run_and_have_not_answered_yet(
     with subprocess.Popen(command, stdout=theirs, env=os.environ | size) as top, beside(read):
         os.close(theirs)
         try:
-            wait_until(lambda: "starting: until it answers" in "".join(drawn), 60, "the hub's log to be read")
+            wait_until(
+                lambda: "starting: until it answers" in "".join(drawn),
+                60,
+                "the hub's log to be read",
+            )
             assert "its server loads" not in "".join(drawn)
             assert start(steered.url, ["liv"], ["slow"])[0].answered_at
             answered = len(drawn)
-            wait_until(lambda: "None of" in "".join(drawn[answered:]), 10, "all to have been answered")
+            wait_until(
+                lambda: "None of" in "".join(drawn[answered:]), 10, "all to have been answered"
+            )
         finally:
             top.send_signal(signal.SIGINT)
     steered.stop_servers()
@@ -240,9 +300,19 @@ def test_the_idle_culler_stops_one_of_two_servers_and_the_user_comes_back(judge:
         default = start(hub.url, ["eve"], ["light"])
         named = start(hub.url, ["eve"], ["other"], server="second")
         later = (datetime.now(UTC) + timedelta(minutes=30)).isoformat()
-        assert hub.rest("POST", "/users/eve/activity", {"servers": {"second": {"last_activity": later}}})[0] == 200
+        assert (
+            hub.rest(
+                "POST", "/users/eve/activity", {"servers": {"second": {"last_activity": later}}}
+            )[0]
+            == 200
+        )
         with hub.culled(idle_seconds=1):
-            wait_until(lambda: hub.servers() == {"eve/second": "ready"}, 30, "the cull", explain=hub.servers)
+            wait_until(
+                lambda: hub.servers() == {"eve/second": "ready"},
+                30,
+                "the cull",
+                explain=hub.servers,
+            )
         return [*default, *named, *start(hub.url, ["eve"], ["light"])]
 
     assert all(visit.answered_at for visit in judge(story))
@@ -254,8 +324,15 @@ def test_who_fits_nowhere_and_whose_pod_is_deleted_while_it_waits_gets_the_hubs_
     def story(hub: RealHub) -> list[Visit]:
         def delete() -> None:
             def waiting() -> list[str]:
-                found = {pod["metadata"]["name"]: pod["spec"].get("nodeName") for pod in pods_of(cluster, hub)}
-                return ["jupyter-tim", "jupyter-una"] if found.get("jupyter-tim") and "jupyter-una" in found else []
+                found = {
+                    pod["metadata"]["name"]: pod["spec"].get("nodeName")
+                    for pod in pods_of(cluster, hub)
+                }
+                return (
+                    ["jupyter-tim", "jupyter-una"]
+                    if found.get("jupyter-tim") and "jupyter-una" in found
+                    else []
+                )
 
             # One whose image is pulled, and one that no node has room for.
             for name in wait_until(waiting, 30, "both pods"):
@@ -268,7 +345,9 @@ def test_who_fits_nowhere_and_whose_pod_is_deleted_while_it_waits_gets_the_hubs_
     assert all("Spawn failed" in visit.failure for visit in visits), visits
     assert any("No machine here is large enough" in line for _, line in visits[0].shown), visits[0]
     wait_until(lambda: not pods_of(cluster, steered), 30, "the pods to go")
-    (start_story,) = wait_until(lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1)
+    (start_story,) = wait_until(
+        lambda: failed(roost, "jupyter-max"), 30, "the failure", interval_seconds=1
+    )
     assert "the start failed: its hub gave the start up " in explain(start_story)
 
 
@@ -277,7 +356,9 @@ def recorded(roost: Stack, name: str) -> list[PodStory]:
     store = Store.open_for_reading(roost.recorder_environment()["ROOST_DATABASE"])
     with contextlib.closing(store), store.reading() as connection:
         pod = schema.pod.c
-        chosen = sa.select(schema.pod).where(pod.name.startswith(name), pod.namespace == roost.namespace)
+        chosen = sa.select(schema.pod).where(
+            pod.name.startswith(name), pod.namespace == roost.namespace
+        )
         return [read_story(store, dict(row)) for row in connection.execute(chosen).mappings()]
 
 
@@ -292,16 +373,22 @@ def failed(roost: Stack, name: str) -> list[PodStory]:
 
 
 def requests(cluster: ControlPlane, namespace: str) -> dict[tuple[str, str], tuple[float, float]]:
-    """When each pod was created ("", name), bound ("binding", name) and said to run ("status", name).
+    """When each pod was created ("", name), bound ("binding", name) and said to run ("status",
+    name).
 
-    By the API server's audit log: between a request and its answer. Schedulers write to the status, too.
+    By the API server's audit log: between a request and its answer. Schedulers write to the status,
+    too.
     """
     done: dict[tuple[str, str], tuple[float, float]] = {}
     for event in cluster.audit_events():
         about = event.get("objectRef", {})
         part, writer = about.get("subresource", ""), event["user"]["username"]
         verb = "patch" if part == "status" and writer == ADMIN else "create"
-        if (about.get("resource"), about.get("namespace"), event["verb"]) == ("pods", namespace, verb):
+        if (about.get("resource"), about.get("namespace"), event["verb"]) == (
+            "pods",
+            namespace,
+            verb,
+        ):
             times = (event[stamp] for stamp in ("requestReceivedTimestamp", "stageTimestamp"))
             begun, ended = (datetime.fromisoformat(at).timestamp() for at in times)
             done[part, about["name"]] = begun, ended
@@ -338,10 +425,12 @@ def test_the_api_server_restarts_in_mid_storm(cluster: ControlPlane, judge: Judg
             hub.wait_answering()
 
         with beside(restart):
-            # Before it is ready, this one API server refuses what several would hand on; so people may try again.
+            # Before it is ready, this one API server refuses what several would hand on; so people
+            # may try again.
             return start(hub.url, users("leo", 9), ["light", "other", "big"], tries=10, gap=0.3)
 
-    # A hub asks an API server that is away for 10 s at growing intervals, and hears no Event for up to twice as long.
+    # A hub asks an API server that is away for 10 s at growing intervals, and hears no Event for up
+    # to twice as long.
     patient = replace(judge, notice_seconds=NOTICE_SECONDS + 20)
     assert all(visit.answered_at for visit in patient(story, late_seconds=math.inf))
 
@@ -370,19 +459,30 @@ def test_a_scheduler_that_dies_while_another_stands_by_costs_nobody_a_server(
     visits = judge(story, late_seconds=LEASE_SECONDS + TWO_PULLS + OWN_SECONDS)
     assert all(visit.answered_at for visit in visits), visits
     # The standby leads only when the Lease has run out.
-    assert any("Waiting for the cluster's scheduler" in line for _, line in visits[0].shown), visits[0]
+    assert any("Waiting for the cluster's scheduler" in line for _, line in visits[0].shown), (
+        visits[0]
+    )
 
 
 def test_the_newest_jupyterhub(judge: Judge) -> None:
     with RealHub(judge.roost.cluster, judge.steered.namespace, **SPAWNER) as newest:
-        versions = [hub.rest("GET", "/")[1]["version"].partition(".")[0] for hub in (judge.steered, newest)]
+        versions = [
+            hub.rest("GET", "/")[1]["version"].partition(".")[0] for hub in (judge.steered, newest)
+        ]
         assert versions == ["5", "6"]
-        visits = replace(judge, steered=newest)(lambda hub: start(hub.url, users("zoe", 6), ["light", "other", "big"]))
+        visits = replace(judge, steered=newest)(
+            lambda hub: start(hub.url, users("zoe", 6), ["light", "other", "big"])
+        )
     assert all(visit.answered_at for visit in visits), visits
 
 
 # The hub's own, and the recorder's volume, which stays on purpose.
-STAYS: Final = {"serviceaccounts/hub", "roles/hub", "rolebindings/hub", "persistentvolumeclaims/hub-roost-recorder"}
+STAYS: Final = {
+    "serviceaccounts/hub",
+    "roles/hub",
+    "rolebindings/hub",
+    "persistentvolumeclaims/hub-roost-recorder",
+}
 
 
 def test_nothing_is_left_when_all_have_gone(

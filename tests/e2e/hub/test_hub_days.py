@@ -1,10 +1,12 @@
-"""zero-to-jupyterhub's and BinderHub's whole charts with Roost's on real kubelets, from install to uninstall.
+"""zero-to-jupyterhub's and BinderHub's whole charts with Roost's on real kubelets, from install to
+uninstall.
 
-Real: Helm, the charts, and their programs in pods: JupyterHub and KubeSpawner of the chart's pins, the proxy,
-BinderHub, z2jh's user-scheduler, placeholders, pullers and awaiter. Stand-ins: users' servers, which answer every
-request; repo2docker and Docker, so no build makes an image: the test pushes one while the build's pod runs.
-What can't run here: JupyterLab at this pace, volumes that a provisioner makes, a LoadBalancer, NetworkPolicies, the
-block of cloud metadata by iptables, https. The proxy is 4.6, since newer ones need a newer Node than some Debian has.
+Real: Helm, the charts, and their programs in pods: JupyterHub and KubeSpawner of the chart's pins,
+the proxy, BinderHub, z2jh's user-scheduler, placeholders, pullers and awaiter. Stand-ins: users'
+servers, which answer every request; repo2docker and Docker, so no build makes an image: the test
+pushes one while the build's pod runs. What can't run here: JupyterLab at this pace, volumes that a
+provisioner makes, a LoadBalancer, NetworkPolicies, the block of cloud metadata by iptables, https.
+The proxy is 4.6, since newer ones need a newer Node than some Debian has.
 """
 
 import json
@@ -44,7 +46,8 @@ pytestmark = [pytest.mark.e2e, pytest.mark.hub_day]
 HUB, ROOST = "hub", "roost"
 SECONDS = 120.0
 PURPOSES = {"core-a": "core", "user-a": "user", "user-b": "user"}
-# The hub's parts that Roost replaces, as doctor names them -> what import and doctor say to set there.
+# The hub's parts that Roost replaces, as doctor names them -> what import and doctor say to set
+# there.
 SWITCHES = {
     "Deployment user-scheduler": "scheduling.userScheduler.enabled=false",
     "StatefulSet user-placeholder": "scheduling.userPlaceholder.replicas=0",
@@ -58,7 +61,9 @@ EITHER_FIRST = (HUB, ROOST, ROOST, HUB)
 
 @dataclass
 class Day:
-    """chart: the hub's. kind: of its values in tests/data/hub-days. built: what builds would have made."""
+    """chart: the hub's. kind: of its values in tests/data/hub-days. built: what builds would have
+    made.
+    """
 
     node: RealNode
     folder: Path
@@ -79,7 +84,9 @@ class Day:
     # Releases
 
     def helm(self, verb: str, release: str, *settings: str) -> None:
-        """install: with the release's values; upgrade: with those that it has; both with what the settings change."""
+        """install: with the release's values; upgrade: with those that it has; both with what the
+        settings change.
+        """
         given = {"install": f"--values={self._values[release]}", "upgrade": "--reuse-values"}
         chart = [str(self.chart if release == HUB else CHART), given[verb]] if verb in given else []
         changes = [f"--set={setting}" for setting in settings]
@@ -89,10 +96,14 @@ class Day:
 
     def _helm(self, *arguments: str) -> str:
         space = f"--namespace={self.namespace}"
-        return run_helm(require_binary("helm"), *arguments, space, kubeconfig=self.cluster.kubeconfig)
+        return run_helm(
+            require_binary("helm"), *arguments, space, kubeconfig=self.cluster.kubeconfig
+        )
 
     def import_values(self, *, installed: bool = True) -> str:
-        """Make Roost's values of what the hub's release has, or will have; what `roost import` said beside them."""
+        """Make Roost's values of what the hub's release has, or will have; what `roost import` said
+        beside them.
+        """
         has = self._values[HUB]
         if installed:
             has = self.folder / f"{self.namespace}-has.yaml"
@@ -104,7 +115,9 @@ class Day:
 
     def doctor(self) -> tuple[int, str]:
         values, space = f"--values={self._values[ROOST]}", f"--namespace={self.namespace}"
-        done = _roost("doctor", values, space, f"--release={ROOST}", f"--kubeconfig={self.cluster.kubeconfig}")
+        done = _roost(
+            "doctor", values, space, f"--release={ROOST}", f"--kubeconfig={self.cluster.kubeconfig}"
+        )
         return done.returncode, done.stdout + done.stderr
 
     # People and their pods
@@ -113,11 +126,15 @@ class Day:
         """Let people start servers through the hub's proxy; each reaches an answer."""
         with self.network.inside():
             visits = people.start(self._url("proxy", 8000), users, ["light", "other"])
-        assert all(visit.answered_at for visit in visits), [visit for visit in visits if not visit.answered_at]
+        assert all(visit.answered_at for visit in visits), [
+            visit for visit in visits if not visit.answered_at
+        ]
         return visits
 
     def launch(self, repository: str) -> float:
-        """Ask BinderHub for a repository at a ref, `lab/first/a`; seconds until its server has answered."""
+        """Ask BinderHub for a repository at a ref, `lab/first/a`; seconds until its server has
+        answered.
+        """
         started = time.monotonic()
         with self.network.inside():
             address = f"{self._url('binder', 8585)}/build/gh/{repository}"
@@ -160,16 +177,24 @@ class Day:
 
     def schedulers(self) -> dict[str, str]:
         """Which scheduler each user's pod names."""
-        return {pod["metadata"]["name"]: pod["spec"]["schedulerName"] for pod in self.pods("singleuser-server")}
+        return {
+            pod["metadata"]["name"]: pod["spec"]["schedulerName"]
+            for pod in self.pods("singleuser-server")
+        }
 
     def lives(self) -> dict[str, int]:
         """The uid of each user's pod, with how often its container was started again."""
         users = self.pods("singleuser-server")
-        return {pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"] for pod in users}
+        return {
+            pod["metadata"]["uid"]: pod["status"]["containerStatuses"][0]["restartCount"]
+            for pod in users
+        }
 
 
 def _roost(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([sys.executable, "-m", "roost", *arguments], capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-m", "roost", *arguments], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture(scope="module")
@@ -206,7 +231,10 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
     print(day.doctor()[1])  # noqa: T201 - what an operator sees
 
     took = sorted(visit.seconds for visit in day.start(*(f"user{number}" for number in range(30))))
-    print(f"30 at once: median {statistics.median(took):.1f} s, slowest {took[-1]:.1f} s to the answer")  # noqa: T201
+    print(  # noqa: T201
+        f"30 at once: median {statistics.median(took):.1f} s, slowest {took[-1]:.1f} s to the"
+        " answer"
+    )
     mine = {f"jupyter-user{number}": day.scheduler for number in range(30)}
     assert day.schedulers() == {**mine, "jupyter-early": OWN}
     lives = day.lives()
@@ -227,14 +255,18 @@ def test_a_hub_gets_roost_grows_and_loses_it_again(new_day: Callable[[str], Day]
 
 
 @pytest.mark.parametrize("kind", ["z2jh", "binder"])
-def test_roost_comes_before_its_hub_and_goes_after_it(new_day: Callable[[str], Day], kind: str) -> None:
+def test_roost_comes_before_its_hub_and_goes_after_it(
+    new_day: Callable[[str], Day], kind: str
+) -> None:
     day = new_day(kind)
     day.import_values(installed=False)
     day.helm("install", ROOST)
     day.helm("install", HUB, *(f"{day.below}{switch}" for switch in SWITCHES.values()))
     if kind == "binder":
         day.launch("lab/fifth/a")
-        assert {scheduler for _, _, scheduler in day.builds()} == {scheduler_name(ROOST, day.namespace, "build")}
+        assert {scheduler for _, _, scheduler in day.builds()} == {
+            scheduler_name(ROOST, day.namespace, "build")
+        }
     else:
         day.start("ada", "bob")
     assert set(day.schedulers().values()) == {day.scheduler}
@@ -245,7 +277,9 @@ def test_roost_comes_before_its_hub_and_goes_after_it(new_day: Callable[[str], D
     wait_until_gone(day)
 
 
-def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day: Callable[[str], Day]) -> None:
+def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(
+    new_day: Callable[[str], Day],
+) -> None:
     day = new_day("binder")
     day.helm("install", HUB)
     said = day.import_values()
@@ -256,7 +290,9 @@ def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day:
     repositories = [f"lab/{name}" for name in ("first", "second", "third", "fourth")]
     for ref in ("a", "b"):
         with ThreadPoolExecutor(len(repositories)) as pool:
-            took = list(pool.map(day.launch, (f"{repository}/{ref}" for repository in repositories)))
+            took = list(
+                pool.map(day.launch, (f"{repository}/{ref}" for repository in repositories))
+            )
         print(f"four builds at once: {max(took):.1f} s to the last server's answer")  # noqa: T201
     homes = {name: rank_nodes(f"https://example.org/{name}", builders)[0] for name in repositories}
     builds = scheduler_name(ROOST, day.namespace, "build")
@@ -281,24 +317,37 @@ def test_a_binderhub_builds_where_it_is_warm_and_launches_what_it_built(new_day:
 
 
 def switch_off(day: Day, said: str) -> None:
-    """Set one switch after the other at the hub, as `roost import` said; doctor names those that are forgotten."""
+    """Set one switch after the other at the hub, as `roost import` said; doctor names those that
+    are forgotten.
+    """
     still_on = dict(SWITCHES)
     while still_on:
-        wait_until(lambda: forgotten(day) == still_on.keys(), SECONDS, f"doctor to name {still_on}", explain=day.doctor)
+        wait_until(
+            lambda: forgotten(day) == still_on.keys(),
+            SECONDS,
+            f"doctor to name {still_on}",
+            explain=day.doctor,
+        )
         switch = f"{day.below}{still_on.popitem()[1]}"
         assert f"switch off there: {switch.replace('=', ': ')}" in said, said
         day.helm("upgrade", HUB, switch)
-    wait_until(lambda: day.doctor()[0] == 0 and not forgotten(day), SECONDS, "no fault", explain=day.doctor)
+    wait_until(
+        lambda: day.doctor()[0] == 0 and not forgotten(day), SECONDS, "no fault", explain=day.doctor
+    )
 
 
 def forgotten(day: Day) -> set[str]:
     """Which parts of the hub doctor wants to be switched off."""
-    found = re.findall(r"(\w+) \S+/(\S+) of zero-to-jupyterhub still runs beside Roost's", day.doctor()[1])
+    found = re.findall(
+        r"(\w+) \S+/(\S+) of zero-to-jupyterhub still runs beside Roost's", day.doctor()[1]
+    )
     return {f"{kind} {name}" for kind, name in found}
 
 
 def wait_until_gone(day: Day, release: str = "") -> None:
-    """Nothing is left of a release, or of both without their users, but for the lock of the hub's own scheduler."""
+    """Nothing is left of a release, or of both without their users, but for the lock of the hub's
+    own scheduler.
+    """
     for name in () if release else day.schedulers():
         day.cluster.api.delete(f"/api/v1/namespaces/{day.namespace}/pods/{name}")
 

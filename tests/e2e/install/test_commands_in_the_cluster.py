@@ -1,4 +1,5 @@
-"""The commands that the documentation gives for a cluster: `kubectl exec` in roost-lab's image, and a forwarded port.
+"""The commands that the documentation gives for a cluster: `kubectl exec` in roost-lab's image, and
+a forwarded port.
 
 A real kubelet serves them. Of Roost only the recorder is there, by the values that only record.
 """
@@ -32,7 +33,9 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     values.write_text(yaml.safe_dump(object_of("values-that-only-record")))
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"]
     name = f"library/roost-lab:{version}"
-    with networked_nodes(lambda registry: registry.push_image(name, image), {"node-a": {}}) as (node,):
+    with networked_nodes(lambda registry: registry.push_image(name, image), {"node-a": {}}) as (
+        node,
+    ):
         made = node.cluster
         made.create_namespace("hub")
         arguments = (f"--values={values}", "--namespace=hub", "--wait", "--timeout=4m")
@@ -71,7 +74,9 @@ def check_page(view: subprocess.Popen[str], forward: subprocess.Popen[str]) -> N
     port = int(forward.stdout.readline().partition(" -> ")[0].rpartition(":")[2])
     address = view.stdout.readline().strip()
     assert address.startswith("http://127.0.0.1:8095/?token=")
-    opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(), urllib.request.ProxyHandler({}))
+    opener = urllib.request.build_opener(
+        urllib.request.HTTPCookieProcessor(), urllib.request.ProxyHandler({})
+    )
     # As the page's own script asks.
     opener.addheaders = [("X-Roost-View", "1")]
 

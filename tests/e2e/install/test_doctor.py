@@ -1,4 +1,6 @@
-"""`roost doctor` on the real API server: faults of a cluster that can be provoked, and each told with its fix."""
+"""`roost doctor` on the real API server: faults of a cluster that can be provoked, and each told
+with its fix.
+"""
 
 import copy
 import json
@@ -35,9 +37,15 @@ LISTED = "singleuser: {image: {name: a/b, tag: '1'}}"
 
 
 def asked(
-    cluster: ControlPlane, namespace: str, check: str, values: str = LISTED, kubeconfig: Path | None = None
+    cluster: ControlPlane,
+    namespace: str,
+    check: str,
+    values: str = LISTED,
+    kubeconfig: Path | None = None,
 ) -> list[Finding]:
-    """What one check says of a release that isn't installed; kubeconfig: the administrator's by default."""
+    """What one check says of a release that isn't installed; kubeconfig: the administrator's by
+    default.
+    """
     release = Release("hub", namespace, f"v{cluster.minor}.0")
     merged = parse_values(values.encode(), "values.yaml")
     rendered = [manifest.body for manifest in render(merged.values, release)]
@@ -49,7 +57,9 @@ def asked(
 
 @pytest.fixture
 def restricted(control_plane: ControlPlane) -> str:
-    return control_plane.create_namespace(labels={"pod-security.kubernetes.io/enforce": "restricted"})
+    return control_plane.create_namespace(
+        labels={"pod-security.kubernetes.io/enforce": "restricted"}
+    )
 
 
 def test_pod_security_takes_roosts_pods_and_not_those_on_the_hosts_network(
@@ -73,21 +83,34 @@ def test_an_api_server_is_asked_what_it_serves_and_which_gates_are_on(
     assert (severity, "ServiceMonitor (monitoring.coreos.com/v1)" in evidence) == ("error", True)
     stranger = account_that_may(control_plane, namespace, "create", "pods")
     ((severity, evidence, _),) = asked(control_plane, namespace, "features", kubeconfig=stranger)
-    assert (severity, "Not allowed to look whether the API server has ImageVolume on" in evidence) == ("unknown", True)
+    assert (
+        severity,
+        "Not allowed to look whether the API server has ImageVolume on" in evidence,
+    ) == ("unknown", True)
 
 
 def test_a_feature_gate_that_is_off_in_a_real_api_server_is_told() -> None:
-    with or_give_up(), ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster:
-        findings = asked(cluster, cluster.create_namespace(), "features", "admission: {mode: policy}")
+    with (
+        or_give_up(),
+        ControlPlane(apiserver_flags=["--feature-gates=MutatingAdmissionPolicy=false"]) as cluster,
+    ):
+        findings = asked(
+            cluster, cluster.create_namespace(), "features", "admission: {mode: policy}"
+        )
     assert {finding.severity for finding in findings} == {"error"}
-    assert any("feature gate MutatingAdmissionPolicy switched off" in finding.evidence for finding in findings)
+    assert any(
+        "feature gate MutatingAdmissionPolicy switched off" in finding.evidence
+        for finding in findings
+    )
 
 
 def test_objects_are_held_against_what_the_values_would_make_of_them(
     control_plane: ControlPlane, namespace: str, tmp_path: Path
 ) -> None:
     merged = parse_values(LISTED.encode(), "values.yaml").values
-    rendered: Any = [one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))]
+    rendered: Any = [
+        one.body for one in render(merged, Release("hub", namespace, f"v{control_plane.minor}.0"))
+    ]
     webhooks = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-webhook"
     file = tmp_path / "rendered.json"
     earlier = copy.deepcopy(rendered)
@@ -101,13 +124,17 @@ def test_objects_are_held_against_what_the_values_would_make_of_them(
         for by in (["--server-side"], []):
             control_plane.kubectl("apply", *by, "-f", str(file))
             said = asked(control_plane, namespace, "objects")
-            assert (["(data.old)" in one.evidence for one in said] == [True]) if by else said == [], said
+            assert (
+                (["(data.old)" in one.evidence for one in said] == [True]) if by else said == []
+            ), said
             control_plane.kubectl("delete", "-f", str(file), "--wait=false")
         for body in rendered:
             control_plane.api.create(body, body["metadata"].get("namespace"))
         assert asked(control_plane, namespace, "objects") == []
         containers = [{"name": "webhook", "image": "elsewhere:1"}]
-        control_plane.api.patch(webhooks, {"spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}})
+        control_plane.api.patch(
+            webhooks, {"spec": {"replicas": 1, "template": {"spec": {"containers": containers}}}}
+        )
         (differs,) = asked(control_plane, namespace, "objects")
         assert differs.severity == "error"
         where = f"Deployment {namespace}/hub-roost-webhook (spec.template.spec.containers.webhook."
@@ -120,11 +147,21 @@ def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_p
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes
 ) -> None:
     for name in ("a", "b"):
-        fake_nodes.create(f"{namespace}-{name}", memory="9Gi", labels={"pool": namespace, POOL_LABELS[0]: "users"})
+        fake_nodes.create(
+            f"{namespace}-{name}", memory="9Gi", labels={"pool": namespace, POOL_LABELS[0]: "users"}
+        )
 
-    def create(kind: str, name: str, place: str, labels: Mapping[str, str] = MappingProxyType({}), **body: Any) -> None:
+    def create(
+        kind: str,
+        name: str,
+        place: str,
+        labels: Mapping[str, str] = MappingProxyType({}),
+        **body: Any,
+    ) -> None:
         metadata = {"name": name, "labels": dict(labels)}
-        control_plane.api.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}, place)
+        control_plane.api.create(
+            {"apiVersion": "v1", "kind": kind, "metadata": metadata, **body}, place
+        )
 
     create("ResourceQuota", "course", namespace, spec={"hard": {"pods": "50"}})
     quota = {"status": {"hard": {"pods": "50"}, "used": {"pods": "10"}}}
@@ -133,14 +170,27 @@ def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_p
     create("ConfigMap", "taught", namespace, {EVENTS_LABEL: "hub"}, data={"events.yaml": events})
     create("ConfigMap", "others", namespace, {EVENTS_LABEL: "binder"}, data={"events.yaml": events})
     status = "nodeGroups: [{name: gke-hub-users-6ac1-grp, health: {maxSize: 4}}]"
-    create("ConfigMap", AUTOSCALER_STATUS.rpartition("/")[2], "kube-system", data={"status": status})
-    values = "events: {enabled: true, concurrentSpawnLimit: 50, activeServerLimit: 55}\nplaceholders: [{name: default, "
-    values += f"replicas: 0, nodeSelector: {{pool: {namespace}}}, resources: {{requests: {{memory: 1Gi}}}}}}]\n"
+    create(
+        "ConfigMap", AUTOSCALER_STATUS.rpartition("/")[2], "kube-system", data={"status": status}
+    )
+    values = (
+        "events: {enabled: true, concurrentSpawnLimit: 50, activeServerLimit: 55}\nplaceholders:"
+        " [{name: default, "
+    )
+    values += (
+        f"replicas: 0, nodeSelector: {{pool: {namespace}}}, resources: {{requests: {{memory:"
+        " 1Gi}}}]\n"
+    )
     try:
         said = asked(control_plane, namespace, "bookings", values)
     finally:
         control_plane.api.delete(AUTOSCALER_STATUS)
-    told = ("last of 60 waits about 45", "5 and more are refused", "has room for 40 of 60", "users-6ac1-grp: never")
+    told = (
+        "last of 60 waits about 45",
+        "5 and more are refused",
+        "has room for 40 of 60",
+        "users-6ac1-grp: never",
+    )
     assert [text in one.evidence for text, one in zip(told, said, strict=True)] == [True] * 4, said
     assert {one.severity for one in said} == {"warning"}
     stranger = account_that_may(control_plane, namespace, "list", "configmaps,resourcequotas")
@@ -152,7 +202,11 @@ def test_bookings_are_held_against_a_real_quota_and_what_an_autoscaler_says_of_p
 @pytest.fixture(scope="module")
 def on_a_kubelet() -> Iterator[ControlPlane]:
     """A cluster whose one node answers, with kube-scheduler's image to pull."""
-    kubelet = {"nodeStatusMaxImages": 20, "imageGCLowThresholdPercent": 50, "imageGCHighThresholdPercent": 65}
+    kubelet = {
+        "nodeStatusMaxImages": 20,
+        "imageGCLowThresholdPercent": 50,
+        "imageGCHighThresholdPercent": 65,
+    }
 
     def fill(registry: RealRegistry) -> None:
         defaults: Any = parse_values(b"", "values.yaml").values
@@ -162,7 +216,9 @@ def on_a_kubelet() -> Iterator[ControlPlane]:
         yield node.cluster
 
 
-def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets(on_a_kubelet: ControlPlane) -> None:
+def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_lets(
+    on_a_kubelet: ControlPlane,
+) -> None:
     cluster, namespace = on_a_kubelet, on_a_kubelet.create_namespace()
     values = f"{LISTED}\npopularImages: {{enabled: true, nodeStatusMaxImages: 20}}"
     short, early = asked(cluster, namespace, "kubelets", values)
@@ -170,8 +226,14 @@ def test_a_real_kubelet_is_asked_what_it_does_with_images_and_only_as_whom_it_le
     assert (early.severity, "node-a (65)" in early.evidence) == ("error", True)
 
     stranger = account_that_may(cluster, namespace, "list", "nodes")
-    ((severity, evidence, fix),) = asked(cluster, namespace, "kubelets", values, kubeconfig=stranger)
-    assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == ("unknown", True, True)
+    ((severity, evidence, fix),) = asked(
+        cluster, namespace, "kubelets", values, kubeconfig=stranger
+    )
+    assert (severity, "Not allowed to look" in evidence, "nodes/proxy" in fix) == (
+        "unknown",
+        True,
+        True,
+    )
 
 
 def test_what_waits_now_is_told_by_the_scheduler_and_the_kubelet_from_a_kubeconfig_alone(
@@ -183,9 +245,18 @@ def test_what_waits_now_is_told_by_the_scheduler_and_the_kubelet_from_a_kubeconf
         ("bob", "a/b:1", "900Gi"),
         ("cyd", "quay.io/no/such:1", "1"),
     ):
-        container = {"name": "notebook", "image": image, "resources": {"requests": {"memory": memory}}}
+        container = {
+            "name": "notebook",
+            "image": image,
+            "resources": {"requests": {"memory": memory}},
+        }
         metadata = {"name": f"jupyter-{name}", "labels": {"component": "singleuser-server"}}
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [container]}}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": metadata,
+            "spec": {"containers": [container]},
+        }
         cluster.api.create(body, namespace)
     where = ["--namespace", namespace, "--kubeconfig", str(cluster.kubeconfig)]
 
@@ -195,7 +266,10 @@ def test_what_waits_now_is_told_by_the_scheduler_and_the_kubelet_from_a_kubeconf
 
     def told() -> bool:
         lines = said()
-        return "1 user pod: ImagePullBackOff: " in lines and "2 user pods: 1 Insufficient memory\n" in lines
+        return (
+            "1 user pod: ImagePullBackOff: " in lines
+            and "2 user pods: 1 Insufficient memory\n" in lines
+        )
 
     wait_until(told, SECONDS, "both causes", explain=said)
     print(said())  # noqa: T201 - for docs/troubleshooting.md
@@ -214,8 +288,13 @@ def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_o
         body: Any = copy.deepcopy(manifest.body)
         if body["kind"] == "ConfigMap" and body["metadata"]["name"] == "hub-roost-scheduler":
             # As if a new minor had renamed it.
-            body["data"]["config.yaml"] = body["data"]["config.yaml"].replace("PodTopologySpread", "Spread")
-        if body["metadata"]["labels"].get("app.kubernetes.io/component") == "scheduler" or "Priority" in body["kind"]:
+            body["data"]["config.yaml"] = body["data"]["config.yaml"].replace(
+                "PodTopologySpread", "Spread"
+            )
+        if (
+            body["metadata"]["labels"].get("app.kubernetes.io/component") == "scheduler"
+            or "Priority" in body["kind"]
+        ):
             cluster.api.create(body, body["metadata"].get("namespace"))
     pods = f"/api/v1/namespaces/{namespace}/pods"
     config = f"/api/v1/namespaces/{namespace}/configmaps/hub-roost-scheduler"
@@ -234,7 +313,8 @@ def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_o
     refused = wait_until(refusal, SECONDS, "a refusal", explain=lambda: str(said()))
     assert (refused.severity, "Spread" in refused.evidence) == ("error", True), refused
 
-    # A kubelet gives a new pod the ConfigMap as it saw it last, for as long as another pod of the node has it.
+    # A kubelet gives a new pod the ConfigMap as it saw it last, for as long as another pod of the
+    # node has it.
     deployment = f"/apis/apps/v1/namespaces/{namespace}/deployments/hub-roost-scheduler"
     cluster.api.patch(deployment, {"spec": {"replicas": 0}})
     wait_until(lambda: not cluster.api.list(pods), SECONDS, "the pod that was refused to go")
@@ -247,7 +327,12 @@ def test_a_real_scheduler_is_told_when_it_refuses_its_profiles_and_when_it_has_o
         holder = str(cluster.api.get(lease)["spec"].get("holderIdentity"))
         return len(hosts) == 1 and holder.startswith(f"{hosts[0]}_")
 
-    wait_until(leads, SECONDS, "the new pod to lead", explain=lambda: (cluster.api.list(pods), cluster.api.get(lease)))
+    wait_until(
+        leads,
+        SECONDS,
+        "the new pod to lead",
+        explain=lambda: (cluster.api.list(pods), cluster.api.get(lease)),
+    )
     wait_until(lambda: said() == [], SECONDS, "all to be well", explain=lambda: str(said()))
 
     # Both times are written in whole seconds: within one of them nobody can tell which came first.

@@ -1,7 +1,9 @@
-"""Argo CD and Flux see no difference between Git and the cluster while Roost works, and can remove it all.
+"""Argo CD and Flux see no difference between Git and the cluster while Roost works, and can remove
+it all.
 
-They are here with their own code (tests/controlplane/gitops): Argo CD's engine, which synchronizes, compares and judges
-health; the comparison of Flux's helm-controller beside the real Helm; and how Flux's kustomize-controller applies.
+They are here with their own code (tests/controlplane/gitops): Argo CD's engine, which synchronizes,
+compares and judges health; the comparison of Flux's helm-controller beside the real Helm; and how
+Flux's kustomize-controller applies.
 """
 
 import json
@@ -44,11 +46,14 @@ def documented(kind: str) -> dict[str, Any]:
 
 
 class Installed(Stack):
-    """Roost as a GitOps tool installs it: Deployments, too, though its programs run as processes of ours."""
+    """Roost as a GitOps tool installs it: Deployments, too, though its programs run as processes of
+    ours.
+    """
 
     changed = "Configured"  # what the tool calls an object that somebody changed
     values: ClassVar[dict[str, Any]] = {}  # of docs/how-to/gitops.md
-    stays: ClassVar[frozenset[str]] = frozenset()  # what docs/uninstall.md says stays, of all objects by name
+    # what docs/uninstall.md says stays, of all objects by name
+    stays: ClassVar[frozenset[str]] = frozenset()
 
     def bring(self, values: Mapping[str, Any]) -> None:
         self.values_file = self.folder / "values.yaml"
@@ -69,11 +74,20 @@ class Installed(Stack):
 
     def helm(self, *arguments: str, program: Path | None = None) -> str:
         helm = program or require_binary("helm3")
-        return run_helm(helm, *arguments, f"--namespace={self.namespace}", kubeconfig=self.cluster.kubeconfig)
+        return run_helm(
+            helm, *arguments, f"--namespace={self.namespace}", kubeconfig=self.cluster.kubeconfig
+        )
 
     def template(self, *more: str) -> str:
-        """The chart's manifests, hooks included, as a tool renders them that doesn't let Helm install."""
-        chart = (RELEASE, str(CHART), f"--values={self.values_file}", f"--kube-version=v{self.cluster.minor}.0")
+        """The chart's manifests, hooks included, as a tool renders them that doesn't let Helm
+        install.
+        """
+        chart = (
+            RELEASE,
+            str(CHART),
+            f"--values={self.values_file}",
+            f"--kube-version=v{self.cluster.minor}.0",
+        )
         return self.helm("template", *chart, *more)
 
     def tool(self, *command: str, manifests: str = "") -> Found:
@@ -98,7 +112,9 @@ class ArgoCD(Installed):
     """Argo CD renders by `helm template`, and its engine does the rest."""
 
     changed = "OutOfSync"
-    values: ClassVar[dict[str, Any]] = documented("Application")["spec"]["source"]["helm"]["valuesObject"]
+    values: ClassVar[dict[str, Any]] = documented("Application")["spec"]["source"]["helm"][
+        "valuesObject"
+    ]
     stays: ClassVar[frozenset[str]] = frozenset({"hub-roost-scheduler"})
 
     def install(self) -> None:
@@ -111,7 +127,9 @@ class ArgoCD(Installed):
 
     def drift(self) -> Found:
         manifests = self.template()
-        return self.tool("argo", "diff", manifests=manifests) + self.tool("argo", "server-diff", manifests=manifests)
+        return self.tool("argo", "diff", manifests=manifests) + self.tool(
+            "argo", "server-diff", manifests=manifests
+        )
 
     def health(self, manifests: str) -> Found:
         return self.tool("argo", "health", manifests=manifests)
@@ -123,7 +141,11 @@ class ArgoCD(Installed):
         assert [one["says"] for one in self.health(cleanup)] == ["Progressing"]
         job = f"/apis/batch/v1/namespaces/{self.namespace}/jobs/{CLEANUP}"
         self.cluster.api.patch(job, {"spec": {"activeDeadlineSeconds": 1}})
-        wait_until(lambda: self.health(cleanup)[0]["says"] == "Degraded", SECONDS, "the cleanup to be given up")
+        wait_until(
+            lambda: self.health(cleanup)[0]["says"] == "Degraded",
+            SECONDS,
+            "the cleanup to be given up",
+        )
         self.cluster.api.delete(job, propagationPolicy="Background")
         setting = UNINSTALL.partition("argocd app set roost --helm-set ")[2]
         without = self.template(f"--set={setting.split()[0]}")
@@ -147,7 +169,9 @@ class HelmRelease(Installed):
         return path
 
     def install(self) -> None:
-        self.helm("install", RELEASE, str(CHART), f"--values={self.values_file}", program=self.program)
+        self.helm(
+            "install", RELEASE, str(CHART), f"--values={self.values_file}", program=self.program
+        )
 
     def drift(self) -> Found:
         manifests = self.helm("get", "manifest", RELEASE, program=self.program)
@@ -189,9 +213,14 @@ def test_a_tool_sees_no_drift_in_what_roost_writes_and_removes_all_of_it(
     node = f"{namespace}-a"
     fake_nodes.create(node, cpu="4", memory="8Gi", images={"quay.io/a/b:1": 1_000_000})
     with tool(control_plane, namespace, VALUES | tool.values, controllers=True) as roost:
-        (webhook,) = [one for one in roost.manifests if one["kind"] == "MutatingWebhookConfiguration"]
+        (webhook,) = [
+            one for one in roost.manifests if one["kind"] == "MutatingWebhookConfiguration"
+        ]
         wait_until(
-            lambda: all(one["clientConfig"].get("caBundle") for one in api.get(api.path_of(webhook))["webhooks"]),
+            lambda: all(
+                one["clientConfig"].get("caBundle")
+                for one in api.get(api.path_of(webhook))["webhooks"]
+            ),
             SECONDS,
             "the leader to write caBundle",
         )
@@ -221,7 +250,9 @@ def test_a_tool_sees_no_drift_in_what_roost_writes_and_removes_all_of_it(
         wait_until(lambda: not left(), SECONDS, "all to go", explain=lambda: "\n".join(left()))
 
 
-def test_the_scheduler_makes_the_lease_that_argo_cd_leaves_out(control_plane: ControlPlane, namespace: str) -> None:
+def test_the_scheduler_makes_the_lease_that_argo_cd_leaves_out(
+    control_plane: ControlPlane, namespace: str
+) -> None:
     values = {"scheduler": {"leaderElection": {"renderLease": False}}, "placeholders": []}
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-scheduler"
     with Stack(control_plane, namespace, values, webhook=False) as stack:
@@ -238,14 +269,22 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     section = UNINSTALL.partition("## Without Roost's image")[2]
     script = section.partition("```sh\n")[2].partition("```")[0].partition("# 2.")[2]
     assert "kubectl label" in script
-    own = {pulled_label("roost", "hub", "a/b:1"): "true", attract_label("roost", "hub", "default"): "true"}
+    own = {
+        pulled_label("roost", "hub", "a/b:1"): "true",
+        attract_label("roost", "hub", "default"): "true",
+    }
     other = {pulled_label("roost2", "hub", "a/b:1"): "true", "mine": "too"}
     taint = {"key": startup_taint("roost", "hub"), "effect": "NoSchedule"}
     kept = {"key": "mine", "effect": "NoSchedule"}
-    fake_nodes.create("marked", cpu="4", memory="8Gi", labels={**own, **other}, taints=[taint, kept])
+    fake_nodes.create(
+        "marked", cpu="4", memory="8Gi", labels={**own, **other}, taints=[taint, kept]
+    )
     fake_nodes.create("bare", cpu="4", memory="8Gi")
     (tmp_path / "kubectl").symlink_to(ensure_binary("kubectl", control_plane.minor))
-    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "KUBECONFIG": str(control_plane.kubeconfig)}
+    environment = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "KUBECONFIG": str(control_plane.kubeconfig),
+    }
     done = subprocess.run(
         # In a folder of its own: without a HOME, kubectl's caches come into where it works.
         ["sh", "-eu", "-c", f"#{script}"], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path,

@@ -43,7 +43,8 @@ zoneinfo.ZoneInfo("Europe/Berlin")
 print(importlib.metadata.version("roost"))
 """
 READ_ONLY = (
-    "mount --bind {root} {root} && mount -o remount,bind,ro {root} && exec chroot --userspec={user}:{user} {root}"
+    "mount --bind {root} {root} && mount -o remount,bind,ro {root} && exec chroot"
+    " --userspec={user}:{user} {root}"
 )
 
 
@@ -70,7 +71,9 @@ def root(image: Image, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def inside(root: Path, config: dict[str, Any], *command: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in the root, which is read-only, as the image's user and with its environment."""
+    """Run a command in the root, which is read-only, as the image's user and with its
+    environment.
+    """
     script = f'{READ_ONLY.format(root=root, user=USER)} "$@"'
     environment = dict(entry.split("=", 1) for entry in config["Env"])
     arguments = ["unshare", "--mount", "sh", "-c", script, "sh", *command]
@@ -119,7 +122,11 @@ def test_it_holds_the_locked_packages_and_roost_only(root: Path, config: dict[st
 def locked(name: str) -> list[str]:
     """The packages of a lock, but for those of Windows."""
     text = (REPOSITORY / "requirements" / f"{name}.txt").read_text()
-    return [found for found, marker in re.findall(r"^([\w.-]+)==([^\n]*)", text, re.MULTILINE) if "win32" not in marker]
+    return [
+        found
+        for found, marker in re.findall(r"^([\w.-]+)==([^\n]*)", text, re.MULTILINE)
+        if "win32" not in marker
+    ]
 
 
 def test_the_labs_image_adds_a_layer_with_its_packages_alone(
@@ -132,14 +139,25 @@ def test_the_labs_image_adds_a_layer_with_its_packages_alone(
     subprocess.run(["cp", "-a", root, tmp_path / "root"], check=True)
     for layer in lab.layers[len(image.layers) :]:
         subprocess.run(["tar", "-xzpf", "-", "-C", tmp_path / "root"], input=layer, check=True)
-    program = "import importlib.metadata as m; print(*(one.name for one in m.distributions(path=['/opt/roost-lab'])))"
+    program = (
+        "import importlib.metadata as m; print(*(one.name for one in"
+        " m.distributions(path=['/opt/roost-lab'])))"
+    )
     printed = inside(tmp_path / "root", settings, "python", "-c", program)
     assert canonical(printed.stdout.split()) == canonical(["roost-lab", *locked("lab")])
     for command in ("record", "why", "report", "records", "top", "view", "simulate"):
         told = inside(tmp_path / "root", settings, "roost", command, "--help")
         assert (told.returncode, told.stderr) == (0, ""), command
     assert inside(root, config, "roost", "record").stderr.endswith("pip install roost-lab\n")
-    loaded = inside(tmp_path / "root", settings, "python", "-W", "error", "-c", LOADED.format(packages=("roost_lab",)))
+    loaded = inside(
+        tmp_path / "root",
+        settings,
+        "python",
+        "-W",
+        "error",
+        "-c",
+        LOADED.format(packages=("roost_lab",)),
+    )
     assert loaded.returncode == 0, loaded.stderr
 
 
@@ -147,7 +165,9 @@ def canonical(names: list[str]) -> set[str]:
     return {re.sub(r"[-_.]+", "-", name).lower() for name in names}
 
 
-def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: Path, config: dict[str, Any]) -> None:
+def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(
+    root: Path, config: dict[str, Any]
+) -> None:
     version = inside(root, config, "roost", "--version")
     assert version.returncode == 0, version.stderr
     assert re.search(r"\d+\.\d+", version.stdout)
@@ -155,10 +175,17 @@ def test_roost_runs_as_a_user_without_rights_in_a_root_that_is_read_only(root: P
     assert rendered.returncode == 0, rendered.stderr
     assert "kind: Deployment" in rendered.stdout
     program = "import os, sys; print(os.getuid(), os.getgid(), os.access('/', os.W_OK), sys.prefix)"
-    assert inside(root, config, "python", "-c", program).stdout.split() == [str(USER), str(USER), "False", "/opt/roost"]
+    assert inside(root, config, "python", "-c", program).stdout.split() == [
+        str(USER),
+        str(USER),
+        "False",
+        "/opt/roost",
+    ]
 
 
-def test_every_module_of_roost_and_every_library_it_needs_loads(root: Path, config: dict[str, Any]) -> None:
+def test_every_module_of_roost_and_every_library_it_needs_loads(
+    root: Path, config: dict[str, Any]
+) -> None:
     loaded = inside(root, config, "python", "-W", "error", "-c", LOADED.format(packages=PACKAGES))
     assert loaded.returncode == 0, loaded.stderr
     assert loaded.stdout.strip()

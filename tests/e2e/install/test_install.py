@@ -1,9 +1,11 @@
-"""Roost installed as an operator does it: Helm, a real API server, and a real kubelet that runs Roost's own image.
+"""Roost installed as an operator does it: Helm, a real API server, and a real kubelet that runs
+Roost's own image.
 
-Nothing stands in for a part of Roost: its pods run as rendered, by the defaults, in a network of their own and a
-namespace that takes `restricted` pods only. The cluster's own scheduler places what names none; Roost's, from its own
-pods, places users and placeholders. What a cluster has and this one hasn't: kube-proxy (the API server picks endpoints
-by itself), DNS, and a network plugin that enforces NetworkPolicies.
+Nothing stands in for a part of Roost: its pods run as rendered, by the defaults, in a network of
+their own and a namespace that takes `restricted` pods only. The cluster's own scheduler places what
+names none; Roost's, from its own pods, places users and placeholders. What a cluster has and this
+one hasn't: kube-proxy (the API server picks endpoints by itself), DNS, and a network plugin that
+enforces NetworkPolicies.
 """
 
 import itertools
@@ -19,7 +21,12 @@ from typing import Any
 import pytest
 import yaml
 
-from roost_core.placement.labels import attract_label, is_own_node_label, pulled_label, scheduler_name
+from roost_core.placement.labels import (
+    attract_label,
+    is_own_node_label,
+    pulled_label,
+    scheduler_name,
+)
 from tests.builders import merged
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
@@ -41,7 +48,8 @@ LAB, DATA, NEWER = "quay.io/me/lab:1", "quay.io/me/data:1", "quay.io/me/newer:1"
 # Bounds for an overloaded machine.
 TIMEOUT = "--timeout=8m"
 SECONDS = 240.0
-# So many at once create pods while an upgrade goes on, each with this pause: the API server keeps several connections.
+# So many at once create pods while an upgrade goes on, each with this pause: the API server keeps
+# several connections.
 CREATORS = 4
 PAUSE_SECONDS = 0.1
 VALUES: dict[str, Any] = object_of("values-to-install")
@@ -60,14 +68,28 @@ class World:
         self.folder = folder
         self._files = itertools.count(1)
 
-    def helm(self, program: Path, verb: str, namespace: str, *, values: tuple[Mapping[str, Any], ...] = ()) -> None:
+    def helm(
+        self,
+        program: Path,
+        verb: str,
+        namespace: str,
+        *,
+        values: tuple[Mapping[str, Any], ...] = (),
+    ) -> None:
         """Run `helm install|upgrade|uninstall --wait` as the cluster's administrator."""
         arguments = [verb, RELEASE, *([] if verb == "uninstall" else [str(CHART)])]
         for one in values:
             path = self.folder / f"values-{next(self._files)}.yaml"
             path.write_text(yaml.safe_dump(dict(one)))
             arguments.append(f"--values={path}")
-        run_helm(program, *arguments, f"--namespace={namespace}", "--wait", TIMEOUT, kubeconfig=self.cluster.kubeconfig)
+        run_helm(
+            program,
+            *arguments,
+            f"--namespace={namespace}",
+            "--wait",
+            TIMEOUT,
+            kubeconfig=self.cluster.kubeconfig,
+        )
 
     def pods(self, namespace: str) -> list[Object]:
         return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")
@@ -85,15 +107,23 @@ class World:
         return all(condition(pod, "Ready") == "True" for pod in self.own_pods(namespace).values())
 
     def leaving(self, namespace: str) -> list[str]:
-        return [pod["metadata"]["name"] for pod in self.pods(namespace) if pod["metadata"].get("deletionTimestamp")]
+        return [
+            pod["metadata"]["name"]
+            for pod in self.pods(namespace)
+            if pod["metadata"].get("deletionTimestamp")
+        ]
 
     def events(self, namespace: str, **fields: str) -> list[Object]:
         selector = ",".join(f"involvedObject.{key}={value}" for key, value in fields.items())
-        return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
+        return self.cluster.api.list(
+            f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector
+        )
 
     def marks(self, namespace: str) -> set[str]:
         node = self.cluster.api.get(f"/api/v1/nodes/{self.node.name}")
-        found = {key for key in node["metadata"]["labels"] if is_own_node_label(RELEASE, namespace, key)}
+        found = {
+            key for key in node["metadata"]["labels"] if is_own_node_label(RELEASE, namespace, key)
+        }
         return found | {taint["key"] for taint in node["spec"].get("taints", ())}
 
     def why(self, namespace: str) -> str:
@@ -102,11 +132,21 @@ class World:
         for pod in self.pods(namespace):
             name, status = pod["metadata"]["name"], pod["status"]
             lines.append(f"{name}: {status.get('phase')}")
-            states = [json.dumps(one["state"]) for one in status.get("containerStatuses", ()) if not one["ready"]]
+            states = [
+                json.dumps(one["state"])
+                for one in status.get("containerStatuses", ())
+                if not one["ready"]
+            ]
             lines += [f"  {state}" for state in states]
-            lines += [f"  {event['reason']}: {event['message']}" for event in self.events(namespace, name=name)[-6:]]
+            lines += [
+                f"  {event['reason']}: {event['message']}"
+                for event in self.events(namespace, name=name)[-6:]
+            ]
         for path in sorted(self.node.path_in_node("/var/log/pods").glob(f"{namespace}_*/*/*.log")):
-            lines += [f"{path.parts[-3]}: {line}" for line in path.read_text(errors="replace").splitlines()[-15:]]
+            lines += [
+                f"{path.parts[-3]}: {line}"
+                for line in path.read_text(errors="replace").splitlines()[-15:]
+            ]
         return "\n".join(lines)
 
 
@@ -127,7 +167,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 @pytest.fixture
 def namespace(world: World, request: pytest.FixtureRequest) -> Iterator[str]:
-    """A namespace with the labels that are asked for; when the test failed, its pods' end is told: logs go with it."""
+    """A namespace with the labels that are asked for; when the test failed, its pods' end is told:
+    logs go with it.
+    """
     failed_before = request.session.testsfailed
     name = world.cluster.create_namespace(labels=request.param)
     yield name
@@ -155,7 +197,12 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, namespac
     took = install(world, helm, namespace, VALUES)
     check_doctor(world, namespace)
     assert "Phase:          Succeeded" in run_helm(
-        helm, "test", RELEASE, f"--namespace={namespace}", TIMEOUT, kubeconfig=world.cluster.kubeconfig
+        helm,
+        "test",
+        RELEASE,
+        f"--namespace={namespace}",
+        TIMEOUT,
+        kubeconfig=world.cluster.kubeconfig,
     )
     assert "hub-roost-test" not in world.own_pods(namespace)
 
@@ -168,16 +215,24 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, namespac
     how: dict[str, Any] = {"threads": CREATORS, "pause_seconds": PAUSE_SECONDS}
     body = user_body(world, namespace, "load")
     with Storm(
-        world.cluster, namespace, body=body, tried=lambda pod: bool(pod["spec"]["schedulerName"] == wanted), **how
+        world.cluster,
+        namespace,
+        body=body,
+        tried=lambda pod: bool(pod["spec"]["schedulerName"] == wanted),
+        **how,
     ) as load:
         before = set(world.own_pods(namespace))
         started = time.monotonic()
         world.helm(helm, "upgrade", namespace, values=(VALUES, CHANGED))
         took = time.monotonic() - started
-        # The API server keeps its connections to pods that leave, and these serve until the last moment.
+        # The API server keeps its connections to pods that leave, and these serve until the last
+        # moment.
         wait_until(lambda: not world.leaving(namespace), SECONDS, "the old pods to be gone")
     assert load.refused == []
-    print(f"{len(load.pods)} pods were admitted during the upgrade, the slowest in {load.slowest_seconds:.2f} s")  # noqa: T201
+    print(  # noqa: T201
+        f"{len(load.pods)} pods were admitted during the upgrade, the slowest in"
+        f" {load.slowest_seconds:.2f} s"
+    )
     after = set(world.own_pods(namespace))
     restarted = {name for name in before if "placeholder" not in name}
     assert not restarted & after, "each program was to be replaced"
@@ -197,11 +252,19 @@ def test_a_hub_lives_with_roost_from_install_to_uninstall(world: World, namespac
 
 # It takes all pods: those on the host's network are never `restricted`.
 @pytest.mark.parametrize("namespace", [{}], ids=["unrestricted"], indirect=True)
-def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(world: World, namespace: str) -> None:
+def test_helm_3_on_the_hosts_network_and_with_a_puller_that_runs_the_images(
+    world: World, namespace: str
+) -> None:
     helm = require_binary("helm3")
     took = install(world, helm, namespace, ON_HOST)
-    # Helm 3 takes a Deployment for ready that may lack as many pods as it has: see docs/install-helm.md.
-    wait_until(lambda: world.all_ready(namespace), SECONDS, "pods to be Ready", explain=lambda: world.why(namespace))
+    # Helm 3 takes a Deployment for ready that may lack as many pods as it has: see
+    # docs/install-helm.md.
+    wait_until(
+        lambda: world.all_ready(namespace),
+        SECONDS,
+        "pods to be Ready",
+        explain=lambda: world.why(namespace),
+    )
     check_all_run_as_rendered(world, namespace, programs=1, host_network=True)
     wait_for_marks(world, expected_marks(namespace, LAB), namespace)
     start_user(world, namespace, "ada")
@@ -228,11 +291,19 @@ def check_doctor(world: World, namespace: str, *arguments: str) -> None:
         return said if code == 0 and good and all(line.startswith("ok ") for line in checks) else ""
 
     # Helm waits for pods, not for what they find and write once they run.
-    print(wait_until(all_is_well, SECONDS, "doctor to find nothing wrong", explain=lambda: ask(RELEASE)))  # noqa: T201 - for docs/troubleshooting.md
+    print(  # noqa: T201
+        wait_until(
+            all_is_well, SECONDS, "doctor to find nothing wrong", explain=lambda: ask(RELEASE)
+        )
+    )
     if not arguments:
         code, said = ask("absent")
         print(said)  # noqa: T201 - the same
-        assert (code, "error    objects: " in said, "error    leaders: " in said) == (1, True, True), said
+        assert (code, "error    objects: " in said, "error    leaders: " in said) == (
+            1,
+            True,
+            True,
+        ), said
 
 
 def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:
@@ -245,12 +316,16 @@ def wait_for_marks(world: World, wanted: set[str], namespace: str) -> None:
 
 
 def expected_marks(namespace: str, *images: str) -> set[str]:
-    """What the controllers write on a node that holds these images and attracts the placeholders."""
+    """What the controllers write on a node that holds these images and attracts the
+    placeholders.
+    """
     labels = {pulled_label(RELEASE, namespace, image) for image in images}
     return {*labels, attract_label(RELEASE, namespace, "default")}
 
 
-def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, host_network: bool = False) -> None:
+def check_all_run_as_rendered(
+    world: World, namespace: str, programs: int = 2, host_network: bool = False
+) -> None:
     """Every part of the release is there, Ready, was never restarted, and has no rights.
 
     programs: pods of the webhook, the controllers and the scheduler each.
@@ -266,23 +341,41 @@ def check_all_run_as_rendered(world: World, namespace: str, programs: int = 2, h
         is_program = part in ("webhook", "controllers", "scheduler")
         assert bool(spec.get("hostNetwork")) == (host_network and is_program)
         assert ("readinessProbe" in spec["containers"][0]) == is_program
-        wanted = scheduler_name(RELEASE, namespace, "placeholder") if part == "placeholder" else "default-scheduler"
+        wanted = (
+            scheduler_name(RELEASE, namespace, "placeholder")
+            if part == "placeholder"
+            else "default-scheduler"
+        )
         assert spec["schedulerName"] == wanted
-    assert parts == {"webhook": programs, "controllers": programs, "scheduler": programs, "puller": 1, "placeholder": 2}
+    assert parts == {
+        "webhook": programs,
+        "controllers": programs,
+        "scheduler": programs,
+        "puller": 1,
+        "placeholder": 2,
+    }
 
 
 def user_body(world: World, namespace: str, name: str) -> Object:
-    confined = {"allowPrivilegeEscalation": False, "runAsNonRoot": True, "capabilities": {"drop": ["ALL"]}}
+    confined = {
+        "allowPrivilegeEscalation": False,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
     security = {**confined, "seccompProfile": {"type": "RuntimeDefault"}}
     traits = {"namespace": namespace, "node_selector": {"purpose": "user"}, "uid": 1000}
-    return spawned_pod(name, world.cluster.kubeconfig, image=LAB, container_security_context=security, **traits)
+    return spawned_pod(
+        name, world.cluster.kubeconfig, image=LAB, container_security_context=security, **traits
+    )
 
 
 def start_user(world: World, namespace: str, name: str) -> Object:
     """Create a user's pod as KubeSpawner does: Roost places it, and its image is there already."""
     stored = world.cluster.create_pod(user_body(world, namespace, name), namespace)
     assert stored["spec"]["schedulerName"] == scheduler_name(RELEASE, namespace, "user")
-    required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required = stored["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
     assert pulled_label(RELEASE, namespace, LAB) in json.dumps(required)
     pod_name = stored["metadata"]["name"]
     pod = world.cluster.wait_for_pod_phase(pod_name, namespace, "Running", SECONDS)
@@ -291,7 +384,12 @@ def start_user(world: World, namespace: str, name: str) -> Object:
         return {event["reason"]: event for event in world.events(namespace, name=pod_name)}
 
     # Kubelets and schedulers tell of what they did afterwards.
-    wait_until(lambda: {"Pulled", "Scheduled"} <= events().keys(), SECONDS, "Events of the user", explain=events)
+    wait_until(
+        lambda: {"Pulled", "Scheduled"} <= events().keys(),
+        SECONDS,
+        "Events of the user",
+        explain=events,
+    )
     said = events()
     assert "already present on machine" in said["Pulled"]["message"]
     assert "Pulling" not in said
@@ -300,7 +398,9 @@ def start_user(world: World, namespace: str, name: str) -> Object:
 
 
 def uninstall(world: World, helm: Path, namespace: str) -> None:
-    mine = {pod["metadata"]["name"] for pod in world.pods(namespace)} - set(world.own_pods(namespace))
+    mine = {pod["metadata"]["name"] for pod in world.pods(namespace)} - set(
+        world.own_pods(namespace)
+    )
     started = time.monotonic()
     world.helm(helm, "uninstall", namespace)
     print(f"uninstalled in {time.monotonic() - started:.1f} s")  # noqa: T201 (this test's measure)

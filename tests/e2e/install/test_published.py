@@ -1,4 +1,6 @@
-"""The chart as others get it: packaged, pushed to a registry and installed from there; its test, as its pod runs it."""
+"""The chart as others get it: packaged, pushed to a registry and installed from there; its test, as
+its pod runs it.
+"""
 
 import subprocess
 from pathlib import Path
@@ -28,7 +30,9 @@ def test_the_chart_is_installed_from_a_registry(
         charts = f"oci://{registry.host}/charts"
         run_helm(helm, "push", str(tmp_path / f"roost-{version}.tgz"), charts, "--plain-http")
         shown = yaml.safe_load(
-            run_helm(helm, "show", "chart", f"{charts}/roost", f"--version={version}", "--plain-http")
+            run_helm(
+                helm, "show", "chart", f"{charts}/roost", f"--version={version}", "--plain-http"
+            )
         )
         run_helm(
             helm,
@@ -49,7 +53,9 @@ def test_the_chart_is_installed_from_a_registry(
     assert not [body for body in accounts if body["metadata"]["name"].endswith("-test")]
     # No kubelet runs the cleanup's Job here; tests/e2e/install/test_install.py does.
     kubeconfig = control_plane.kubeconfig
-    run_helm(helm, "uninstall", "hub", f"--namespace={namespace}", "--no-hooks", kubeconfig=kubeconfig)
+    run_helm(
+        helm, "uninstall", "hub", f"--namespace={namespace}", "--no-hooks", kubeconfig=kubeconfig
+    )
 
 
 def test_the_charts_test_tells_a_webhook_that_places_from_one_that_is_away(
@@ -57,7 +63,12 @@ def test_the_charts_test_tells_a_webhook_that_places_from_one_that_is_away(
 ) -> None:
     helm = require_binary("helm")
     rights = run_helm(
-        helm, "template", "hub", str(CHART), f"--namespace={namespace}", "--show-only=templates/tests/rights.yaml"
+        helm,
+        "template",
+        "hub",
+        str(CHART),
+        f"--namespace={namespace}",
+        "--show-only=templates/tests/rights.yaml",
     )
     control_plane.kubectl("apply", "--filename=-", input=rights)
     account = control_plane.service_account_kubeconfig(namespace, "hub-roost-test")

@@ -1,4 +1,6 @@
-"""Changes of a running install: values by server-side apply, and a version by Helm, with the way back."""
+"""Changes of a running install: values by server-side apply, and a version by Helm, with the way
+back.
+"""
 
 import json
 import shutil
@@ -31,11 +33,20 @@ Object = dict[str, Any]
 WORKER = {"match": {"labels": {"component": "dask-worker"}}, "profile": "user"}
 
 
-def test_a_class_comes_and_goes_by_values_alone(control_plane: ControlPlane, namespace: str) -> None:
-    """The controllers own caBundle in every entry of the configuration, which must not keep an entry that goes."""
-    with Stack(control_plane, namespace, {"placeholders": []}, scheduler=False, controllers=True) as stack:
+def test_a_class_comes_and_goes_by_values_alone(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """The controllers own caBundle in every entry of the configuration, which must not keep an
+    entry that goes.
+    """
+    with Stack(
+        control_plane, namespace, {"placeholders": []}, scheduler=False, controllers=True
+    ) as stack:
         scheduler_name = stack.scheduler_name("user")
-        assert stack.create_pod(pod("before", "dask-worker"))["spec"]["schedulerName"] == "default-scheduler"
+        assert (
+            stack.create_pod(pod("before", "dask-worker"))["spec"]["schedulerName"]
+            == "default-scheduler"
+        )
 
         stack.apply({"podClasses": {"worker": WORKER}})
 
@@ -44,9 +55,15 @@ def test_a_class_comes_and_goes_by_values_alone(control_plane: ControlPlane, nam
             body["metadata"] = {"generateName": "worker-", "labels": {"component": "dask-worker"}}
             return str(stack.create_pod(body)["spec"]["schedulerName"])
 
-        wait_until(lambda: scheduler_of_worker() == scheduler_name, 30, "the webhook to place the new class")
+        wait_until(
+            lambda: scheduler_of_worker() == scheduler_name,
+            30,
+            "the webhook to place the new class",
+        )
         stack.apply({"podClasses": {}})
-        wait_until(lambda: scheduler_of_worker() == "default-scheduler", 30, "the class to be forgotten")
+        wait_until(
+            lambda: scheduler_of_worker() == "default-scheduler", 30, "the class to be forgotten"
+        )
         assert stack.create_pod(pod("user", USER))["spec"]["schedulerName"] == scheduler_name
 
 
@@ -71,24 +88,36 @@ class Hub:
 
     def cleanup(self, *arguments: str, kubeconfig: Path) -> subprocess.Popen[str]:
         given = [f"--namespace={self.release.namespace}", f"--kubeconfig={kubeconfig}", *arguments]
-        return subprocess.Popen([ROOST, "cleanup", f"--release={self.release.release}", *given], text=True)
+        return subprocess.Popen(
+            [ROOST, "cleanup", f"--release={self.release.release}", *given], text=True
+        )
 
     def uninstall_with_hooks(self) -> None:
-        """As a kubelet, run the Job that Helm waits for, and end the controllers that it scales to 0."""
+        """As a kubelet, run the Job that Helm waits for, and end the controllers that it scales to
+        0.
+        """
         api, namespace = self.release.cluster.api, self.release.namespace
         base = f"{self.release.release}-roost"
 
         def pod_of_job() -> Object | None:
-            pods = api.list(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"job-name={base}-cleanup")
+            pods = api.list(
+                f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"job-name={base}-cleanup"
+            )
             return next((one for one in pods if one["status"]["phase"] == "Running"), None)
 
         with ThreadPoolExecutor(1) as pool:
             helm = pool.submit(self.helm, "uninstall", run=False)
             job = wait_until(pod_of_job, 60.0, "the Job's pod")
-            account = self.release.cluster.service_account_kubeconfig(namespace, job["spec"]["serviceAccountName"])
+            account = self.release.cluster.service_account_kubeconfig(
+                namespace, job["spec"]["serviceAccountName"]
+            )
             cleanup = self.cleanup(f"--controllers={base}-controllers", kubeconfig=account)
             scale = f"/apis/apps/v1/namespaces/{namespace}/deployments/{base}-controllers/scale"
-            wait_until(lambda: not api.get(scale)["spec"].get("replicas"), 60.0, "the controllers to be scaled to 0")
+            wait_until(
+                lambda: not api.get(scale)["spec"].get("replicas"),
+                60.0,
+                "the controllers to be scaled to 0",
+            )
             self.release.controllers[0].process.stop()
             assert cleanup.wait(60) == 0
             path = f"/api/v1/namespaces/{namespace}/pods/{job['metadata']['name']}/status"
@@ -101,13 +130,17 @@ class Hub:
         shutil.copytree(CHART, chart)
         described = (chart / "Chart.yaml").read_text().splitlines()
         (chart / "Chart.yaml").write_text(
-            "\n".join(f"version: {number}" if line.startswith("version:") else line for line in described)
+            "\n".join(
+                f"version: {number}" if line.startswith("version:") else line for line in described
+            )
         )
         values = {
             "webhook": {"url": self.release.webhook_url},
             "singleuser": SINGLEUSER,
             "imageGate": {"mode": gate},
-            "placeholders": [{"name": f"set-{index}", "replicas": 1} for index in range(placeholders)],
+            "placeholders": [
+                {"name": f"set-{index}", "replicas": 1} for index in range(placeholders)
+            ],
         }
         (chart / "values.json").write_text(json.dumps(values))
         return str(chart), f"--values={chart / 'values.json'}"
@@ -115,7 +148,9 @@ class Hub:
     def start_user(self, name: str) -> Object:
         stored = self.release.create_pod(pod(name, requests={"cpu": "100m", "memory": "256Mi"}))
         assert stored["spec"]["schedulerName"] == self.release.scheduler_name("user")
-        self._users[name] = self.release.cluster.wait_for_pod_phase(name, self.release.namespace, "Running", 60.0)
+        self._users[name] = self.release.cluster.wait_for_pod_phase(
+            name, self.release.namespace, "Running", 60.0
+        )
         return stored
 
     def check_users_run(self) -> None:
@@ -131,7 +166,9 @@ class Hub:
 
         def are_placed() -> bool:
             pods = self.release.cluster.api.list(path, labelSelector="component=user-placeholder")
-            names = [pod["spec"]["schedulerName"] for pod in pods if pod["status"]["phase"] == "Running"]
+            names = [
+                pod["spec"]["schedulerName"] for pod in pods if pod["status"]["phase"] == "Running"
+            ]
             return names == [self.release.scheduler_name("placeholder")] * number
 
         wait_until(are_placed, 60.0, f"{number} placeholders to run, placed by Roost's scheduler")
@@ -144,9 +181,13 @@ class Hub:
         }
 
     def authority(self) -> str:
-        """The one certificate that API servers trust in every entry of the webhook's configuration."""
+        """The one certificate that API servers trust in every entry of the webhook's
+        configuration.
+        """
         path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
-        entries = self.release.cluster.api.get(f"{path}/hub.{self.release.namespace}.roost-webhook")["webhooks"]
+        entries = self.release.cluster.api.get(
+            f"{path}/hub.{self.release.namespace}.roost-webhook"
+        )["webhooks"]
         (bundle,) = {entry["clientConfig"].get("caBundle", "") for entry in entries}
         return str(bundle)
 
@@ -166,7 +207,10 @@ def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator
 
     def pulls(pod: Object) -> bool:
         labels: Object = pod["metadata"].get("labels", {})
-        return (pod["spec"]["nodeName"], labels.get("app.kubernetes.io/component")) == ("cold", "puller")
+        return (pod["spec"]["nodeName"], labels.get("app.kubernetes.io/component")) == (
+            "cold",
+            "puller",
+        )
 
     with (
         PodKeeper(control_plane.api, hold=pulls),
@@ -207,7 +251,9 @@ def test_a_version_comes_and_goes_while_users_run(hub: Hub) -> None:
 
 
 @pytest.mark.parametrize("hooks", [True, False])
-def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(hub: Hub, *, hooks: bool) -> None:
+def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(
+    hub: Hub, *, hooks: bool
+) -> None:
     """Users are required to keep off the node that pulls until the last one."""
     release = hub.release
     api, namespace = release.cluster.api, release.namespace
@@ -230,9 +276,13 @@ def test_users_who_come_during_a_rollback_and_the_uninstall_all_start(hub: Hub, 
         return leftovers(api, namespace, frozenset(pod["metadata"]["name"] for pod in storm.pods))
 
     def is_all(*nodes: str) -> bool:
-        return [one.partition(": .metadata.labels")[0] for one in left()] == [f"nodes//{name}" for name in nodes]
+        return [one.partition(": .metadata.labels")[0] for one in left()] == [
+            f"nodes//{name}" for name in nodes
+        ]
 
     if not hooks:
-        wait_until(lambda: is_all("cold", "warm"), 60.0, "all to be gone but nodes' labels", explain=left)
+        wait_until(
+            lambda: is_all("cold", "warm"), 60.0, "all to be gone but nodes' labels", explain=left
+        )
         assert hub.cleanup(kubeconfig=release.cluster.kubeconfig).wait(60) == 0
     wait_until(is_all, 60.0, "all to be gone", explain=left)

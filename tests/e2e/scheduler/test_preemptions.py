@@ -1,4 +1,6 @@
-"""Nobody waits for the scheduler's flush once their placeholder has gone: benchmarks/preemptions.py in short."""
+"""Nobody waits for the scheduler's flush once their placeholder has gone: benchmarks/preemptions.py
+in short.
+"""
 
 from collections.abc import Iterator
 
@@ -14,7 +16,9 @@ NODES, PLACEHOLDERS_PER_NODE, PREEMPTIONS = 10, 8, 100
 
 @pytest.fixture
 def lone_cluster() -> Iterator[ControlPlane]:
-    """A cluster without other tests' pods, which would wake a scheduler that this test wants to see idle."""
+    """A cluster without other tests' pods, which would wake a scheduler that this test wants to see
+    idle.
+    """
     cluster = ControlPlane(controllers=())
     with or_give_up():
         cluster.start()
@@ -22,7 +26,9 @@ def lone_cluster() -> Iterator[ControlPlane]:
     cluster.stop()
 
 
-def test_no_user_waits_ten_seconds_once_their_placeholder_has_gone(lone_cluster: ControlPlane) -> None:
+def test_no_user_waits_ten_seconds_once_their_placeholder_has_gone(
+    lone_cluster: ControlPlane,
+) -> None:
     set_up(lone_cluster, nodes=NODES, placeholders_per_node=PLACEHOLDERS_PER_NODE)
     setting = as_rendered(lone_cluster.minor)
     assert "--feature-gates=SchedulerAsyncPreemption=false" in setting.flags
@@ -35,7 +41,9 @@ def test_no_user_waits_ten_seconds_once_their_placeholder_has_gone(lone_cluster:
         most_seconds=60,
     )
     assert outcome.preempted >= PREEMPTIONS
-    assert len(outcome.waits) >= PREEMPTIONS * 0.9, "users and the placeholders that went for them are told apart"
+    assert len(outcome.waits) >= PREEMPTIONS * 0.9, (
+        "users and the placeholders that went for them are told apart"
+    )
     assert outcome.stuck == []
     assert outcome.parked == []
     assert outcome.asynchronous == 0, "the flags of the rendered Deployment count"

@@ -1,4 +1,6 @@
-"""Warm sets with a scheduler that isn't Roost's: the real kube-scheduler, set as each provider lets one set it."""
+"""Warm sets with a scheduler that isn't Roost's: the real kube-scheduler, set as each provider lets
+one set it.
+"""
 
 import subprocess
 import time
@@ -20,30 +22,40 @@ pytestmark = pytest.mark.e2e
 
 COMMON, RARE, NEW = (f"registry.example/{name}:1" for name in ("common", "rare", "new"))
 DEFAULT = "default-scheduler"
-# The name that GKE gives pods with its profile optimize-utilization. Google doesn't publish that scheduler's
-# configuration: stock weights with MostAllocated stand for it.
+# The name that GKE gives pods with its profile optimize-utilization. Google doesn't publish that
+# scheduler's configuration: stock weights with MostAllocated stand for it.
 GKE = "gke.io/optimize-utilization-scheduler"
 # `join` would send users to the fullest node: the webhook leaves it out of pods with warm nodes.
 WARM = {"join": {"user": 100}, "warm": {"podsPerNode": 0, "spare": 2, "nodes": 10}}
 
 
 # One strategy for all pods: the whole of what EKS takes.
-MOST_ALLOCATED = {"type": "MostAllocated", "resources": [{"name": name, "weight": 1} for name in ("cpu", "memory")]}
+MOST_ALLOCATED = {
+    "type": "MostAllocated",
+    "resources": [{"name": name, "weight": 1} for name in ("cpu", "memory")],
+}
 
 
 def packing(name: str) -> dict[str, Any]:
     """The stock profile, but for NodeResourcesFit's strategy."""
     arguments = {"scoringStrategy": MOST_ALLOCATED}
-    return {"schedulerName": name, "pluginConfig": [{"name": "NodeResourcesFit", "args": arguments}]}
+    return {
+        "schedulerName": name,
+        "pluginConfig": [{"name": "NodeResourcesFit", "args": arguments}],
+    }
 
 
 def rendered_profiles(namespace: str) -> list[dict[str, Any]]:
     """The profiles of Roost's own scheduler, as docs/any-cloud.md gives them to AKS."""
     command = [str(ROOST), "render", "--release", "hub", "--namespace", namespace]
-    done: subprocess.CompletedProcess[str] = subprocess.run(command, capture_output=True, text=True, check=True)
+    done: subprocess.CompletedProcess[str] = subprocess.run(
+        command, capture_output=True, text=True, check=True
+    )
     for document in yaml.safe_load_all(done.stdout):
         if document["kind"] == "ConfigMap" and "config.yaml" in document["data"]:
-            profiles: list[dict[str, Any]] = yaml.safe_load(document["data"]["config.yaml"])["profiles"]
+            profiles: list[dict[str, Any]] = yaml.safe_load(document["data"]["config.yaml"])[
+                "profiles"
+            ]
             return profiles
     raise AssertionError("no configuration is rendered")
 
@@ -63,7 +75,12 @@ def profiles(target: str, namespace: str) -> tuple[list[dict[str, Any]], str]:
 class TestWithAnotherScheduler:
     @pytest.fixture
     def stack(
-        self, target: str, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+        self,
+        target: str,
+        control_plane: ControlPlane,
+        namespace: str,
+        fake_nodes: FakeNodes,
+        pod_keeper: PodKeeper,
     ) -> Iterator[Stack]:
         fake_nodes.create("older", cpu="8", memory="32Gi")
         # Ages are told in seconds; by name it would come last.
@@ -96,7 +113,10 @@ class TestWithAnotherScheduler:
         }
         if node:
             spec["nodeSelector"] = {"kubernetes.io/hostname": node}
-        return {"metadata": {"name": name, "labels": {"component": "singleuser-server"}}, "spec": spec}
+        return {
+            "metadata": {"name": name, "labels": {"component": "singleuser-server"}},
+            "spec": spec,
+        }
 
     def _place(self, stack: Stack, name: str, image: str) -> str:
         created = stack.create_pod(self._user(name, image))
@@ -106,7 +126,8 @@ class TestWithAnotherScheduler:
     def test_a_user_goes_by_the_warm_set_whatever_the_scheduler_itself_would_do(
         self, stack: Stack, target: str
     ) -> None:
-        # By itself stock spreads, and a packing one fills the fullest; neither knows of an image on one node.
+        # By itself stock spreads, and a packing one fills the fullest; neither knows of an image on
+        # one node.
         assert self._place(stack, "without", RARE) == {"none": "next"}.get(target, "fuller")
         stack.cluster.api.delete(f"/api/v1/namespaces/{stack.namespace}/pods/without")
         stack.apply({"podClasses": {"user": WARM}})
@@ -116,7 +137,12 @@ class TestWithAnotherScheduler:
             stored = stack.cluster.api.create(probe, stack.namespace, dryRun="All")
             return str(stored["metadata"]["annotations"].get(WARM_TARGET_ANNOTATION, ""))
 
-        wait_until(lambda: warm_target() == "older", 30, f"the webhook to prefer older for {RARE}", explain=warm_target)
+        wait_until(
+            lambda: warm_target() == "older",
+            30,
+            f"the webhook to prefer older for {RARE}",
+            explain=warm_target,
+        )
         assert self._place(stack, "ada", RARE) == "older"
         assert self._place(stack, "ben", COMMON) == "fuller"
         # Nobody holds it: the emptier one of the set, not the empty node beyond it.

@@ -1,7 +1,8 @@
-"""The model decides as the real kube-scheduler does: nodes that fit, every number, the pick, the words, the victims.
+"""The model decides as the real kube-scheduler does: nodes that fit, every number, the pick, the
+words, the victims.
 
-`ROOST_SCHEDULER_ROWS` (default 10000) is how many scored nodes are compared at least, `ROOST_SCHEDULER_SEED` (default
-1) where the drawing begins.
+`ROOST_SCHEDULER_ROWS` (default 10000) is how many scored nodes are compared at least,
+`ROOST_SCHEDULER_SEED` (default 1) where the drawing begins.
 """
 
 import os
@@ -63,7 +64,14 @@ def all_profiles(folder: Path) -> dict[str, Any]:
         {"schedulerName": "kube-defaults"},
         profile(
             "three",
-            {"score": {"enabled": [{"name": "NodeResourcesFit", "weight": 7}, {"name": "TaintToleration"}]}},
+            {
+                "score": {
+                    "enabled": [
+                        {"name": "NodeResourcesFit", "weight": 7},
+                        {"name": "TaintToleration"},
+                    ]
+                }
+            },
             NodeResourcesFit={"scoringStrategy": three},
         ),
         profile(
@@ -71,7 +79,9 @@ def all_profiles(folder: Path) -> dict[str, Any]:
             {"multiPoint": {"enabled": [{"name": "ImageLocality", "weight": 9}]}},
             PodTopologySpread={"defaultingType": "List", "defaultConstraints": [racks, zones]},
         ),
-        profile("most", {"score": {"disabled": disabled}}, NodeResourcesFit={"scoringStrategy": most}),
+        profile(
+            "most", {"score": {"disabled": disabled}}, NodeResourcesFit={"scoringStrategy": most}
+        ),
     ]
     configuration = scheduler_config(*rendered["profiles"], *own)
     # One worker: nodes come in the order of the list. Requests aren't held back.
@@ -80,7 +90,9 @@ def all_profiles(folder: Path) -> dict[str, Any]:
 
 def rendered_flags(minor: str) -> list[str]:
     """The feature gates that Roost gives kube-scheduler in a cluster of this minor."""
-    bodies: list[Any] = [one.body for one in render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))]
+    bodies: list[Any] = [
+        one.body for one in render_objects(default_values(), Release("hub", "jhub", f"v{minor}.0"))
+    ]
     specs = [body["spec"]["template"]["spec"] for body in bodies if body["kind"] == "Deployment"]
     commands = [container["command"] for spec in specs for container in spec["containers"]]
     return [flag for command in commands for flag in command if flag.startswith("--feature-gates=")]
@@ -101,9 +113,10 @@ def compare(minor: str, rows: int, folder: Path) -> Tally:
 
 def report(tally: Tally) -> str:
     head = (
-        f"{tally.pods} pods, {tally.score_rows} scored nodes, {tally.rejected_rows} rejections, {tally.ties} ties,"
-        f" {tally.unschedulable} unschedulable, {tally.nominations} pre-emptions with {tally.victims} victims,"
-        f" {tally.refused_by_api} pods refused by the API server, {tally.outrun} outrun by late victims"
+        f"{tally.pods} pods, {tally.score_rows} scored nodes, {tally.rejected_rows} rejections,"
+        f" {tally.ties} ties, {tally.unschedulable} unschedulable, {tally.nominations} pre-emptions"
+        f" with {tally.victims} victims, {tally.refused_by_api} pods refused by the API server,"
+        f" {tally.outrun} outrun by late victims"
     )
     lines = [head, f"points above 0: {dict(tally.plugins)}", f"reasons: {dict(tally.reasons)}"]
     return "\n".join([*lines, *tally.differences[:10]])

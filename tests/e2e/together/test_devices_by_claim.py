@@ -1,4 +1,6 @@
-"""Extended resources of Dynamic Resource Allocation: no node lists them, and the gate holds for their users, too."""
+"""Extended resources of Dynamic Resource Allocation: no node lists them, and the gate holds for
+their users, too.
+"""
 
 from typing import Any
 
@@ -22,11 +24,17 @@ VALUES: Object = {"placeholders": [], "singleuser": SINGLEUSER}
 def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_one(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
-    api, driver, label = control_plane.api, f"gpu.{namespace}.example.com", pulled_label("hub", namespace, IMAGE)
+    api, driver, label = (
+        control_plane.api,
+        f"gpu.{namespace}.example.com",
+        pulled_label("hub", namespace, IMAGE),
+    )
     resource = f"{driver}/gpu"
 
     def create(kind: str, name: str, spec: Object) -> None:
-        """A cluster-wide object, which no other test needs to mind: its names are this test's own."""
+        """A cluster-wide object, which no other test needs to mind: its names are this test's
+        own.
+        """
         api.create({"apiVersion": API, "kind": kind, "metadata": {"name": name}, "spec": spec})
 
     def add_node(name: str, *, has_device: bool) -> None:
@@ -54,13 +62,18 @@ def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_o
         add_node("device-pulls", has_device=True)
         wait_until(lambda: says("device-pulls", "pulling"), 30, "the other to be known to pull it")
         implicit = f"deviceclass.resource.kubernetes.io/{namespace}"
-        for name, asks, node in (("ada", resource, "device-holds"), ("bob", implicit, "device-pulls")):
+        for name, asks, node in (
+            ("ada", resource, "device-holds"),
+            ("bob", implicit, "device-pulls"),
+        ):
             body = pod(name, requests={"cpu": "100m", asks: "1"})
 
             def is_gated() -> bool:
                 spec = api.create(body, namespace, dryRun="All")["spec"]  # noqa: B023
                 return label in str(
-                    spec["affinity"]["nodeAffinity"].get("requiredDuringSchedulingIgnoredDuringExecution")
+                    spec["affinity"]["nodeAffinity"].get(
+                        "requiredDuringSchedulingIgnoredDuringExecution"
+                    )
                 )
 
             # The webhook hears of a label later than who asks for it.

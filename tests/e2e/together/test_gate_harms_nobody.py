@@ -1,4 +1,6 @@
-"""With the gate nobody loses a server, or is spread otherwise, who would have been let alone without it."""
+"""With the gate nobody loses a server, or is spread otherwise, who would have been let alone
+without it.
+"""
 
 import time
 from collections.abc import Iterator
@@ -31,7 +33,9 @@ def user(name: str, component: str = USER, *, cpu: str = "3", **spec: Any) -> Ob
 
 
 @pytest.fixture
-def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper) -> Iterator[Stack]:
+def stack(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> Iterator[Stack]:
     """A node that holds the image, and one that is pulling it."""
     fake_nodes.create("holds", cpu="4", labels={ZONE: "a"}, images={IMAGE: 10**9})
     with Stack(control_plane, namespace, VALUES, controllers=True) as stack:
@@ -54,12 +58,18 @@ def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, po
 def priority_class(stack: Stack, value: int) -> str:
     name = f"{stack.namespace}-{'below' if value < 0 else 'above'}"
     group = "scheduling.k8s.io/v1"
-    stack.cluster.api.create({"apiVersion": group, "kind": "PriorityClass", "metadata": {"name": name}, "value": value})
+    stack.cluster.api.create(
+        {"apiVersion": group, "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+    )
     return name
 
 
 def uid_of(stack: Stack, name: str) -> str:
-    return str(stack.cluster.api.get(f"/api/v1/namespaces/{stack.namespace}/pods/{name}")["metadata"]["uid"])
+    return str(
+        stack.cluster.api.get(f"/api/v1/namespaces/{stack.namespace}/pods/{name}")["metadata"][
+            "uid"
+        ]
+    )
 
 
 @pytest.mark.parametrize(("resident", "newcomer"), [(0, 1000), (-100, 0)])
@@ -78,10 +88,16 @@ def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower
     assert uid_of(stack, "resident") == uid
 
 
-def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_for_requests(stack: Stack) -> None:
+def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_for_requests(
+    stack: Stack,
+) -> None:
     below, scheduler = priority_class(stack, -100), stack.scheduler_name("user")
     for name, zone, kind in (("resident", "a", below), ("other", "b", None)):
-        place: Object = {"schedulerName": scheduler, "nodeSelector": {ZONE: zone}, "priorityClassName": kind}
+        place: Object = {
+            "schedulerName": scheduler,
+            "nodeSelector": {ZONE: zone},
+            "priorityClassName": kind,
+        }
         stack.create_pod(user(name, "batch", cpu="3950m", **place))
     assert [stack.wait_for_node(name) for name in ("resident", "other")] == ["holds", "pulls"]
     uid = uid_of(stack, "resident")
@@ -101,7 +117,12 @@ def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_
 
 def test_pods_that_must_be_spread_are_spread_over_the_zone_that_pulls_too(stack: Stack) -> None:
     users = {"matchLabels": {"component": "singleuser-server"}}
-    constraint = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": users}
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": ZONE,
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": users,
+    }
     nodes = []
     for number in range(4):
         stack.create_pod(user(f"user-{number}", cpu="1", topologySpreadConstraints=[constraint]))

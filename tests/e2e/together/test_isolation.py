@@ -1,4 +1,6 @@
-"""Hostile bookings, pods and Events of one namespace, on a real control plane: others are served as before."""
+"""Hostile bookings, pods and Events of one namespace, on a real control plane: others are served as
+before.
+"""
 
 import datetime as dt
 import time
@@ -9,7 +11,14 @@ import pytest
 
 from roost_core.placement import labels
 from tests.builders import REQUIRED
-from tests.e2e.together.test_one_release import IMAGE, SOON_SECONDS, booking, label, user, values_for
+from tests.e2e.together.test_one_release import (
+    IMAGE,
+    SOON_SECONDS,
+    booking,
+    label,
+    user,
+    values_for,
+)
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.waiting import wait_until
@@ -32,16 +41,24 @@ def test_hostile_bookings_and_pods_cost_neither_the_lease_nor_anybody_elses_book
 ) -> None:
     api, stranger = control_plane.api, control_plane.create_namespace()
     values = {**values_for(namespace), "popularImages": {"enabled": True}}
-    with Stack(control_plane, namespace, values, controllers=True, webhook=False, scheduler=False) as stack:
+    with Stack(
+        control_plane, namespace, values, controllers=True, webhook=False, scheduler=False
+    ) as stack:
         (controllers,) = stack.controllers
         kinds = ("never", "hardly ever", "counted from long ago", "moved away", "dates taken out")
         for number, kind in enumerate(kinds * 2):
             name = f"hostile-{number}"
-            metadata = {"name": name, "namespace": namespace, "labels": {labels.EVENTS_LABEL: "hub"}}
+            metadata = {
+                "name": name,
+                "namespace": namespace,
+                "labels": {labels.EVENTS_LABEL: "hub"},
+            }
             body: dict[str, Any] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
             api.create({**body, "data": {"a.ics": calendar(kind, 900, 27_000)}})
         finished = {"containers": [{"name": "c", "image": "i"}], "schedulerName": "nobody"}
-        control_plane.create_pod({"metadata": {"name": "theirs", "labels": PULLS}, "spec": finished}, stranger)
+        control_plane.create_pod(
+            {"metadata": {"name": "theirs", "labels": PULLS}, "spec": finished}, stranger
+        )
         # Read last, by its name.
         api.create(booking(namespace, 7, name="z-lecture"))
         lease = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/hub-roost-controllers"
@@ -50,14 +67,25 @@ def test_hostile_bookings_and_pods_cost_neither_the_lease_nor_anybody_elses_book
         def is_booked() -> bool:
             renewed = dt.datetime.fromisoformat(api.get(lease)["spec"]["renewTime"]).timestamp()
             oldest[0] = max(oldest[0], time.time() - renewed)
-            events = api.list(f"/api/v1/namespaces/{namespace}/events", fieldSelector="involvedObject.name=z-lecture")
+            events = api.list(
+                f"/api/v1/namespaces/{namespace}/events",
+                fieldSelector="involvedObject.name=z-lecture",
+            )
             return "EventBooked" in {event["reason"] for event in events}
 
         # Some of a minute's time for reading may be used up by the others.
-        wait_until(is_booked, SOON_SECONDS + 60.0, "the lecture to be booked", explain=controllers.process.tail)
+        wait_until(
+            is_booked,
+            SOON_SECONDS + 60.0,
+            "the lecture to be booked",
+            explain=controllers.process.tail,
+        )
         assert oldest[0] < LEASE_SECONDS
         assert controllers.metric("roost_controllers_leader") == 1.0
-        assert "deletionTimestamp" not in api.get(f"/api/v1/namespaces/{stranger}/pods/theirs")["metadata"]
+        assert (
+            "deletionTimestamp"
+            not in api.get(f"/api/v1/namespaces/{stranger}/pods/theirs")["metadata"]
+        )
     api.delete(f"/api/v1/namespaces/{stranger}")
 
 
@@ -72,11 +100,20 @@ def test_thousands_of_hostile_events_leave_labels_lease_reviews_and_others_pages
     fake_nodes.create(lacks, labels={"pool": namespace})
     waits = user("waits", namespace)
     waits["spec"]["nodeName"] = lacks
-    marks = {"name": "hub-roost-puller-x", "labels": {**PULLS, labels.OWN_COMPONENT_LABEL: labels.OWN_PULLER}}
-    puller = {"metadata": marks, "spec": {"nodeName": lacks, "containers": [{"name": "image-0", "image": IMAGE}]}}
+    marks = {
+        "name": "hub-roost-puller-x",
+        "labels": {**PULLS, labels.OWN_COMPONENT_LABEL: labels.OWN_PULLER},
+    }
+    puller = {
+        "metadata": marks,
+        "spec": {"nodeName": lacks, "containers": [{"name": "image-0", "image": IMAGE}]},
+    }
     pods = [control_plane.create_pod(waits, good), control_plane.create_pod(puller, namespace)]
     gate, lease = labels.pulled_label("hub", namespace, IMAGE), "leases/hub-roost-controllers"
-    says = f'Successfully pulled image "{IMAGE}" in 9h0m1s', f'Container image "{IMAGE}" already present on machine'
+    says = (
+        f'Successfully pulled image "{IMAGE}" in 9h0m1s',
+        f'Container image "{IMAGE}" already present on machine',
+    )
 
     def gate_of(node: str) -> str | None:
         found: str | None = api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(gate)
@@ -85,7 +122,9 @@ def test_thousands_of_hostile_events_leave_labels_lease_reviews_and_others_pages
     def told() -> set[tuple[str, str, str]]:
         folders = [(hub, f"/api/v1/namespaces/{hub}/events") for hub in (good, namespace)]
         return {
-            (hub, one["reason"], one["message"]) for hub, at in folders for one in api.list(at, labelSelector=OF_ROOST)
+            (hub, one["reason"], one["message"])
+            for hub, at in folders
+            for one in api.list(at, labelSelector=OF_ROOST)
         }
 
     def others_get() -> list[Any]:
@@ -100,11 +139,17 @@ def test_thousands_of_hostile_events_leave_labels_lease_reviews_and_others_pages
         message = says[number // 2 % 2] + "x" * (number % 5 * 3000)
         said: dict[str, Any] = {"message": message, "reason": "Pulled", "type": "Normal"}
         said |= {"involvedObject": about, "source": {"component": "kubelet", "host": lacks}}
-        api.create({"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"forged-{number}"}, **said}, evil)
+        api.create(
+            {"apiVersion": "v1", "kind": "Event", "metadata": {"name": f"forged-{number}"}, **said},
+            evil,
+        )
 
     with Stack(control_plane, namespace, values_for(namespace), controllers=True, scheduler=False):
         wait_until(
-            lambda: gate_of(holder) == "true" and "DownloadsImage" in {reason for _, reason, _ in told()},
+            lambda: (
+                gate_of(holder) == "true"
+                and "DownloadsImage" in {reason for _, reason, _ in told()}
+            ),
             SOON_SECONDS,
             "the holder's label, and a user to be told",
         )

@@ -1,4 +1,6 @@
-"""A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers and placeholders."""
+"""A cluster that grows by Karpenter, with all of Roost: webhook, scheduler, controllers, pullers
+and placeholders.
+"""
 
 import contextlib
 import json
@@ -43,7 +45,9 @@ def _is_puller(pod: Object) -> bool:
 class Hub:
     """`with Hub.of(cluster, karpenter, values) as hub:`; its node pools are gone afterwards."""
 
-    def __init__(self, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> None:
+    def __init__(
+        self, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]
+    ) -> None:
         self.cluster = cluster
         self.karpenter = karpenter
         self.namespace = cluster.create_namespace()
@@ -54,7 +58,9 @@ class Hub:
 
     @classmethod
     @contextlib.contextmanager
-    def of(cls, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]) -> Iterator[Self]:
+    def of(
+        cls, cluster: ControlPlane, karpenter: Karpenter, values: Mapping[str, Any]
+    ) -> Iterator[Self]:
         """The hub while its programs run; afterwards its pools and nodes are gone."""
         hub = cls(cluster, karpenter, values)
         try:
@@ -68,14 +74,20 @@ class Hub:
 
     def create_pool(self, **more: Any) -> None:
         """Machines of 3.9 CPU for users, with the startup taint."""
-        details = {"labels": USERS, "instance_types": ["small"], "startup_taints": [f"{self.taint}:NoSchedule"]}
+        details = {
+            "labels": USERS,
+            "instance_types": ["small"],
+            "startup_taints": [f"{self.taint}:NoSchedule"],
+        }
         self.karpenter.create_node_pool("users", **{**details, **more})
 
     def pull(self, node: str) -> None:
         self.nodes.set_images(node, {IMAGE: 1_500_000_000})
 
     def add_user(self, name: str, cpu: str = "1", component: str = USER, **more: Any) -> None:
-        self.stack.create_pod(pod(name, component, requests={"cpu": cpu}, nodeSelector=USERS, **more))
+        self.stack.create_pod(
+            pod(name, component, requests={"cpu": cpu}, nodeSelector=USERS, **more)
+        )
 
     def pods(self, selector: str, node: str = "") -> list[Object]:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
@@ -118,7 +130,12 @@ class Hub:
 
 
 def values_for(*, placeholders: int, mode: str = "startupTaint") -> dict[str, Any]:
-    one = {"name": "default", "replicas": placeholders, "resources": {"requests": {"cpu": "1"}}, "nodeSelector": USERS}
+    one = {
+        "name": "default",
+        "replicas": placeholders,
+        "resources": {"requests": {"cpu": "1"}},
+        "nodeSelector": USERS,
+    }
     return {
         "singleuser": {**SINGLEUSER, "nodeSelector": USERS},
         "imageGate": {"mode": mode},
@@ -142,7 +159,9 @@ def growing(request: pytest.FixtureRequest) -> Iterator[tuple[ControlPlane, Karp
 
 def stays_so(site: Hub, *, claims: int) -> None:
     with pytest.raises(AssertionError, match="waited"):
-        wait_until(lambda: len(site.karpenter.node_claims()) != claims, DECIDED_SECONDS, "another node")
+        wait_until(
+            lambda: len(site.karpenter.node_claims()) != claims, DECIDED_SECONDS, "another node"
+        )
 
 
 def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_images_are_there(
@@ -155,10 +174,16 @@ def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before
         stays_so(site, claims=1)
         assert site.pods("component", first) == []
         site.pull(first)
-        wait_until(lambda: site.placeholders_on(first) == 3, 60, "placeholders on the first node", explain=site.explain)
+        wait_until(
+            lambda: site.placeholders_on(first) == 3,
+            60,
+            "placeholders on the first node",
+            explain=site.explain,
+        )
         assert site.taint not in site.taints(first)
 
-        # 3.9 CPU, three placeholders of 1: a user takes the place of one, which then needs another node.
+        # 3.9 CPU, three placeholders of 1: a user takes the place of one, which then needs another
+        # node.
         site.add_user("user-1")
         assert site.stack.wait_for_node("user-1", 60) == first
         second = site.wait_for_new_node({first})
@@ -171,14 +196,23 @@ def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before
         assert site.taint in site.taints(second)
 
         site.pull(second)
-        wait_until(lambda: site.placeholders_on(second) >= 2, SOON_SECONDS, "both there", explain=site.explain)
+        wait_until(
+            lambda: site.placeholders_on(second) >= 2,
+            SOON_SECONDS,
+            "both there",
+            explain=site.explain,
+        )
         assert site.taint not in site.taints(second)
         assert len(site.karpenter.node_claims()) == 2
         assert site.node_of("user-1") == site.node_of("user-2") == first
 
-        site.cluster.api.patch("/apis/karpenter.sh/v1/nodepools/users", {"spec": {"limits": {"cpu": "8"}}})
+        site.cluster.api.patch(
+            "/apis/karpenter.sh/v1/nodepools/users", {"spec": {"limits": {"cpu": "8"}}}
+        )
         (told,) = site.misfits(9)
-        assert told.startswith("NodePool users: never room for more than 8 of 9 placeholders of set default"), told
+        assert told.startswith(
+            "NodePool users: never room for more than 8 of 9 placeholders of set default"
+        ), told
         assert site.misfits(8) == []
 
 
@@ -189,18 +223,29 @@ def test_an_empty_node_leaves_though_pullers_marks_and_soft_terms_are_there(
         site.create_pool(consolidate_after="1s", consolidation_policy="WhenEmptyOrUnderutilized")
         first = site.wait_for_new_node(set())
         site.pull(first)
-        wait_until(lambda: site.placeholders_on(first) == 2, 60, "placeholders on the first node", explain=site.explain)
+        wait_until(
+            lambda: site.placeholders_on(first) == 2,
+            60,
+            "placeholders on the first node",
+            explain=site.explain,
+        )
         site.add_user("user", cpu="3")
         assert site.stack.wait_for_node("user", 60) == first
         second = site.wait_for_new_node({first})
         site.pull(second)
         wait_until(
-            lambda: site.placeholders_on(second) == 2, 60, "placeholders on the second node", explain=site.explain
+            lambda: site.placeholders_on(second) == 2,
+            60,
+            "placeholders on the second node",
+            explain=site.explain,
         )
 
         site.cluster.api.delete(f"/api/v1/namespaces/{site.namespace}/pods/user")
         wait_until(
-            lambda: site.node_names() == [second], LEAVING_SECONDS, "the empty node to leave", explain=site.explain
+            lambda: site.node_names() == [second],
+            LEAVING_SECONDS,
+            "the empty node to leave",
+            explain=site.explain,
         )
         assert site.placeholders_on(second) == 2
 
@@ -214,7 +259,9 @@ def test_without_any_placeholder_a_user_whom_the_gate_keeps_off_asks_for_a_node_
         full = f"full-{site.namespace}"
         site.nodes.create(full, cpu="1100m", labels=USERS, images={IMAGE: 1_500_000_000})
         wait_until(
-            lambda: site.nodes.get(full)["metadata"]["labels"].get(site.label) == "true", 60, "the image's label"
+            lambda: site.nodes.get(full)["metadata"]["labels"].get(site.label) == "true",
+            60,
+            "the image's label",
         )
         site.add_user("user-1")
         assert site.stack.wait_for_node("user-1", 60) == full
@@ -235,7 +282,9 @@ def test_users_and_builds_that_wait_together_cost_no_node_more_for_the_anti_affi
 
         site.add_user("build-1", "1200m", BUILD)
         site.add_user("user-1")
-        assert "podAntiAffinity" not in site.cluster.pod("user-1", site.namespace)["spec"]["affinity"]
+        assert (
+            "podAntiAffinity" not in site.cluster.pod("user-1", site.namespace)["spec"]["affinity"]
+        )
         site.stack.wait_for_node("user-1", 60)
         assert site.stack.wait_for_node("build-1", 60) == site.node_of("user-1")
         stays_so(site, claims=2)
@@ -243,7 +292,10 @@ def test_users_and_builds_that_wait_together_cost_no_node_more_for_the_anti_affi
         # With it Karpenter keeps the two apart, as if it were required.
         site.add_user("fills", cpu="1600m")
         site.stack.wait_for_node("fills", 60)
-        builds = {"labelSelector": {"matchLabels": {"component": BUILD}}, "topologyKey": "kubernetes.io/hostname"}
+        builds = {
+            "labelSelector": {"matchLabels": {"component": BUILD}},
+            "topologyKey": "kubernetes.io/hostname",
+        }
         term = {"weight": 1, "podAffinityTerm": builds}
         site.add_user("build-2", "1200m", BUILD)
         site.add_user("user-2", affinity={"podAntiAffinity": {PREFERRED: [term]}})

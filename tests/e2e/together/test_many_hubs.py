@@ -1,4 +1,6 @@
-"""Several hubs over the same nodes, on a real control plane: nothing clashes, and who leaves takes only its own."""
+"""Several hubs over the same nodes, on a real control plane: nothing clashes, and who leaves takes
+only its own.
+"""
 
 import contextlib
 import itertools
@@ -28,8 +30,20 @@ def values_for(pool: dict[str, str], **gate: Any) -> dict[str, Any]:
     return {
         "singleuser": {**SINGLEUSER, "nodeSelector": pool},
         "imageGate": gate,
-        "placeholders": [{"name": "default", "replicas": PLACEHOLDERS, "resources": resources, "nodeSelector": pool}],
-        "placeholderMover": {"evictionsPerMinute": 2, "markAfterSeconds": 1, "keepMarkSeconds": 5, "flapSeconds": 5},
+        "placeholders": [
+            {
+                "name": "default",
+                "replicas": PLACEHOLDERS,
+                "resources": resources,
+                "nodeSelector": pool,
+            }
+        ],
+        "placeholderMover": {
+            "evictionsPerMinute": 2,
+            "markAfterSeconds": 1,
+            "keepMarkSeconds": 5,
+            "flapSeconds": 5,
+        },
     }
 
 
@@ -44,7 +58,8 @@ class Marks:
         prefixes = (pulled_prefix(*self.hub), attract_prefix(*self.hub))
         return {
             "labels": {key for key in body["metadata"]["labels"] if key.startswith(prefixes)},
-            "taints": {taint["key"] for taint in body["spec"].get("taints", ())} & {startup_taint(*self.hub)},
+            "taints": {taint["key"] for taint in body["spec"].get("taints", ())}
+            & {startup_taint(*self.hub)},
         }
 
     def wait_for_images(self, node: str) -> None:
@@ -69,7 +84,12 @@ def cleanup(cluster: ControlPlane, stack: Stack) -> str:
     """`roost cleanup` as an operator runs it; its controllers have ended before."""
     for replica in stack.controllers:
         replica.process.stop()
-    command = [str(ROOST), "cleanup", f"--release={stack.release}", f"--namespace={stack.namespace}"]
+    command = [
+        str(ROOST),
+        "cleanup",
+        f"--release={stack.release}",
+        f"--namespace={stack.namespace}",
+    ]
     command.append(f"--kubeconfig={cluster.kubeconfig}")
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
@@ -83,13 +103,17 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
     # The same name in two namespaces, two names in one namespace; each gate of another mode.
     stacks = [
         Stack(control_plane, namespace, values_for(pool), controllers=True),
-        Stack(control_plane, other_namespace, values_for(pool, mode="startupTaint"), controllers=True),
+        Stack(
+            control_plane, other_namespace, values_for(pool, mode="startupTaint"), controllers=True
+        ),
         Stack(control_plane, namespace, values_for(pool), release="hub.two", controllers=True),
     ]
     taint = startup_taint("hub", other_namespace)
     nodes = [f"{letter}-{namespace}" for letter in "ab"]
     for node in nodes:
-        fake_nodes.create(node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"], memory="64Gi")
+        fake_nodes.create(
+            node, labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"], memory="64Gi"
+        )
     with contextlib.ExitStack() as running:
         for stack in stacks:
             running.enter_context(stack)
@@ -98,7 +122,10 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         # No object of one is an object of another.
         objects = [(*stack.manifests, *stack.deployments.values()) for stack in stacks]
         identities = [
-            {(one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"]) for one in of_stack}
+            {
+                (one["kind"], one["metadata"].get("namespace"), one["metadata"]["name"])
+                for one in of_stack
+            }
             for of_stack in objects
         ]
         for mine, others in itertools.combinations(identities, 2):
@@ -128,7 +155,9 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
             name = placeholder_of(control_plane, stack)
             eviction = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}}
             with pytest.raises(ApiError) as refused:
-                api.request("POST", f"/api/v1/namespaces/{stack.namespace}/pods/{name}/eviction", eviction)
+                api.request(
+                    "POST", f"/api/v1/namespaces/{stack.namespace}/pods/{name}/eviction", eviction
+                )
             assert refused.value.status in (403, 422)
 
         # One leaves: the others' marks stay, also after their next looks.
@@ -139,15 +168,25 @@ def test_hubs_of_one_name_and_hubs_of_one_namespace_share_nodes_and_none_touches
         for one, before in zip(marks[1:], kept, strict=True):
             for node in nodes:
                 assert one.on(node)["taints"] == before[node]["taints"]
-                images = {key for key in before[node]["labels"] if key.startswith(pulled_prefix(*one.hub))}
+                images = {
+                    key for key in before[node]["labels"] if key.startswith(pulled_prefix(*one.hub))
+                }
                 assert images <= one.on(node)["labels"]
         # And they go on working.
-        fake_nodes.create(f"c-{namespace}", labels=pool, images=IMAGES, taints=[f"{taint}:NoSchedule"], memory="64Gi")
+        fake_nodes.create(
+            f"c-{namespace}",
+            labels=pool,
+            images=IMAGES,
+            taints=[f"{taint}:NoSchedule"],
+            memory="64Gi",
+        )
         for one in marks[1:]:
             one.wait_for_images(f"c-{namespace}")
         assert first.on(f"c-{namespace}")["labels"] == set()
         for stack in stacks:
-            assert not stack.controllers[0].process.log_lines("failed"), "a write of one clashed with another's"
+            assert not stack.controllers[0].process.log_lines("failed"), (
+                "a write of one clashed with another's"
+            )
     control_plane.api.delete(f"/api/v1/namespaces/{other_namespace}")
 
 
@@ -155,7 +194,9 @@ def placeholder_of(cluster: ControlPlane, stack: Stack) -> str:
     selector = f"app.kubernetes.io/component=placeholder,app.kubernetes.io/instance={stack.release}"
 
     def find() -> str:
-        pods: list[Object] = cluster.api.list(f"/api/v1/namespaces/{stack.namespace}/pods", labelSelector=selector)
+        pods: list[Object] = cluster.api.list(
+            f"/api/v1/namespaces/{stack.namespace}/pods", labelSelector=selector
+        )
         return str(pods[0]["metadata"]["name"]) if pods else ""
 
     return wait_until(find, SOON_SECONDS, f"a placeholder of {stack.release} in {stack.namespace}")

@@ -1,4 +1,6 @@
-"""Where the next user and the next placeholder go in the states that zero-to-jupyterhub's issue 1414 names."""
+"""Where the next user and the next placeholder go in the states that zero-to-jupyterhub's issue
+1414 names.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +30,9 @@ OLDER, NEWER = "node-1", "node-2"
 
 
 @pytest.fixture
-def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper) -> Iterator[Stack]:
+def stack(
+    control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+) -> Iterator[Stack]:
     user_scheduler = yaml.safe_load(Z2JH.read_text())["scheduler"]["profiles"]["user"]
     config = scheduler_config({"schedulerName": "user-scheduler", **user_scheduler})
     # A hub of one image, which the puller brings to every node.
@@ -37,7 +41,10 @@ def stack(control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, po
         yield stack
 
 
-WITHOUT_ROOST: Final[dict[str, Any]] = {"schedulerName": "user-scheduler", "annotations": {OPT_OUT_ANNOTATION: "true"}}
+WITHOUT_ROOST: Final[dict[str, Any]] = {
+    "schedulerName": "user-scheduler",
+    "annotations": {OPT_OUT_ANNOTATION: "true"},
+}
 
 
 def create(stack: Stack, name: str, kind: str, without_roost: bool, node: str = "") -> str:
@@ -79,7 +86,9 @@ def test_the_next_user_joins_users_and_docs_say_where_each_goes(
     assert row in DOCS.read_text().splitlines(), row
 
 
-def test_an_authors_terms_about_pods_decide_before_packing(stack: Stack, fake_nodes: FakeNodes) -> None:
+def test_an_authors_terms_about_pods_decide_before_packing(
+    stack: Stack, fake_nodes: FakeNodes
+) -> None:
     fake_nodes.create_many((OLDER, NEWER), cpu="5")
     for number, kind in enumerate("PPPPD"):
         create(stack, f"there-{number}", kind, True, NEWER if kind == "D" else OLDER)

@@ -1,8 +1,10 @@
-"""Never worse than without Roost: the same cluster, users and autoscaler twice, on two real control planes at once.
+"""Never worse than without Roost: the same cluster, users and autoscaler twice, on two real control
+planes at once.
 
-Without: the cluster's own scheduler, and users' pods as KubeSpawner makes them. With: the same, and Roost as rendered,
-under its default values and under what `roost import` writes for the hub's values; its webhook, scheduler, controllers
-and pullers at work. Each named case fails under Roost 0.1.0.
+Without: the cluster's own scheduler, and users' pods as KubeSpawner makes them. With: the same, and
+Roost as rendered, under its default values and under what `roost import` writes for the hub's
+values; its webhook, scheduler, controllers and pullers at work. Each named case fails under Roost
+0.1.0.
 
 More chance: ROOST_PAIR_DRAWS=20. One case again: ROOST_PAIR_SEEDS=7, with `-k drawn`.
 """
@@ -22,7 +24,16 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.scheduler import start_scheduler
 from tests.harness.talk import say
-from tests.judge.cases import GPU_CASE, HUNG_CASE, KILLED_CASE, LARGE_CASE, LECTURE_CASE, SLOW_PULL_CASE, Case, draw
+from tests.judge.cases import (
+    GPU_CASE,
+    HUNG_CASE,
+    KILLED_CASE,
+    LARGE_CASE,
+    LECTURE_CASE,
+    SLOW_PULL_CASE,
+    Case,
+    draw,
+)
 
 pytestmark = pytest.mark.e2e
 
@@ -58,7 +69,10 @@ def hold(case: Case, variant: str, twins: Twins, folder: Path) -> None:
         ready_seconds = time.monotonic() - began
         pair.play()
         played_seconds = time.monotonic() - began - ready_seconds
-        say(f"{case.name}, {variant} values; {ready_seconds:.0f} s to start, {played_seconds:.0f} s:\n{pair.table()}")
+        say(
+            f"{case.name}, {variant} values; {ready_seconds:.0f} s to start, {played_seconds:.0f}"
+            f" s:\n{pair.table()}"
+        )
 
 
 @pytest.mark.parametrize(
@@ -78,6 +92,7 @@ def test_nobody_fares_worse_where_roost_once_harmed_users(
 @pytest.mark.parametrize("seed", seeds())
 def test_drawn(seed: int, twins: Twins, tmp_path: Path) -> None:
     case = draw(seed)
-    # Kubelets here don't tell why a pull fails, and what else is drawn is played in the model alone.
+    # Kubelets here don't tell why a pull fails, and what else is drawn is played in the model
+    # alone.
     case = replace(case, failing_pulls=frozenset(), troubles=())
     hold(case, "imported" if case.is_imported else "default", twins, tmp_path)

@@ -1,4 +1,6 @@
-"""One release serves three hubs' namespaces, on a real control plane: one warm set, one gate, bookings of each."""
+"""One release serves three hubs' namespaces, on a real control plane: one warm set, one gate,
+bookings of each.
+"""
 
 import json
 import time
@@ -46,7 +48,12 @@ def values_for(namespace: str) -> dict[str, Any]:
         "podClasses": {"user": user},
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
         "placeholders": [
-            {"name": "default", "replicas": 0, "resources": {"requests": {"cpu": "100m"}}, "nodeSelector": pool}
+            {
+                "name": "default",
+                "replicas": 0,
+                "resources": {"requests": {"cpu": "100m"}},
+                "nodeSelector": pool,
+            }
         ],
         "events": {"enabled": True, "maxPlaceholders": 40},
     }
@@ -54,20 +61,38 @@ def values_for(namespace: str) -> dict[str, Any]:
 
 def user(name: str, namespace: str) -> dict[str, Any]:
     container = {"name": "main", "image": IMAGE, "resources": {"requests": {"cpu": "100m"}}}
-    spec = {"terminationGracePeriodSeconds": 0, "containers": [container], "nodeSelector": {"pool": namespace}}
+    spec = {
+        "terminationGracePeriodSeconds": 0,
+        "containers": [container],
+        "nodeSelector": {"pool": namespace},
+    }
     metadata = {"name": name, "labels": {"component": "singleuser-server"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def booking(namespace: str, people: int, events: int = 1, name: str = HUB_BOOKINGS) -> dict[str, Any]:
+def booking(
+    namespace: str, people: int, events: int = 1, name: str = HUB_BOOKINGS
+) -> dict[str, Any]:
     start = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() + 300))
-    entries = [{"name": f"e{one}", "people": people, "timeZone": "UTC", "start": start} for one in range(events)]
+    entries = [
+        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": start}
+        for one in range(events)
+    ]
     metadata = {"name": name, "namespace": namespace, "labels": {EVENTS_LABEL: "hub"}}
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"events.yaml": json.dumps(entries)}}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"events.yaml": json.dumps(entries)},
+    }
 
 
 def test_users_of_all_hubs_join_on_one_node_behind_one_gate_and_a_hub_that_comes_is_served_at_once(
-    control_plane: ControlPlane, namespace: str, hubs: list[str], fake_nodes: FakeNodes, pod_keeper: PodKeeper
+    control_plane: ControlPlane,
+    namespace: str,
+    hubs: list[str],
+    fake_nodes: FakeNodes,
+    pod_keeper: PodKeeper,
 ) -> None:
     assert pod_keeper
     nodes = [f"{letter}-{namespace}" for letter in "abc"]
@@ -77,7 +102,9 @@ def test_users_of_all_hubs_join_on_one_node_behind_one_gate_and_a_hub_that_comes
         gate = pulled_label("hub", namespace, IMAGE)
         for node in nodes:
             wait_until(
-                lambda node=node: control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"]["labels"].get(gate),  # type: ignore[misc]
+                lambda node=node: control_plane.api.get(f"/api/v1/nodes/{node}")["metadata"][
+                    "labels"
+                ].get(gate),  # type: ignore[misc]
                 SOON_SECONDS,
                 f"the release's own label on {node}",
                 explain=stack.controllers[0].process.tail,
@@ -104,7 +131,12 @@ def test_users_of_all_hubs_join_on_one_node_behind_one_gate_and_a_hub_that_comes
                 asked = control_plane.api.create(user("asks", namespace), late, dryRun="All")
                 return bool(asked["spec"]["schedulerName"] == stack.scheduler_name("user"))
 
-            wait_until(is_served, SOON_SECONDS, "the new hub to be served", explain=stack.webhooks[0].process.tail)
+            wait_until(
+                is_served,
+                SOON_SECONDS,
+                "the new hub to be served",
+                explain=stack.webhooks[0].process.tail,
+            )
             assert place("newcomer", late) == first
         finally:
             control_plane.api.delete(f"/api/v1/namespaces/{late}")
@@ -115,7 +147,12 @@ def test_each_hub_books_within_its_bounds_and_what_is_refused_harms_no_other(
 ) -> None:
     physics, biology, history = hubs
     with Stack(
-        control_plane, namespace, values_for(namespace), controllers=True, webhook=False, scheduler=False
+        control_plane,
+        namespace,
+        values_for(namespace),
+        controllers=True,
+        webhook=False,
+        scheduler=False,
     ) as stack:
         path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-default"
 
@@ -124,7 +161,10 @@ def test_each_hub_books_within_its_bounds_and_what_is_refused_harms_no_other(
                 lambda: control_plane.api.get(path)["spec"]["replicas"] == number,
                 SOON_SECONDS,
                 f"{number} placeholders",
-                explain=lambda: (control_plane.api.get(path)["spec"]["replicas"], stack.controllers[0].process.tail()),
+                explain=lambda: (
+                    control_plane.api.get(path)["spec"]["replicas"],
+                    stack.controllers[0].process.tail(),
+                ),
             )
 
         def told(hub: str) -> dict[str, str]:
@@ -142,7 +182,10 @@ def test_each_hub_books_within_its_bounds_and_what_is_refused_harms_no_other(
         large = booking(history, 5)
         large["data"]["notes"] = "x" * 200_000
         control_plane.api.create(large)
-        for hub, words in ((biology, "at most 50 events of one hub"), (history, "at most 131072 of one hub")):
+        for hub, words in (
+            (biology, "at most 50 events of one hub"),
+            (history, "at most 131072 of one hub"),
+        ):
             wait_until(
                 lambda hub=hub: "EventRefused" in told(hub),  # type: ignore[misc]
                 SOON_SECONDS,

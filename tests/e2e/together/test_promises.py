@@ -1,4 +1,6 @@
-"""The promises, on the real API server with the real kube-scheduler: fake nodes, everything else as rendered."""
+"""The promises, on the real API server with the real kube-scheduler: fake nodes, everything else as
+rendered.
+"""
 
 import collections
 import math
@@ -30,7 +32,9 @@ def user(name: str, **details: Any) -> dict[str, Any]:
 
 
 def build(name: str, repository: str) -> dict[str, Any]:
-    return pod(name, "binderhub-build", image="repo2docker:1", annotations={"binder-repo": repository})
+    return pod(
+        name, "binderhub-build", image="repo2docker:1", annotations={"binder-repo": repository}
+    )
 
 
 class TestUsersGather:
@@ -51,9 +55,18 @@ class TestUsersGather:
         for index in range(5):
             stack.create_pod(user(f"second-{index}", node="placeholders"))
         for index in range(25):
-            stack.create_pod(pod(f"placeholder-{index}", "user-placeholder", node="placeholders", requests=placeholder))
+            stack.create_pod(
+                pod(
+                    f"placeholder-{index}",
+                    "user-placeholder",
+                    node="placeholders",
+                    requests=placeholder,
+                )
+            )
         for index in range(5):
-            stack.create_pod(pod(f"near-{index}", "user-placeholder", node="busy", requests=placeholder))
+            stack.create_pod(
+                pod(f"near-{index}", "user-placeholder", node="busy", requests=placeholder)
+            )
         stack.wait_for_node("near-4")
 
         for index in range(4):
@@ -63,7 +76,11 @@ class TestUsersGather:
 
 @pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
 def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_placeholders_unless_the_gate_prefers(
-    mode: str, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+    mode: str,
+    control_plane: ControlPlane,
+    namespace: str,
+    fake_nodes: FakeNodes,
+    pod_keeper: PodKeeper,
 ) -> None:
     with started(control_plane, namespace, mode, fake_nodes) as stack:
         check_gate(stack, mode, fake_nodes)
@@ -72,17 +89,28 @@ def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_plac
 # The newest minor is that of all other tests.
 @pytest.mark.each_minor
 @pytest.mark.parametrize(
-    "minor", [pytest.param(one, marks=[] if one == OLDEST_MINOR else [pytest.mark.minors]) for one in MINORS]
+    "minor",
+    [
+        pytest.param(one, marks=[] if one == OLDEST_MINOR else [pytest.mark.minors])
+        for one in MINORS
+    ],
 )
-def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_together(minor: str) -> None:
+def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_together(
+    minor: str,
+) -> None:
     with or_give_up(), ControlPlane(minor) as cluster, PodKeeper(cluster.api):
         with (
             FakeNodes(cluster.api) as nodes,
             started(cluster, cluster.create_namespace(), "requireLabel", nodes) as stack,
         ):
             check_gate(stack, "requireLabel", nodes)
-            for replica, program in ((stack.webhooks[0], "webhook"), (stack.controllers[0], "controllers")):
-                assert replica.metric(f"roost_{program}_watch_errors_total") == 0.0, replica.process.tail()
+            for replica, program in (
+                (stack.webhooks[0], "webhook"),
+                (stack.controllers[0], "controllers"),
+            ):
+                assert replica.metric(f"roost_{program}_watch_errors_total") == 0.0, (
+                    replica.process.tail()
+                )
             # Every kind is served, and no field of Roost's pods is dropped.
             assert asked(cluster, stack.namespace, "features") == []
         builds = TestBuildsMeet()
@@ -96,20 +124,26 @@ def test_every_supported_minor_keeps_users_off_unpulled_nodes_and_brings_builds_
 
 
 def started(cluster: ControlPlane, namespace: str, mode: str, fake_nodes: FakeNodes) -> Stack:
-    """A release with eight placeholders and, to begin with, one node that has the image and room for four."""
+    """A release with eight placeholders and, to begin with, one node that has the image and room
+    for four.
+    """
     placeholder = {"cpu": "1", "memory": "1Gi"}
     values = {
         "imageGate": {"mode": mode},
         "placeholderMover": {"enabled": False},
         "singleuser": SINGLEUSER,
-        "placeholders": [{"name": "default", "replicas": 8, "resources": {"requests": placeholder}}],
+        "placeholders": [
+            {"name": "default", "replicas": 8, "resources": {"requests": placeholder}}
+        ],
     }
     fake_nodes.create("old", cpu="4", images={IMAGE: 10**9, OTHER_IMAGE: 1000})
     return Stack(cluster, namespace, values, controllers=True)
 
 
 def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
-    """Promise 1; with `prefer` the newest node, without the image, loses its placeholders to users: the old pain."""
+    """Promise 1; with `prefer` the newest node, without the image, loses its placeholders to users:
+    the old pain.
+    """
     api, placeholder = stack.cluster.api, {"cpu": "1", "memory": "1Gi"}
     label = pulled_label("hub", stack.namespace, IMAGE)
 
@@ -121,12 +155,16 @@ def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
 
     def placeholders_on(node: str) -> int:
         pods = api.list(pods_path, labelSelector="component=user-placeholder")
-        return sum(item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running" for item in pods)
+        return sum(
+            item["spec"].get("nodeName") == node and item["status"]["phase"] == "Running"
+            for item in pods
+        )
 
     wait_until(lambda: placeholders_on("old") == 4, 30, "four placeholders to run on the old node")
     # Pre-emption takes the node of the youngest victim, and starts are told in whole seconds.
     time.sleep(1.1)
-    # As kubelets register: not ready at first, and so out of reach until the controllers have seen the node.
+    # As kubelets register: not ready at first, and so out of reach until the controllers have seen
+    # the node.
     fake_nodes.create("new", cpu="4", images={OTHER_IMAGE: 1000}, ready=False)
     closed = "pulling" if mode == "requireLabel" else None
     wait_until(lambda: says("new", closed), 30, "the controllers to see the new node")
@@ -134,12 +172,16 @@ def check_gate(stack: Stack, mode: str, fake_nodes: FakeNodes) -> None:
     fake_nodes.set_taints("new", [])
     wait_until(lambda: placeholders_on("new") == 4, 30, "four placeholders to run on the new node")
 
-    priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
+    priority = next(
+        m["metadata"]["name"]
+        for m in stack.manifests
+        if m["kind"] == "PriorityClass" and m["value"] == 0
+    )
     nodes = []
     for index in range(3):
         stack.create_pod(user(f"user-{index}", requests=placeholder, priorityClassName=priority))
-        # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one waiting for another
-        # event, although its victim is gone.
+        # One after the other: of several pre-emptors at once, kube-scheduler 1.36 may leave one
+        # waiting for another event, although its victim is gone.
         nodes.append(stack.wait_for_node(f"user-{index}"))
     if mode == "requireLabel":
         assert nodes == ["old"] * 3
@@ -160,7 +202,8 @@ class TestBuildsMeet:
 
     def add_builders(self, stack: Stack, fake_nodes: FakeNodes, nodes: tuple[str, ...]) -> None:
         fake_nodes.create_many(nodes, cpu="64", memory="512Gi", pods=400)
-        # Until a builder is Ready the ring is made of all nodes: with one more, that ring has another size.
+        # Until a builder is Ready the ring is made of all nodes: with one more, that ring has
+        # another size.
         fake_nodes.create("without-builder", cpu="1", memory="1Gi")
         for node in nodes:
             body = pod(f"dind-{node}", "image-builder", image="docker:dind")
@@ -194,7 +237,11 @@ class TestBuildsMeet:
         return homes
 
     def test_200_builds_of_40_repositories_land_on_the_first_node_of_their_ring_and_losing_a_node_moves_only_its_builds(
-        self, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+        self,
+        control_plane: ControlPlane,
+        namespace: str,
+        fake_nodes: FakeNodes,
+        pod_keeper: PodKeeper,
     ) -> None:
         with Stack(control_plane, namespace, self.values(max_load=0)) as stack:
             self.add_builders(stack, fake_nodes, self.NODES)
@@ -203,7 +250,9 @@ class TestBuildsMeet:
                 assert homes == [rank_nodes(repository, self.NODES)[0]] * 5
 
             lost = self.NODES[2]
-            control_plane.api.delete(f"/api/v1/namespaces/{namespace}/pods/dind-{lost}", gracePeriodSeconds=0)
+            control_plane.api.delete(
+                f"/api/v1/namespaces/{namespace}/pods/dind-{lost}", gracePeriodSeconds=0
+            )
             fake_nodes.delete(lost)
             self.wait_for_ring(stack, len(self.NODES) - 1)
             after = self.builds(stack, "second", copies=1)
@@ -213,7 +262,11 @@ class TestBuildsMeet:
                 assert home == expected
 
     def test_an_overloaded_node_is_skipped_and_builds_spread_over_the_ring(
-        self, control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
+        self,
+        control_plane: ControlPlane,
+        namespace: str,
+        fake_nodes: FakeNodes,
+        pod_keeper: PodKeeper,
     ) -> None:
         with Stack(control_plane, namespace, self.values(max_load=2)) as stack:
             self.add_builders(stack, fake_nodes, self.NODES)
@@ -224,7 +277,9 @@ class TestBuildsMeet:
                 # One repository alone in the cluster: the load bound decides, build by build.
                 limit = max(4, math.ceil(2 * (running + 1) / len(ring)))
                 open_nodes = [node for node in ring[:3] if loads[node] < limit]
-                expected = open_nodes[0] if open_nodes else min(ring[:3], key=lambda node: loads[node])
+                expected = (
+                    open_nodes[0] if open_nodes else min(ring[:3], key=lambda node: loads[node])
+                )
                 created = stack.create_pod(build(f"build-{running}", repository))
                 # What the webhook decided, then what came of it.
                 assert created["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == expected, loads

@@ -1,7 +1,8 @@
-"""Who reads a required node term beside the filter NodeAffinity, and that the gate's term costs nobody a start there.
+"""Who reads a required node term beside the filter NodeAffinity, and that the gate's term costs
+nobody a start there.
 
-Each user could start on a node that is pulling the image, and for a reason that the webhook can't know not on the one
-that holds it. Rows of the table in docs/placement.md.
+Each user could start on a node that is pulling the image, and for a reason that the webhook can't
+know not on the one that holds it. Rows of the table in docs/placement.md.
 """
 
 import json
@@ -33,7 +34,9 @@ OPEN_AFTER_SECONDS = 3
 
 
 class Pool:
-    """A node that holds the image, and one that is pulling it, each in a zone of its own; and users who go there."""
+    """A node that holds the image, and one that is pulling it, each in a zone of its own; and users
+    who go there.
+    """
 
     def __init__(self, hub: Hub, name: str) -> None:
         self.hub = hub
@@ -44,10 +47,14 @@ class Pool:
         hub.hold(self.holds, labels={**self.selector, ZONE: "a"})
         hub.join(self.pulls, labels={**self.selector, ZONE: "b"})
         hub.bind_puller(self.pulls)
-        wait_until(lambda: self.user("nobody"), 30, "the webhook to know the holder", interval_seconds=0.2)
+        wait_until(
+            lambda: self.user("nobody"), 30, "the webhook to know the holder", interval_seconds=0.2
+        )
 
     def user(self, scheduler: str = "", requests: Object | None = None, **spec: Any) -> bool:
-        """Post a user's pod; tell whether the gate keeps it off the node that pulls. scheduler: not Roost's."""
+        """Post a user's pod; tell whether the gate keeps it off the node that pulls. scheduler: not
+        Roost's.
+        """
         if scheduler:
             spec["schedulerName"] = scheduler
         name = f"asks-{next(self.hub.numbers)}" if scheduler else self.name
@@ -59,14 +66,18 @@ class Pool:
 
     def create(self, kind: str, name: str = "", *, version: str = "v1", **body: Any) -> Object:
         metadata = {"name": name or self.name}
-        return self.api.create({"apiVersion": version, "kind": kind, "metadata": metadata, **body}, self.hub.namespace)
+        return self.api.create(
+            {"apiVersion": version, "kind": kind, "metadata": metadata, **body}, self.hub.namespace
+        )
 
     def create_pod(self, name: str, component: str, **spec: Any) -> None:
         metadata = {"name": f"{name}-{self.name}", "labels": {"component": component}}
         self.hub.stack.create_pod({"metadata": metadata, "spec": spec})
 
     def replicate(self, name: str, expression: Object) -> str:
-        """A ReplicaSet's only pod, on the node that pulls, which must not match; returns its uid."""
+        """A ReplicaSet's only pod, on the node that pulls, which must not match; returns its
+        uid.
+        """
         labels = {"of": f"{name}-{self.name}"}
         affinity = requires_nodes({"matchExpressions": [expression]})
         spec = {
@@ -75,7 +86,10 @@ class Pool:
             "affinity": affinity,
             "terminationGracePeriodSeconds": 0,
         }
-        template = {"metadata": {"labels": labels}, "spec": {**spec, "containers": [{"name": "main", "image": IMAGE}]}}
+        template = {
+            "metadata": {"labels": labels},
+            "spec": {**spec, "containers": [{"name": "main", "image": IMAGE}]},
+        }
         whole = {"selector": {"matchLabels": labels}, "template": template}
         self.create("ReplicaSet", labels["of"], version="apps/v1", spec=whole)
         return str(self.replica(name)["metadata"]["uid"])
@@ -83,7 +97,9 @@ class Pool:
     def replica(self, name: str) -> Object:
         """That pod, or the one that came in its place."""
         path = f"/api/v1/namespaces/{self.hub.namespace}/pods"
-        return wait_until(lambda: self.api.list(path, labelSelector=f"of={name}-{self.name}"), 30, f"pod {name}")[0]
+        return wait_until(
+            lambda: self.api.list(path, labelSelector=f"of={name}-{self.name}"), 30, f"pod {name}"
+        )[0]
 
     # Volumes
 
@@ -97,7 +113,11 @@ class Pool:
 
     def claim(self, storage_class: str = "") -> Object:
         resources = {"requests": {"storage": "1Gi"}}
-        spec = {"accessModes": ["ReadWriteOnce"], "storageClassName": storage_class, "resources": resources}
+        spec = {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": storage_class,
+            "resources": resources,
+        }
         return self.create("PersistentVolumeClaim", spec=spec)
 
     def claim_late(self, zone: str) -> Object:
@@ -115,10 +135,20 @@ class Pool:
 
     def provide(self, claim: Object, **more: Any) -> None:
         """Play the volume controller: a volume for the claim, and both bound."""
-        reference = {"kind": "PersistentVolumeClaim", "namespace": self.hub.namespace, "name": self.name}
+        reference = {
+            "kind": "PersistentVolumeClaim",
+            "namespace": self.hub.namespace,
+            "name": self.name,
+        }
         spec = {key: claim["spec"][key] for key in ("accessModes", "storageClassName")}
-        spec |= {"capacity": {"storage": "1Gi"}, "claimRef": {**reference, "uid": claim["metadata"]["uid"]}}
-        self.create("PersistentVolume", spec={"csi": {"driver": DRIVER, "volumeHandle": self.name}, **spec, **more})
+        spec |= {
+            "capacity": {"storage": "1Gi"},
+            "claimRef": {**reference, "uid": claim["metadata"]["uid"]},
+        }
+        self.create(
+            "PersistentVolume",
+            spec={"csi": {"driver": DRIVER, "volumeHandle": self.name}, **spec, **more},
+        )
         bound = {"annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
         self.api.patch(self.claim_path, {"metadata": bound, "spec": {"volumeName": self.name}})
         for path in (self.claim_path, f"/api/v1/persistentvolumes/{self.name}"):
@@ -128,9 +158,16 @@ class Pool:
 @pytest.fixture(scope="module")
 def hub(control_plane: ControlPlane) -> Iterator[Hub]:
     placeholders = [{"name": "default", "replicas": 0, "resources": {"requests": {"cpu": "3"}}}]
-    values = {**VALUES, "placeholders": placeholders, "imageGate": {"openAfterSeconds": OPEN_AFTER_SECONDS}}
+    values = {
+        **VALUES,
+        "placeholders": placeholders,
+        "imageGate": {"openAfterSeconds": OPEN_AFTER_SECONDS},
+    }
     namespace = control_plane.create_namespace()
-    with FakeNodes(control_plane.api) as nodes, Stack(control_plane, namespace, values, controllers=True) as stack:
+    with (
+        FakeNodes(control_plane.api) as nodes,
+        Stack(control_plane, namespace, values, controllers=True) as stack,
+    ):
         yield Hub(control_plane, namespace, nodes, stack)
     control_plane.api.delete(f"/api/v1/namespaces/{namespace}")
 
@@ -147,7 +184,12 @@ def volume_in_the_other_zone(pool: Pool) -> Object:
 
 
 def holder_has_all_volumes_that_it_can(pool: Pool) -> Object:
-    driver = {"name": DRIVER, "nodeID": pool.holds, "topologyKeys": None, "allocatable": {"count": 0}}
+    driver = {
+        "name": DRIVER,
+        "nodeID": pool.holds,
+        "topologyKeys": None,
+        "allocatable": {"count": 0},
+    }
     pool.create("CSINode", pool.holds, version="storage.k8s.io/v1", spec={"drivers": [driver]})
     pool.provide(pool.claim())
     return pool.home
@@ -157,7 +199,12 @@ def device_of_the_other_node(pool: Pool) -> Object:
     version = "resource.k8s.io/v1"
     pool.create("DeviceClass", version=version, spec={})
     offer = {"name": pool.pulls, "generation": 1, "resourceSliceCount": 1}
-    devices = {"driver": "devices.example.com", "nodeName": pool.pulls, "pool": offer, "devices": [{"name": "one"}]}
+    devices = {
+        "driver": "devices.example.com",
+        "nodeName": pool.pulls,
+        "pool": offer,
+        "devices": [{"name": "one"}],
+    }
     pool.create("ResourceSlice", version=version, spec=devices)
     requests = [{"name": "one", "exactly": {"deviceClassName": pool.name}}]
     pool.create("ResourceClaim", version=version, spec={"devices": {"requests": requests}})
@@ -171,9 +218,16 @@ def port_that_is_taken(pool: Pool) -> Object:
 
 
 def neighbour_to_avoid(pool: Pool) -> Object:
-    pool.create_pod("exam", "exam", nodeName=pool.holds, containers=[{"name": "main", "image": "exam"}])
-    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"component": "exam"}}}
-    return {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    pool.create_pod(
+        "exam", "exam", nodeName=pool.holds, containers=[{"name": "main", "image": "exam"}]
+    )
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"component": "exam"}},
+    }
+    return {
+        "affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    }
 
 
 OBSTACLES = (
@@ -213,8 +267,12 @@ def test_a_claim_is_provisioned_where_the_gate_lets_its_user_go(pool: Pool) -> N
     assert pool.node == pool.pulls
 
 
-def test_a_node_that_a_volume_is_made_for_is_not_closed_to_the_user_who_waits_for_it(pool: Pool) -> None:
-    """Until the volume is there the pod isn't bound; closed, the node's kubelet would refuse it then."""
+def test_a_node_that_a_volume_is_made_for_is_not_closed_to_the_user_who_waits_for_it(
+    pool: Pool,
+) -> None:
+    """Until the volume is there the pod isn't bound; closed, the node's kubelet would refuse it
+    then.
+    """
     hub, claim = pool.hub, pool.claim_late("b")
     controllers = hub.stack.controllers[-1].process
     controllers.freeze()
@@ -227,10 +285,14 @@ def test_a_node_that_a_volume_is_made_for_is_not_closed_to_the_user_who_waits_fo
     assert pool.node == pool.pulls
 
 
-def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsewhere(pool: Pool) -> None:
+def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsewhere(
+    pool: Pool,
+) -> None:
     """Without a kubelet, the placeholder's grace never ends."""
     hub, requests = pool.hub, {"cpu": "3"}
-    priority = next(one for one in hub.stack.manifests if one["kind"] == "PriorityClass" and one["value"] < -5)
+    priority = next(
+        one for one in hub.stack.manifests if one["kind"] == "PriorityClass" and one["value"] < -5
+    )
     pool.create_pod(
         "placeholder",
         "user-placeholder",
@@ -242,7 +304,10 @@ def test_a_user_nominated_to_a_node_whose_placeholder_does_not_go_is_bound_elsew
     assert hub.node_of(f"placeholder-{pool.name}") == pool.holds
     assert pool.user(requests=requests) is True
     found = hub.cluster.wait_for_pod(
-        pool.name, hub.namespace, lambda pod: bool(pod["status"].get("nominatedNodeName")), "be nominated"
+        pool.name,
+        hub.namespace,
+        lambda pod: bool(pod["status"].get("nominatedNodeName")),
+        "be nominated",
     )
     assert found["status"]["nominatedNodeName"] == pool.holds
     assert pool.node == pool.pulls
@@ -263,23 +328,39 @@ def test_a_daemon_sets_pods_come_to_the_node_that_pulls_too(pool: Pool) -> None:
     container = {"name": "main", "image": IMAGE}
     spec = {"nodeSelector": pool.selector, "schedulerName": pool.hub.stack.scheduler_name("user")}
     template = {"metadata": {"labels": labels}, "spec": {**spec, "containers": [container]}}
-    pool.create("DaemonSet", version="apps/v1", spec={"selector": {"matchLabels": labels}, "template": template})
+    pool.create(
+        "DaemonSet",
+        version="apps/v1",
+        spec={"selector": {"matchLabels": labels}, "template": template},
+    )
     path = f"/api/v1/namespaces/{pool.hub.namespace}/pods"
 
     def nodes() -> set[str]:
-        return {one["spec"].get("nodeName", "") for one in pool.api.list(path, labelSelector=f"of={pool.name}")}
+        return {
+            one["spec"].get("nodeName", "")
+            for one in pool.api.list(path, labelSelector=f"of={pool.name}")
+        }
 
     wait_until(lambda: nodes() == {pool.holds, pool.pulls}, 30, "a pod on each node", explain=nodes)
 
 
 def test_a_descheduler_evicts_no_user_of_the_gate(pool: Pool) -> None:
-    """It evicts pods of nodes that don't match their required terms any more, if another node does."""
+    """It evicts pods of nodes that don't match their required terms any more, if another node
+    does.
+    """
     violated = {"key": ZONE, "operator": "NotIn", "values": ["b"]}
     gate = {"key": pool.hub.label, "operator": "NotIn", "values": ["pulling"]}
-    uids = {name: pool.replicate(name, expression) for name, expression in (("moved", violated), ("kept", gate))}
+    uids = {
+        name: pool.replicate(name, expression)
+        for name, expression in (("moved", violated), ("kept", gate))
+    }
     pool.hub.wait_for_value(pool.pulls, "open")
     command = [str(require_binary("descheduler")), f"--kubeconfig={pool.hub.cluster.kubeconfig}"]
-    command += [f"--policy-config-file={_write_policy(pool)}", "--disable-metrics", "--secure-port=0"]
+    command += [
+        f"--policy-config-file={_write_policy(pool)}",
+        "--disable-metrics",
+        "--secure-port=0",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert pool.replica("moved")["metadata"]["uid"] != uids["moved"]
@@ -295,7 +376,11 @@ def _write_policy(pool: Pool) -> Path:
         "pluginConfig": [{"name": "DefaultEvictor"}, {"name": plugin, "args": arguments}],
         "plugins": {"deschedule": {"enabled": [plugin]}},
     }
-    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [profile]}
+    policy = {
+        "apiVersion": "descheduler/v1alpha2",
+        "kind": "DeschedulerPolicy",
+        "profiles": [profile],
+    }
     path = pool.hub.cluster.folder / "descheduler.json"
     path.write_text(json.dumps(policy))
     return path
@@ -303,7 +388,9 @@ def _write_policy(pool: Pool) -> Path:
 
 def test_no_quota_refuses_the_terms(pool: Pool) -> None:
     scopes = [{"scopeName": "CrossNamespacePodAffinity", "operator": "Exists"}]
-    pool.create("ResourceQuota", spec={"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": scopes}})
+    pool.create(
+        "ResourceQuota", spec={"hard": {"pods": "0"}, "scopeSelector": {"matchExpressions": scopes}}
+    )
     assert pool.user() is True
     assert pool.node == pool.holds
 
@@ -313,11 +400,17 @@ def test_kubespawners_required_terms_stay_and_each_is_gated_if_one_admits_a_hold
     zones: list[str], is_held: bool, pool: Pool
 ) -> None:
     hub = pool.hub
-    terms = [{"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]} for zone in zones]
+    terms = [
+        {"matchExpressions": [{"key": ZONE, "operator": "In", "values": [zone]}]} for zone in zones
+    ]
     traits = {"node_affinity_required": terms, "node_selector": pool.selector, "image": IMAGE}
-    body = spawned_pod(f"ada-{len(zones)}", hub.cluster.kubeconfig, namespace=hub.namespace, **traits)
+    body = spawned_pod(
+        f"ada-{len(zones)}", hub.cluster.kubeconfig, namespace=hub.namespace, **traits
+    )
     stored = hub.stack.create_pod(body)
-    required = stored["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required = stored["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]
     gate = {"key": hub.label, "operator": "NotIn", "values": ["pulling"]}
     gated = [term["matchExpressions"] for term in required["nodeSelectorTerms"]]
     assert gated == [[*term["matchExpressions"], *([gate] if is_held else [])] for term in terms]

@@ -1,4 +1,6 @@
-"""What the rendered accounts may do is what they do: every right is used, and nothing is refused, by the audit log."""
+"""What the rendered accounts may do is what they do: every right is used, and nothing is refused,
+by the audit log.
+"""
 
 import subprocess
 from collections.abc import Iterator
@@ -41,25 +43,44 @@ class Right(NamedTuple):
 # Not in a run of minutes.
 SELDOM: Final = {
     ("controllers", "update", "secrets", "hub-roost-webhook-ca"): "the CA is renewed after months",
-    ("controllers", "update", "secrets", "hub-roost-webhook-leaf"): "the certificate is renewed after weeks",
-    ("controllers", "patch", "configmaps", "hub-roost-headroom-history"): "learned headroom is stored once an hour",
+    (
+        "controllers",
+        "update",
+        "secrets",
+        "hub-roost-webhook-leaf",
+    ): "the certificate is renewed after weeks",
+    (
+        "controllers",
+        "patch",
+        "configmaps",
+        "hub-roost-headroom-history",
+    ): "learned headroom is stored once an hour",
 }
 
 
 def values_of(namespace: str) -> Object:
-    """Every feature by which an account gets rights, as far as a bare control plane has its kinds."""
+    """Every feature by which an account gets rights, as far as a bare control plane has its
+    kinds.
+    """
     name, _, tag = IMAGE.rpartition(":")
     pool = {"pool": namespace}
     common = {"resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}, "nodeSelector": pool}
     learn = {"min": 0, "max": 1, "timeZone": "UTC"}
     return {
-        "podClasses": {"user": {"match": {"namespaceSelector": {"matchLabels": {"users": namespace}}}}},
+        "podClasses": {
+            "user": {"match": {"namespaceSelector": {"matchLabels": {"users": namespace}}}}
+        },
         "singleuser": {"image": {"name": name, "tag": tag}, "nodeSelector": pool},
         "placeholders": [
             {"name": "default", "replicas": 4, **common},
             {"name": "learns", "replicas": 0, "learn": learn, **common},
         ],
-        "placeholderMover": {"evictionsPerMinute": 3, "markAfterSeconds": 2, "keepMarkSeconds": 5, "flapSeconds": 5},
+        "placeholderMover": {
+            "evictionsPerMinute": 3,
+            "markAfterSeconds": 2,
+            "keepMarkSeconds": 5,
+            "flapSeconds": 5,
+        },
         "popularImages": {"enabled": True, "diskHeadroomPercent": 84, "perNode": 5},
         "events": {"enabled": True, "maxPlaceholders": 40},
         "recorder": {"enabled": True},
@@ -77,7 +98,9 @@ def rendered(stack: Stack) -> set[Right]:
     """What the rendered roles grant; kube-scheduler has the cluster's own besides."""
     roles = [one for one in stack.manifests if one["kind"] in ("Role", "ClusterRole")]
     return {
-        Right(role["metadata"]["labels"]["app.kubernetes.io/component"], verb, group, resource, name)
+        Right(
+            role["metadata"]["labels"]["app.kubernetes.io/component"], verb, group, resource, name
+        )
         for role in roles
         for rule in role["rules"]
         for group in rule["apiGroups"]
@@ -95,7 +118,9 @@ def asked_of(cluster: ControlPlane, namespace: str) -> dict[Right, set[int]]:
         about, account = event.get("objectRef", {}), accounts.get(event["user"]["username"])
         if account is not None and "resource" in about:
             resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
-            right = Right(account, event["verb"], about.get("apiGroup", ""), resource, about.get("name", ""))
+            right = Right(
+                account, event["verb"], about.get("apiGroup", ""), resource, about.get("name", "")
+            )
             found.setdefault(right, set()).add(event.get("responseStatus", {}).get("code", 0))
     return found
 
@@ -148,16 +173,27 @@ def test_every_right_is_used_and_nothing_that_is_asked_is_refused(cluster: Contr
 
             repeats, cleans = ("patch", "events"), ("patch", "deployments/scale")
             wait_for_all_but(repeats, cleans)
-            # The next leader repeats what is so still, and the cleanup before an uninstall has the same account.
+            # The next leader repeats what is so still, and the cleanup before an uninstall has the
+            # same account.
             stack.restart_controllers()
             wait_for_all_but(cleans)
             stack.controllers[-1].process.stop()
-            arguments = ["cleanup", "--release=hub", f"--namespace={namespace}", "--controllers=hub-roost-controllers"]
+            arguments = [
+                "cleanup",
+                "--release=hub",
+                f"--namespace={namespace}",
+                "--controllers=hub-roost-controllers",
+            ]
             kubeconfig = cluster.service_account_kubeconfig(namespace, "hub-roost-controllers")
             done = subprocess.run(
-                [ROOST, *arguments, "--kubeconfig", kubeconfig], capture_output=True, text=True, check=False
+                [ROOST, *arguments, "--kubeconfig", kubeconfig],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             assert done.returncode == 0, done.stderr
             assert unused() == set()
-            refused = {right for right, codes in asked_of(cluster, namespace).items() if codes & {401, 403}}
+            refused = {
+                right for right, codes in asked_of(cluster, namespace).items() if codes & {401, 403}
+            }
             assert refused == set()

@@ -1,6 +1,8 @@
-"""Dozens of small drawn cases on a real control plane, each without Roost and with it, judged pod by pod.
+"""Dozens of small drawn cases on a real control plane, each without Roost and with it, judged pod
+by pod.
 
-One case again: ROOST_SMALL_SEEDS=7. Three waves, for PriorityClasses are the cluster's: none, two, and four of them.
+One case again: ROOST_SMALL_SEEDS=7. Three waves, for PriorityClasses are the cluster's: none, two,
+and four of them.
 """
 
 import contextlib
@@ -20,7 +22,8 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 A_WAVE = 12
-# Tenths of a second decide it: room falls free, and each of two schedulers has somebody for it. Play it by its number.
+# Tenths of a second decide it: room falls free, and each of two schedulers has somebody for it.
+# Play it by its number.
 RACES = {"drawn-19"}
 
 
@@ -28,8 +31,13 @@ def waves() -> list[list[Case]]:
     """Cases by how many classes they have."""
     named = os.environ.get("ROOST_SMALL_SEEDS", "")
     cases = [small(seed) for seed in (map(int, named.split(",")) if named else range(200))]
-    sorted_out = [[one for one in cases if len(one.priorities) == count] for count in (0, len(PRIORITIES), 4)]
-    return [found if named else [one for one in found[:A_WAVE] if one.name not in RACES] for found in sorted_out]
+    sorted_out = [
+        [one for one in cases if len(one.priorities) == count] for count in (0, len(PRIORITIES), 4)
+    ]
+    return [
+        found if named else [one for one in found[:A_WAVE] if one.name not in RACES]
+        for found in sorted_out
+    ]
 
 
 WAVES = waves()
@@ -37,16 +45,24 @@ WAVES = waves()
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A control plane with the cluster's own scheduler and one release of Roost, which serves one side of each case."""
+    """A control plane with the cluster's own scheduler and one release of Roost, which serves one
+    side of each case.
+    """
     for cluster in own_cluster(request):
         selectors = [{"cel": {"expression": f"device.driver == '{DRIVER}'"}}]
-        body = {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "gpu"}}
+        body = {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "DeviceClass",
+            "metadata": {"name": "gpu"},
+        }
         cluster.api.create({**body, "spec": {"selectors": selectors, "extendedResourceName": GPU}})
         cluster.create_namespace(TEAM)
         values = values_for(case for wave in WAVES for case in wave)
         with contextlib.ExitStack() as stack:
             stack.enter_context(start_scheduler(cluster))
-            stack.enter_context(Stack(cluster, cluster.create_namespace(), values, controllers=True))
+            stack.enter_context(
+                Stack(cluster, cluster.create_namespace(), values, controllers=True)
+            )
             yield cluster
 
 
@@ -59,7 +75,17 @@ def test_nobody_fares_worse_in_small_drawn_cases(number: int, cluster: ControlPl
     told = []
     for case, (plain, roost) in zip(wave.cases, wave.pairs, strict=True):
         found = victims[case.name]
-        say(f"{case.name}: {sum(not fate.refused for fate in roost.fates.values())} pods; {'; '.join(map(str, found))}")
+        say(
+            f"{case.name}: {sum(not fate.refused for fate in roost.fates.values())} pods;"
+            f" {'; '.join(map(str, found))}"
+        )
         if any(not victim.is_drift for victim in found):
-            told += [case.name, *map(str, found), "without:", *plain.journal, "with:", *roost.journal]
+            told += [
+                case.name,
+                *map(str, found),
+                "without:",
+                *plain.journal,
+                "with:",
+                *roost.journal,
+            ]
     assert told == [], "\n".join(told)

@@ -1,4 +1,5 @@
-"""What goes wrong below Roost while users come without a pause: nobody is refused, stranded or lost.
+"""What goes wrong below Roost while users come without a pause: nobody is refused, stranded or
+lost.
 
 More of it: certificates that change in webhook/test_webhook_tls.py, a webhook killed and frozen in
 webhook/test_webhook_kills.py, upgrade, rollback and uninstall in install/test_upgrade.py.
@@ -51,7 +52,13 @@ class World:
         self.cluster = cluster
         self.namespace = cluster.create_namespace()
         self.proxy = proxy
-        self.stack = Stack(cluster, self.namespace, {**VALUES, "scheduler": FAST}, webhook=False, own_certificates=True)
+        self.stack = Stack(
+            cluster,
+            self.namespace,
+            {**VALUES, "scheduler": FAST},
+            webhook=False,
+            own_certificates=True,
+        )
         self.hub = Hub(cluster, self.namespace, nodes, self.stack)
 
     def __enter__(self) -> Self:
@@ -68,7 +75,9 @@ class World:
 
     def _through(self, component: str) -> str:
         direct = next(
-            Path(one.partition("=")[2]) for one in self.stack.arguments(component) if one.startswith("--kubeconfig=")
+            Path(one.partition("=")[2])
+            for one in self.stack.arguments(component)
+            if one.startswith("--kubeconfig=")
         )
         return f"--kubeconfig={self.proxy.kubeconfig(direct)}"
 
@@ -99,7 +108,9 @@ def compact(cluster: ControlPlane) -> None:
     """Have etcd forget all that was before."""
 
     def ask(path: str, body: Object) -> Object:
-        request = urllib.request.Request(f"{cluster.etcd_url}{path}", json.dumps(body).encode(), method="POST")
+        request = urllib.request.Request(
+            f"{cluster.etcd_url}{path}", json.dumps(body).encode(), method="POST"
+        )
         with urllib.request.urlopen(request, timeout=10) as answer:
             found: Object = json.load(answer)
             return found
@@ -134,7 +145,9 @@ def test_an_etcd_that_was_compacted_while_watches_were_down_is_read_anew(world: 
 
 # Beyond five minutes the last beliefs have ended, too.
 @pytest.mark.parametrize("seconds", [16, pytest.param(310, marks=pytest.mark.minors)])
-def test_a_partition_costs_nobody_a_start_and_all_is_as_before_when_it_ends(world: World, seconds: int) -> None:
+def test_a_partition_costs_nobody_a_start_and_all_is_as_before_when_it_ends(
+    world: World, seconds: int
+) -> None:
     ours = world.stack.scheduler_name("user")
     with world.storm() as storm:
         world.proxy.hush()
@@ -160,19 +173,25 @@ def test_a_partition_costs_nobody_a_start_and_all_is_as_before_when_it_ends(worl
     assert storm.slowest_seconds < 5.0
 
 
-def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_each_other(world: World) -> None:
+def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_each_other(
+    world: World,
+) -> None:
     """As in an upgrade: a pod may even be seen by both."""
     stack = world.stack
     (old,) = stack.webhooks
     old_settings = stack.folder / "old.json"
-    mounted = next(one.partition("=")[2] for one in stack.arguments("webhook") if one.startswith("--settings="))
+    mounted = next(
+        one.partition("=")[2] for one in stack.arguments("webhook") if one.startswith("--settings=")
+    )
     old_settings.write_text(Path(mounted).read_text())
     with contextlib.ExitStack() as exits:
         replicas: list[Webhook] = []
         old.process.kill()
         for flags in ([f"--settings={old_settings}"], []):
             port = exits.enter_context(ReservedPort())
-            replica = stack.start_webhook(world._through("webhook"), f"--port={port.number}", *flags)
+            replica = stack.start_webhook(
+                world._through("webhook"), f"--port={port.number}", *flags
+            )
             replica.port = port.number
             replicas.append(replica)
         for replica in replicas:
@@ -183,7 +202,9 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
             stack.apply({"podClasses": {"user": {"imageGate": False, "join": {"user": 50}}}})
 
             def revisions() -> set[str]:
-                annotations = [pod["metadata"].get("annotations", {}) for pod in storm.wait_for_more()]
+                annotations = [
+                    pod["metadata"].get("annotations", {}) for pod in storm.wait_for_more()
+                ]
                 return {str(one.get(POLICY_REVISION_ANNOTATION, "")) for one in annotations}
 
             wait_until(lambda: len(revisions() - {""}) == 2, 30, "both to place users")
@@ -196,6 +217,8 @@ def test_old_and_new_webhooks_that_serve_together_refuse_nobody_and_agree_with_e
                 balancer.cut()
                 stored = world.cluster.api.create(body, world.namespace, **how)
                 body = {**body, "spec": stored["spec"]}
-            terms = stored["spec"]["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+            terms = stored["spec"]["affinity"]["nodeAffinity"][
+                "preferredDuringSchedulingIgnoredDuringExecution"
+            ]
             assert [one for one in terms if terms.count(one) > 1] == []
             assert stack.wait_for_node(f"seen-twice-{turn}") == "holds"

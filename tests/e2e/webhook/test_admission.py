@@ -1,4 +1,6 @@
-"""What the real API server stores for each kind of pod: as sent, plus what the rules add, and nothing else."""
+"""What the real API server stores for each kind of pod: as sent, plus what the rules add, and
+nothing else.
+"""
 
 import copy
 import json
@@ -28,19 +30,35 @@ LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 @pytest.fixture(scope="module")
 def stack(control_plane: ControlPlane) -> Iterator[Stack]:
-    """A hub whose user image is on node-1, builders on two nodes; without a scheduler pods stay as they were stored."""
+    """A hub whose user image is on node-1, builders on two nodes; without a scheduler pods stay as
+    they were stored.
+    """
     name = control_plane.create_namespace()
     values = {
-        "singleuser": {"image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}},
-        "replaceSchedulers": [f"{name}-user-scheduler" for name in ("hub", "binder", "jupyterhub", "prod")],
+        "singleuser": {
+            "image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}
+        },
+        "replaceSchedulers": [
+            f"{name}-user-scheduler" for name in ("hub", "binder", "jupyterhub", "prod")
+        ],
         "placeholders": [],
     }
     recorded = [json.loads(path.read_text())["spec"] for path in PODS.glob("*.json")]
-    for priority_class in {spec["priorityClassName"] for spec in recorded if spec.get("priorityClassName")}:
+    for priority_class in {
+        spec["priorityClassName"] for spec in recorded if spec.get("priorityClassName")
+    }:
         metadata = {"name": priority_class}
-        manifest = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 0}
+        manifest = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": metadata,
+            "value": 0,
+        }
         control_plane.api.apply(manifest)
-    with FakeNodes(control_plane.api) as nodes, Stack(control_plane, name, values, scheduler=False) as running:
+    with (
+        FakeNodes(control_plane.api) as nodes,
+        Stack(control_plane, name, values, scheduler=False) as running,
+    ):
         pool = {"mybinder.org/pool-type": "users"}
         nodes.create("node-1", labels={**pool, pulled_label(RELEASE, name, IMAGE): "true"})
         nodes.create("node-2", labels=pool)
@@ -50,7 +68,11 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
             path = f"/api/v1/namespaces/{name}/pods/dind-{node}/status"
             control_plane.api.patch(path, {"status": status})
         webhook = running.webhooks[0]
-        wait_until(lambda: webhook.metric("roost_webhook_ring_nodes") == 2, 30, "the ring to hold both nodes")
+        wait_until(
+            lambda: webhook.metric("roost_webhook_ring_nodes") == 2,
+            30,
+            "the ring to hold both nodes",
+        )
         yield running
     control_plane.api.delete(f"/api/v1/namespaces/{name}")
 
@@ -63,7 +85,10 @@ def elsewhere(control_plane: ControlPlane) -> str:
 
 def builder(node: str) -> Object:
     return {
-        "metadata": {"name": f"dind-{node}", "labels": {"app": "binder", "component": "image-builder"}},
+        "metadata": {
+            "name": f"dind-{node}",
+            "labels": {"app": "binder", "component": "image-builder"},
+        },
         "spec": {"nodeName": node, "containers": [{"name": "dind", "image": "docker:dind"}]},
     }
 
@@ -72,7 +97,8 @@ def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str
     body = copy.deepcopy(dict(body))
     body["metadata"].pop("namespace", None)
     body["metadata"].pop("ownerReferences", None)
-    # Accounts, secrets and the like of the fixture's cluster aren't here; placement has no use for them.
+    # Accounts, secrets and the like of the fixture's cluster aren't here; placement has no use for
+    # them.
     body["spec"].pop("serviceAccountName", None)
     body["spec"].pop("serviceAccount", None)
     # The API server works these out from the class; a client may not send them.
@@ -80,7 +106,9 @@ def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str
     body["spec"].pop("preemptionPolicy", None)
     path = f"/api/v1/namespaces/{namespace}/pods"
     manifest = {"apiVersion": "v1", "kind": "Pod", **body}
-    return control_plane.api.request("POST", path, manifest, {"dryRun": "All", "fieldValidation": "Strict"})
+    return control_plane.api.request(
+        "POST", path, manifest, {"dryRun": "All", "fieldValidation": "Strict"}
+    )
 
 
 def changes(before: object, after: object, path: str = "") -> dict[str, tuple[object, object]]:
@@ -94,7 +122,17 @@ def changes(before: object, after: object, path: str = "") -> dict[str, tuple[ob
 
 
 IGNORED = (
-    *(f"/metadata/{key}" for key in ("uid", "creationTimestamp", "managedFields", "namespace", "name", "generateName")),
+    *(
+        f"/metadata/{key}"
+        for key in (
+            "uid",
+            "creationTimestamp",
+            "managedFields",
+            "namespace",
+            "name",
+            "generateName",
+        )
+    ),
     *(f"/spec/{key}" for key in ("volumes", "containers", "initContainers")),
 )
 
@@ -112,7 +150,11 @@ def placed(
     twice = dry_run(control_plane, again, stack.namespace)
     second = {path for path in changes(stored, twice) if not path.startswith(IGNORED)}
     assert not second, f"a second pass changed {second}"
-    found = {path: change for path, change in changes(plain, stored).items() if not path.startswith(IGNORED)}
+    found = {
+        path: change
+        for path, change in changes(plain, stored).items()
+        if not path.startswith(IGNORED)
+    }
     for kind in ("containers", "initContainers"):
         for index, container in enumerate(stored["spec"].get(kind, [])):
             for path, change in changes(plain["spec"][kind][index], container).items():
@@ -131,10 +173,16 @@ def test_a_recorded_pod_is_stored_as_sent_but_for_what_its_class_gets(
         return
     pod_class = next(one for one in ("build", "placeholder", "user") if f"-{one}" in path.stem)
     # What its author says about other pods decides before packing does.
-    profile = stack.scheduler_name(pod_class) + STRICT_SUFFIX * (path.stem == "z2jh-user-extra-pod-anti-affinity")
+    profile = stack.scheduler_name(pod_class) + STRICT_SUFFIX * (
+        path.stem == "z2jh-user-extra-pod-anti-affinity"
+    )
     assert found.pop("/spec/schedulerName")[1] == profile
     # A build gets requests.
-    requests = ("/spec/containers", "/spec/initContainers", "/status/qosClass") if pod_class == "build" else ()
+    requests = (
+        ("/spec/containers", "/spec/initContainers", "/status/qosClass")
+        if pod_class == "build"
+        else ()
+    )
     own = ("/metadata/annotations", "/spec/affinity", *requests)
     assert [one for one in found if not one.startswith(own)] == []
     assert any(one.startswith("/metadata/annotations") for one in found)
@@ -148,13 +196,19 @@ def keeps(before: object, after: object) -> bool:
     if before is None:
         return True
     if isinstance(before, dict):
-        return isinstance(after, dict) and all(keeps(value, after.get(key)) for key, value in before.items())
+        return isinstance(after, dict) and all(
+            keeps(value, after.get(key)) for key, value in before.items()
+        )
     if isinstance(before, list):
-        return isinstance(after, list) and all(any(keeps(item, other) for other in after) for item in before)
+        return isinstance(after, list) and all(
+            any(keeps(item, other) for other in after) for item in before
+        )
     return before == after
 
 
-def test_700_kilobytes_of_environment_pass(control_plane: ControlPlane, stack: Stack, elsewhere: str) -> None:
+def test_700_kilobytes_of_environment_pass(
+    control_plane: ControlPlane, stack: Stack, elsewhere: str
+) -> None:
     environment = {f"VARIABLE_{number}": "x" * 200 for number in range(3000)}
     body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE, environment=environment)
     assert "/spec/schedulerName" in placed(control_plane, stack, elsewhere, body)
@@ -164,7 +218,9 @@ def test_700_kilobytes_of_environment_pass(control_plane: ControlPlane, stack: S
 def test_a_patch_that_would_be_refused_in_spite_of_ignore_is_not_sent(
     room_bytes: int, control_plane: ControlPlane, stack: Stack
 ) -> None:
-    """One byte too many, and the API server refuses a patched pod in spite of failurePolicy Ignore."""
+    """One byte too many, and the API server refuses a patched pod in spite of failurePolicy
+    Ignore.
+    """
     body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
     there = body["metadata"].setdefault("annotations", {})
     used_bytes = sum(len(key) + len(value) for key, value in there.items()) + len("notes")
@@ -174,7 +230,9 @@ def test_a_patch_that_would_be_refused_in_spite_of_ignore_is_not_sent(
     assert (POLICY_REVISION_ANNOTATION in stored["metadata"]["annotations"]) is (room_bytes == 1000)
 
 
-def test_a_pod_that_roost_may_not_fill_up_is_refused_a_byte_later(control_plane: ControlPlane, stack: Stack) -> None:
+def test_a_pod_that_roost_may_not_fill_up_is_refused_a_byte_later(
+    control_plane: ControlPlane, stack: Stack
+) -> None:
     """The limit that the rule above keeps to is the API server's own."""
     body = spawned_pod("ada", control_plane.kubeconfig, image=IMAGE)
     body["metadata"]["annotations"] = {"notes": "x" * (256 * 1024 - len("notes") + 1)}
@@ -191,11 +249,16 @@ def test_a_post_that_is_repeated_is_placed_alike_and_conflicts_as_it_would_witho
     with pytest.raises(ApiError) as refused:
         stack.create_pod(body)
     assert refused.value.status == 409
-    control_plane.api.delete(f"/api/v1/namespaces/{stack.namespace}/pods/repeated", gracePeriodSeconds=0)
     control_plane.api.delete(
-        f"/api/v1/namespaces/{stack.namespace}/pods/{first['metadata']['name']}", gracePeriodSeconds=0
+        f"/api/v1/namespaces/{stack.namespace}/pods/repeated", gracePeriodSeconds=0
+    )
+    control_plane.api.delete(
+        f"/api/v1/namespaces/{stack.namespace}/pods/{first['metadata']['name']}",
+        gracePeriodSeconds=0,
     )
     second = stack.create_pod(body)
     assert {
-        path for path in changes(first["spec"], second["spec"]) if not path.startswith(("/volumes", "/containers"))
+        path
+        for path in changes(first["spec"], second["spec"])
+        if not path.startswith(("/volumes", "/containers"))
     } == set()

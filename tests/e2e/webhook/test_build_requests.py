@@ -1,4 +1,6 @@
-"""Under any quota or LimitRange a build that would be admitted without Roost is admitted with it, requests or not."""
+"""Under any quota or LimitRange a build that would be admitted without Roost is admitted with it,
+requests or not.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,13 +17,22 @@ pytestmark = pytest.mark.e2e
 
 REQUESTS = {"cpu": "100m", "memory": "1Gi", "ephemeral-storage": "1Gi"}
 # Never pre-empts, so that no other test's PriorityClass keeps requests off.
-QUIET = {"kind": "PriorityClass", "apiVersion": "scheduling.k8s.io/v1", "value": 0, "preemptionPolicy": "Never"}
+QUIET = {
+    "kind": "PriorityClass",
+    "apiVersion": "scheduling.k8s.io/v1",
+    "value": 0,
+    "preemptionPolicy": "Never",
+}
 Object = dict[str, Any]
 
 
 def build(stack: Stack, namespace: str, **annotations: str) -> Object | str:
     """What a build without requests would have; or why the API server refuses it."""
-    metadata = {"name": "build-a", "labels": {"component": "binderhub-build"}, "annotations": annotations}
+    metadata = {
+        "name": "build-a",
+        "labels": {"component": "binderhub-build"},
+        "annotations": annotations,
+    }
     spec = {"priorityClassName": "quiet", "containers": [{"name": "builder", "image": "builder:1"}]}
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
     try:
@@ -33,11 +44,15 @@ def build(stack: Stack, namespace: str, **annotations: str) -> Object | str:
 
 
 def set_guard(control_plane: ControlPlane, namespace: str, guard: Object) -> None:
-    control_plane.api.create({"apiVersion": "v1", "metadata": {"name": "guard"}, **guard}, namespace)
+    control_plane.api.create(
+        {"apiVersion": "v1", "metadata": {"name": "guard"}, **guard}, namespace
+    )
     if hard := guard["spec"].get("hard"):
         # As the controller of quotas, which doesn't run here, would.
         status = {"status": {"hard": hard, "used": dict.fromkeys(hard, "0")}}
-        control_plane.api.patch(f"/api/v1/namespaces/{namespace}/resourcequotas/guard/status", status)
+        control_plane.api.patch(
+            f"/api/v1/namespaces/{namespace}/resourcequotas/guard/status", status
+        )
 
 
 def quota(hard: Object, *scopes: str, **selected: object) -> Object:
@@ -55,12 +70,23 @@ NONE = {"pods": "0"}
 SOME = {"pods": "9"}
 ODD = {"scopeName": "PriorityClass", "operator": "In", "values": ["odd"]}
 # Where Roost's requests harm nothing.
-UNAFFECTED = ("best effort", "terminating", "not terminating", "a priority", "any priority", "affinity", "devices")
+UNAFFECTED = (
+    "best effort",
+    "terminating",
+    "not terminating",
+    "a priority",
+    "any priority",
+    "affinity",
+    "devices",
+)
 QUOTAS = {
     "best effort": (quota(SOME, "BestEffort"), True),
     "not best effort: pods": (quota(NONE, "NotBestEffort"), True),
     "not best effort: memory": (quota({"requests.memory": "512Mi"}, "NotBestEffort"), True),
-    "not best effort, not terminating": (quota({"cpu": "0"}, "NotBestEffort", "NotTerminating"), True),
+    "not best effort, not terminating": (
+        quota({"cpu": "0"}, "NotBestEffort", "NotTerminating"),
+        True,
+    ),
     "not best effort, selected": (quota(NONE, scopeName="NotBestEffort", operator="Exists"), True),
     "terminating": (quota(NONE, "Terminating"), True),
     "not terminating": (quota(SOME, "NotTerminating"), True),
@@ -99,12 +125,19 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
     name = control_plane.create_namespace()
     control_plane.api.apply({**QUIET, "metadata": {"name": "quiet"}})
     labels = {"builds-of": name}
-    elsewhere = {"match": {"labels": {"component": "binderhub-build"}, "namespaceSelector": {"matchLabels": labels}}}
+    elsewhere = {
+        "match": {
+            "labels": {"component": "binderhub-build"},
+            "namespaceSelector": {"matchLabels": labels},
+        }
+    }
     values = {"placeholders": [], "podClasses": {"build": {**elsewhere, "resources": REQUESTS}}}
     with Stack(control_plane, name, values, scheduler=False) as running:
         for number, (guard, _) in enumerate(GUARDS.values()):
             metadata = {"name": f"{name}-{number}", "labels": labels}
-            control_plane.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+            control_plane.api.create(
+                {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
+            )
             set_guard(control_plane, f"{name}-{number}", guard)
         yield running
         assert not running.webhooks[0].process.log_lines("forbidden")
@@ -113,14 +146,21 @@ def stack(control_plane: ControlPlane) -> Iterator[Stack]:
 
 
 @pytest.mark.parametrize("case", GUARDS)
-def test_a_build_that_is_admitted_without_roost_is_admitted_with_it(stack: Stack, case: str) -> None:
+def test_a_build_that_is_admitted_without_roost_is_admitted_with_it(
+    stack: Stack, case: str
+) -> None:
     namespace = f"{stack.namespace}-{list(GUARDS).index(case)}"
     is_admitted = GUARDS[case][1]
 
     def without_roost() -> Object | str:
         return build(stack, namespace, **{OPT_OUT_ANNOTATION: "true"})
 
-    wait_until(lambda: isinstance(without_roost(), dict) is is_admitted, 20, "the API server", explain=without_roost)
+    wait_until(
+        lambda: isinstance(without_roost(), dict) is is_admitted,
+        20,
+        "the API server",
+        explain=without_roost,
+    )
     if not is_admitted:
         return
     given = {"requests": REQUESTS} if case in UNAFFECTED else without_roost()

@@ -1,4 +1,6 @@
-"""Roost's scheduler dies and comes back: users go on starting, by the cluster's own scheduler meanwhile."""
+"""Roost's scheduler dies and comes back: users go on starting, by the cluster's own scheduler
+meanwhile.
+"""
 
 from typing import Any
 
@@ -52,11 +54,17 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
         counter = "roost_webhook_pods_left_to_cluster_scheduler_total"
         # A page of metrics is made anew a few times a second.
         wait_until(
-            lambda: webhook.metric(counter, reason="stale", **{"class": "user"}) == 1, 5, "the pod to be counted"
+            lambda: webhook.metric(counter, reason="stale", **{"class": "user"}) == 1,
+            5,
+            "the pod to be counted",
         )
         # Who was given to it keeps it: nobody can change a pod's scheduler.
         waiting = "roost_webhook_pods_waiting_for_scheduler"
-        wait_until(lambda: webhook.metric(waiting, **{"class": "user"}) == 1, 5, "the one that waits to be counted")
+        wait_until(
+            lambda: webhook.metric(waiting, **{"class": "user"}) == 1,
+            5,
+            "the one that waits to be counted",
+        )
 
         stack.start_scheduler().wait_leading()
         wait_until(lambda: not is_away(), 20, "the webhook to see the new scheduler")
@@ -69,7 +77,9 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
 def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
-    """An upgrade may bring a scheduler that can't start: the old one leads on, and doesn't know the profile."""
+    """An upgrade may bring a scheduler that can't start: the old one leads on, and doesn't know the
+    profile.
+    """
     fake_nodes.create("node-1")
     values = {"placeholders": [], "scheduler": FAST}
     with (
@@ -80,7 +90,9 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
         old.wait_leading()
         webhook = stack.start_webhook()
         webhook.wait_ready()
-        assert stack.create_pod(pod("before"))["spec"]["schedulerName"] == stack.scheduler_name("user")
+        assert stack.create_pod(pod("before"))["spec"]["schedulerName"] == stack.scheduler_name(
+            "user"
+        )
 
         def is_away() -> bool:
             return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
@@ -95,5 +107,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
         old.kill()
         new.wait_leading(30)
         wait_until(lambda: not is_away(), 20, "the webhook to see the new leader")
-        assert stack.create_pod(pod("after"))["spec"]["schedulerName"] == stack.scheduler_name("lab")
+        assert stack.create_pod(pod("after"))["spec"]["schedulerName"] == stack.scheduler_name(
+            "lab"
+        )
         assert stack.wait_for_node("after") == "node-1"

@@ -1,4 +1,6 @@
-"""In a tie pods of each class keep off nodes that run builds: what the webhook adds decides at the real scheduler."""
+"""In a tie pods of each class keep off nodes that run builds: what the webhook adds decides at the
+real scheduler.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,17 +15,27 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 Object = dict[str, Any]
-COMPONENTS = {"user": "singleuser-server", "build": "binderhub-build", "placeholder": "user-placeholder"}
+COMPONENTS = {
+    "user": "singleuser-server",
+    "build": "binderhub-build",
+    "placeholder": "user-placeholder",
+}
 VALUES: Object = object_of("values-of-ties")
 NO_AVOID: Object = {name: {"avoid": {"build": None}} for name in COMPONENTS}
 
 
 @pytest.fixture(scope="module", params=["by default", "without avoid"])
-def hub(request: pytest.FixtureRequest, control_plane: ControlPlane) -> Iterator[tuple[Stack, FakeNodes, str]]:
+def hub(
+    request: pytest.FixtureRequest, control_plane: ControlPlane
+) -> Iterator[tuple[Stack, FakeNodes, str]]:
     """A hub, and which of the nodes `busy`, with less on it, and `calm` a pod should go to."""
     name = control_plane.create_namespace()
     is_default = request.param == "by default"
-    classes = VALUES["podClasses"] if is_default else {**NO_AVOID, "user": {**NO_AVOID["user"], "warm": None}}
+    classes = (
+        VALUES["podClasses"]
+        if is_default
+        else {**NO_AVOID, "user": {**NO_AVOID["user"], "warm": None}}
+    )
     values = {**VALUES, "podClasses": classes}
     with FakeNodes(control_plane.api) as nodes, Stack(control_plane, name, values) as stack:
         yield stack, nodes, "calm" if is_default else "busy"
@@ -38,7 +50,8 @@ def pod(name: str, component: str, cpu: str, **where: str) -> Object:
 
 
 @pytest.mark.parametrize(
-    ("comes", "is_there"), [("user", "build"), ("build", "build"), ("placeholder", "build"), ("build", "user")]
+    ("comes", "is_there"),
+    [("user", "build"), ("build", "build"), ("placeholder", "build"), ("build", "user")],
 )
 def test_of_nodes_that_are_alike_a_pod_takes_the_one_without_builds_or_a_build_the_one_without_users(
     hub: tuple[Stack, FakeNodes, str], comes: str, is_there: str
@@ -48,7 +61,11 @@ def test_of_nodes_that_are_alike_a_pod_takes_the_one_without_builds_or_a_build_t
     # To a scheduler that packs `busy` is the fuller one, to one that spreads the emptier.
     for name in ("busy", "calm"):
         nodes.create(f"{case}-{name}", cpu="10", labels={"case": f"{stack.namespace}-{case}"})
-    stack.create_pod(pod(f"{case}-there", COMPONENTS[is_there], "1", **{"kubernetes.io/hostname": f"{case}-busy"}))
+    stack.create_pod(
+        pod(
+            f"{case}-there", COMPONENTS[is_there], "1", **{"kubernetes.io/hostname": f"{case}-busy"}
+        )
+    )
     other = pod(f"{case}-other", "other", "0" if comes == "user" else "2")
     stack.create_pod({**other, "spec": {**other["spec"], "nodeName": f"{case}-calm"}})
     assert stack.wait_for_node(f"{case}-there") == f"{case}-busy"

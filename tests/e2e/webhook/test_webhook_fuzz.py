@@ -1,4 +1,6 @@
-"""A running webhook under 100,000 requests of every kind of wrong: never a 5xx, never a traceback, memory flat."""
+"""A running webhook under 100,000 requests of every kind of wrong: never a 5xx, never a traceback,
+memory flat.
+"""
 
 import json
 import random
@@ -17,7 +19,8 @@ REQUESTS = 100_000
 WARM_UP = 20_000
 CONNECTIONS = 4
 VARIANTS = 3_000
-# What a long-lived Python process may still move between two looks: pages of the allocator, metrics' first samples.
+# What a long-lived Python process may still move between two looks: pages of the allocator,
+# metrics' first samples.
 GROWTH_KIB = 4 * 1024
 
 
@@ -28,7 +31,21 @@ def resident_kib(server: LoneWebhook) -> int:
 
 def mutate(chance: random.Random, node: Any, depth: int = 0) -> Any:
     """A JSON document with one thing in it that doesn't belong."""
-    odd: list[Any] = [None, "", 0, -1, 1e308, True, [], {}, [[]], {"": None}, "\u0000", "x" * 300, {"matchLabels": 7}]
+    odd: list[Any] = [
+        None,
+        "",
+        0,
+        -1,
+        1e308,
+        True,
+        [],
+        {},
+        [[]],
+        {"": None},
+        "\u0000",
+        "x" * 300,
+        {"matchLabels": 7},
+    ]
     if isinstance(node, dict) and node and chance.random() < 0.9 - depth * 0.08:
         key = chance.choice(sorted(node))
         if chance.random() < 0.1:
@@ -40,13 +57,20 @@ def mutate(chance: random.Random, node: Any, depth: int = 0) -> Any:
     return chance.choice(odd)
 
 
-def request(body: bytes, method: str = "POST", path: str = "/mutate", content_type: str = "application/json") -> bytes:
-    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length: {len(body)}\r\n\r\n"
+def request(
+    body: bytes, method: str = "POST", path: str = "/mutate", content_type: str = "application/json"
+) -> bytes:
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {content_type}\r\nContent-Length:"
+        f" {len(body)}\r\n\r\n"
+    )
     return head.encode() + body
 
 
 def variants(chance: random.Random) -> list[bytes]:
-    """Requests with something wrong at each layer: bytes, JSON, review, pod, HTTP; and some right ones."""
+    """Requests with something wrong at each layer: bytes, JSON, review, pod, HTTP; and some right
+    ones.
+    """
     pods = [builders.user_pod(), builders.build_pod(), builders.placeholder_pod()]
     pods += [json.loads(path.read_text()) for path in sorted(PODS.glob("*.json"))]
     reviews = [json.loads(builders.review(pod)) for pod in pods]
@@ -58,7 +82,9 @@ def variants(chance: random.Random) -> list[bytes]:
             return request(text)
         if kind < 0.6:
             odd = mutate(chance, whole["request"]["object"])
-            return request(json.dumps({**whole, "request": {**whole["request"], "object": odd}}).encode())
+            return request(
+                json.dumps({**whole, "request": {**whole["request"], "object": odd}}).encode()
+            )
         if kind < 0.75:
             return request(json.dumps(mutate(chance, whole)).encode())
         if kind < 0.85:
@@ -87,7 +113,11 @@ def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
             return 0, data
         data += more
     head, _, body = data.partition(b"\r\n\r\n")
-    lengths = [line.split(b":")[1] for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")]
+    lengths = [
+        line.split(b":")[1]
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"content-length:")
+    ]
     wanted = int(lengths[0]) if lengths else 0
     while len(body) < wanted:
         more = connection.recv(65536)
@@ -98,7 +128,9 @@ def read_answer(connection: ssl.SSLSocket) -> tuple[int, bytes]:
 
 
 def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> Counter[int]:
-    """Send `count` requests on one kept connection, a new one where the server closes; statuses by number."""
+    """Send `count` requests on one kept connection, a new one where the server closes; statuses by
+    number.
+    """
     statuses: Counter[int] = Counter()
     connection = server.connect()
     for index in range(count):
@@ -120,7 +152,12 @@ def send_all(server: LoneWebhook, requests: list[bytes], count: int) -> Counter[
 
 def test_100000_wrong_requests_bring_no_5xx_no_traceback_and_no_growth(tmp_path: Path) -> None:
     with LoneWebhook(tmp_path, "--drain-seconds=0") as server:
-        wait_until(lambda: server.page("/readyz")[0] == 200, 30, "the webhook to be ready", explain=server.log)
+        wait_until(
+            lambda: server.page("/readyz")[0] == 200,
+            30,
+            "the webhook to be ready",
+            explain=server.log,
+        )
         check(server)
 
 
@@ -129,7 +166,9 @@ def check(server: LoneWebhook) -> None:
 
     def run(count: int) -> Counter[int]:
         with ThreadPoolExecutor(CONNECTIONS) as pool:
-            parts = pool.map(lambda _: send_all(server, requests, count // CONNECTIONS), range(CONNECTIONS))
+            parts = pool.map(
+                lambda _: send_all(server, requests, count // CONNECTIONS), range(CONNECTIONS)
+            )
             return sum(parts, Counter())
 
     run(WARM_UP)

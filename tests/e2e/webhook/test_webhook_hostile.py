@@ -1,4 +1,6 @@
-"""What anybody who reaches the ports can do to a replica: not to its memory, its probes or the others' reviews."""
+"""What anybody who reaches the ports can do to a replica: not to its memory, its probes or the
+others' reviews.
+"""
 
 import contextlib
 import http.client
@@ -16,7 +18,15 @@ from typing import Any
 
 import pytest
 
-from tests.builders import IMAGE, build_pod, expression, held, placeholder_pod, requires_nodes, user_pod
+from tests.builders import (
+    IMAGE,
+    build_pod,
+    expression,
+    held,
+    placeholder_pod,
+    requires_nodes,
+    user_pod,
+)
 from tests.e2e.lone_webhook import LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
@@ -38,8 +48,16 @@ def webhook(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoneWebhook]:
             name = f"node-{index}"
             labels = {"kubernetes.io/hostname": name, **held(IMAGE), "pool": "user"}
             status = {"conditions": [{"type": "Ready", "status": "True"}]}
-            api.put("/api/v1/nodes", {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status})
-        wait_until(lambda: running.page("/readyz")[0] == 200, 30, "the webhook to know its nodes", explain=running.log)
+            api.put(
+                "/api/v1/nodes",
+                {"metadata": {"name": name, "labels": labels}, "spec": {}, "status": status},
+            )
+        wait_until(
+            lambda: running.page("/readyz")[0] == 200,
+            30,
+            "the webhook to know its nodes",
+            explain=running.log,
+        )
         yield running
 
 
@@ -48,13 +66,17 @@ def user(*images: str, **spec: Any) -> bytes:
 
 
 def terms(count: int) -> Object:
-    return requires_nodes(*[{"matchExpressions": [expression(f"k{one}", operator="Exists")]} for one in range(count)])
+    return requires_nodes(
+        *[{"matchExpressions": [expression(f"k{one}", operator="Exists")]} for one in range(count)]
+    )
 
 
 def hostile_bodies(number: int) -> dict[str, bytes]:
     """One of each kind; `number` makes each different from those before."""
     one, padding = f"n{number}", "x" * 900_000
-    dear = requires_nodes({"matchExpressions": [*[expression("pool", "user")] * 100, expression(one)]})
+    dear = requires_nodes(
+        {"matchExpressions": [*[expression("pool", "user")] * 100, expression(one)]}
+    )
     never = requires_nodes({"matchExpressions": [expression(one, "x")]})
     resources = {"requests": {f"a/{index}": "1" for index in range(50_000)}}
     return {
@@ -69,7 +91,9 @@ def hostile_bodies(number: int) -> dict[str, bytes]:
         "tolerations": user(tolerations=[{"key": str(index)} for index in range(40_000)]),
         "resources": user(containers=[{"image": IMAGE, "resources": resources}]),
         "a long image": user(one + padding),
-        "a long label": review_of(placeholder_pod({"hub.jupyter.org/placeholder-set": one + padding})),
+        "a long label": review_of(
+            placeholder_pod({"hub.jupyter.org/placeholder-set": one + padding})
+        ),
         "a long repository": review_of(build_pod(one + padding)),
         "a long name": review_of(build_pod(name=one + padding)),
         "a body beyond the bound": user(padding=padding + "x" * (BYTES - len(padding))),
@@ -77,7 +101,8 @@ def hostile_bodies(number: int) -> dict[str, bytes]:
     }
 
 
-# In a process of its own: the bodies made here hold this one's interpreter for longer than what is measured.
+# In a process of its own: the bodies made here hold this one's interpreter for longer than what is
+# measured.
 PROBER = """
 import sys, time, urllib.request
 while True:
@@ -107,7 +132,9 @@ def livez_watch(webhook: LoneWebhook) -> Iterator[list[float]]:
 
 
 def crowd() -> float:
-    """How many times longer everything takes because others use the machine, too: 1 on one that is free."""
+    """How many times longer everything takes because others use the machine, too: 1 on one that is
+    free.
+    """
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
@@ -151,7 +178,9 @@ def test_hostile_reviews_cost_no_memory_no_time_and_no_probe(webhook: LoneWebhoo
     assert 'roost_webhook_reviews_beyond_bounds_total{bound="terms"}' in webhook.page("/metrics")[1]
 
 
-def test_senders_of_any_kind_that_dawdle_are_cut_after_30_seconds_and_scrapers_after_two(webhook: LoneWebhook) -> None:
+def test_senders_of_any_kind_that_dawdle_are_cut_after_30_seconds_and_scrapers_after_two(
+    webhook: LoneWebhook,
+) -> None:
     head = b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\n"
     begun = {
         "headers": b"POST /mutate HTTP/1.1\r\nX: y",
@@ -230,5 +259,6 @@ def test_a_hundred_scrapes_at_once_leave_reviews_alone(webhook: LoneWebhook) -> 
         ended.set()
         for thread in threads:
             thread.join()
-    # The threads of this test share one interpreter with the reviews that it sends, which is most of the time here.
+    # The threads of this test share one interpreter with the reviews that it sends, which is most
+    # of the time here.
     assert sorted(found)[100] < HUNDRED_MS * crowd()

@@ -1,4 +1,6 @@
-"""The webhook killed, frozen and restarted while pods are created: all come, whole, and what was missed is counted."""
+"""The webhook killed, frozen and restarted while pods are created: all come, whole, and what was
+missed is counted.
+"""
 
 import time
 from typing import Any
@@ -66,15 +68,28 @@ def test_every_creation_succeeds_while_the_webhook_is_killed_frozen_and_restarte
             assert "affinity" not in pod["spec"]
 
         def counted() -> bool:
-            return webhook.metric("roost_webhook_unplaced_pods", **{"class": "user"}) == len(unplaced)
+            return webhook.metric("roost_webhook_unplaced_pods", **{"class": "user"}) == len(
+                unplaced
+            )
 
-        wait_until(counted, 20, f"{len(unplaced)} unplaced pods", explain=lambda: webhook.get("/metrics")[1])
-        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(unplaced)
+        wait_until(
+            counted,
+            20,
+            f"{len(unplaced)} unplaced pods",
+            explain=lambda: webhook.get("/metrics")[1],
+        )
+        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(
+            unplaced
+        )
 
-        control_plane.api.delete(f"/api/v1/namespaces/{namespace}/pods", labelSelector=USERS, gracePeriodSeconds=0)
+        control_plane.api.delete(
+            f"/api/v1/namespaces/{namespace}/pods", labelSelector=USERS, gracePeriodSeconds=0
+        )
 
         def is_empty() -> bool:
             return webhook.metric("roost_webhook_unplaced_pods", **{"class": "user"}) == 0
 
         wait_until(is_empty, 30, "an empty gauge")
-        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(unplaced)
+        assert webhook.metric("roost_webhook_unplaced_pods_seen_total", **{"class": "user"}) == len(
+            unplaced
+        )

@@ -1,4 +1,6 @@
-"""The server alone, over real TLS: kept connections, bodies nobody should send, the end of its life."""
+"""The server alone, over real TLS: kept connections, bodies nobody should send, the end of its
+life.
+"""
 
 import contextlib
 import http.client
@@ -78,7 +80,9 @@ def test_64_spare_idle_connections_and_64_half_open_ones_block_nobody(webhook: L
         connection.close()
 
 
-def test_a_body_over_the_bound_gets_413_and_the_next_request_is_served(webhook: LoneWebhook) -> None:
+def test_a_body_over_the_bound_gets_413_and_the_next_request_is_served(
+    webhook: LoneWebhook,
+) -> None:
     assert webhook.post(b"x" * (MAX_BODY_BYTES + 1))[0] == 413
     assert post_chunks(webhook, *[b"x" * 1_000_000] * 4)[0] == 413
     status, answer = post_chunks(webhook, review_of()[:100], review_of()[100:])
@@ -91,7 +95,10 @@ def test_a_body_over_the_bound_gets_413_and_the_next_request_is_served(webhook: 
         b"\x00" * 100,
         b"GET / HTTP/9.9\r\n\r\n",
         b"POST /mutate HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
-        b"POST /mutate HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        (
+            b"POST /mutate HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding:"
+            b" chunked\r\n\r\n0\r\n\r\n"
+        ),
         b"POST /mutate HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
         b"GET /\xff HTTP/1.1\r\nHost: x\r\n\r\n",
         b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\nContent-Length: 0\r\n\r\n",
@@ -111,7 +118,8 @@ def test_a_client_that_leaves_in_the_middle_of_a_body_hurts_nobody(webhook: Lone
     for _ in range(20):
         with webhook.connect() as connection:
             connection.sendall(
-                b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"
+                b"POST /mutate HTTP/1.1\r\nContent-Type: application/json\r\nContent-Length:"
+                b" 1000\r\n\r\n{"
             )
     assert webhook.post(review_of())[0] == 200
     assert "fault=" not in webhook.log()
@@ -124,7 +132,9 @@ def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) 
     with LoneWebhook(tmp_path) as webhook:
         good = webhook.page("/readyz")[1]
         webhook.policy_path.write_text('{"version": 1, "podClasses": {"user": {"match": 5}}}')
-        wait_until(lambda: "reload failed" in webhook.page("/readyz")[1], 10, "the refusal in /readyz")
+        wait_until(
+            lambda: "reload failed" in webhook.page("/readyz")[1], 10, "the refusal in /readyz"
+        )
         status, text = webhook.page("/readyz")
         assert status == 200
         assert "podClasses.user.match" in text
@@ -134,11 +144,15 @@ def test_a_broken_reload_keeps_the_last_good_policy_and_says_so(tmp_path: Path) 
         assert webhook.post(review_of())[1]["patchType"] == "JSONPatch"
 
         webhook.policy_path.write_text(json.dumps(policy_document(replaceSchedulers=["other"])))
-        wait_until(lambda: "reload failed" not in webhook.page("/readyz")[1], 10, "the good policy in use")
+        wait_until(
+            lambda: "reload failed" not in webhook.page("/readyz")[1], 10, "the good policy in use"
+        )
         assert good.split("revision ")[1][:12] not in webhook.page("/readyz")[1]
 
 
-def test_a_policy_broken_from_the_start_admits_pods_untouched_and_is_not_ready(tmp_path: Path) -> None:
+def test_a_policy_broken_from_the_start_admits_pods_untouched_and_is_not_ready(
+    tmp_path: Path,
+) -> None:
     with LoneWebhook(tmp_path, policy=b"{broken") as webhook:
         status, response, _ = webhook.post(review_of())
         assert (status, response["allowed"], response.get("patch")) == (200, True, None)
@@ -193,7 +207,9 @@ NAME = "kube-apiserver-to-webhooks"
 
 
 def status_of(webhook: LoneWebhook, authority: Certificate | None, name: str = NAME) -> int:
-    """The status of one review, sent with a certificate of a CA or with none; 0: the connection ends before it."""
+    """The status of one review, sent with a certificate of a CA or with none; 0: the connection
+    ends before it.
+    """
     path = webhook.folder / "client.pem" if authority is not None else None
     if authority is not None and path is not None:
         leaf = sign_leaf(authority, (name,), START, LIFE, for_client=True)
@@ -203,7 +219,9 @@ def status_of(webhook: LoneWebhook, authority: Certificate | None, name: str = N
     return 0
 
 
-def test_reviews_come_only_from_who_shows_a_certificate_of_the_ca_and_the_ca_is_followed(tmp_path: Path) -> None:
+def test_reviews_come_only_from_who_shows_a_certificate_of_the_ca_and_the_ca_is_followed(
+    tmp_path: Path,
+) -> None:
     ours, theirs = (make_authority(f"clients-{number}", START, LIFE) for number in range(2))
     ca_path = tmp_path / "ca.crt"
     ca_path.write_bytes(ours.certificate_pem)
@@ -217,14 +235,18 @@ def test_reviews_come_only_from_who_shows_a_certificate_of_the_ca_and_the_ca_is_
         wait_until(lambda: status_of(webhook, theirs) == 200, 20, "the other CA to count")
         assert status_of(webhook, ours) == 0
         ca_path.write_text("no certificate")
-        wait_until(lambda: "the clients' CA can't be loaded" in webhook.log(), 20, "the refusal in the log")
+        wait_until(
+            lambda: "the clients' CA can't be loaded" in webhook.log(), 20, "the refusal in the log"
+        )
         assert status_of(webhook, theirs) == 200
 
 
 def test_with_a_common_name_no_other_certificate_of_the_ca_counts(tmp_path: Path) -> None:
     ours = make_authority("clients", START, LIFE)
     (tmp_path / "ca.crt").write_bytes(ours.certificate_pem)
-    with LoneWebhook(tmp_path, f"--client-ca={tmp_path / 'ca.crt'}", f"--client-name={NAME}") as webhook:
+    with LoneWebhook(
+        tmp_path, f"--client-ca={tmp_path / 'ca.crt'}", f"--client-name={NAME}"
+    ) as webhook:
         assert status_of(webhook, ours) == 200
         assert status_of(webhook, ours, "node-1") == 0
         assert status_of(webhook, None) == 0

@@ -1,4 +1,6 @@
-"""Certificates and replicas under a real API server that refuses pods when the webhook can't be reached."""
+"""Certificates and replicas under a real API server that refuses pods when the webhook can't be
+reached.
+"""
 
 import base64
 import contextlib
@@ -51,13 +53,20 @@ class Fleet:
 
     def bundles(self) -> list[list[bytes]]:
         configuration = self.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
-        path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{configuration}"
+        path = (
+            f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{configuration}"
+        )
         entries = self.stack.cluster.api.get(path)["webhooks"]
-        return [split_bundle(base64.b64decode(entry["clientConfig"].get("caBundle") or "")) for entry in entries]
+        return [
+            split_bundle(base64.b64decode(entry["clientConfig"].get("caBundle") or ""))
+            for entry in entries
+        ]
 
 
 class PatientStack(Stack):
-    """Its webhook may take longer than values may say: what is tried isn't how late a busy machine can be."""
+    """Its webhook may take longer than values may say: what is tried isn't how late a busy machine
+    can be.
+    """
 
     def bring(self, values: Mapping[str, Any]) -> None:
         for entry in self.find("MutatingWebhookConfiguration")["webhooks"]:
@@ -69,7 +78,9 @@ class PatientStack(Stack):
 def fleet(control_plane: ControlPlane, namespace: str) -> Iterator[Fleet]:
     values = {"webhook": {"failurePolicy": "Fail"}}
     with (
-        PatientStack(control_plane, namespace, values, scheduler=False, webhook=False, own_certificates=True) as stack,
+        PatientStack(
+            control_plane, namespace, values, scheduler=False, webhook=False, own_certificates=True
+        ) as stack,
         Balancer(stack.port.number) as balancer,
     ):
         fleet = Fleet(stack, balancer)
@@ -89,7 +100,9 @@ def storm(fleet: Fleet) -> Storm:
 
     def succeeds() -> bool:
         with contextlib.suppress(ApiError):
-            return is_placed(fleet.stack.cluster.api.create(body, fleet.stack.namespace, dryRun="All"))
+            return is_placed(
+                fleet.stack.cluster.api.create(body, fleet.stack.namespace, dryRun="All")
+            )
         return False
 
     wait_until(succeeds, 30, "a pod to be admitted")
@@ -97,12 +110,18 @@ def storm(fleet: Fleet) -> Storm:
     return Storm(cluster, namespace, body=body, tried=is_placed, threads=4, pause_seconds=0.01)
 
 
-def test_replicas_serve_one_leaf_that_the_leader_made_and_owns_with_the_bundles_alone(fleet: Fleet) -> None:
+def test_replicas_serve_one_leaf_that_the_leader_made_and_owns_with_the_bundles_alone(
+    fleet: Fleet,
+) -> None:
     leaders = [fleet.stack.start_controllers() for _ in range(2)]
     replicas = [fleet.start() for _ in range(2)]
     for replica in replicas:
         replica.wait_ready()
-    made = [line for leader in leaders for line in leader.process.log_lines("certificate authority made")]
+    made = [
+        line
+        for leader in leaders
+        for line in leader.process.log_lines("certificate authority made")
+    ]
     assert len(made) == 1
     (authority,) = split_bundle(fleet.secret()["ca.crt"])
     assert all(bundle == [authority] for bundle in fleet.bundles())
@@ -110,12 +129,17 @@ def test_replicas_serve_one_leaf_that_the_leader_made_and_owns_with_the_bundles_
     assert leaf.keys() == {"tls.crt", "tls.key"}
     for replica in replicas:
         assert ssl.get_server_certificate((LOOPBACK, replica.port)).encode() == leaf["tls.crt"]
-    # Of the configuration it owns the bundles alone: no "." and no name, so that the entries stay the installer's.
+    # Of the configuration it owns the bundles alone: no "." and no name, so that the entries stay
+    # the installer's.
     name = fleet.stack.find("MutatingWebhookConfiguration")["metadata"]["name"]
     api, namespace = fleet.stack.cluster.api, fleet.stack.namespace
     path = f"/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/{name}"
     managed = api.get(path)["metadata"]["managedFields"]
-    (ours,) = [entry["fieldsV1"]["f:webhooks"] for entry in managed if entry["manager"] == "roost-webhook-ca"]
+    (ours,) = [
+        entry["fieldsV1"]["f:webhooks"]
+        for entry in managed
+        if entry["manager"] == "roost-webhook-ca"
+    ]
     assert list(ours.values()) == [{"f:clientConfig": {"f:caBundle": {}}}] * 3
     assert all(entry.startswith('k:{"name":') for entry in ours)
     # What it made goes with its account.
@@ -129,7 +153,9 @@ def test_replicas_serve_one_leaf_that_the_leader_made_and_owns_with_the_bundles_
         assert (owner["kind"], owner["uid"]) == ("ServiceAccount", account["metadata"]["uid"])
 
 
-def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becomes_ready(fleet: Fleet) -> None:
+def test_a_webhook_that_starts_before_its_certificate_is_there_says_so_and_becomes_ready(
+    fleet: Fleet,
+) -> None:
     webhook = fleet.start()
     wait_until(lambda: webhook.get("/livez")[0] == 200, 30, "the webhook to live")
     status, text = webhook.get("/readyz")

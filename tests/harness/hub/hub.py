@@ -1,7 +1,8 @@
-"""A real JupyterHub and its proxy as processes on loopback, with the rights of zero-to-jupyterhub's hub.
+"""A real JupyterHub and its proxy as processes on loopback, with the rights of zero-to-jupyterhub's
+hub.
 
-Owns the two processes. The proxy is the npm package configurable-http-proxy, installed once in the per-user cache from
-the lock file beside this module.
+Owns the two processes. The proxy is the npm package configurable-http-proxy, installed once in the
+per-user cache from the lock file beside this module.
 """
 
 import contextlib
@@ -38,24 +39,35 @@ MOST_USERS: Final = 5000
 
 
 def ensure_proxy() -> Path:
-    """The proxy's program, installed now if it isn't yet. Raises HarnessUnavailableError without node or npm."""
+    """The proxy's program, installed now if it isn't yet.
+
+    Raises HarnessUnavailableError without node or npm.
+    """
     for needed in ("node", "npm"):
         if not shutil.which(needed):
-            raise HarnessUnavailableError(f"no `{needed}` command on PATH; JupyterHub's proxy needs it. Install npm.")
+            raise HarnessUnavailableError(
+                f"no `{needed}` command on PATH; JupyterHub's proxy needs it. Install npm."
+            )
     lock = HERE / "proxy" / "package-lock.json"
     folder = _installed("proxy", lock, ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
     return folder / "node_modules/configurable-http-proxy/bin/configurable-http-proxy"
 
 
 def ensure_pinned_hub() -> Path:
-    """A folder for PYTHONPATH with zero-to-jupyterhub's JupyterHub and idle culler; our hub is newer."""
+    """A folder for PYTHONPATH with zero-to-jupyterhub's JupyterHub and idle culler; our hub is
+    newer.
+    """
     lock = HERE / "z2jh.txt"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    return _installed("hub", lock, [*pip, "--no-deps", "--require-hashes", "--target=.", f"--requirement={lock}"])
+    return _installed(
+        "hub", lock, [*pip, "--no-deps", "--require-hashes", "--target=.", f"--requirement={lock}"]
+    )
 
 
 def _installed(name: str, lock: Path, command: Sequence[str]) -> Path:
-    """A folder of the cache, in which `command` was run beside a copy of the lock file's folder; whole or not there."""
+    """A folder of the cache, in which `command` was run beside a copy of the lock file's folder;
+    whole or not there.
+    """
     target = cache_root() / f"{name}-{hashlib.sha256(lock.read_bytes()).hexdigest()[:12]}"
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -67,23 +79,31 @@ def _installed(name: str, lock: Path, command: Sequence[str]) -> Path:
                 shutil.copytree(lock.parent, folder)
             done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
             if done.returncode:
-                raise HarnessUnavailableError(f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}")
+                raise HarnessUnavailableError(
+                    f"{' '.join(command)} failed: {done.stderr.strip()[-500:]}"
+                )
             with contextlib.suppress(OSError):  # another run was faster
                 folder.rename(target)
     return target
 
 
 class RealHub:
-    """JupyterHub over a namespace of a test cluster: `with RealHub(cluster, namespace, **traits) as hub: hub.url`.
+    """JupyterHub over a namespace of a test cluster: `with RealHub(cluster, namespace, **traits) as
+    hub: hub.url`.
 
-    packages: a folder whose JupyterHub runs instead of the environment's. spawner: KubeSpawner's own settings.
+    packages: a folder whose JupyterHub runs instead of the environment's. spawner: KubeSpawner's
+    own settings.
     """
 
-    def __init__(self, cluster: ControlPlane, namespace: str, *, packages: Path | None = None, **spawner: Any) -> None:
+    def __init__(
+        self, cluster: ControlPlane, namespace: str, *, packages: Path | None = None, **spawner: Any
+    ) -> None:
         self._cluster = cluster
         self.namespace = namespace
         self._spawner = {"namespace": namespace, **spawner}
-        self._proxy_token, self._token, self._culler_token = (secrets.token_hex(16) for _ in range(3))
+        self._proxy_token, self._token, self._culler_token = (
+            secrets.token_hex(16) for _ in range(3)
+        )
         self._packages = packages
         self._starts = 0
         self._over = threading.Event()
@@ -126,7 +146,9 @@ class RealHub:
             f"--default-target={hub}",
             f"--error-target={hub}/hub/error",
         ]
-        self.proxy = self._cluster.run.start(f"proxy-{self.namespace}", proxy, arguments, environment=self._environment)
+        self.proxy = self._cluster.run.start(
+            f"proxy-{self.namespace}", proxy, arguments, environment=self._environment
+        )
         ports[2].release()
         self._start()
         self._keeper = threading.Thread(target=self._keep, daemon=True)
@@ -141,7 +163,9 @@ class RealHub:
         self.proxy.stop()
 
     def _keep(self) -> None:
-        """Start the hub again when it has ended, as its Deployment does: it ends by itself when its watches break."""
+        """Start the hub again when it has ended, as its Deployment does: it ends by itself when its
+        watches break.
+        """
         while not self._over.wait(0.2):
             if not self.hub.is_running:
                 self._start()
@@ -157,7 +181,10 @@ class RealHub:
         self._starts += 1
         arguments = ["-m", "jupyterhub", "-f", str(HERE / "jupyterhub_config.py")]
         self.hub: Process = self._cluster.run.start(
-            f"hub-{self.namespace}-{self._starts}", Path(sys.executable), arguments, environment=self._environment
+            f"hub-{self.namespace}-{self._starts}",
+            Path(sys.executable),
+            arguments,
+            environment=self._environment,
         )
 
     @contextlib.contextmanager
@@ -165,9 +192,14 @@ class RealHub:
         """The idle culler looks once a second for servers that have been idle so long."""
         arguments = ["-m", "jupyterhub_idle_culler", f"--url={self._hub_url}/hub/api"]
         arguments += [f"--timeout={idle_seconds}", "--cull-every=1"]
-        environment = {"PYTHONPATH": str(ensure_pinned_hub()), "JUPYTERHUB_API_TOKEN": self._culler_token}
+        environment = {
+            "PYTHONPATH": str(ensure_pinned_hub()),
+            "JUPYTERHUB_API_TOKEN": self._culler_token,
+        }
         name = f"culler-{self.namespace}"
-        culler = self._cluster.run.start(name, Path(sys.executable), arguments, environment=environment)
+        culler = self._cluster.run.start(
+            name, Path(sys.executable), arguments, environment=environment
+        )
         try:
             yield
         finally:
@@ -184,7 +216,9 @@ class RealHub:
 
         wait_until(answers, 60, "the hub to answer", explain=lambda: self.hub.tail(40))
 
-    def rest(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> tuple[int, Any]:
+    def rest(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None
+    ) -> tuple[int, Any]:
         """Call the hub's REST API as an administrator; the status and what was answered."""
         request = urllib.request.Request(
             f"{self.url}/hub/api{path}",
@@ -202,7 +236,9 @@ class RealHub:
 
     def metrics(self) -> str:
         """The hub's metrics, as Prometheus reads them."""
-        request = urllib.request.Request(f"{self.url}/hub/metrics", headers={"Authorization": f"token {self._token}"})
+        request = urllib.request.Request(
+            f"{self.url}/hub/metrics", headers={"Authorization": f"token {self._token}"}
+        )
         with urllib.request.urlopen(request, timeout=30) as answer:
             return str(answer.read(), "utf-8")
 
@@ -223,7 +259,10 @@ class RealHub:
                 user, _, name = server.partition("/")
                 # What is being started or stopped just now is refused, and asked for again.
                 with contextlib.suppress(urllib.error.HTTPError):
-                    self.rest("DELETE", f"/users/{user}/servers/{name}" if name else f"/users/{user}/server")
+                    self.rest(
+                        "DELETE",
+                        f"/users/{user}/servers/{name}" if name else f"/users/{user}/server",
+                    )
             return not self.servers()
 
         wait_until(are_gone, 60, "all servers to stop", interval_seconds=0.5, explain=self.servers)
@@ -233,7 +272,12 @@ class RealHub:
         group = "rbac.authorization.k8s.io"
         objects = [
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": meta},
-            {"apiVersion": f"{group}/v1", "kind": "Role", "metadata": meta, "rules": object_of("rules-of-hub")},
+            {
+                "apiVersion": f"{group}/v1",
+                "kind": "Role",
+                "metadata": meta,
+                "rules": object_of("rules-of-hub"),
+            },
             {
                 "apiVersion": f"{group}/v1",
                 "kind": "RoleBinding",

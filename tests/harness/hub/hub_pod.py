@@ -1,4 +1,5 @@
-"""Give a hub that runs outside of the cluster a pod whose log is the hub's, as the API server serves it.
+"""Give a hub that runs outside of the cluster a pod whose log is the hub's, as the API server
+serves it.
 
 Owns the pod, its node, and the one answer of a kubelet that the API server asks for.
 """
@@ -20,8 +21,13 @@ POD = "hub-7d9f"
 
 
 @contextlib.contextmanager
-def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callable[[], Path]) -> Iterator[None]:
-    """log: the file that the hub writes now. Whoever keeps the cluster's pods marks the pod as running."""
+def hub_pod(
+    cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callable[[], Path]
+) -> Iterator[None]:
+    """log: the file that the hub writes now.
+
+    Whoever keeps the cluster's pods marks the pod as running.
+    """
     over = threading.Event()
     # When each line was written, by its file and number: all are told, whatever time is asked for.
     stamps: dict[tuple[Path, int], str] = {}
@@ -76,7 +82,10 @@ def hub_pod(cluster: ControlPlane, nodes: FakeNodes, namespace: str, log: Callab
     cluster.api.patch(f"/api/v1/nodes/{node}/status", status)
     body = {
         "metadata": {"name": POD, "labels": {"app": "jupyterhub", "component": "hub"}},
-        "spec": {"nodeName": node, "containers": [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}]},
+        "spec": {
+            "nodeName": node,
+            "containers": [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}],
+        },
     }
     cluster.create_pod(body, namespace)
     try:

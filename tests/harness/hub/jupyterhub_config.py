@@ -1,4 +1,6 @@
-"""What zero-to-jupyterhub's hub is configured with, for a hub outside of the cluster; `hub.py` gives the rest."""
+"""What zero-to-jupyterhub's hub is configured with, for a hub outside of the cluster; `hub.py`
+gives the rest.
+"""
 
 import json
 import os
@@ -20,7 +22,11 @@ c.ConfigurableHTTPProxy.auth_token = given["proxy_token"]
 culler = {"name": "jupyterhub-idle-culler", "api_token": given["culler_token"]}
 c.JupyterHub.services = [{"name": "tests", "api_token": given["token"]}, culler]
 c.JupyterHub.load_roles = [
-    {"name": "tests", "scopes": ["admin:users", "admin:servers", "list:users", "read:metrics"], "services": ["tests"]},
+    {
+        "name": "tests",
+        "scopes": ["admin:users", "admin:servers", "list:users", "read:metrics"],
+        "services": ["tests"],
+    },
     {
         "name": "jupyterhub-idle-culler",
         "scopes": ["list:users", "read:users:activity", "read:servers", "delete:servers"],
@@ -44,7 +50,11 @@ c.KubeSpawner.common_labels = {
     "app.kubernetes.io/managed-by": "kubespawner",
     "release": "hub",
 }
-user_nodes = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+user_nodes = {
+    "matchExpressions": [
+        {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
+    ]
+}
 c.KubeSpawner.node_affinity_preferred = [{"weight": 100, "preference": user_nodes}]
 c.KubeSpawner.uid, c.KubeSpawner.fs_gid = 1000, 100
 c.KubeSpawner.events_enabled = True

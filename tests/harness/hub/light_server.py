@@ -1,6 +1,8 @@
-"""A stand-in for a single-user server, which answers every request. Usage: light_server.py ADDRESS PORT VERSION.
+"""A stand-in for a single-user server, which answers every request. Usage: light_server.py ADDRESS
+PORT VERSION.
 
-On sockets alone: with the library's HTTP server it takes twice as long to start, on the cores that tests measure.
+On sockets alone: with the library's HTTP server it takes twice as long to start, on the cores that
+tests measure.
 """
 
 import os
@@ -10,7 +12,10 @@ import time
 from _thread import start_new_thread
 
 _BODY = os.environ["JUPYTERHUB_SERVER_NAME"] + " answers\n"
-_ANSWER = f"HTTP/1.1 200 OK\r\nX-JupyterHub-Version: {sys.argv[3]}\r\nContent-Length: {len(_BODY)}\r\n\r\n{_BODY}"
+_ANSWER = (
+    f"HTTP/1.1 200 OK\r\nX-JupyterHub-Version: {sys.argv[3]}\r\nContent-Length:"
+    f" {len(_BODY)}\r\n\r\n{_BODY}"
+)
 
 
 def _serve(connection: socket.socket) -> None:

@@ -1,4 +1,6 @@
-"""People at a real hub: they log in by its form, choose a profile, follow the spawn page and open their server."""
+"""People at a real hub: they log in by its form, choose a profile, follow the spawn page and open
+their server.
+"""
 
 import asyncio
 import json
@@ -11,7 +13,8 @@ import aiohttp
 
 from tests.harness.hub.hub import PASSWORD
 
-# From the page's word "ready" to the first answer, which a restart of the hub may delay; and of everything.
+# From the page's word "ready" to the first answer, which a restart of the hub may delay; and of
+# everything.
 ANSWER_SECONDS = 90.0
 PATIENCE_SECONDS = 120.0
 # Whoever sees nothing new on the page for so long loads it again.
@@ -60,7 +63,9 @@ def _words(page: str) -> str:
 
 
 async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server: str) -> str:
-    """Send the form of profiles; the address of the spawn page's event stream, or "" if the server runs already."""
+    """Send the form of profiles; the address of the spawn page's event stream, or "" if the server
+    runs already.
+    """
     answer = await session.get(f"{url}/hub/spawn/{visit.user}/{server}".rstrip("/"))
     page = await answer.text()
     target = re.search(r'<form[^>]*\saction="([^"]*/hub/spawn[^"]*)"', page)
@@ -70,7 +75,11 @@ async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server
             body.append(visit.profile).set_content_disposition("form-data", name="profile")
         answer = await session.post(url + target[1].replace("&amp;", "&"), data=body)
         page = await answer.text()
-    if f"/user/{visit.user}/" in answer.url.path and answer.status == 200 and "/hub/" not in answer.url.path:
+    if (
+        f"/user/{visit.user}/" in answer.url.path
+        and answer.status == 200
+        and "/hub/" not in answer.url.path
+    ):
         return ""
     stream = re.search(r'EventSource\("([^"]+)"', page)
     if stream is None:
@@ -82,7 +91,9 @@ async def _choose(session: aiohttp.ClientSession, url: str, visit: Visit, server
 async def _follow(session: aiohttp.ClientSession, stream: str, visit: Visit) -> str:
     """Read the event stream to its end; the server's path, or ""."""
     patience = aiohttp.ClientTimeout(total=None, sock_read=STILL_SECONDS)
-    async with session.get(stream, headers={"Accept": "text/event-stream"}, timeout=patience) as events:
+    async with session.get(
+        stream, headers={"Accept": "text/event-stream"}, timeout=patience
+    ) as events:
         async for raw in events.content:
             if not raw.startswith(b"data:"):
                 continue
@@ -99,7 +110,9 @@ async def _follow(session: aiohttp.ClientSession, stream: str, visit: Visit) -> 
 
 
 async def _open(session: aiohttp.ClientSession, address: str, visit: Visit) -> bool:
-    """Whether the server answers; False: the hub offers to start it, as when it has lost it by a restart."""
+    """Whether the server answers; False: the hub offers to start it, as when it has lost it by a
+    restart.
+    """
     seen = ""
     deadline = time.time() + ANSWER_SECONDS
     while time.time() < deadline:
@@ -116,10 +129,13 @@ async def _open(session: aiohttp.ClientSession, address: str, visit: Visit) -> b
     return True
 
 
-async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server: str, tries: int) -> None:
+async def _reach(
+    session: aiohttp.ClientSession, url: str, visit: Visit, server: str, tries: int
+) -> None:
     """Ask for a server until the hub has answered so or so.
 
-    A page that breaks off, as when the hub restarts, is loaded again; after the hub's own error people try again, too.
+    A page that breaks off, as when the hub restarts, is loaded again; after the hub's own error
+    people try again, too.
     """
     deadline = time.time() + PATIENCE_SECONDS
     is_in = False
@@ -130,11 +146,14 @@ async def _reach(session: aiohttp.ClientSession, url: str, visit: Visit, server:
                 await _log_in(session, url, visit.user)
                 is_in = True
             stream = await _choose(session, url, visit, server)
-            path = await _follow(session, stream, visit) if stream else f"/user/{visit.user}/{server}"
+            path = (
+                await _follow(session, stream, visit) if stream else f"/user/{visit.user}/{server}"
+            )
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             visit.broken.append(f"{type(error).__name__}: {error}")
             if not is_in:
-                # A login that a restart broke off leaves cookies that the hub refuses (403): in a fresh window.
+                # A login that a restart broke off leaves cookies that the hub refuses (403): in a
+                # fresh window.
                 session.cookie_jar.clear()
         if path and await _open(session, url + path, visit):
             return
@@ -159,16 +178,27 @@ async def _visit(url: str, visit: Visit, server: str, tries: int, after_seconds:
 
 
 def start(
-    url: str, users: Sequence[str], profiles: Sequence[str], *, server: str = "", tries: int = 1, gap: float = 0.0
+    url: str,
+    users: Sequence[str],
+    profiles: Sequence[str],
+    *,
+    server: str = "",
+    tries: int = 1,
+    gap: float = 0.0,
 ) -> list[Visit]:
-    """Start a server for each user, `gap` seconds apart, with the profiles in turn; returns when all have ended.
+    """Start a server for each user, `gap` seconds apart, with the profiles in turn; returns when
+    all have ended.
 
     server: a named one. tries: how often a user asks when the hub says that a start failed.
     """
 
     async def all_of_them() -> list[Visit]:
-        visits = [Visit(user, profiles[number % len(profiles)]) for number, user in enumerate(users)]
-        going = [_visit(url, visit, server, tries, number * gap) for number, visit in enumerate(visits)]
+        visits = [
+            Visit(user, profiles[number % len(profiles)]) for number, user in enumerate(users)
+        ]
+        going = [
+            _visit(url, visit, server, tries, number * gap) for number, visit in enumerate(visits)
+        ]
         return list(await asyncio.gather(*going))
 
     return asyncio.run(all_of_them())

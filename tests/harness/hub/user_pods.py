@@ -1,4 +1,5 @@
-"""Stand in for kubelets that run users' servers: a pull once a node and image, then a process on loopback.
+"""Stand in for kubelets that run users' servers: a pull once a node and image, then a process on
+loopback.
 
 Owns those processes. All other pods are only marked running.
 """
@@ -31,7 +32,8 @@ _PARALLEL_STARTS = 64
 class UserPods(PodKeeper):
     """Runs users' pods as processes, at addresses of their own in 127.0.0.0/8.
 
-    pull_seconds: how long an image's pull takes; of others 0. One pull at a time on a node, as kubelets do.
+    pull_seconds: how long an image's pull takes; of others 0. One pull at a time on a node, as
+    kubelets do.
     """
 
     def __init__(self, cluster: ControlPlane, pull_seconds: Mapping[str, float]) -> None:
@@ -42,8 +44,8 @@ class UserPods(PodKeeper):
         self._turns: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._servers: dict[str, Process] = {}
-        # Of each user's pod, by namespace and name: its scheduler's name; and when it was first seen (""), seen on its
-        # node ("binding") and said to run ("status").
+        # Of each user's pod, by namespace and name: its scheduler's name; and when it was first
+        # seen (""), seen on its node ("binding") and said to run ("status").
         self.schedulers: dict[tuple[str, str], str] = {}
         self.times: dict[tuple[str, str, str], float] = {}
         # Two test runs on one machine keep apart.
@@ -57,7 +59,9 @@ class UserPods(PodKeeper):
     def _see(self, pod: Object) -> None:
         if _is_users(pod):
             self.schedulers[_place(pod)] = pod["spec"]["schedulerName"]
-            self.times.setdefault((*_place(pod), "binding" if pod["spec"].get("nodeName") else ""), time.time())
+            self.times.setdefault(
+                (*_place(pod), "binding" if pod["spec"].get("nodeName") else ""), time.time()
+            )
         super()._see(pod)
 
     def _mark_running(self, pod: Object) -> None:
@@ -92,7 +96,10 @@ class UserPods(PodKeeper):
         time.sleep(seconds)
         self._held_images.add((node, image))
         took = f"{seconds:g}s"
-        said = f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size: 1000000 bytes.'
+        said = (
+            f'Successfully pulled image "{image}" in {took} ({took} including waiting). Image size:'
+            " 1000000 bytes."
+        )
         self._tell(pod, "Pulled", said)
 
     def _run(self, pod: Object, address: str) -> None:
@@ -101,7 +108,10 @@ class UserPods(PodKeeper):
         meta = pod["metadata"]
         arguments = [str(_SERVER), address, str(PORT), jupyterhub.__version__]
         process = self._cluster.run.start(
-            f"server-{meta['name']}-{meta['uid'][:8]}", Path(sys.executable), arguments, environment=environment
+            f"server-{meta['name']}-{meta['uid'][:8]}",
+            Path(sys.executable),
+            arguments,
+            environment=environment,
         )
         with self._guard:
             self._servers[meta["uid"]] = process

@@ -1,7 +1,9 @@
-"""The controllers' table of docs/beliefs.md: evidence stops, lags, or comes twice or late, and every clock is wrong.
+"""The controllers' table of docs/beliefs.md: evidence stops, lags, or comes twice or late, and
+every clock is wrong.
 
-The real watches, the loop, the image gate and headroom run one step after the other, on a server that notes what it has
-told; the other parts, where nothing depends on watches, by what they plan of it. Each row has its property: PROPERTIES.
+The real watches, the loop, the image gate and headroom run one step after the other, on a server
+that notes what it has told; the other parts, where nothing depends on watches, by what they plan of
+it. Each row has its property: PROPERTIES.
 """
 
 import math
@@ -20,7 +22,14 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import Action, ChangeNode, Done, KeepHistory, Outcome, ScaleSet
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    Done,
+    KeepHistory,
+    Outcome,
+    ScaleSet,
+)
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
@@ -47,7 +56,16 @@ from roost_core.placement.labels import (
     puller_container,
 )
 from roost_core.release.reader import Reader
-from tests.builders import IMAGE, NAMESPACE, RELEASE, Object, expression, held, policy_document, requires_nodes
+from tests.builders import (
+    IMAGE,
+    NAMESPACE,
+    RELEASE,
+    Object,
+    expression,
+    held,
+    policy_document,
+    requires_nodes,
+)
 from tests.evidence import FAULTS, Server, hear
 from tests.mover_world import MoverWorld
 from tests.popular_builders import GB, at, cluster, node_state, popular_settings, pulls, user
@@ -72,11 +90,18 @@ GATE: Final = {
     "pullerPods": "roost",
 }
 SET: Final = "hub-roost-placeholder-default"
-BOOKS: Final[Object] = {"enabled": True, "booked": [], "configMaps": True, "calendarUrl": "https://example.org/a.ics"}
+BOOKS: Final[Object] = {
+    "enabled": True,
+    "booked": [],
+    "configMaps": True,
+    "calendarUrl": "https://example.org/a.ics",
+}
 LEAD_SECONDS, SETTLE_SECONDS = 600, 1200
 LIMITS: Final = {"leadMinutes": 10, "settleMinutes": 20, "maxPeople": 500, "maxPlaceholders": 1000}
 PLACEHOLDERS: Final = [{"name": "default", "statefulSet": SET, "replicas": 0, "windows": []}]
-DOCUMENT: Final = policy_document(imageGate=GATE, placeholders=PLACEHOLDERS, events={**BOOKS, **LIMITS})
+DOCUMENT: Final = policy_document(
+    imageGate=GATE, placeholders=PLACEHOLDERS, events={**BOOKS, **LIMITS}
+)
 (LABEL,) = held(IMAGE)
 GPU: Final = "nvidia.com/gpu"
 # A plan is made each second; one that wasn't carried out is repeated within ten.
@@ -89,7 +114,9 @@ Check = Callable[["Cluster", list[ChangeNode]], None]
 
 
 class Cluster:
-    """A cluster whose timestamps differ from the controllers' clock, which jumps, and one replica of them."""
+    """A cluster whose timestamps differ from the controllers' clock, which jumps, and one replica
+    of them.
+    """
 
     def __init__(self, skew: float) -> None:
         self.server = Server()
@@ -100,14 +127,24 @@ class Cluster:
         self.written: list[ChangeNode] = []
         self.plans = 0
         release = ReleaseDocument(Reader(), DOCUMENT, None, 36)
-        planners = [planner for one in (CONTROLLER, HEADROOM) if (planner := one.planner(release)) is not None]
-        self.metrics = ControllersMetrics("test", [gauge for planner in planners for gauge in planner.gauges])
+        planners = [
+            planner
+            for one in (CONTROLLER, HEADROOM)
+            if (planner := one.planner(release)) is not None
+        ]
+        self.metrics = ControllersMetrics(
+            "test", [gauge for planner in planners for gauge in planner.gauges]
+        )
         assert release.events is not None
         self.calendar: bytes | None = None
         # Of the calendar, as last read: when it begins, and people.
         self.dated: list[tuple[float, int]] = []
         self.feed = CalendarFeed(
-            BOOKS["calendarUrl"], release.events.limits, on_change=lambda: None, pool=self, wall=lambda: self.wall
+            BOOKS["calendarUrl"],
+            release.events.limits,
+            on_change=lambda: None,
+            pool=self,
+            wall=lambda: self.wall,
         )
         self.watching = Watching(
             cast("Any", self.server),
@@ -117,7 +154,9 @@ class Cluster:
             wall=lambda: self.wall,
         )
         self.watching.calendar = lambda: self.feed.source
-        self.server.happen(SETS, SET, {"metadata": {"name": SET, "uid": "set"}, "spec": {"replicas": 0}})
+        self.server.happen(
+            SETS, SET, {"metadata": {"name": SET, "uid": "set"}, "spec": {"replicas": 0}}
+        )
         self.loop = Loop(
             planners,
             self._snapshot,
@@ -131,12 +170,14 @@ class Cluster:
         )
         # Since when, by our clock and without a gap, each of these is known and plans are made.
         self.since: dict[tuple[str, str], float] = {}
-        # By uid: when it was first told. What was there when the watches began, and when this replica began to lead.
+        # By uid: when it was first told. What was there when the watches began, and when this
+        # replica began to lead.
         self.seen: dict[str, float] = {}
         self.at_start: set[str] | None = None
         self.before: set[str] = set()
         self.has_planned = self.has_just_planned = False
-        # By node's uid: when something said last that it holds the image, until its list did; and the pods that had.
+        # By node's uid: when something said last that it holds the image, until its list did; and
+        # the pods that had.
         self.said: dict[str, float] = {}
         self.looked: dict[str, set[str]] = {}
 
@@ -155,14 +196,25 @@ class Cluster:
     def apply(self, actions: list[Action]) -> list[Done]:
         for action in actions:
             if isinstance(action, ScaleSet):
-                body = {"metadata": {"name": SET, "uid": "set"}, "spec": {"replicas": action.replicas}}
+                body = {
+                    "metadata": {"name": SET, "uid": "set"},
+                    "spec": {"replicas": action.replicas},
+                }
                 self.server.happen(SETS, SET, body)
             node = self.server.kind(NODES).objects.get(getattr(action, "node", ""))
-            if isinstance(action, ChangeNode) and node is not None and node["metadata"]["uid"] == action.uid:
+            if (
+                isinstance(action, ChangeNode)
+                and node is not None
+                and node["metadata"]["uid"] == action.uid
+            ):
                 self.written.append(action)
                 labels = {**node["metadata"]["labels"], **action.set_labels}
-                labels = {key: value for key, value in labels.items() if key not in action.remove_labels}
-                self.server.happen(NODES, action.node, {**node, "metadata": {**node["metadata"], "labels": labels}})
+                labels = {
+                    key: value for key, value in labels.items() if key not in action.remove_labels
+                }
+                self.server.happen(
+                    NODES, action.node, {**node, "metadata": {**node["metadata"], "labels": labels}}
+                )
         return [Done(action, Outcome.DONE) for action in actions]
 
     # What happens.
@@ -174,18 +226,33 @@ class Cluster:
         def read(size: int, **_: Any) -> bytes:
             return stream.read(size)
 
-        return SimpleNamespace(status=200 if self.calendar else 503, headers={}, read1=read, close=lambda: None)
+        return SimpleNamespace(
+            status=200 if self.calendar else 503, headers={}, read1=read, close=lambda: None
+        )
 
     def book(self, name: str, rng: random.Random) -> None:
         """A ConfigMap books one event, or none; and the calendar is asked, which may be broken."""
         start, people = self.wall // 60 * 60 + 60 * rng.randint(-20, 15), rng.randint(1, 90)
         begins = datetime.fromtimestamp(start, UTC)
         if rng.random() < 0.5:
-            event = {"name": "x", "people": people, "start": f"{begins:%Y-%m-%dT%H:%M}", "timeZone": "UTC"}
-            body = {"metadata": {"name": name, "uid": name}, "data": {"events.yaml": yaml.safe_dump([event])}}
+            event = {
+                "name": "x",
+                "people": people,
+                "start": f"{begins:%Y-%m-%dT%H:%M}",
+                "timeZone": "UTC",
+            }
+            body = {
+                "metadata": {"name": name, "uid": name},
+                "data": {"events.yaml": yaml.safe_dump([event])},
+            }
             self.server.happen(BOOKINGS, name, rng.choice([body, body, None]))
             return
-        lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", f"DESCRIPTION:people: {people}", f"DTSTART:{begins:%Y%m%dT%H%M%SZ}"]
+        lines = [
+            "BEGIN:VCALENDAR",
+            "BEGIN:VEVENT",
+            f"DESCRIPTION:people: {people}",
+            f"DTSTART:{begins:%Y%m%dT%H%M%SZ}",
+        ]
         whole = "\r\n".join([*lines, "END:VEVENT", "END:VCALENDAR"]).encode()
         self.calendar = rng.choice([whole, whole, whole[:40], b"<html>", None])
         self.feed.poll()
@@ -194,7 +261,10 @@ class Cluster:
 
     def books(self) -> list[tuple[float, int]]:
         """Beginning and people of all that is booked, as last told."""
-        told = [yaml.safe_load(one["data"]["events.yaml"])[0] for one in self.server.kind(BOOKINGS).told.values()]
+        told = [
+            yaml.safe_load(one["data"]["events.yaml"])[0]
+            for one in self.server.kind(BOOKINGS).told.values()
+        ]
         starts = [datetime.fromisoformat(f"{one['start']}+00:00").timestamp() for one in told]
         return [*self.dated, *zip(starts, (one["people"] for one in told), strict=True)]
 
@@ -203,7 +273,12 @@ class Cluster:
 
     def join(self, name: str, *, is_ready: bool = True) -> None:
         self.made += 1
-        metadata = {"name": name, "uid": f"{name}-{self.made}", "labels": {}, "creationTimestamp": self.timestamp()}
+        metadata = {
+            "name": name,
+            "uid": f"{name}-{self.made}",
+            "labels": {},
+            "creationTimestamp": self.timestamp(),
+        }
         status = {"allocatable": {"cpu": "8", "memory": "64Gi", "pods": "110"}, "images": [LISTED]}
         self.server.happen(NODES, name, {"metadata": metadata, "spec": {}, "status": status})
         self.change(name, conditions=self._conditions(is_ready))
@@ -220,13 +295,26 @@ class Cluster:
 
     def _pod(self, name: str, labels: Object, spec: Object, status: Object) -> None:
         self.made += 1
-        metadata: Object = {"name": name, "namespace": NAMESPACE, "uid": f"{name}-{self.made}", "labels": labels}
+        metadata: Object = {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": f"{name}-{self.made}",
+            "labels": labels,
+        }
         metadata["creationTimestamp"] = self.timestamp()
-        self.server.happen(PODS, name, {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}})
+        self.server.happen(
+            PODS,
+            name,
+            {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", **status}},
+        )
 
     def pull(self, node: str, *, is_there: bool = False) -> None:
         """A puller's pod comes, or has pulled."""
-        labels = {PART_OF_LABEL: OWN_PART, OWN_COMPONENT_LABEL: OWN_PULLER, OWN_INSTANCE_LABEL: RELEASE}
+        labels = {
+            PART_OF_LABEL: OWN_PART,
+            OWN_COMPONENT_LABEL: OWN_PULLER,
+            OWN_INSTANCE_LABEL: RELEASE,
+        }
         name = puller_container(IMAGE)
         state = {"running": {}} if is_there else {"waiting": {"reason": "ContainerCreating"}}
         waiting = {"name": name, "image": IMAGE, "imageID": "1" * is_there, "state": state}
@@ -274,17 +362,32 @@ class Cluster:
         self.looked = {uid: seen for uid, seen in self.looked.items() if self.leads and uid in uids}
         for name, node in nodes.items() if has_planned else ():
             uid, puller = node["metadata"]["uid"], pods.get(f"puller-{name}")
-            has_pulled = puller is not None and "running" in puller["status"]["containerStatuses"][0]["state"]
-            pulled = {puller["metadata"]["uid"]} if puller is not None and has_pulled else set[str]()
-            is_said = pulled - self.looked[uid] if uid in self.looked else node["metadata"]["labels"].get(LABEL) == HELD
+            has_pulled = (
+                puller is not None
+                and "running" in puller["status"]["containerStatuses"][0]["state"]
+            )
+            pulled = (
+                {puller["metadata"]["uid"]} if puller is not None and has_pulled else set[str]()
+            )
+            is_said = (
+                pulled - self.looked[uid]
+                if uid in self.looked
+                else node["metadata"]["labels"].get(LABEL) == HELD
+            )
             self.said |= {uid: self.server.now} if is_said else {}
             self.looked[uid] = pulled
             if is_listed(node):
                 self.said.pop(uid, None)
         known = set[tuple[str, str]]()
         if has_planned and self.is_fresh(1):
-            lacking = {name: node for name, node in nodes.items() if node["metadata"]["labels"].get(LABEL) != HELD}
-            known = {("missing", node["metadata"]["uid"]) for node in lacking.values() if is_ready(node)}
+            lacking = {
+                name: node
+                for name, node in nodes.items()
+                if node["metadata"]["labels"].get(LABEL) != HELD
+            }
+            known = {
+                ("missing", node["metadata"]["uid"]) for node in lacking.values() if is_ready(node)
+            }
             known |= {
                 ("unattended", node["metadata"]["uid"])
                 for name, node in lacking.items()
@@ -292,7 +395,9 @@ class Cluster:
             }
             known |= {("waits", pod["metadata"]["uid"]) for pod in users.values()}
             known |= {("there", node["metadata"]["uid"]) for node in nodes.values()}
-            known |= {(f"listed {is_listed(node)}", node["metadata"]["uid"]) for node in nodes.values()}
+            known |= {
+                (f"listed {is_listed(node)}", node["metadata"]["uid"]) for node in nodes.values()
+            }
             known |= {("said", uid) for uid in self.said}
         self.since = {key: self.since.get(key, self.server.now) for key in known}
 
@@ -307,18 +412,28 @@ class Cluster:
     def closed(self) -> dict[str, Object]:
         nodes = self.server.kind(NODES)
         there = {name: node for name, node in nodes.objects.items() if name in nodes.told}
-        return {name: node for name, node in there.items() if node["metadata"]["labels"].get(LABEL) == PULLING}
+        return {
+            name: node
+            for name, node in there.items()
+            if node["metadata"]["labels"].get(LABEL) == PULLING
+        }
 
     def opened(self, written: list[ChangeNode]) -> list[Object]:
         """Nodes that were opened just now as a user waits."""
-        return [self.server.kind(NODES).told[one.node] for one in written if SENTENCES[Opening.USER_WAITS] in one.why]
+        return [
+            self.server.kind(NODES).told[one.node]
+            for one in written
+            if SENTENCES[Opening.USER_WAITS] in one.why
+        ]
 
     def is_of_start(self, node: Object) -> bool:
         """Whether its timestamps say how young it is."""
         return self.at_start is None or node["metadata"]["uid"] in self.at_start
 
     def is_of_before(self, item: Object) -> bool:
-        """Whether it was there when this replica began to lead: then the cluster's timestamps count."""
+        """Whether it was there when this replica began to lead: then the cluster's timestamps
+        count.
+        """
         return item["metadata"]["uid"] in self.before
 
 
@@ -352,28 +467,52 @@ def check_waits(cluster: Cluster, written: list[ChangeNode]) -> None:
         assert min(cluster.seconds("waits", pods["cpu"]), missing) <= LATEST_SECONDS
     if cluster.opened(written):
         users = [pod for name, pod in pods.items() if name in USERS]
-        assert any(cluster.age(pod) >= OPEN_AFTER_SECONDS - 1 or cluster.is_of_before(pod) for pod in users)
+        assert any(
+            cluster.age(pod) >= OPEN_AFTER_SECONDS - 1 or cluster.is_of_before(pod) for pod in users
+        )
 
 
 def check_devices(cluster: Cluster, written: list[ChangeNode]) -> None:
     pods = cluster.server.kind(PODS).told
     for node in cluster.closed.values() if "gpu" in pods else ():
-        is_young = not cluster.is_of_start(node) and cluster.age(node) <= beliefs.DEVICES.age_seconds - SLACK_SECONDS
+        is_young = (
+            not cluster.is_of_start(node)
+            and cluster.age(node) <= beliefs.DEVICES.age_seconds - SLACK_SECONDS
+        )
         if is_young and is_ready(node):
-            assert min(cluster.seconds("waits", pods["gpu"]), cluster.seconds("missing", node)) <= LATEST_SECONDS
+            assert (
+                min(cluster.seconds("waits", pods["gpu"]), cluster.seconds("missing", node))
+                <= LATEST_SECONDS
+            )
     for node in cluster.opened(written) if "cpu" not in pods else ():
-        assert cluster.is_of_start(node) or not is_ready(node) or cluster.age(node) <= beliefs.DEVICES.age_seconds
+        assert (
+            cluster.is_of_start(node)
+            or not is_ready(node)
+            or cluster.age(node) <= beliefs.DEVICES.age_seconds
+        )
 
 
 def check_starting(cluster: Cluster, written: list[ChangeNode]) -> None:
     pods = cluster.server.kind(PODS).told
-    starting = [node for node in cluster.closed.values() if not is_ready(node) and not cluster.is_of_start(node)]
-    starting = [node for node in starting if cluster.age(node) <= beliefs.STARTING.age_seconds - SLACK_SECONDS]
+    starting = [
+        node
+        for node in cluster.closed.values()
+        if not is_ready(node) and not cluster.is_of_start(node)
+    ]
+    starting = [
+        node
+        for node in starting
+        if cluster.age(node) <= beliefs.STARTING.age_seconds - SLACK_SECONDS
+    ]
     if "cpu" in pods and starting and len(starting) == len(cluster.server.kind(NODES).told):
         there = min(cluster.seconds("there", node) for node in starting)
         assert min(cluster.seconds("waits", pods["cpu"]), there) <= LATEST_SECONDS
     for node in cluster.opened(written):
-        assert is_ready(node) or cluster.is_of_start(node) or cluster.age(node) <= beliefs.STARTING.age_seconds
+        assert (
+            is_ready(node)
+            or cluster.is_of_start(node)
+            or cluster.age(node) <= beliefs.STARTING.age_seconds
+        )
 
 
 def check_list(cluster: Cluster, _written: list[ChangeNode]) -> None:
@@ -381,7 +520,8 @@ def check_list(cluster: Cluster, _written: list[ChangeNode]) -> None:
         labels = cluster.server.kind(NODES).objects.get(name, node)["metadata"]["labels"]
         age = cluster.server.now - cluster.said.get(node["metadata"]["uid"], -math.inf)
         if cluster.seconds("listed True", node) > SLACK_SECONDS or (
-            cluster.seconds("said", node) > SLACK_SECONDS and age <= beliefs.LIST_LAGS.age_seconds - SLACK_SECONDS
+            cluster.seconds("said", node) > SLACK_SECONDS
+            and age <= beliefs.LIST_LAGS.age_seconds - SLACK_SECONDS
         ):
             assert labels.get(LABEL) == HELD
         elif (
@@ -395,7 +535,11 @@ def check_booked(cluster: Cluster, _written: list[ChangeNode]) -> None:
     if cluster.has_just_planned:
         assert cluster.metrics.registry.get_sample_value(
             "roost_controllers_headroom_replicas", {"set": "default"}
-        ) == sum(people for start, people in cluster.books() if -LEAD_SECONDS <= cluster.wall - start < SETTLE_SECONDS)
+        ) == sum(
+            people
+            for start, people in cluster.books()
+            if -LEAD_SECONDS <= cluster.wall - start < SETTLE_SECONDS
+        )
 
 
 def do(cluster: Cluster, rng: random.Random, what: str) -> None:
@@ -412,7 +556,9 @@ def do(cluster: Cluster, rng: random.Random, what: str) -> None:
         case "pull" | "pulled":
             cluster.pull(name, is_there=what == "pulled")
         case "list":
-            cluster.change(name, images=[LISTED, {"names": [IMAGE], "sizeBytes": 1}][: rng.choice([1, 1, 2])])
+            cluster.change(
+                name, images=[LISTED, {"names": [IMAGE], "sizeBytes": 1}][: rng.choice([1, 1, 2])]
+            )
         case "drop":
             cluster.server.happen(PODS, f"puller-{name}", None)
         case "cpu" | "gpu":
@@ -428,7 +574,9 @@ def do(cluster: Cluster, rng: random.Random, what: str) -> None:
             cluster.pass_time(2, check_snapshot)
             cluster.leads = True
         case "stop":
-            mode = rng.choice(["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410])
+            mode = rng.choice(
+                ["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410]
+            )
             cluster.server.kind(rng.choice(KINDS)).mode = cast("Any", mode)
         case "well":
             for kind in cluster.server.kinds.values():
@@ -442,7 +590,17 @@ def play(check: Check, often: str, rng: random.Random) -> None:
         if rng.random() < 0.5:
             cluster.join(name)
     cluster.pass_time(2, check)
-    happenings = ["join", "leave", "pull", "drop", "clock", "lead", "stop", "well", *6 * often.split(",")]
+    happenings = [
+        "join",
+        "leave",
+        "pull",
+        "drop",
+        "clock",
+        "lead",
+        "stop",
+        "well",
+        *6 * often.split(","),
+    ]
     for _ in range(10):
         do(cluster, rng, rng.choice(happenings))
         cluster.pass_time(rng.choice([1, 3, 12, 40, 190, 310]), check)
@@ -479,13 +637,21 @@ def play_lease(rng: random.Random) -> None:
     now, leases = 0.0, Leases()
     starts = [0.0, rng.choice([0.0, 9e6])]
     replicas = [
-        Leadership(cast("Any", leases), NAMESPACE, "lease", name, clock=partial(lambda start: start + now, start))
+        Leadership(
+            cast("Any", leases),
+            NAMESPACE,
+            "lease",
+            name,
+            clock=partial(lambda start: start + now, start),
+        )
         for name, start in zip(NAMES, starts, strict=True)
     ]
     renewed = dict.fromkeys(NAMES, -math.inf)
     well_since = 0.0
     for _ in range(60):
-        leases.mode = cast("str", rng.choice(["ok", "ok", "ok", "lags", "answer lost", "out of reach", 401, 403]))
+        leases.mode = cast(
+            "str", rng.choice(["ok", "ok", "ok", "lags", "answer lost", "out of reach", 401, 403])
+        )
         hung = rng.choice(["", "", *NAMES])
         for _ in range(rng.choice([1, 5, 20])):
             now += rng.choice([1.0, 2.0])
@@ -496,14 +662,18 @@ def play_lease(rng: random.Random) -> None:
                 if len(leases.versions) > before:
                     renewed[name] = now
             well_since = well_since if leases.mode == "ok" and not hung else now
-            leading = [name for replica, name in zip(replicas, NAMES, strict=True) if replica.is_leader]
+            leading = [
+                name for replica, name in zip(replicas, NAMES, strict=True) if replica.is_leader
+            ]
             assert len(leading) <= 1
             assert all(now - renewed[name] < beliefs.LEADS.age_seconds for name in leading)
             assert leading or now - well_since <= beliefs.LEADS.age_seconds + 2 * 2.0
 
 
 def play_mover(rng: random.Random) -> None:
-    """The model of the scheduler is wrong, or right, and it is long seen or soon where a placeholder went."""
+    """The model of the scheduler is wrong, or right, and it is long seen or soon where a
+    placeholder went.
+    """
     world = MoverWorld(placeholders=5, evictionsPerMinute=60)
     world.add_node("old")
     world.fill_placeholders()
@@ -522,7 +692,10 @@ def play_mover(rng: random.Random) -> None:
                 world.run(1.0)
                 if not is_right and world.now >= until:
                     failures += 1
-                    began, until = world.now, world.now + min(900.0, 60.0 * 2 ** (failures - 1)) - 2.0
+                    began, until = (
+                        world.now,
+                        world.now + min(900.0, 60.0 * 2 ** (failures - 1)) - 2.0,
+                    )
                 elif is_right and world.now >= until:
                     failures = 0
     assert world.evictions
@@ -537,7 +710,13 @@ def play_learning(rng: random.Random) -> None:
     learn = {"min": 1, "max": 60, "timeZone": "UTC"}
     resources = {"requests": {"cpu": "100m", "memory": "1Gi"}}
     prices = {"waitingHour": 4, "nodeHour": 0.4, "monthlyCeiling": 200}
-    entry = {**PLACEHOLDERS[0], "replicas": 3, "learn": learn, "prices": prices, "resources": resources}
+    entry = {
+        **PLACEHOLDERS[0],
+        "replicas": 3,
+        "learn": learn,
+        "prices": prices,
+        "resources": resources,
+    }
     document = {**DOCUMENT, "placeholders": [entry], "events": None, "headroomHistory": "history"}
     planner = planner_from(HEADROOM, document)
     sets = {SET: StatefulSetState(SET, "uid", 7)}
@@ -547,7 +726,9 @@ def play_learning(rng: random.Random) -> None:
         snapshot = Snapshot(RELEASE, NAMESPACE, stateful_sets=sets, histories=histories)
         planned = planner.plan(snapshot, Moment(noon - 120 + now, now))
         hours.append(planned.gauges["headroom_learned_hours"]["default",])
-        written.extend(one.data["default"] for one in planned.actions if isinstance(one, KeepHistory))
+        written.extend(
+            one.data["default"] for one in planned.actions if isinstance(one, KeepHistory)
+        )
         return planned.gauges["headroom_replicas"]["default",]
 
     hours: list[float] = []
@@ -574,7 +755,10 @@ def play_learning(rng: random.Random) -> None:
 def play_popular(rng: random.Random) -> None:
     """Users run, end and are seen late, by one leader or another."""
     images = [f"quay.io/lab/image-{number}:1" for number in range(3)]
-    nodes = [node_state("holder", images=dict.fromkeys(images, GB), unschedulable=True), node_state("a")]
+    nodes = [
+        node_state("holder", images=dict.fromkeys(images, GB), unschedulable=True),
+        node_state("a"),
+    ]
     planning, memory = popular_settings(), PopularMemory()
     here: dict[str, str] = {}
     told: dict[str, str] = {}
@@ -585,7 +769,9 @@ def play_popular(rng: random.Random) -> None:
         now += rng.choice([30.0, 120.0, 3600.0, 43_200.0, 86_400.0])
         match rng.choice(["come", "come", "go", "lead", "collect"]):
             case "come":
-                here |= {f"user-{number}-{one}": rng.choice(images) for one in range(rng.randint(1, 2))}
+                here |= {
+                    f"user-{number}-{one}": rng.choice(images) for one in range(rng.randint(1, 2))
+                }
             case "go":
                 here = {name: image for name, image in here.items() if rng.random() < 0.5}
             case "lead":
@@ -606,7 +792,9 @@ def play_popular(rng: random.Random) -> None:
             + sum(0.5 ** ((now - when) / 86_400) for one, when in ended if one == image)
             for image in images
         }
-        assert all(abs(memory.demand.users.get(image, 0.0) - users[image]) < 0.05 for image in images)
+        assert all(
+            abs(memory.demand.users.get(image, 0.0) - users[image]) < 0.05 for image in images
+        )
         for _, image in pulls(planned):
             assert users[image] >= 2 - 1e-6
             held |= {image: GB}
@@ -631,5 +819,7 @@ PROPERTIES: Final[dict[beliefs.Belief, Callable[[random.Random], None]]] = {
 @pytest.mark.parametrize("belief", beliefs.CONTROLLERS, ids=lambda belief: belief.name)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=20)
-def test_each_belief_ends_with_its_age_and_is_used_until_then(belief: beliefs.Belief, seed: int) -> None:
+def test_each_belief_ends_with_its_age_and_is_used_until_then(
+    belief: beliefs.Belief, seed: int
+) -> None:
     PROPERTIES[belief](random.Random(seed))

@@ -1,4 +1,6 @@
-"""Booked events, whatever is booked: calendars against python-dateutil, and bounds of placeholders."""
+"""Booked events, whatever is booked: calendars against python-dateutil, and bounds of
+placeholders.
+"""
 
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -22,7 +24,9 @@ from tests.builders import NAMESPACE, RELEASE
 # It carries no types. The Kubernetes client needs it, so it is there.
 RRULE: Any = import_module("dateutil.rrule")
 LIMITS = Limits(("default",), 500)
-ZONES = st.sampled_from(["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "America/Sao_Paulo"])
+ZONES = st.sampled_from(
+    ["Europe/Berlin", "America/New_York", "Australia/Lord_Howe", "UTC", "America/Sao_Paulo"]
+)
 DAYS = ("MO", "TU", "WE", "TH", "FR", "SA", "SU")
 FIRST = st.integers(0, 4 * 365 * 86_400).map(
     lambda seconds: datetime.fromisoformat("2024-01-01") + timedelta(0, seconds)
@@ -47,9 +51,15 @@ def _rules(draw: st.DrawFn, first: datetime) -> str:
         # RFC 5545 leaves open what both together mean.
         ordinals = draw(st.sampled_from([st.just(0), st.integers(-5, 5).filter(bool)]))
         weekdays = draw(st.lists(st.tuples(ordinals, st.sampled_from(DAYS)), max_size=3))
-        parts += [f"BYDAY={','.join(f'{number or str()}{day}' for number, day in weekdays)}"] if weekdays else []
+        parts += (
+            [f"BYDAY={','.join(f'{number or str()}{day}' for number, day in weekdays)}"]
+            if weekdays
+            else []
+        )
         places = draw(st.lists(st.integers(-4, 4).filter(bool), max_size=2))
-        parts += [f"BYSETPOS={','.join(map(str, places))}"] if places and (dates or weekdays) else []
+        parts += (
+            [f"BYSETPOS={','.join(map(str, places))}"] if places and (dates or weekdays) else []
+        )
     if weekly and draw(st.booleans()):
         parts.append(f"WKST={draw(st.sampled_from(DAYS))}")
     end = draw(st.sampled_from(["", "COUNT", "UNTIL"]))
@@ -62,7 +72,12 @@ def _rules(draw: st.DrawFn, first: datetime) -> str:
 
 def _calendar(first: datetime, zone: str, rule: str) -> Event:
     lines = ["BEGIN:VCALENDAR", "BEGIN:VEVENT", "SUMMARY:lecture", "DESCRIPTION:people: 9"]
-    lines += [f"DTSTART;TZID={zone}:{first:%Y%m%dT%H%M%S}", f"RRULE:{rule}", "END:VEVENT", "END:VCALENDAR"]
+    lines += [
+        f"DTSTART;TZID={zone}:{first:%Y%m%dT%H%M%S}",
+        f"RRULE:{rule}",
+        "END:VEVENT",
+        "END:VCALENDAR",
+    ]
     read = Reader()
     events = parse_calendar(read, "\r\n".join(lines), "a.ics", LIMITS)
     assert not read.faults
@@ -72,7 +87,9 @@ def _calendar(first: datetime, zone: str, rule: str) -> Event:
 
 @settings(max_examples=150)
 @given(st.data(), FIRST, ZONES, st.integers(-40, 900))
-def test_recurrences_are_dateutils_in_local_time(data: st.DataObject, first: datetime, zone: str, days: int) -> None:
+def test_recurrences_are_dateutils_in_local_time(
+    data: st.DataObject, first: datetime, zone: str, days: int
+) -> None:
     rule = data.draw(_rules(first))
     event = _calendar(first, zone, rule)
     after = unix_time(first + timedelta(days=days), zone)
@@ -100,7 +117,11 @@ EVENTS = st.lists(
         people=st.integers(1, 500),
         starts=st.one_of(
             st.builds(LocalStarts, FIRST.map(lambda time: time.strftime("%Y-%m-%dT%H:%M")), ZONES),
-            st.builds(LocalStarts, st.sampled_from(["0 9 * * 2", "*/5 * * * *", "30 2 * * *", "0 0 29 2 *"]), ZONES),
+            st.builds(
+                LocalStarts,
+                st.sampled_from(["0 9 * * 2", "*/5 * * * *", "30 2 * * *", "0 0 29 2 *"]),
+                ZONES,
+            ),
         ),
         image=st.sampled_from(["", "quay.io/me/course:1"]),
         set_name=st.sampled_from(["default", "gpu"]),
@@ -123,10 +144,14 @@ def _booking_settings(events: list[Event], lead: int, settle: int, most: int) ->
 
 @settings(max_examples=150)
 @given(
-    st.builds(_booking_settings, EVENTS, st.integers(0, 240), st.integers(1, 240), st.integers(0, 1000)),
+    st.builds(
+        _booking_settings, EVENTS, st.integers(0, 240), st.integers(1, 240), st.integers(0, 1000)
+    ),
     st.integers(1_700_000_000, 1_830_000_000),
 )
-def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_by: BookingSettings, at: int) -> None:
+def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(
+    booked_by: BookingSettings, at: int
+) -> None:
     headroom = HeadroomSettings(events=booked_by, is_user=lambda _pod, _namespaces: False)
     most, now = booked_by.max_placeholders, at + 0.25
     snapshot = Snapshot(RELEASE, NAMESPACE)
@@ -134,21 +159,30 @@ def test_placeholders_are_within_bounds_and_change_only_when_it_was_said(booked_
     assert 0 <= sum(booked.extra.values()) <= most
     bookings, change = bookings_at(booked_by, {}, now)
     for booking in bookings:
-        assert booking.start - booked_by.lead_seconds <= now < booking.start + booked_by.settle_seconds
-    assert sum(booked.extra.values()) == min(most, sum(booking.event.people for booking in bookings))
+        assert (
+            booking.start - booked_by.lead_seconds <= now < booking.start + booked_by.settle_seconds
+        )
+    assert sum(booked.extra.values()) == min(
+        most, sum(booking.event.people for booking in bookings)
+    )
     if change is None:
         return
     assert change > now
     for share in (0.01, 0.5, 0.99):
         between = now + share * (change - now)
-        assert {each.event for each in bookings_at(booked_by, {}, between)[0]} == {each.event for each in bookings}
+        assert {each.event for each in bookings_at(booked_by, {}, between)[0]} == {
+            each.event for each in bookings
+        }
 
 
 TEXTS = st.one_of(
     st.text(max_size=200),
     st.recursive(
         st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8)),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["name", "people"]), inner),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(st.sampled_from(["name", "people"]), inner)
+        ),
         max_leaves=8,
     ).map(lambda value: str(yaml.safe_dump(value))),
 )

@@ -15,10 +15,15 @@ HOUR = st.integers(0, 23).map(str)
 CRON = st.one_of(
     st.builds(lambda minute, hour: f"{minute} {hour} * * *", FIELD, st.integers(0, 4).map(str)),
     st.builds(
-        lambda minute, hour, day: f"{minute} {hour} * * {day}", FIELD, HOUR, st.sampled_from(["0", "6,0", "1-5"])
+        lambda minute, hour, day: f"{minute} {hour} * * {day}",
+        FIELD,
+        HOUR,
+        st.sampled_from(["0", "6,0", "1-5"]),
     ),
     st.builds(
-        lambda minute, hour: f"{minute} {hour} * * *", st.sampled_from(["0,30", "*/20"]), st.sampled_from(["*", "1-3"])
+        lambda minute, hour: f"{minute} {hour} * * *",
+        st.sampled_from(["0,30", "*/20"]),
+        st.sampled_from(["*", "1-3"]),
     ),
 )
 
@@ -44,7 +49,9 @@ def _matches(cron: str, local: datetime) -> bool:
 
 
 def _minute_by_minute(window: Window, begin: datetime, minutes: int) -> list[bool]:
-    """Whether the window holds in each minute, by a clock that is watched: each local time counts once."""
+    """Whether the window holds in each minute, by a clock that is watched: each local time counts
+    once.
+    """
     zone = ZoneInfo(window.time_zone)
     shown = begin.astimezone(zone).replace(tzinfo=None)
     start, end = -2, -1
@@ -71,17 +78,25 @@ def test_a_window_holds_in_exactly_the_minutes_that_a_watched_clock_says(
 ) -> None:
     zone, day = at
     window = Window("w", 7, zone, start, end)
-    # A week before: whatever started earlier has been seen, for every rule drawn here fires within a week.
+    # A week before: whatever started earlier has been seen, for every rule drawn here fires within
+    # a week.
     begin = datetime.fromisoformat(day).replace(tzinfo=UTC) - timedelta(days=8)
     minutes = 10 * 24 * 60
     watched = _minute_by_minute(window, begin, minutes)
     first_asked = 8 * 24 * 60 - 600
-    edges = {tick + step for tick in range(1, minutes) if watched[tick] != watched[tick - 1] for step in (-1, 0)}
+    edges = {
+        tick + step
+        for tick in range(1, minutes)
+        if watched[tick] != watched[tick - 1]
+        for step in (-1, 0)
+    }
     for tick in sorted({*edges, *range(first_asked, minutes, 29)}):
         if tick < first_asked:
             continue
         moment = (begin + timedelta(minutes=tick)).timestamp()
-        assert (period_at([window], 1, moment).replicas == 7) == watched[tick], begin + timedelta(minutes=tick)
+        assert (period_at([window], 1, moment).replicas == 7) == watched[tick], begin + timedelta(
+            minutes=tick
+        )
 
 
 @settings(max_examples=10, deadline=None)

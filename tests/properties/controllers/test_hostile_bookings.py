@@ -1,4 +1,6 @@
-"""Whatever is booked, however much of it: a cycle does no more work than the Lease allows; lines are counted."""
+"""Whatever is booked, however much of it: a cycle does no more work than the Lease allows; lines
+are counted.
+"""
 
 import sys
 from datetime import UTC, datetime, timedelta
@@ -78,9 +80,13 @@ EVENTS: dict[str, Any] = {
 }  # fmt: skip
 # Lines of events.yaml.
 ENTRIES: dict[str, Any] = {
-    "rare": lambda number: f'- {{name: e{number}, people: 9, start: "0 0 29 2 {number % 7}", timeZone: UTC}}',
+    "rare": lambda number: (
+        f'- {{name: e{number}, people: 9, start: "0 0 29 2 {number % 7}", timeZone: UTC}}'
+    ),
     "never": lambda number: f'- {{name: e{number}, people: 9, start: "0 0 30 2 *", timeZone: UTC}}',
-    "always": lambda number: f'- {{name: e{number}, people: 9, start: "* * * * *", timeZone: Europe/Berlin}}',
+    "always": lambda number: (
+        f'- {{name: e{number}, people: 9, start: "* * * * *", timeZone: Europe/Berlin}}'
+    ),
     "deep": lambda _: "- " + "[" * 40,
     "sixties": lambda _: f"- {{people: 1{':59' * 400}}}",
     "merged": lambda _: "- {<<: {<<: {<<: {a: 1}}}}",
@@ -124,9 +130,13 @@ CONFIG_MAPS = st.one_of(
 @example([{"a.ics": calendar("a long rule", 120_000, 300)}], 1)
 @given(st.lists(CONFIG_MAPS, min_size=1, max_size=2), st.sampled_from([1, 10, 10]))
 @pytest.mark.slow
-def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(data: list[dict[str, str]], copies: int) -> None:
+def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(
+    data: list[dict[str, str]], copies: int
+) -> None:
     texts = {
-        f"{number:03}": keep_config_map({"metadata": {"name": f"m{number:03}", "uid": str(number)}, "data": each})
+        f"{number:03}": keep_config_map(
+            {"metadata": {"name": f"m{number:03}", "uid": str(number)}, "data": each}
+        )
         for number, each in enumerate(data * copies)
     }
     work, world, today, seen = Work(), World(), [NOW], [[BookingSource("", "", "", ())]]
@@ -136,7 +146,9 @@ def test_whatever_is_booked_the_lease_is_renewed_and_gaps_are_said(data: list[di
         seen.append([*reader.sources(texts)])
         return Snapshot(RELEASE, NAMESPACE, bookings={source.name: source for source in seen[-1]})
 
-    loop = world.loop(*[planner_from(controller, events_document()) for controller in (HEADROOM, POPULAR)])
+    loop = world.loop(
+        *[planner_from(controller, events_document()) for controller in (HEADROOM, POPULAR)]
+    )
     loop._snapshot, loop._steady, loop._wall = snapshot, work.seconds, lambda: today[0]
     for _ in range(2):
         with work:

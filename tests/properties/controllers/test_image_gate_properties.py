@@ -35,12 +35,16 @@ images = st.sampled_from(IMAGES)
 steps = st.one_of(
     st.tuples(st.just("event"), nodes, images),
     st.tuples(st.just("running"), nodes, images),
-    st.tuples(st.just("fault"), nodes, images, st.sampled_from(["not found", "connection refused", "odd"])),
+    st.tuples(
+        st.just("fault"), nodes, images, st.sampled_from(["not found", "connection refused", "odd"])
+    ),
     st.tuples(st.just("list"), nodes, st.lists(st.sampled_from((*IMAGES, OTHER)), unique=True)),
     st.tuples(st.just("ready"), nodes, st.booleans()),
     st.tuples(st.just("new puller"), nodes),
     st.tuples(st.just("new node"), nodes),
-    st.tuples(st.just("wait"), st.sampled_from([0.0, 5.0, 31.0, LEFT_SET_SECONDS, LIST_LAGS.age_seconds])),
+    st.tuples(
+        st.just("wait"), st.sampled_from([0.0, 5.0, 31.0, LEFT_SET_SECONDS, LIST_LAGS.age_seconds])
+    ),
     st.tuples(st.just("clock jumps"), st.sampled_from([-86400.0, 86400.0])),
     st.tuples(st.just("new leader")),
     st.tuples(st.just("pending"), st.sampled_from((*IMAGES, LEFT))),
@@ -52,7 +56,11 @@ settings = st.builds(
     st.just(SCIPY),
     mode=st.sampled_from(list(GateMode)),
     groups=st.sampled_from(
-        [{}, {"puller": ({}, IMAGES)}, {"puller": ({}, IMAGES[:1]), "puller-gpu": ({"pool": "gpu"}, IMAGES[1:])}]
+        [
+            {},
+            {"puller": ({}, IMAGES)},
+            {"puller": ({}, IMAGES[:1]), "puller-gpu": ({"pool": "gpu"}, IMAGES[1:])},
+        ]
     ),
     pull_deadline_seconds=st.sampled_from([0, 60, 600]),
 )
@@ -61,7 +69,9 @@ labels = st.dictionaries(
     st.sampled_from(["true", "false", "gpu", "pulling", "open"]),
     max_size=5,
 )
-worlds = st.tuples(settings, labels, st.lists(st.sampled_from((STARTUP, *FOREIGN_TAINTS)), unique=True))
+worlds = st.tuples(
+    settings, labels, st.lists(st.sampled_from((STARTUP, *FOREIGN_TAINTS)), unique=True)
+)
 
 
 def made(drawn: Any) -> GateWorld:
@@ -78,10 +88,15 @@ class Phrase:
     """What kubelets have said at any time of each node's images: all that a label may rest on."""
 
     def __init__(self, world: GateWorld) -> None:
-        self.there = {(name, image) for name in NODES for image in IMAGES if image in world.nodes[name].images}
+        self.there = {
+            (name, image) for name in NODES for image in IMAGES if image in world.nodes[name].images
+        }
         # A leader that is new takes labels on trust.
         self.there |= {
-            (name, image) for name in NODES for image in IMAGES if world.labels(name).get(label(image)) == "true"
+            (name, image)
+            for name in NODES
+            for image in IMAGES
+            if world.labels(name).get(label(image)) == "true"
         }
 
 
@@ -143,19 +158,25 @@ def taint_keeps_pullers_off(world: GateWorld, name: str) -> bool:
 
 
 @given(worlds, st.lists(steps, max_size=25))
-def test_labels_follow_what_kubelets_said_and_nothing_of_others_is_written(drawn: Any, story: list[Any]) -> None:
+def test_labels_follow_what_kubelets_said_and_nothing_of_others_is_written(
+    drawn: Any, story: list[Any]
+) -> None:
     world = made(drawn)
     allowed = {(name, label(image)) for name, image in play(world, story).there}
     for action in world.plan().actions:
         if isinstance(action, ChangeNode):
-            assert all(key.startswith(PREFIX) for key in (*action.set_labels, *action.remove_labels))
+            assert all(
+                key.startswith(PREFIX) for key in (*action.set_labels, *action.remove_labels)
+            )
             assert action.remove_taints <= {STARTUP.key}
             assert action.uid == world.nodes[action.node].uid
             held = [key for key, value in action.set_labels.items() if value == "true"]
             assert all((action.node, key) in allowed for key in held)
             assert world.nodes[action.node].ready or set(action.set_labels.values()) <= {"pulling"}
             assert set(action.set_labels.values()) <= {"true", "pulling", "open"}
-            assert world.settings.mode is GateMode.REQUIRE_LABEL or len(held) == len(action.set_labels)
+            assert world.settings.mode is GateMode.REQUIRE_LABEL or len(held) == len(
+                action.set_labels
+            )
         else:
             assert isinstance(action, Notice)
     # A plan that was carried out leaves nothing to do.
@@ -164,7 +185,9 @@ def test_labels_follow_what_kubelets_said_and_nothing_of_others_is_written(drawn
 
 
 @given(worlds, st.lists(steps, max_size=25), st.lists(st.sampled_from(IMAGES), unique=True))
-def test_in_the_end_the_labels_are_what_the_list_says(drawn: Any, story: list[Any], there: list[str]) -> None:
+def test_in_the_end_the_labels_are_what_the_list_says(
+    drawn: Any, story: list[Any], there: list[str]
+) -> None:
     world = made(drawn)
     play(world, story)
     world.pods = {}
@@ -176,20 +199,29 @@ def test_in_the_end_the_labels_are_what_the_list_says(drawn: Any, story: list[An
         settle(world)
     for name in NODES:
         wanted = [image.reference for image in world.settings.images_for(world.nodes[name])]
-        labelled = {key: value for key, value in world.labels(name).items() if key.startswith(PREFIX)}
+        labelled = {
+            key: value for key, value in world.labels(name).items() if key.startswith(PREFIX)
+        }
         is_on = world.settings.mode is not GateMode.OFF
         held = {key for key, value in labelled.items() if value == "true"}
         assert held == {label(image) for image in wanted if image in there and is_on}
         # Without a puller nothing comes, so by now nothing is closed.
         closed_or_open = set(labelled) - held
-        if world.settings.mode is not GateMode.REQUIRE_LABEL or taint_keeps_pullers_off(world, name):
+        if world.settings.mode is not GateMode.REQUIRE_LABEL or taint_keeps_pullers_off(
+            world, name
+        ):
             assert closed_or_open == set()
         else:
             assert closed_or_open == {label(image) for image in wanted} - held
             assert all(labelled[key] == "open" for key in closed_or_open)
 
 
-@given(worlds, st.permutations([("event", "a", image) for image in IMAGES] + [("running", "a", i) for i in IMAGES]))
+@given(
+    worlds,
+    st.permutations(
+        [("event", "a", image) for image in IMAGES] + [("running", "a", i) for i in IMAGES]
+    ),
+)
 def test_any_order_of_what_kubelets_say_comes_to_the_same(drawn: Any, order: list[Any]) -> None:
     world, other = made(drawn), made(drawn)
     world.turn()

@@ -1,7 +1,8 @@
-"""What one namespace's people write changes nothing for others, but within bounds that are stated here.
+"""What one namespace's people write changes nothing for others, but within bounds that are stated
+here.
 
-A stranger's namespace is none of the release's hubs; a hostile hub is one. Both may write any pods and bookings.
-Their pods ask for nothing: room that is used is used, with Roost and without.
+A stranger's namespace is none of the release's hubs; a hostile hub is one. Both may write any pods
+and bookings. Their pods ask for nothing: room that is used is used, with Roost and without.
 """
 
 import json
@@ -13,12 +14,25 @@ from unittest import mock
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from roost.controllers.contract.actions import Action, ChangeNode, CreatePod, DeletePod, EvictPod, Notice, ScaleSet
+from roost.controllers.contract.actions import (
+    Action,
+    ChangeNode,
+    CreatePod,
+    DeletePod,
+    EvictPod,
+    Notice,
+    ScaleSet,
+)
 from roost.controllers.contract.bookings import bounded
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.registry import CONTROLLERS
-from roost.controllers.runtime.booking_sources import MOST_OF_HUB, ConfigMapReader, ReadingTime, keep_config_map
+from roost.controllers.runtime.booking_sources import (
+    MOST_OF_HUB,
+    ConfigMapReader,
+    ReadingTime,
+    keep_config_map,
+)
 from roost.controllers.runtime.watching import PodReader, Watching
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
@@ -29,20 +43,41 @@ from tests.recorded_data import object_of
 
 Object = dict[str, Any]
 SET = "hub-roost-placeholder-default"
-HUBS = {NAMESPACE: {"hubs": "yes"}, "good": {"hubs": "yes"}, "evil": {"hubs": "yes"}, "stranger": {}}
+HUBS = {
+    NAMESPACE: {"hubs": "yes"},
+    "good": {"hubs": "yes"},
+    "evil": {"hubs": "yes"},
+    "stranger": {},
+}
 NODES = ("a", "b", "c")
 MOST_BOOKED = 40
 VALUES = {
     "singleuser": {"image": {"name": IMAGE.partition(":")[0], "tag": IMAGE.partition(":")[2]}},
     "podClasses": {
-        "user": {"match": {"namespaceSelector": {"matchLabels": {"hubs": "yes"}}}, "warm": {"podsPerNode": 3}}
+        "user": {
+            "match": {"namespaceSelector": {"matchLabels": {"hubs": "yes"}}},
+            "warm": {"podsPerNode": 3},
+        }
     },
-    "placeholders": [{"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}}}],
+    "placeholders": [
+        {
+            "name": "default",
+            "replicas": 2,
+            "resources": {"requests": {"cpu": "100m", "memory": "1Gi"}},
+        }
+    ],
     "popularImages": {"enabled": True},
     "events": {"enabled": True, "maxPlaceholders": MOST_BOOKED},
 }
 LABELS = {
-    "component": [*["singleuser-server"] * 4, "binderhub-build", "user-placeholder", "image-puller", "dind", "x" * 63],
+    "component": [
+        *["singleuser-server"] * 4,
+        "binderhub-build",
+        "user-placeholder",
+        "image-puller",
+        "dind",
+        "x" * 63,
+    ],
     "app": ["jupyterhub", "binder"],
     labels.PART_OF_LABEL: [labels.OWN_PART],
     labels.OWN_INSTANCE_LABEL: [RELEASE],
@@ -58,10 +93,19 @@ DOCUMENT = release_document(VALUES)
 
 def pod_of(namespace: str, name: str, **more: Any) -> Object:
     """A pod that asks for nothing."""
-    metadata = {"name": name, "namespace": namespace, "uid": f"uid-{namespace}-{name}", **more.pop("metadata", {})}
+    metadata = {
+        "name": name,
+        "namespace": namespace,
+        "uid": f"uid-{namespace}-{name}",
+        **more.pop("metadata", {}),
+    }
     metadata.setdefault("creationTimestamp", "2027-01-15T07:00:00Z")
     containers = [{"name": "c", "image": more.pop("image", IMAGE)}]
-    return {"metadata": metadata, "spec": {"containers": containers, **more.pop("spec", {})}, "status": more["status"]}
+    return {
+        "metadata": metadata,
+        "spec": {"containers": containers, **more.pop("spec", {})},
+        "status": more["status"],
+    }
 
 
 PULLER = "hub-roost-puller-c"
@@ -73,8 +117,15 @@ def hostile_pods(draw: st.DrawFn) -> list[Object]:
     """Pods that say they were somebody else's."""
     pods = []
     for number in range(draw(st.integers(1, 5))):
-        chosen = {key: draw(st.sampled_from(values)) for key, values in LABELS.items() if draw(st.booleans())}
-        annotations = {labels.POPULAR_IMAGE_ANNOTATION: "evil/image:1", labels.POPULAR_NODE_ANNOTATION: "a"}
+        chosen = {
+            key: draw(st.sampled_from(values))
+            for key, values in LABELS.items()
+            if draw(st.booleans())
+        }
+        annotations = {
+            labels.POPULAR_IMAGE_ANNOTATION: "evil/image:1",
+            labels.POPULAR_NODE_ANNOTATION: "a",
+        }
         spec = {"nodeName": draw(st.sampled_from(["", *NODES, "nowhere"]))}
         if draw(st.booleans()):
             spec["schedulerName"] = "roost.hub.user"
@@ -89,7 +140,8 @@ def hostile_pods(draw: st.DrawFn) -> list[Object]:
 
 def booking(people: int, count: int, padding: int) -> Object:
     entries = [
-        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"} for one in range(count)
+        {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"}
+        for one in range(count)
     ]
     return {"events.yaml": json.dumps(entries), "notes": "x" * padding}
 
@@ -104,7 +156,16 @@ BOOKINGS = st.one_of(
 class Asked:
     """Stands in for the controllers' watches: what each asks the API server for."""
 
-    def __init__(self, _client: object, path: str, read: Any, *, kind: str, field_selector: str = "", **_: Any) -> None:
+    def __init__(
+        self,
+        _client: object,
+        path: str,
+        read: Any,
+        *,
+        kind: str,
+        field_selector: str = "",
+        **_: Any,
+    ) -> None:
         self.path, self.read, self.selector = path, read, field_selector
         if kind == "events":
             Asked.of_events = self
@@ -130,7 +191,9 @@ def read_events(events: Iterable[Object]) -> dict[str, PullEvent]:
 
 
 def event(about: tuple[str, str, str], reason: str, message: str, host: str, at: str) -> Object:
-    """In whichever namespace; the API server checks no more of it than that this is the object's."""
+    """In whichever namespace; the API server checks no more of it than that this is the
+    object's.
+    """
     kind, name, uid = about
     source = {"component": "kubelet", "host": host}
     regarding = {"kind": kind, "name": name, "uid": uid}
@@ -138,7 +201,10 @@ def event(about: tuple[str, str, str], reason: str, message: str, host: str, at:
     return {**body, "reason": reason, "message": message}
 
 
-HELD = [f'Successfully pulled image "{IMAGE}" in 9000h0m1s.', f'Container image "{IMAGE}" already present on machine']
+HELD = [
+    f'Successfully pulled image "{IMAGE}" in 9000h0m1s.',
+    f'Container image "{IMAGE}" already present on machine',
+]
 ABOUT = [
     ("Pod", PULLER, f"uid-{NAMESPACE}-{PULLER}"), ("Pod", "waits", "uid-good-waits"), ("Pod", "p0", "uid-evil-p0"),
     ("Node", "c", "c"), ("StatefulSet", SET, "uid"), ("", "", ""),
@@ -151,7 +217,9 @@ EVENTS = st.lists(
         st.sampled_from(["2027-01-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"]),
     ), max_size=6,
 )  # fmt: skip
-TOLD = st.dictionaries(st.sampled_from(["hubs", "kubernetes.io/metadata.name"]), st.sampled_from(["no", "YES", "good"]))
+TOLD = st.dictionaries(
+    st.sampled_from(["hubs", "kubernetes.io/metadata.name"]), st.sampled_from(["no", "YES", "good"])
+)
 
 
 def moved_to(bodies: Iterable[Object], namespace: str) -> list[Object]:
@@ -169,15 +237,23 @@ def plans(
     assert not read.faults
     reader = PodReader(release)
     known = {pod.key: pod for pod in map(reader, [*OF_OTHERS, *pods]) if pod is not None}
-    item = {"metadata": {"name": labels.HUB_BOOKINGS, "namespace": namespace, "uid": "1"}, "data": books}
+    item = {
+        "metadata": {"name": labels.HUB_BOOKINGS, "namespace": namespace, "uid": "1"},
+        "data": books,
+    }
     assert release.events is not None
-    texts = {"1": keep_config_map(item, namespace)} if books is not None and namespace == "evil" else {}
-    sources = ConfigMapReader(release.events.limits, ReadingTime(), wall=lambda: WALL).sources(texts)
+    texts = (
+        {"1": keep_config_map(item, namespace)} if books is not None and namespace == "evil" else {}
+    )
+    sources = ConfigMapReader(release.events.limits, ReadingTime(), wall=lambda: WALL).sources(
+        texts
+    )
     snapshot = Snapshot(
         RELEASE,
         NAMESPACE,
         nodes={
-            name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9} if name != "c" else {}) for name in NODES
+            name: node_state(name, joined=WALL - 3600, images={IMAGE: 10**9} if name != "c" else {})
+            for name in NODES
         },
         pods=known,
         namespaces={**HUBS, namespace: {**HUBS[namespace], **(told or {})}},
@@ -186,7 +262,12 @@ def plans(
         bookings={source.hub: source for source in bounded(sources)},
     )
     moments = [Moment(WALL + seconds, 10_000.0 + seconds) for seconds in (0.0, 30.0)]
-    return [action for moment in moments for planner in planners for action in planner.plan(snapshot, moment).actions]
+    return [
+        action
+        for moment in moments
+        for planner in planners
+        for action in planner.plan(snapshot, moment).actions
+    ]
 
 
 def is_about(action: Action, namespace: str) -> bool:
@@ -216,13 +297,19 @@ def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
     strange = moved_to(events, "stranger")
     assert plans(moved_to(pods, "stranger"), books, "stranger", events=strange, told=told) == before
     evil = moved_to(events, "evil")
-    after = [action for action in plans(pods, books, events=evil, told=told) if not is_about(action, "evil")]
+    after = [
+        action
+        for action in plans(pods, books, events=evil, told=told)
+        if not is_about(action, "evil")
+    ]
     new = [action for action in after if action not in before]
     # A hub's people may book, and its users' images may become popular.
     for action in new:
         assert isinstance(action, ScaleSet | CreatePod | Notice), action
         assert not isinstance(action, Notice) or action.name == SET, action
-    assert all(2 <= action.replicas <= 2 + MOST_BOOKED for action in new if isinstance(action, ScaleSet))
+    assert all(
+        2 <= action.replicas <= 2 + MOST_BOOKED for action in new if isinstance(action, ScaleSet)
+    )
     assert sum(isinstance(action, CreatePod) for action in new) <= len(NODES)
     # Nobody's pods are deleted or evicted, and no node is changed.
     assert not any(isinstance(action, EvictPod | DeletePod | ChangeNode) for action in new)
@@ -233,7 +320,9 @@ def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
 
 @settings(max_examples=100)
 @given(EVENTS)
-@example([{**one, "involvedObject": event(ABOUT[1], "", "", "", "")["involvedObject"]} for one in FORGED])
+@example(
+    [{**one, "involvedObject": event(ABOUT[1], "", "", "", "")["involvedObject"]} for one in FORGED]
+)
 def test_events_in_the_releases_own_namespace_change_how_long_users_are_told_and_of_pullers_what_a_node_holds(
     events: list[Object],
 ) -> None:
@@ -241,15 +330,22 @@ def test_events_in_the_releases_own_namespace_change_how_long_users_are_told_and
     before, after = plans([]), plans([], events=moved_to(events, NAMESPACE))
 
     def done(actions: Sequence[Action]) -> list[Action]:
-        return [one for one in actions if not isinstance(one, Notice) and (not is_forged or is_elsewhere(one))]
+        return [
+            one
+            for one in actions
+            if not isinstance(one, Notice) and (not is_forged or is_elsewhere(one))
+        ]
 
     def is_elsewhere(action: Action) -> bool:
         return not isinstance(action, ChangeNode) or action.node != "c"
 
-    is_forged = any(one["involvedObject"]["uid"] == ABOUT[0][2] and IMAGE in one["message"] for one in events)
+    is_forged = any(
+        one["involvedObject"]["uid"] == ABOUT[0][2] and IMAGE in one["message"] for one in events
+    )
     assert done(after) == done(before)
     told = [
-        {(one.kind, one.namespace, one.name) for one in each if isinstance(one, Notice)} for each in (after, before)
+        {(one.kind, one.namespace, one.name) for one in each if isinstance(one, Notice)}
+        for each in (after, before)
     ]
     assert told[0] == told[1] or is_forged
     # No pull takes more than an hour, whatever is said.

@@ -1,7 +1,8 @@
 """A day in which everything happens, troubles that pass, and the mover's model of the scheduler.
 
-The real loop, planner, applier and budget run on a clock that the test moves; kube-scheduler's model places pods. What
-is checked is what operators were promised: the budget at every minute, no user ever touched, no move in vain.
+The real loop, planner, applier and budget run on a clock that the test moves; kube-scheduler's
+model places pods. What is checked is what operators were promised: the budget at every minute, no
+user ever touched, no move in vain.
 """
 
 import random
@@ -77,15 +78,24 @@ class Day:
 
     def change(self, seconds: float, name: str, **changes: Any) -> None:
         """Later, if the node is still there."""
-        self.world.at(seconds, lambda: self.world.change_node(name, **changes) if name in self.world.nodes else None)
+        self.world.at(
+            seconds,
+            lambda: self.world.change_node(name, **changes) if name in self.world.nodes else None,
+        )
 
     # An autoscaler: a pending pod brings a node, a node without users goes
 
     def autoscale(self) -> None:
         world = self.world
         self.world.at(10, self.autoscale)
-        pending = [pod for pod in world.pods.values() if not pod.node_name and world.now - pod.created > 15]
-        if pending and self.booting * 10 < len(pending) and len(world.nodes) + self.booting < MAX_NODES:
+        pending = [
+            pod for pod in world.pods.values() if not pod.node_name and world.now - pod.created > 15
+        ]
+        if (
+            pending
+            and self.booting * 10 < len(pending)
+            and len(world.nodes) + self.booting < MAX_NODES
+        ):
             self.booting += 1
             world.at(BOOT_SECONDS, self.join)
         for name, node in list(world.nodes.items()):
@@ -134,7 +144,9 @@ class Day:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_in_a_day_of_trouble_the_mover_keeps_its_budget_touches_no_user_and_moves_nothing_in_vain(seed: int) -> None:
+def test_in_a_day_of_trouble_the_mover_keeps_its_budget_touches_no_user_and_moves_nothing_in_vain(
+    seed: int,
+) -> None:
     day = Day(seed)
     day.run()
     world = day.world
@@ -145,14 +157,18 @@ def test_in_a_day_of_trouble_the_mover_keeps_its_budget_touches_no_user_and_move
     assert day.drains > 5
     assert len(world.evictions) > 50
     # The promises.
-    assert most_within_a_minute([eviction.at for eviction in world.evictions]) <= EVICTIONS_PER_MINUTE
+    assert (
+        most_within_a_minute([eviction.at for eviction in world.evictions]) <= EVICTIONS_PER_MINUTE
+    )
     assert world.touched_users == 0
     returned = [eviction for eviction in world.evictions if eviction.landed == eviction.source]
     assert not returned
     # Where one went elsewhere, the node it was meant for was lost in the seconds between.
     for eviction in world.evictions:
         if eviction.landed not in (eviction.marked, ""):
-            assert any(eviction.at <= moment <= eviction.landed_at for moment in day.upsets), eviction
+            assert any(eviction.at <= moment <= eviction.landed_at for moment in day.upsets), (
+                eviction
+            )
 
 
 # keepMarkSeconds + flapSeconds of the values: what takes longer is worth a move.
@@ -173,12 +189,16 @@ TROUBLES: Final[dict[str, tuple[dict[str, Any], dict[str, Any], int]]] = {
 TROUBLE = st.sampled_from(sorted(TROUBLES)).flatmap(
     lambda kind: st.tuples(st.just(kind), st.integers(1, TROUBLES[kind][2]))
 )
-STEP = st.tuples(st.sampled_from(["marked", "old", "join"]), TROUBLE, st.integers(FLAP_SECONDS + 30, 2400))
+STEP = st.tuples(
+    st.sampled_from(["marked", "old", "join"]), TROUBLE, st.integers(FLAP_SECONDS + 30, 2400)
+)
 
 
 @settings(max_examples=20, deadline=None)
 @given(steps=st.lists(STEP, min_size=1, max_size=8))
-def test_no_placeholder_goes_back_for_what_soon_passes(steps: list[tuple[str, tuple[str, int], int]]) -> None:
+def test_no_placeholder_goes_back_for_what_soon_passes(
+    steps: list[tuple[str, tuple[str, int], int]],
+) -> None:
     world = MoverWorld(placeholders=5)
     world.add_node("old")
     world.fill_placeholders()
@@ -205,7 +225,9 @@ def test_no_placeholder_goes_back_for_what_soon_passes(steps: list[tuple[str, tu
 
 
 def returns(world: MoverWorld) -> int:
-    """How often a placeholder, by its ordinal, was evicted to another node and then evicted back."""
+    """How often a placeholder, by its ordinal, was evicted to another node and then evicted
+    back.
+    """
     before: dict[str, str] = {}
     found = 0
     for eviction in world.evictions:
@@ -215,14 +237,21 @@ def returns(world: MoverWorld) -> int:
 
 
 NAMES = ["a", "b", "c"]
-NODE = st.builds(lambda cpu, cordoned: (cpu, cordoned), st.sampled_from([1000, 2000, 4000]), st.booleans())
-POD = st.tuples(st.sampled_from(["", *NAMES, "unknown"]), st.sampled_from([0, 500, 1000]), st.booleans())
+NODE = st.builds(
+    lambda cpu, cordoned: (cpu, cordoned), st.sampled_from([1000, 2000, 4000]), st.booleans()
+)
+POD = st.tuples(
+    st.sampled_from(["", *NAMES, "unknown"]), st.sampled_from([0, 500, 1000]), st.booleans()
+)
 CLUSTER = st.tuples(
-    st.dictionaries(st.sampled_from(NAMES), NODE), st.dictionaries(st.sampled_from([f"p{i}" for i in range(6)]), POD)
+    st.dictionaries(st.sampled_from(NAMES), NODE),
+    st.dictionaries(st.sampled_from([f"p{i}" for i in range(6)]), POD),
 )
 
 
-def _snapshot(cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]) -> Snapshot:
+def _snapshot(
+    cluster: tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]],
+) -> Snapshot:
     nodes = {
         name: Node(
             name,
@@ -256,7 +285,8 @@ def _rows(state: ClusterState) -> object:
 @settings(max_examples=150, deadline=None)
 @given(clusters=st.lists(CLUSTER, min_size=1, max_size=5), data=st.data())
 def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
-    clusters: list[tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]], data: st.DataObject
+    clusters: list[tuple[dict[str, tuple[int, bool]], dict[str, tuple[str, int, bool]]]],
+    data: st.DataObject,
 ) -> None:
     model, profile = SchedulerModel(), default_profile(NEWEST_MINOR)
     for cluster in clusters:
@@ -264,7 +294,11 @@ def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
         model.follow(snapshot)
         fresh = ClusterState(snapshot.nodes.values(), snapshot.pods.values())
         assert _rows(model._state) == _rows(fresh)
-        bound = [pod for pod in snapshot.pods.values() if pod.node_name in snapshot.nodes and not pod.is_finished]
+        bound = [
+            pod
+            for pod in snapshot.pods.values()
+            if pod.node_name in snapshot.nodes and not pod.is_finished
+        ]
         for pod in bound:
             if data.draw(st.booleans()):
                 answer = model.try_move(pod, "b", profile)
@@ -275,11 +309,19 @@ def test_after_any_history_the_model_is_the_one_that_the_snapshot_alone_gives(
 
 
 def test_each_move_is_in_the_model_before_the_next_is_asked_for() -> None:
-    snapshot = _snapshot(({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)}))
+    snapshot = _snapshot(
+        ({"a": (4000, False), "b": (1000, False)}, {f"p{i}": ("a", 500, False) for i in range(4)})
+    )
     model, profile = SchedulerModel(), default_profile(NEWEST_MINOR)
     snapshot = replace(
-        snapshot, nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], labels={}, unschedulable=True)}
+        snapshot,
+        nodes={**snapshot.nodes, "a": replace(snapshot.nodes["a"], labels={}, unschedulable=True)},
     )
     model.follow(snapshot)
     answers = [model.try_move(pod, "b", profile) for pod in snapshot.pods.values()]
-    assert answers == [Prediction.TARGET, Prediction.TARGET, Prediction.REJECTED, Prediction.REJECTED]
+    assert answers == [
+        Prediction.TARGET,
+        Prediction.TARGET,
+        Prediction.REJECTED,
+        Prediction.REJECTED,
+    ]

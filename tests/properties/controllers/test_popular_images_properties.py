@@ -38,7 +38,9 @@ HOLDER = "holder"
 
 @dataclass
 class World:
-    """A cluster that does what plans ask for, and what a machine may do besides; it counts what is under way."""
+    """A cluster that does what plans ask for, and what a machine may do besides; it counts what is
+    under way.
+    """
 
     settings: PopularSettings
     now: float = 0.0
@@ -63,7 +65,10 @@ class World:
         holder = node_state(HOLDER, images=SIZES, unschedulable=True)
         pods = [as_pod(body, phase=self.phases[name]) for name, body in self.bodies.items()]
         # No node is ever empty.
-        placeholders = [user(f"placeholder-{name}", IMAGES[0], name, component="user-placeholder") for name in NODES]
+        placeholders = [
+            user(f"placeholder-{name}", IMAGES[0], name, component="user-placeholder")
+            for name in NODES
+        ]
         return cluster([holder, *map(self.node, NODES)], [*self.users, *placeholders, *pods])
 
     def plan(self) -> Planned[PopularMemory]:
@@ -81,7 +86,10 @@ class World:
         ]
 
     def apply(self, planned: Planned[PopularMemory], writes: str) -> None:
-        """Carry it out, all or nothing. `writes`: what becomes of the requests and of their answers."""
+        """Carry it out, all or nothing.
+
+        `writes`: what becomes of the requests and of their answers.
+        """
         for action in planned.actions if writes not in ("lost", "held back") else ():
             if isinstance(action, CreatePod):
                 name = action.body["metadata"]["name"]
@@ -100,7 +108,10 @@ STEPS = st.one_of(
     st.tuples(st.just("fail"), st.tuples(st.integers(0, 5), st.just(False))),
     st.tuples(st.just("evict"), st.integers(0, 5)),
     st.tuples(st.sampled_from(["trouble", "collect"]), st.sampled_from(NODES)),
-    st.tuples(st.just("writes"), st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back"]))),
+    st.tuples(
+        st.just("writes"),
+        st.tuples(st.sampled_from([10.0, 65.0]), st.sampled_from(["lost", "held back"])),
+    ),
     st.tuples(st.just("new leader"), st.none()),
 )
 
@@ -117,7 +128,10 @@ def step(world: World, kind: str, detail: Any, number: int) -> str:
             world.now += detail
         case "arrive":
             image, count = detail
-            world.users += [user(f"user-{number}-{n}", image, "a", started=WALL + world.now) for n in range(count)]
+            world.users += [
+                user(f"user-{number}-{n}", image, "a", started=WALL + world.now)
+                for n in range(count)
+            ]
         case "leave":
             world.users = world.users[detail:]
         case "finish" | "fail" if names:
@@ -126,8 +140,8 @@ def step(world: World, kind: str, detail: Any, number: int) -> str:
             if world.phases[name] == "Pending":
                 world.phases[name] = "Running" if kind == "finish" else "Failed"
                 if reported:
-                    world.held[node_of(world.bodies[name])][reference_of(world.bodies[name])] = bytes_of(
-                        world.bodies[name]
+                    world.held[node_of(world.bodies[name])][reference_of(world.bodies[name])] = (
+                        bytes_of(world.bodies[name])
                     )
         case "evict" if names:
             name = names[detail % len(names)]
@@ -160,7 +174,9 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
     parallel: int,
     bytes_per_minute: int,
 ) -> None:
-    world = World(popular_settings(perNode=per_node, parallel=parallel, bytes_per_minute=bytes_per_minute))
+    world = World(
+        popular_settings(perNode=per_node, parallel=parallel, bytes_per_minute=bytes_per_minute)
+    )
     arrivals = [("arrive", one) for one in crowd]
     for number, (kind, detail) in enumerate([*arrivals, ("wait", 60.0), ("wait", 60.0), *steps]):
         writes = step(world, kind, detail, number)
@@ -181,12 +197,16 @@ def test_no_limit_is_ever_exceeded_and_nothing_is_pulled_where_it_is(
             if by_node[name]:
                 assert len(pulling_before[name]) + by_node[name] <= 1
                 coming = [*map(world.bodies.__getitem__, pulling_before[name]), *new]
-                total = sum(seen_before[name].values()) + sum(bytes_of(one) for one in coming if node_of(one) == name)
+                total = sum(seen_before[name].values()) + sum(
+                    bytes_of(one) for one in coming if node_of(one) == name
+                )
                 assert disk_bytes_of(total) <= 33 * GB * 0.7 + 10
         if by_node:
             assert sum(map(len, pulling_before.values())) + by_node.total() <= parallel
         world.apply(planned, writes)
         assert world.led_since is not None
         largest = max(SIZES.values())
-        allowed = bytes_per_minute * (world.now - world.led_since) / 60 + max(0, largest - bytes_per_minute)
+        allowed = bytes_per_minute * (world.now - world.led_since) / 60 + max(
+            0, largest - bytes_per_minute
+        )
         assert world.begun_bytes <= allowed + 1

@@ -1,4 +1,6 @@
-"""What must hold of any values: each fault is found beside others, and what is accepted renders and is read."""
+"""What must hold of any values: each fault is found beside others, and what is accepted renders and
+is read.
+"""
 
 import itertools
 import json
@@ -39,7 +41,10 @@ def said_of(*chosen: int) -> set[tuple[str, str]]:
         for step in path[:-1]:
             holder = holder[int(step)] if isinstance(holder, list) else holder.setdefault(step, {})
         holder[int(path[-1]) if isinstance(holder, list) else path[-1]] = value
-    return {(fault.key, fault.found) for fault in find_all_faults(laid(yaml.safe_dump(values)), Release())}
+    return {
+        (fault.key, fault.found)
+        for fault in find_all_faults(laid(yaml.safe_dump(values)), Release())
+    }
 
 
 def assert_all_found(*chosen: int) -> None:
@@ -63,14 +68,25 @@ def test_no_faults_hide_others(chosen: set[int]) -> None:
 DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
 RELEASE = Release("hub", "jhub", "v1.37.2")
 # What the policy is made of.
-POLICY_KEYS = {"podClasses", "imageGate", "singleuser", "prePuller", "replaceSchedulers", "placeholders"}
+POLICY_KEYS = {
+    "podClasses",
+    "imageGate",
+    "singleuser",
+    "prePuller",
+    "replaceSchedulers",
+    "placeholders",
+}
 SLOW = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def merged_of(values: dict[str, object]) -> Merged:
-    """Merge drawn values; those that hold what no file may (control characters, an entry twice) are drawn again."""
+    """Merge drawn values; those that hold what no file may (control characters, an entry twice) are
+    drawn again.
+    """
     try:
-        merged = merge_values(DEFAULTS, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")])
+        merged = merge_values(
+            DEFAULTS, [load(json.dumps(values, ensure_ascii=False).encode(), "drawn.yaml")]
+        )
     except ValuesError:
         reject()
     assume(find_faults(merged) == [])
@@ -85,7 +101,12 @@ def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_
     for manifest in render(merged_of(values).values, RELEASE):
         metadata = manifest.body["metadata"]
         assert isinstance(metadata, dict)
-        read = (manifest.body["apiVersion"], manifest.body["kind"], metadata.get("namespace", ""), metadata["name"])
+        read = (
+            manifest.body["apiVersion"],
+            manifest.body["kind"],
+            metadata.get("namespace", ""),
+            metadata["name"],
+        )
         assert tuple(manifest.identity) == read
 
 
@@ -93,7 +114,9 @@ def test_whatever_fits_the_schema_renders_to_objects_with_the_identity_of_their_
 @given(overrides(DEFAULTS))
 @example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": 1.5e300}}}})
 @example({"singleuser": {"extraResource": {"limits": {"example.com/gpu": "1e99"}}}})
-def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(values: dict[str, object]) -> None:
+def test_whatever_the_lint_accepts_is_a_policy_that_the_webhook_reads(
+    values: dict[str, object],
+) -> None:
     merged = merged_of({key: value for key, value in values.items() if key in POLICY_KEYS})
     is_refused = any(fault.severity == "error" for fault in lint(merged, RELEASE))
     event("refused by the lint" if is_refused else "accepted")

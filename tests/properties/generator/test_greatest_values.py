@@ -1,4 +1,6 @@
-"""Whatever values the schema accepts, up to its greatest numbers, is rendered with bounded work, or refused."""
+"""Whatever values the schema accepts, up to its greatest numbers, is rendered with bounded work, or
+refused.
+"""
 
 import json
 from collections.abc import Callable
@@ -28,7 +30,11 @@ def toleration(number: int) -> Object:
 
 
 def term(number: int) -> Object:
-    return {"matchExpressions": [{"key": f"k{number}", "operator": "In", "values": [f"v{one}" for one in range(20)]}]}
+    return {
+        "matchExpressions": [
+            {"key": f"k{number}", "operator": "In", "values": [f"v{one}" for one in range(20)]}
+        ]
+    }
 
 
 def image(number: int) -> Object:
@@ -48,7 +54,8 @@ def values_of(
 ) -> Object:
     """common: entries of each list that all users, or all sets of placeholders, have.
 
-    pools: so many profiles have nodes of their own; rules: the others have a toleration of their own.
+    pools: so many profiles have nodes of their own; rules: the others have a toleration of their
+    own.
     """
 
     def profile(number: int) -> Object:
@@ -59,7 +66,10 @@ def values_of(
                                     for two in range(choices)}}
             for one in range(options)
         }  # fmt: skip
-        return {"kubespawner_override": {**image(number), **own, **ruled}, "profile_options": listed}
+        return {
+            "kubespawner_override": {**image(number), **own, **ruled},
+            "profile_options": listed,
+        }
 
     rest = {"tolerations": many(common, toleration), "requiredNodeTerms": many(common, term)}
     return {
@@ -72,7 +82,10 @@ def values_of(
         },
         "prePuller": {
             "tolerations": many(common, lambda number: toleration(number + 1000)),
-            "extraImages": {f"e{number}": {"name": f"example.org/e{number}", "tag": "1"} for number in range(extra)},
+            "extraImages": {
+                f"e{number}": {"name": f"example.org/e{number}", "tag": "1"}
+                for number in range(extra)
+            },
         },
         "placeholder": {"defaults": rest},
         "placeholders": many(sets, lambda number: {"name": f"s{number}", "replicas": 1}),
@@ -80,7 +93,9 @@ def values_of(
 
 
 @pytest.mark.parametrize(("values", "says"), rows("generator/greatest-values"))
-def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(values: Object, says: str) -> None:
+def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(
+    values: Object, says: str
+) -> None:
     merged = parse_values(json.dumps(values_of(**values)).encode(), "prod.yaml")
     assert find_faults(merged) == []
     said: list[str] = []
@@ -98,7 +113,11 @@ def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(values: 
 
 def test_more_faults_than_are_told_apart_are_told_of_the_list() -> None:
     events = [
-        {"name": f"e{number}", "people": 9, "start": "0 9 * * 2", "timeZone": "Mars/Base"} for number in range(200)
+        {"name": f"e{number}", "people": 9, "start": "0 9 * * 2", "timeZone": "Mars/Base"}
+        for number in range(200)
     ]
     with pytest.raises(ValuesError, match=r"events\.booked: found more than"):
-        make(parse_values(json.dumps({"events": {"booked": events}}).encode(), "prod.yaml"), Release())
+        make(
+            parse_values(json.dumps({"events": {"booked": events}}).encode(), "prod.yaml"),
+            Release(),
+        )

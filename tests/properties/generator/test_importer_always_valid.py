@@ -1,4 +1,6 @@
-"""Whatever a hub's values hold, what the importer prints is valid for Roost and reads back as it was meant."""
+"""Whatever a hub's values hold, what the importer prints is valid for Roost and reads back as it
+was meant.
+"""
 
 import json
 from functools import cache
@@ -22,9 +24,28 @@ from roost_core.objects.quantities import parse_quantity
 from tests.recorded_data import VALUES
 
 # What an operator may write by mistake at any key, besides what belongs there.
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(lambda text: not CONTROL.search(text))
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=12).filter(
+    lambda text: not CONTROL.search(text)
+)
 WORDS = st.sampled_from(
-    ["", "on", "1e3", "~", "null", "1Gi", "2G", "450M", "0.5", "quay.io/a/b", "v1", "hub", "a b", "ä", "x: y", "#"]
+    [
+        "",
+        "on",
+        "1e3",
+        "~",
+        "null",
+        "1Gi",
+        "2G",
+        "450M",
+        "0.5",
+        "quay.io/a/b",
+        "v1",
+        "hub",
+        "a b",
+        "ä",
+        "x: y",
+        "#",
+    ]
 )
 ODD: st.SearchStrategy[object] = st.one_of(
     st.none(),
@@ -44,7 +65,9 @@ def drawn(part: object) -> st.SearchStrategy[object]:
         case {"any": alternatives}:
             right: st.SearchStrategy[object] = st.sampled_from(alternatives)
         case dict():
-            right = st.fixed_dictionaries({}, optional={key: drawn(one) for key, one in part.items()})
+            right = st.fixed_dictionaries(
+                {}, optional={key: drawn(one) for key, one in part.items()}
+            )
         case list():
             right = st.lists(st.one_of(*map(drawn, part)), max_size=2)
         case _:
@@ -57,9 +80,13 @@ HUB, BINDER, SERVICE, POOLS = (drawn(PARTS[name]) for name in ("hub", "binder", 
 FILES = st.one_of(
     HUB,
     BINDER,
-    st.fixed_dictionaries({"jupyterhub": HUB}, optional={"binderhub-service": SERVICE, "nodePlaceholder": POOLS}),
+    st.fixed_dictionaries(
+        {"jupyterhub": HUB}, optional={"binderhub-service": SERVICE, "nodePlaceholder": POOLS}
+    ),
     st.fixed_dictionaries({"binderhub": BINDER}),
-    st.fixed_dictionaries({"basehub": st.fixed_dictionaries({"jupyterhub": HUB, "binderhub-service": SERVICE})}),
+    st.fixed_dictionaries(
+        {"basehub": st.fixed_dictionaries({"jupyterhub": HUB, "binderhub-service": SERVICE})}
+    ),
 )
 
 
@@ -86,14 +113,18 @@ def test_any_hubs_values_become_valid_values_or_a_fault(values: object) -> None:
 
 LEAVES = st.one_of(st.none(), st.booleans(), st.integers(-(10**9), 10**9), WORDS, TEXT)
 TREES = st.recursive(
-    LEAVES, lambda below: st.one_of(st.lists(below, max_size=3), st.dictionaries(TEXT, below, max_size=3))
+    LEAVES,
+    lambda below: st.one_of(st.lists(below, max_size=3), st.dictionaries(TEXT, below, max_size=3)),
 )
 
 
 @given(st.dictionaries(TEXT, TREES, max_size=4), TEXT)
 def test_printed_yaml_reads_back_as_it_was(values: dict[str, object], comment: str) -> None:
     comments: dict[tuple[str, ...], list[str]] = {(key,): [comment] for key in values}
-    assert load(print_yaml(values, comments).encode() if values else b"{}", "printed.yaml").values == values
+    assert (
+        load(print_yaml(values, comments).encode() if values else b"{}", "printed.yaml").values
+        == values
+    )
 
 
 @given(st.integers(1, 2**60))

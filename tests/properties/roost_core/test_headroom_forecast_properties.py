@@ -6,18 +6,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roost_core.placement.headroom_forecast import forecast_need, look_ahead
-from roost_core.placement.headroom_history import MOST_USERS, UNSEEN, History, history_of, read_history
+from roost_core.placement.headroom_history import (
+    MOST_USERS,
+    UNSEEN,
+    History,
+    history_of,
+    read_history,
+)
 from roost_core.placement.headroom_worth import worth_of
 
 FIRST = 29_520_000
 LEVELS = st.one_of(
     st.lists(st.integers(UNSEEN, MOST_USERS), max_size=300),
     # Long enough for a forecast.
-    st.tuples(st.lists(st.integers(UNSEEN, 50), min_size=20, max_size=60), st.integers(150, 400)).map(
-        lambda one: one[0] * one[1]
-    ),
+    st.tuples(
+        st.lists(st.integers(UNSEEN, 50), min_size=20, max_size=60), st.integers(150, 400)
+    ).map(lambda one: one[0] * one[1]),
 )
-HISTORIES = st.builds(lambda first, levels: History(first, array("i", levels)), st.integers(0, FIRST), LEVELS)
+HISTORIES = st.builds(
+    lambda first, levels: History(first, array("i", levels)), st.integers(0, FIRST), LEVELS
+)
 ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "Pacific/Apia"])
 
 
@@ -31,7 +39,14 @@ ZONES = st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kolkata", "Pacific/Apia"]
     zone=ZONES,
 )
 def test_dearer_waiting_never_needs_fewer_seats(
-    *, history: History, ahead: int, came: int | None, prices: tuple[float, float], per_node: int, room: int, zone: str
+    *,
+    history: History,
+    ahead: int,
+    came: int | None,
+    prices: tuple[float, float],
+    per_node: int,
+    room: int,
+    zone: str,
 ) -> None:
     if (outlook := look_ahead(history, history.end + ahead, zone)) is not None:
         cheap, dear = (
@@ -47,12 +62,16 @@ def test_dearer_waiting_never_needs_fewer_seats(
 @given(history=HISTORIES)
 def test_a_stored_history_is_read_back(history: History) -> None:
     found = read_history(history.as_text())
-    assert [found.at(minute) for minute in range(history.first, history.end)] == list(history.levels)
+    assert [found.at(minute) for minute in range(history.first, history.end)] == list(
+        history.levels
+    )
 
 
 @given(
     sessions=st.lists(
-        st.tuples(st.floats(0, 40_000), st.floats(0, 20_000)).map(lambda one: (one[0], one[0] + one[1], 1.0)),
+        st.tuples(st.floats(0, 40_000), st.floats(0, 20_000)).map(
+            lambda one: (one[0], one[0] + one[1], 1.0)
+        ),
         max_size=40,
     )
 )

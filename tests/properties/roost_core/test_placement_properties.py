@@ -32,38 +32,56 @@ def test_the_order_is_always_binderhubs(key: str, nodes: set[str]) -> None:
 
 
 @given(key=st.text(), nodes=st.sets(names, min_size=1), data=st.data())
-def test_losing_a_node_moves_only_what_lived_there(key: str, nodes: set[str], data: st.DataObject) -> None:
+def test_losing_a_node_moves_only_what_lived_there(
+    key: str, nodes: set[str], data: st.DataObject
+) -> None:
     lost = data.draw(st.sampled_from(sorted(nodes)))
-    assert rank_nodes(key, nodes - {lost}) == [name for name in rank_nodes(key, nodes) if name != lost]
+    assert rank_nodes(key, nodes - {lost}) == [
+        name for name in rank_nodes(key, nodes) if name != lost
+    ]
 
 
 loads = st.dictionaries(st.sampled_from(draw_from.NODE_NAMES), st.integers(0, 30))
 
 
 @given(
-    candidates=st.permutations(draw_from.NODE_NAMES), loads=loads, min_load=st.integers(0, 9), max_load=st.floats(0, 9)
+    candidates=st.permutations(draw_from.NODE_NAMES),
+    loads=loads,
+    min_load=st.integers(0, 9),
+    max_load=st.floats(0, 9),
 )
 def test_a_home_is_always_found_and_keeps_the_rings_order_unless_all_are_overloaded(
     candidates: list[str], loads: dict[str, int], min_load: int, max_load: float
 ) -> None:
     running = sum(loads.values())
-    homes = choose_homes(candidates, loads, running=running, nodes=9, min_load=min_load, max_load=max_load)
+    homes = choose_homes(
+        candidates, loads, running=running, nodes=9, min_load=min_load, max_load=max_load
+    )
     assert homes
     in_order = [name for name in candidates if name in homes]
     assert homes == in_order or sorted(homes) == sorted(candidates)
-    assert all(loads.get(name, 0) >= loads.get(homes[0], 0) for name in candidates) or homes == in_order
+    assert (
+        all(loads.get(name, 0) >= loads.get(homes[0], 0) for name in candidates)
+        or homes == in_order
+    )
 
 
 changes = st.lists(
     st.dictionaries(
         st.sampled_from(draw_from.NODE_NAMES),
-        st.none() | st.tuples(st.lists(st.sampled_from(draw_from.IMAGES)), st.booleans(), st.booleans()),
+        st.none()
+        | st.tuples(st.lists(st.sampled_from(draw_from.IMAGES)), st.booleans(), st.booleans()),
     )
 )
 
 
 def drawn_node(name: str, images: list[str], ready: bool, is_of_karpenter: bool) -> Node:
-    return node(name, *images, ready=ready, labels={KARPENTER_POOL_LABEL: "users"} if is_of_karpenter else {})
+    return node(
+        name,
+        *images,
+        ready=ready,
+        labels={KARPENTER_POOL_LABEL: "users"} if is_of_karpenter else {},
+    )
 
 
 @given(changes)
@@ -72,13 +90,19 @@ def test_nodes_changed_step_by_step_are_nodes_built_at_once(
 ) -> None:
     nodes, expected = Nodes(), dict[str, Node]()
     for step in steps:
-        change = {name: None if new is None else drawn_node(name, *new) for name, new in step.items()}
+        change = {
+            name: None if new is None else drawn_node(name, *new) for name, new in step.items()
+        }
         nodes = nodes.updated(change)
         for name, fact in change.items():
             expected.pop(name, None)
             if fact is not None:
                 expected[name] = fact
         anew = Nodes(expected.values())
-        assert (dict(nodes), nodes.names, dict(nodes.holders)) == (expected, anew.names, dict(anew.holders))
+        assert (dict(nodes), nodes.names, dict(nodes.holders)) == (
+            expected,
+            anew.names,
+            dict(anew.holders),
+        )
         karpenters = sum(KARPENTER_POOL_LABEL in one.labels for one in expected.values())
         assert nodes.of_karpenter == anew.of_karpenter == karpenters

@@ -17,17 +17,28 @@ from tests.unit.generator.linted import merged
 
 POINTS = tuple(read_schema()["definitions"]["plugins"]["properties"])  # type: ignore[index]
 NAMES = st.sampled_from(sorted(PLUGINS))
-ENABLED = st.lists(NAMES, unique=True, max_size=3).map(lambda names: [{"name": one, "weight": 2} for one in names])
-DISABLED = st.lists(NAMES | st.just("*"), unique=True, max_size=3).map(lambda names: [{"name": one} for one in names])
+ENABLED = st.lists(NAMES, unique=True, max_size=3).map(
+    lambda names: [{"name": one, "weight": 2} for one in names]
+)
+DISABLED = st.lists(NAMES | st.just("*"), unique=True, max_size=3).map(
+    lambda names: [{"name": one} for one in names]
+)
 SETS = st.dictionaries(
-    st.sampled_from(POINTS), st.fixed_dictionaries({}, optional={"enabled": ENABLED, "disabled": DISABLED}), max_size=3
+    st.sampled_from(POINTS),
+    st.fixed_dictionaries({}, optional={"enabled": ENABLED, "disabled": DISABLED}),
+    max_size=3,
 )
 
 
 @settings(max_examples=150)
 @given(plugins=SETS, minor=st.integers(OLDEST_MINOR, NEWEST_MINOR))
-def test_the_model_reads_all_that_the_lint_lets_through(plugins: dict[str, Any], minor: int) -> None:
-    spreading = {"name": "PodTopologySpread", "args": {"defaultingType": "List", "defaultConstraints": []}}
+def test_the_model_reads_all_that_the_lint_lets_through(
+    plugins: dict[str, Any], minor: int
+) -> None:
+    spreading = {
+        "name": "PodTopologySpread",
+        "args": {"defaultingType": "List", "defaultConstraints": []},
+    }
     profile = {"plugins": plugins, "pluginConfig": [spreading]}
     values = merged(json.dumps({"scheduler": {"profiles": {"user": profile}}}))
     release = Release(kube_version=f"v1.{minor}.0")

@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
 # (seconds since the last look, sizes of who came, shares of those present who go)
-LOOKS = st.lists(st.tuples(st.floats(0, 3000), st.lists(st.floats(0.1, 30), max_size=6), st.floats(0, 1)), max_size=20)
+LOOKS = st.lists(
+    st.tuples(st.floats(0, 3000), st.lists(st.floats(0.1, 30), max_size=6), st.floats(0, 1)),
+    max_size=20,
+)
 
 
 @given(

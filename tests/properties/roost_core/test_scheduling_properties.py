@@ -1,4 +1,6 @@
-"""What must hold of the scheduler model for any cluster: order means nothing, every edit can be undone, pods fit."""
+"""What must hold of the scheduler model for any cluster: order means nothing, every edit can be
+undone, pods fit.
+"""
 
 import contextlib
 from dataclasses import replace
@@ -41,19 +43,31 @@ class Cluster:
         self.nodes = [self.node(name) for name in self.drawing.node_names]
         self.around = Surroundings(
             namespaces=self.drawing.namespaces,
-            budgets=(DisruptionBudget("world-one", frozenset({Requirement("app", "In", frozenset({"a"}))}), 1),),
+            budgets=(
+                DisruptionBudget(
+                    "world-one", frozenset({Requirement("app", "In", frozenset({"a"}))}), 1
+                ),
+            ),
             services={"world-one": ({"app": "a"},)},
         )
         self._specs: dict[PodSpec, PodSpec] = {}
         self._number = 0
-        self.pods = [self.pod(on=name) for name in self.drawing.node_names for _ in range(self.drawing.number(0, 4))]
+        self.pods = [
+            self.pod(on=name)
+            for name in self.drawing.node_names
+            for _ in range(self.drawing.number(0, 4))
+        ]
 
     def node(self, name: str) -> Node:
         body = self.drawing.node(name)
         # One size everywhere: the first report of several would count.
         images = {image: IMAGES[image] for image in body.get("images", ())}
         given = {key: body[key] for key in ("cpu", "memory", "pods")}
-        more = {"taints": body.get("taints", ()), "images": images, "extra": body.get("extra_resources")}
+        more = {
+            "taints": body.get("taints", ()),
+            "images": images,
+            "extra": body.get("extra_resources"),
+        }
         labels = {HOSTNAME: name, **body["labels"]}
         return node(name, labels=labels, cordoned=self.drawing.hinders(0.1), **given, **more)
 
@@ -61,9 +75,14 @@ class Cluster:
         self._number += 1
         body = self.drawing.pod(f"p{self._number}", "any")
         priorities = {name: value for name, value, _ in PRIORITIES}
-        body["spec"] |= {"nodeName": on, "priority": priorities.get(body["spec"].get("priorityClassName"), 0)}
+        body["spec"] |= {
+            "nodeName": on,
+            "priority": priorities.get(body["spec"].get("priorityClassName"), 0),
+        }
         body["status"] = {
-            "startTime": f"2026-01-01T00:{self._number // 60 % 60:02d}:{self._number % 60:02d}Z" if on else None
+            "startTime": f"2026-01-01T00:{self._number // 60 % 60:02d}:{self._number % 60:02d}Z"
+            if on
+            else None
         }
         if self.drawing.happens(0.1):
             body["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
@@ -90,7 +109,11 @@ def contents(state: ClusterState) -> Any:
 def answer(pod: Pod, state: ClusterState, profile: Profile) -> Any:
     """A decision without what ties and order may change."""
     decision = schedule(pod, state, profile)
-    table = {name: (points, total) for name, points, total in decision.table.rows()} if decision.table else None
+    table = (
+        {name: (points, total) for name, points, total in decision.table.rows()}
+        if decision.table
+        else None
+    )
     nomination = decision.nomination
     chosen = {nomination.node, *nomination.equals} if nomination else set()
     return decision.rejections, table, decision.message, decision.node is None, chosen
@@ -201,7 +224,9 @@ def test_when_the_victims_are_gone_the_pod_fits_and_all_were_less_important(seed
     assert nomination.victims
     assert all(one.priority < comes.priority for one in nomination.victims)
     with state.without(*(one.key for one in nomination.victims)):
-        assert Cycle(comes, state, profile).check_with_nominated(state.rows[nomination.node]) is None
+        assert (
+            Cycle(comes, state, profile).check_with_nominated(state.rows[nomination.node]) is None
+        )
 
 
 def root_of_the_heap(totals: list[int]) -> int:
@@ -231,7 +256,10 @@ def test_of_many_nodes_as_many_are_looked_at_as_in_a_walk_from_the_start(
 ) -> None:
     closed = data.draw(st.sets(st.integers(0, number - 1), max_size=number))
     nodes = [node(f"n{place}", cordoned=place in closed) for place in range(number)]
-    state, profile = ClusterState(nodes), replace(default_profile(NEWEST_MINOR), percentage_of_nodes_to_score=percent)
+    state, profile = (
+        ClusterState(nodes),
+        replace(default_profile(NEWEST_MINOR), percentage_of_nodes_to_score=percent),
+    )
     start = 0
     for turn in range(3):
         comes = pod(f"p{turn}")
@@ -258,10 +286,14 @@ def test_of_many_nodes_as_many_are_looked_at_as_in_a_walk_from_the_start(
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
-ODD = JSON | st.sampled_from([{"a": 1}, [None], [[]], [{}], {"": None}, "1e999999999", -1, 1e308, True])
+ODD = JSON | st.sampled_from(
+    [{"a": 1}, [None], [[]], [{}], {"": None}, "1e999999999", -1, 1e308, True]
+)
 
 
 def everywhere(body: Any) -> list[tuple[Any, Any]]:
@@ -272,13 +304,18 @@ def everywhere(body: Any) -> list[tuple[Any, Any]]:
         places = list(enumerate(body))
     else:
         return []
-    return [(body, key) for key, _ in places] + [place for _, value in places for place in everywhere(value)]
+    return [(body, key) for key, _ in places] + [
+        place for _, value in places for place in everywhere(value)
+    ]
 
 
 def whole_pod(seed: int) -> Any:
     """A pod with all that the readers look at."""
     body = Drawing(seed).pod("p", "any")
-    body["metadata"] |= {"creationTimestamp": "2026-01-01T00:00:00Z", "annotations": {"a.hub.jupyter.org/b": "c"}}
+    body["metadata"] |= {
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"a.hub.jupyter.org/b": "c"},
+    }
     more = object_of("pod-with-all")
     body["spec"] |= more["spec"]
     body["spec"].setdefault("affinity", {}).setdefault("nodeAffinity", {}).update(more["affinity"])
@@ -287,7 +324,9 @@ def whole_pod(seed: int) -> Any:
 
 @given(SEEDS, st.integers(0), ODD)
 @settings(max_examples=500)
-def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(seed: int, place: int, odd: Any) -> None:
+def test_the_readers_raise_one_error_each_whatever_stands_in_an_object(
+    seed: int, place: int, odd: Any
+) -> None:
     for whole, read in (
         (whole_pod(seed % 50), lambda body: read_pod(body, keep_containers=True)),
         (object_of("node-with-all"), read_node),

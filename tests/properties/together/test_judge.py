@@ -1,4 +1,6 @@
-"""Nobody fares worse with Roost: drawn cases in the scheduler's model; and the judge notices when a mend is undone."""
+"""Nobody fares worse with Roost: drawn cases in the scheduler's model; and the judge notices when a
+mend is undone.
+"""
 
 import copy
 import math
@@ -28,7 +30,8 @@ HUBS = Path(__file__).parents[2] / "data" / "public-hubs"
 
 
 def verdicts(cases: Iterable[Case], did: Counter[str] | None = None) -> Iterator[str]:
-    """Who fared worse because of Roost, and the case, whose number `python -m tests.judge --seed` plays again.
+    """Who fared worse because of Roost, and the case, whose number `python -m tests.judge --seed`
+    plays again.
 
     did: counts what Roost did.
     """
@@ -76,13 +79,26 @@ LONG_GRACE = replace(
     FULL,
     name="long-grace",
     pools=(replace(FULL.pools[0], at_first=2),),
-    others=(Other(name="team-0", kind="team", cpu=4.0, node="users-0", priority_class="spare", grace_seconds=60),),
+    others=(
+        Other(
+            name="team-0",
+            kind="team",
+            cpu=4.0,
+            node="users-0",
+            priority_class="spare",
+            grace_seconds=60,
+        ),
+    ),
     priorities=(("spare", -3, False),),
     pull_seconds=90.0,
     failing_pulls=frozenset(),
 )
 CLOCK = replace(
-    LONG_GRACE, name="clock", others=FULL.others, priorities=(), troubles=(Trouble(0.0, "clock", target="-60"),)
+    LONG_GRACE,
+    name="clock",
+    others=FULL.others,
+    priorities=(),
+    troubles=(Trouble(0.0, "clock", target="-60"),),
 )
 
 
@@ -121,7 +137,9 @@ def test_the_written_cases_have_no_victim() -> None:
     assert list(verdicts([FULL, LONG_GRACE, CLOCK, HANGS, FAILS, BUILDS])) == []
 
 
-def waits_by_the_clusters_clock(pods: Any, before: Any, now: Moment, at_most: float) -> dict[str, float]:
+def waits_by_the_clusters_clock(
+    pods: Any, before: Any, now: Moment, at_most: float
+) -> dict[str, float]:
     del before, at_most
     told = [pod for pod in pods if pod.unschedulable_since is not None]
     return {pod.uid: now.steady - (now.wall - pod.unschedulable_since) for pod in told}
@@ -160,33 +178,60 @@ PREEMPTS = (require_images, "may_preempt", lambda _case: False)
 UNDONE = {
     "may-preempt": Undone((PREEMPTS,), "deleted", [LONG_GRACE]),
     "nominated-pods-wait": Undone(
-        (PREEMPTS, changed(waiting, "waits_at_gate", lambda real, pod: not pod.nominated_node and real(pod))),
+        (
+            PREEMPTS,
+            changed(
+                waiting, "waits_at_gate", lambda real, pod: not pod.nominated_node and real(pod)
+            ),
+        ),
         "late",
         [LONG_GRACE],
     ),
-    "spread": Undone(((require_images, "_is_spread", lambda _case: False),), "misplaced", map(draw, range(40, 80))),
+    "spread": Undone(
+        ((require_images, "_is_spread", lambda _case: False),),
+        "misplaced",
+        map(draw, range(40, 80)),
+    ),
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
-    "failed-pulls": Undone((changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]),
+    "failed-pulls": Undone(
+        (changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
+    ),
     "given-up": Undone(((watch, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
-    "failing-nodes-last": Undone(((prefer_images, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))),
+    "failing-nodes-last": Undone(
+        ((prefer_images, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))
+    ),
     "opened-before-failing": Undone(
         (
-            changed(gate, "plan_openings", lambda real, *given, **named: real(*given, **{**named, "failing": {}})),
+            changed(
+                gate,
+                "plan_openings",
+                lambda real, *given, **named: real(*given, **{**named, "failing": {}}),
+            ),
             (gate, "_open_beside_failing", lambda _nodes: {}),
         ),
         "re-spawned",
         [FULL],
     ),
-    "build-requests": Undone(((requests, "_why_none", lambda _case: ""),), "refused", map(draw, range(60, 70))),
-    "builds-pre-empt": Undone(((requests, "may_preempt", lambda _case: False),), "deleted", [BUILDS]),
+    "build-requests": Undone(
+        ((requests, "_why_none", lambda _case: ""),), "refused", map(draw, range(60, 70))
+    ),
+    "builds-pre-empt": Undone(
+        ((requests, "may_preempt", lambda _case: False),), "deleted", [BUILDS]
+    ),
     "puller-requests": Undone(
         (changed(Release, "of_kind", pullers_that_request),), "deleted", map(draw, range(20, 21))
     ),
     "claimable": Undone(
-        ((watch, "claimable_resources", lambda _body: frozenset()),), "misjudged", map(draw, range(161, 162))
+        ((watch, "claimable_resources", lambda _body: frozenset()),),
+        "misjudged",
+        map(draw, range(161, 162)),
     ),
-    "guarded-namespaces": Undone((changed(pod_terms, "_terms", unguarded),), "refused", map(draw, range(30, 40))),
-    "blind-lease": Undone(((LeaseObserver, "fail", lambda *_, **__: None),), "stranded", map(draw, range(60, 70))),
+    "guarded-namespaces": Undone(
+        (changed(pod_terms, "_terms", unguarded),), "refused", map(draw, range(30, 40))
+    ),
+    "blind-lease": Undone(
+        ((LeaseObserver, "fail", lambda *_, **__: None),), "stranded", map(draw, range(60, 70))
+    ),
     "profile-not-served": Undone(
         ((LeaseObserver, "_is_outdated", lambda *_: False),), "stranded", map(draw, range(40, 50))
     ),

@@ -1,7 +1,9 @@
-"""The webhook's table of docs/beliefs.md, whatever becomes of the evidence: it stops, lags, or comes twice or late.
+"""The webhook's table of docs/beliefs.md, whatever becomes of the evidence: it stops, lags, or
+comes twice or late.
 
-The keeper's watches and Leases are driven one message at a time, by a server that notes what it has said and when: only
-that may count, and only until it is too old. Each row of the table has its property here: PROPERTIES.
+The keeper's watches and Leases are driven one message at a time, by a server that notes what it has
+said and when: only that may count, and only until it is too old. Each row of the table has its
+property here: PROPERTIES.
 """
 
 import math
@@ -17,7 +19,17 @@ from hypothesis import strategies as st
 
 from roost_core.placement import beliefs
 from tests import builders
-from tests.builders import IMAGE, NAMESPACE, Desk, Object, build_pod, homes_of, pod_terms, required_terms, user_pod
+from tests.builders import (
+    IMAGE,
+    NAMESPACE,
+    Desk,
+    Object,
+    build_pod,
+    homes_of,
+    pod_terms,
+    required_terms,
+    user_pod,
+)
 from tests.evidence import FAULTS, Server, hear
 from webhook.facts import PlacedPod
 from webhook.metrics import WebhookMetrics
@@ -31,7 +43,10 @@ OLD: Final = "hub-roost-scheduler-old_1"
 LEASES: Final = {"controllers": "hub-roost-controllers", "scheduler": "hub-roost-scheduler"}
 RULES: Final = builders.settings(
     podClasses={
-        "user": {"match": {"namespaceSelector": {"matchLabels": {"pool": "users"}}}, "warm": {"podsPerNode": 4}}
+        "user": {
+            "match": {"namespaceSelector": {"matchLabels": {"pool": "users"}}},
+            "warm": {"podsPerNode": 4},
+        }
     },
     sharedNamespaces={"matchLabels": {"pool": "users"}},
     leases=LEASES,
@@ -63,7 +78,8 @@ class LeaseServer(Server):
         super().__init__()
         self.leases: dict[str, Object] = {}
         self.lease_modes: dict[str, str | int] = {}
-        # By part: the last renewal that was told, when, and whether as the first; whether all answers since told it.
+        # By part: the last renewal that was told, when, and whether as the first; whether all
+        # answers since told it.
         self.renewed: dict[str, tuple[Object, float, bool]] = {}
         self.could_read: dict[str, bool] = {}
 
@@ -75,14 +91,24 @@ class LeaseServer(Server):
             raise FAULTS[mode]
         lease = self.leases.get(part)
         if lease is not None and self.renewed.get(part, ({},))[0] != lease:
-            self.renewed[part], self.could_read[part] = (lease, self.now, part not in self.renewed), True
+            self.renewed[part], self.could_read[part] = (
+                (lease, self.now, part not in self.renewed),
+                True,
+            )
         return lease
 
 
-def node(name: str, uid: str, *, is_usable: bool, holds: bool, images: tuple[str, ...] = ()) -> Object:
+def node(
+    name: str, uid: str, *, is_usable: bool, holds: bool, images: tuple[str, ...] = ()
+) -> Object:
     labels = {"kubernetes.io/hostname": name, **(builders.held(IMAGE) if holds else {})}
     return {
-        "metadata": {"name": name, "uid": uid, "labels": labels, "creationTimestamp": "2026-01-01T00:00:00Z"},
+        "metadata": {
+            "name": name,
+            "uid": uid,
+            "labels": labels,
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        },
         "spec": {"unschedulable": not is_usable},
         "status": {
             "conditions": [{"type": "Ready", "status": "True"}],
@@ -93,9 +119,18 @@ def node(name: str, uid: str, *, is_usable: bool, holds: bool, images: tuple[str
 
 
 def bound(name: str, on: str, reason: str = "") -> Object:
-    waiting = [{"name": "main", "state": {"waiting": {"reason": reason}}}] if reason not in ("", "starts") else []
+    waiting = (
+        [{"name": "main", "state": {"waiting": {"reason": reason}}}]
+        if reason not in ("", "starts")
+        else []
+    )
     return {
-        "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "labels": {"component": "singleuser-server"}},
+        "metadata": {
+            "name": name,
+            "namespace": NAMESPACE,
+            "uid": name,
+            "labels": {"component": "singleuser-server"},
+        },
         "spec": {"nodeName": on, "containers": [{"name": "main", "image": OWN_IMAGE}]},
         "status": {
             "phase": "Pending" if reason else "Running",
@@ -111,7 +146,10 @@ class World:
     def __init__(self) -> None:
         self.server = LeaseServer()
         self.keeper = FactsKeeper(
-            cast("Any", self.server), WebhookMetrics("test"), self._note_seen, clock=lambda: self.server.now
+            cast("Any", self.server),
+            WebhookMetrics("test"),
+            self._note_seen,
+            clock=lambda: self.server.now,
         )
         self.desk = Desk(RULES)
         # Builds that were reviewed and not shown since: when, and where to.
@@ -123,7 +161,8 @@ class World:
         # Holders that renew their Leases, by part, and in which year by their clocks.
         self.holders: dict[str, str | None] = {"controllers": "one", "scheduler": f"{HOST}_1"}
         self.year = 2099
-        # When a node last failed to pull OWN_IMAGE; pods' versions that are known, and that no longer count.
+        # When a node last failed to pull OWN_IMAGE; pods' versions that are known, and that no
+        # longer count.
         self.failed: dict[str, float] = {}
         self.heeded: dict[str, str] = {}
         self.relieved: set[str] = set()
@@ -176,7 +215,8 @@ class World:
             watches = self._watches()
             self.look_seconds = [hear(lease) for lease in watches.leases.values()]
             for cache in watches.caches:
-                # Whose pods they are hangs on their namespace's labels: without any, pods aren't listed.
+                # Whose pods they are hangs on their namespace's labels: without any, pods aren't
+                # listed.
                 if watches._namespaces.synced or not cache.kind.startswith(("pods", "builders")):
                     hear(cache)
             self._turn()
@@ -186,7 +226,14 @@ class World:
         if watches is not self.watches:
             self.watches, self.replaced_at = watches, self.server.now
             self.before, self.has_listed = self.keeper.facts, False
-            for known in (self.server.renewed, self.failed, self.heeded, self.starting, self.proven, self.machines):
+            for known in (
+                self.server.renewed,
+                self.failed,
+                self.heeded,
+                self.starting,
+                self.proven,
+                self.machines,
+            ):
                 cast("Any", known).clear()
             self.reports.clear()
             for kind in self.server.kinds.values():
@@ -222,9 +269,15 @@ class World:
 
     def _heed(self) -> None:
         """Take in what pods, and then nodes, have been told of OWN_IMAGE."""
-        pods, nodes, now = self.server.kind(USERS).told, self.server.kind(NODES).told, self.server.now
+        pods, nodes, now = (
+            self.server.kind(USERS).told,
+            self.server.kind(NODES).told,
+            self.server.now,
+        )
         versions = {name: pod["metadata"]["resourceVersion"] for name, pod in pods.items()}
-        changed = [name for name in {*pods, *self.heeded} if versions.get(name) != self.heeded.get(name)]
+        changed = [
+            name for name in {*pods, *self.heeded} if versions.get(name) != self.heeded.get(name)
+        ]
         self.heeded = versions
         on = {name: pod["spec"]["nodeName"] for name, pod in pods.items()}
         fails = {name for name, pod in pods.items() if pod["status"]["containerStatuses"]}
@@ -242,7 +295,9 @@ class World:
         self.failed = {name: min(at, now) for name, at in self.failed.items() if name not in runs}
         self.failed |= dict.fromkeys(given_up - runs, now) | dict.fromkeys(still, math.inf)
         self.proven = (self.proven | runs) - {on[name] for name in changed if name in fails}
-        self._heed_nodes(nodes, {node for name, node in on.items() if name not in fails}, set(on.values()))
+        self._heed_nodes(
+            nodes, {node for name, node in on.items() if name not in fails}, set(on.values())
+        )
         self.failed = {name: at for name, at in self.failed.items() if name not in self.proven}
 
     def _heed_nodes(self, nodes: dict[str, Object], needed: set[str], used: set[str]) -> None:
@@ -257,7 +312,10 @@ class World:
         self.reports = {name: images for name, images in self.reports.items() if name in same}
         for name, one in nodes.items() if self.knows(NODES) else ():
             now, before = one["status"]["images"], self.reports.get(name)
-            has, had = ([HELD_IMAGE] in [image["names"] for image in images or ()] for images in (now, before))
+            has, had = (
+                [HELD_IMAGE] in [image["names"] for image in images or ()]
+                for images in (now, before)
+            )
             if has and (not had or name in self.proven):
                 self.proven.add(name)
             elif before and len(now) < len(before) and now and not has and name not in needed:
@@ -275,14 +333,18 @@ class World:
 
     def knows(self, key: str, belief: beliefs.Belief = beliefs.NODES) -> bool:
         kind = self.server.kind(key)
-        is_fresh = kind.heard_at is not None and self.server.now - kind.heard_at <= belief.age_seconds
+        is_fresh = (
+            kind.heard_at is not None and self.server.now - kind.heard_at <= belief.age_seconds
+        )
         return is_fresh and not kind.is_forbidden
 
     def told(self, key: str) -> list[Object]:
         return list(self.server.kind(key).told.values())
 
     def trusts(self, part: str, belief: beliefs.Belief) -> set[bool]:
-        """Whether its holder is believed to be at work; either may be while the Lease can't be read."""
+        """Whether its holder is believed to be at work; either may be while the Lease can't be
+        read.
+        """
         if part not in self.server.renewed:
             return {False}
         lease, at, is_first = self.server.renewed[part]
@@ -290,7 +352,11 @@ class World:
         if age <= belief.age_seconds:
             # At first sight its own time counts, which may be wrong.
             return {True, False} if is_first and lease["spec"]["renewTime"] < "2000" else {True}
-        return {False} if self.server.could_read[part] or age > 2 * belief.age_seconds else {True, False}
+        return (
+            {False}
+            if self.server.could_read[part] or age > 2 * belief.age_seconds
+            else {True, False}
+        )
 
     def place(self, body: Object) -> tuple[Object, str, str]:
         """The pod as stored, why the gate only prefers, and why the pod keeps its scheduler."""
@@ -300,7 +366,9 @@ class World:
         return placed, decision.degraded, decision.left_to_cluster
 
     def usable(self) -> set[str]:
-        return {one["metadata"]["name"] for one in self.told(NODES) if not one["spec"]["unschedulable"]}
+        return {
+            one["metadata"]["name"] for one in self.told(NODES) if not one["spec"]["unschedulable"]
+        }
 
 
 def names_in(body: Object) -> set[str]:
@@ -313,7 +381,9 @@ def check_scheduler(world: World) -> None:
     trusted = world.trusts("scheduler", beliefs.SCHEDULER_WORKS)
     is_named = placed["spec"]["schedulerName"] == "hub.jhub.user"
     assert is_named is (left == "")
-    lease = world.server.renewed["scheduler"][0] if "scheduler" in world.server.renewed else NO_LEASE
+    lease = (
+        world.server.renewed["scheduler"][0] if "scheduler" in world.server.renewed else NO_LEASE
+    )
     is_served = lease["spec"]["holderIdentity"].startswith(HOST)
     if is_named:
         assert True in trusted
@@ -334,7 +404,11 @@ def check_gate(world: World) -> None:
         return
     assert True in trusted
     lowest = min((one["value"] for one in world.told(PRIORITIES)), default=0)
-    holders = {one["metadata"]["name"] for one in world.told(NODES) if HELD_LABEL in one["metadata"]["labels"]}
+    holders = {
+        one["metadata"]["name"]
+        for one in world.told(NODES)
+        if HELD_LABEL in one["metadata"]["labels"]
+    }
     if not world.knows(NODES):
         assert degraded == beliefs.NODES.then
     elif lowest < 0 or not world.knows(PRIORITIES, beliefs.PRIORITIES):
@@ -344,7 +418,11 @@ def check_gate(world: World) -> None:
 
 
 def check_devices(world: World) -> None:
-    container = {"name": "main", "image": IMAGE, "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}}}
+    container = {
+        "name": "main",
+        "image": IMAGE,
+        "resources": {"limits": {GPU: "1"}, "requests": {GPU: "1"}},
+    }
     _, without, _ = world.place(user_pod())
     _, degraded, _ = world.place(user_pod(containers=[container]))
     is_claimable = world.knows(DEVICES, beliefs.CLAIMABLE) and bool(world.told(DEVICES))
@@ -365,7 +443,11 @@ def scopes_told(world: World) -> set[str]:
 
 def check_warm(world: World) -> None:
     named = names_in(world.place(user_pod(OWN_IMAGE))[0])
-    failing = {name for name, at in world.failed.items() if world.server.now - at < beliefs.FAILED_PULL.age_seconds}
+    failing = {
+        name
+        for name, at in world.failed.items()
+        if world.server.now - at < beliefs.FAILED_PULL.age_seconds
+    }
     if not (world.knows(NODES) and world.knows(USERS)):
         assert named == set()
     else:
@@ -375,7 +457,11 @@ def check_warm(world: World) -> None:
 
 def check_home(world: World) -> None:
     named = names_in(world.place(build_pod())[0])
-    builders = {one["spec"]["nodeName"] for one in world.told(BUILDERS)} if world.knows(BUILDERS) else set()
+    builders = (
+        {one["spec"]["nodeName"] for one in world.told(BUILDERS)}
+        if world.knows(BUILDERS)
+        else set()
+    )
     ring = builders & world.usable() or world.usable() if world.knows(NODES) else builders
     assert named <= ring
     assert len(named) == min(len(ring), HOMES)
@@ -383,15 +469,23 @@ def check_home(world: World) -> None:
 
 def check_quotas(world: World) -> None:
     placed, _, _ = world.place(user_pod())
-    is_free = world.knows(QUOTAS, beliefs.QUOTAS) and "CrossNamespacePodAffinity" not in scopes_told(world)
+    is_free = world.knows(
+        QUOTAS, beliefs.QUOTAS
+    ) and "CrossNamespacePodAffinity" not in scopes_told(world)
     terms = [term["podAffinityTerm"] for term in pod_terms(placed, "podAffinity")]
-    assert {key in term for term in terms for key in ("namespaceSelector", "namespaces")} == {is_free}
+    assert {key in term for term in terms for key in ("namespaceSelector", "namespaces")} == {
+        is_free
+    }
 
 
 def check_held(world: World) -> None:
     if (warm := world.keeper.facts.warm.get("user")) is None:
         return
-    shown = {one["spec"]["nodeName"] for one in world.told(USERS) if not one["status"]["containerStatuses"]}
+    shown = {
+        one["spec"]["nodeName"]
+        for one in world.told(USERS)
+        if not one["status"]["containerStatuses"]
+    }
     if (nodes := world.server.kind(NODES)).heard_at is not None and not nodes.is_forbidden:
         shown &= nodes.told.keys()
     holders = warm.holders(HELD_IMAGE)
@@ -418,7 +512,11 @@ def check_reviewed(world: World) -> None:
     world.expire_reviews()
     world.place(build_pod(name="asked"))
     ledger = cast("Any", world.desk.reviewer)._ledger
-    expected = Counter(where for _, where in world.reviewed.values()) if ledger.is_trusted else Counter[str]()
+    expected = (
+        Counter(where for _, where in world.reviewed.values())
+        if ledger.is_trusted
+        else Counter[str]()
+    )
     assert ledger.total("build") == expected.total()
     assert all(ledger.load(PlacedPod("build", name)) == expected[name] for name in NAMES)
 
@@ -438,11 +536,19 @@ def draw_happening(rng: random.Random, often: str) -> tuple[Any, ...]:
         case "clocks jump":
             return "clocks jump", rng.choice([1999, 2099])
         case k if k == NODES:
-            images = rng.choice([(), (), (HELD_IMAGE,), ("other", HELD_IMAGE), ("other",), ("other", "third")])
-            uid, is_usable, holds = rng.choice(["first", "second"]), rng.random() < 0.7, rng.random() < 0.7
+            images = rng.choice(
+                [(), (), (HELD_IMAGE,), ("other", HELD_IMAGE), ("other",), ("other", "third")]
+            )
+            uid, is_usable, holds = (
+                rng.choice(["first", "second"]),
+                rng.random() < 0.7,
+                rng.random() < 0.7,
+            )
             item = node(name, uid, is_usable=is_usable, holds=holds, images=images)
         case k if k == USERS:
-            item = bound(rng.choice(["one", "two"]), name, rng.choice(["", "starts", "ErrImagePull"]))
+            item = bound(
+                rng.choice(["one", "two"]), name, rng.choice(["", "starts", "ErrImagePull"])
+            )
         case k if k == BUILDS:
             name = f"build-{rng.randint(1, 6)}"
             return ("object", k, name, bound(name, "a")) if is_gone else ("review", name)
@@ -466,12 +572,14 @@ def draw_trouble(rng: random.Random, often: str) -> tuple[Any, ...]:
     key = rng.choice(often.split("|")) if rng.random() < 0.5 else rng.choice((LEASE, *WATCHED))
     if key == LEASE:
         return "lease", rng.choice(sorted(LEASES)), rng.choice(["ok", "out of reach", 401, 403])
-    trouble = rng.choice(["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410])
+    trouble = rng.choice(
+        ["silent", "lags", "repeats", "out of order", "out of reach", 401, 403, 410]
+    )
     return rng.choice([("answers", key, trouble), ("answers", key, trouble), ("all is well",)])
 
 
-# By row of the table: of what much is said, so that what comes again, or late, says something else than what came
-# before; and what must hold whatever becomes of it.
+# By row of the table: of what much is said, so that what comes again, or late, says something else
+# than what came before; and what must hold whatever becomes of it.
 PROPERTIES: Final[dict[beliefs.Belief, tuple[str, Callable[[World], None]]]] = {
     beliefs.NODES: (NODES, check_gate),
     beliefs.HELD: (f"{USERS}|{NODES}", check_held),
@@ -495,13 +603,19 @@ OF_ALL_PODS: Final = (check_earlier, check_namespaces, check_home, check_reviewe
 @pytest.mark.parametrize("belief", beliefs.WEBHOOK, ids=lambda belief: belief.name)
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=10)
-def test_each_belief_ends_with_its_age_and_is_used_until_then(belief: beliefs.Belief, seed: int) -> None:
+def test_each_belief_ends_with_its_age_and_is_used_until_then(
+    belief: beliefs.Belief, seed: int
+) -> None:
     rng = random.Random(seed)
     often, check = PROPERTIES[belief]
     with patch("webhook.watch._Watches.start"):
         world = World()
         for _ in range(6):
-            for step in (draw_trouble(rng, often), draw_happening(rng, often), draw_happening(rng, often)):
+            for step in (
+                draw_trouble(rng, often),
+                draw_happening(rng, often),
+                draw_happening(rng, often),
+            ):
                 world.do(step)
                 world.pass_time(rng.choice([1.0, 9.0, 31.0, 61.0, 301.0]))
                 if check is check_earlier:

@@ -1,4 +1,6 @@
-"""Whatever values the schema accepts, a review costs no more than its bounds say, and its answer is short."""
+"""Whatever values the schema accepts, a review costs no more than its bounds say, and its answer is
+short.
+"""
 
 import json
 from typing import Any
@@ -8,7 +10,17 @@ from hypothesis import strategies as st
 
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
-from tests.builders import IMAGE, Desk, build_pod, builder_nodes, default_values, facts, merged, node, user_pod
+from tests.builders import (
+    IMAGE,
+    Desk,
+    build_pod,
+    builder_nodes,
+    default_values,
+    facts,
+    merged,
+    node,
+    user_pod,
+)
 from tests.builders import review as review_of
 from tests.builders import settings as settings_of
 from tests.unit.webhook.test_webhook_bounds import calls_of
@@ -17,17 +29,25 @@ from webhook import bounds
 Object = dict[str, Any]
 # What a ConfigMap takes, and so the release's document.
 MOST_BYTES = 1024 * 1024
-NODES = facts(*builder_nodes(300), node("holder", IMAGE, labels={"hub.jupyter.org/node-purpose": "user"}))
+NODES = facts(
+    *builder_nodes(300), node("holder", IMAGE, labels={"hub.jupyter.org/node-purpose": "user"})
+)
 
 
 def requirement(key: str, values: int) -> Object:
     if not values:
         return {"key": key, "operator": "Exists"}
-    return {"key": key, "operator": "In", "values": [f"{'v' * 58}{number:05}" for number in range(values)]}
+    return {
+        "key": key,
+        "operator": "In",
+        "values": [f"{'v' * 58}{number:05}" for number in range(values)],
+    }
 
 
 def selector(requirements: int, values: int) -> Object:
-    return {"matchExpressions": [requirement(f"s{number}", values) for number in range(requirements)]}
+    return {
+        "matchExpressions": [requirement(f"s{number}", values) for number in range(requirements)]
+    }
 
 
 def values_of(  # noqa: PLR0917
@@ -38,7 +58,9 @@ def values_of(  # noqa: PLR0917
     preferred = [
         {
             "weight": 1,
-            "preference": {"matchExpressions": [{**each, "key": f"t{number}-{each['key']}"} for each in term]},
+            "preference": {
+                "matchExpressions": [{**each, "key": f"t{number}-{each['key']}"} for each in term]
+            },
         }
         for number in range(terms)
     ]
@@ -52,9 +74,16 @@ def values_of(  # noqa: PLR0917
         }
         for number in range(classes)
     }
-    user = {"preferredNodeTerms": preferred, "join": dict.fromkeys(others, 1), "avoid": dict.fromkeys(others, 1)}
+    user = {
+        "preferredNodeTerms": preferred,
+        "join": dict.fromkeys(others, 1),
+        "avoid": dict.fromkeys(others, 1),
+    }
     pools = {"namespaceSelector": selector(expressions, values) if shared else None}
-    return {"podClasses": {**others, "user": user, "build": {"avoid": dict.fromkeys(others, 1)}}, "sharedPools": pools}
+    return {
+        "podClasses": {**others, "user": user, "build": {"avoid": dict.fromkeys(others, 1)}},
+        "sharedPools": pools,
+    }
 
 
 # At and below the schema's bounds: 100 terms, expressions and labels, 1,000 values, 50 classes.
@@ -74,12 +103,19 @@ VALUES = st.builds(
 @example(values_of(0, 12, 1000, 45, 0, shared=True), user_pod)
 @example(values_of(14, 1, 1000, 0, 0, shared=False), user_pod)
 @example(values_of(100, 100, 0, 0, 0, shared=False), user_pod)
-def test_whatever_the_values_a_review_is_cheap_and_its_answer_short(values: Object, make: Any) -> None:
+def test_whatever_the_values_a_review_is_cheap_and_its_answer_short(
+    values: Object, make: Any
+) -> None:
     if len(json.dumps(values)) > MOST_BYTES:
         return
     assert find_faults(parse_values(json.dumps(values).encode(), "values.yaml")) == []
     classes = merged(default_values()["podClasses"], values["podClasses"])
-    desk = Desk(settings_of(podClasses=classes, sharedNamespaces=values["sharedPools"]["namespaceSelector"]), NODES)
+    desk = Desk(
+        settings_of(
+            podClasses=classes, sharedNamespaces=values["sharedPools"]["namespaceSelector"]
+        ),
+        NODES,
+    )
     body = review_of(make())
     desk.reviewer.review(body)
     calls = calls_of(lambda: desk.answer(make()))

@@ -1,4 +1,6 @@
-"""What pods of one namespace say changes of what others get only which nodes are preferred, of those there are."""
+"""What pods of one namespace say changes of what others get only which nodes are preferred, of
+those there are.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -7,7 +9,14 @@ from typing import Any
 from hypothesis import given, settings
 
 from tests.builders import IMAGE, Desk, build_pod, user_pod
-from tests.properties.controllers.test_isolation import DOCUMENT, HUBS, NODES, OF_OTHERS, hostile_pods, moved_to
+from tests.properties.controllers.test_isolation import (
+    DOCUMENT,
+    HUBS,
+    NODES,
+    OF_OTHERS,
+    hostile_pods,
+    moved_to,
+)
 from tests.unit.webhook.test_server_facts import FakeServer, Kept
 from webhook.settings import parse_settings
 
@@ -24,10 +33,18 @@ class Cluster(FakeServer):
         self._pods = [*OF_OTHERS, *pods]
         ready = {"type": "Ready", "status": "True"}
         allocatable = {"cpu": "8", "memory": "32Gi", "pods": "110"}
-        status = {"conditions": [ready], "allocatable": allocatable, "images": [{"names": [IMAGE], "sizeBytes": 1}]}
+        status = {
+            "conditions": [ready],
+            "allocatable": allocatable,
+            "images": [{"names": [IMAGE], "sizeBytes": 1}],
+        }
         nodes = [
             {
-                "metadata": {"name": name, "uid": name, "creationTimestamp": f"2027-01-15T0{index}:00:00Z"},
+                "metadata": {
+                    "name": name,
+                    "uid": name,
+                    "creationTimestamp": f"2027-01-15T0{index}:00:00Z",
+                },
                 "status": status,
             }
             for index, name in enumerate(NODES)
@@ -38,13 +55,19 @@ class Cluster(FakeServer):
     def get(self, path: str, query: Mapping[str, Any]) -> Object:
         if path == "/api/v1/pods" and (selector := str(query.get("labelSelector", ""))):
             wanted = dict(part.split("=", 1) for part in selector.split(","))
-            chosen = [one for one in self._pods if wanted.items() <= one["metadata"].get("labels", {}).items()]
+            chosen = [
+                one
+                for one in self._pods
+                if wanted.items() <= one["metadata"].get("labels", {}).items()
+            ]
             self.objects[path, selector] = chosen
         return super().get(path, query)
 
 
 def stored(pods: Sequence[Object]) -> list[Object]:
-    """Others' pods as they are stored, once the webhook has seen these pods; each answer must be a plain `allowed`."""
+    """Others' pods as they are stored, once the webhook has seen these pods; each answer must be a
+    plain `allowed`.
+    """
     kept = Kept(Cluster(pods))
     try:
         kept.keeper.follow(RULES)
@@ -69,7 +92,9 @@ BEFORE = stored([])
 
 @settings(max_examples=20)
 @given(hostile_pods())
-def test_a_strangers_pods_change_nothing_and_a_hubs_only_which_nodes_are_preferred(pods: list[Object]) -> None:
+def test_a_strangers_pods_change_nothing_and_a_hubs_only_which_nodes_are_preferred(
+    pods: list[Object],
+) -> None:
     assert stored(moved_to(pods, "stranger")) == BEFORE
     after = stored(pods)
     assert list(map(without_preferences, after)) == list(map(without_preferences, BEFORE))

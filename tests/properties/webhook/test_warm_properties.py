@@ -1,4 +1,6 @@
-"""What must always hold of warm sets, of the facts that they are made of, and of builds that were sent lately."""
+"""What must always hold of warm sets, of the facts that they are made of, and of builds that were
+sent lately.
+"""
 
 from itertools import pairwise
 
@@ -13,14 +15,18 @@ from webhook.ledger import Ledger
 
 NAMES = [f"n{number}" for number in range(5)]
 names, few, moments = st.sampled_from(NAMES), st.integers(0, 6), st.sampled_from([0.0, 1.0, 2.0])
-warm_nodes = st.lists(st.builds(WarmNode, names, few, few, st.booleans(), moments), unique_by=lambda node: node.name)
+warm_nodes = st.lists(
+    st.builds(WarmNode, names, few, few, st.booleans(), moments), unique_by=lambda node: node.name
+)
 spares = st.integers(-12, 12)
 percents = st.integers(-250, 250)
 limits = st.integers(1, MAX_NODES)
 
 
 @given(nodes=warm_nodes, more=st.integers(0, 9), spare=spares, limit=limits)
-def test_nodes_with_room_are_named_by_weight(nodes: list[WarmNode], more: int, spare: int, limit: int) -> None:
+def test_nodes_with_room_are_named_by_weight(
+    nodes: list[WarmNode], more: int, spare: int, limit: int
+) -> None:
     running = sum(node.pods for node in nodes) + more
     found = choose_warm(nodes, running=running, spare=spare, limit=limit)
     by_name = {node.name: node for node in nodes}
@@ -40,29 +46,46 @@ def test_nodes_with_room_are_named_by_weight(nodes: list[WarmNode], more: int, s
     pods=st.integers(0, 900),
     more=st.integers(0, 99),
 )
-def test_a_share_of_equal_nodes_is_a_number_of_pods(count: int, slots: int, percent: int, pods: int, more: int) -> None:
-    assert set_size([slots] * count, pods, Spare(percent=100)) == set_size([slots] * count, pods, Spare(slots))
+def test_a_share_of_equal_nodes_is_a_number_of_pods(
+    count: int, slots: int, percent: int, pods: int, more: int
+) -> None:
+    assert set_size([slots] * count, pods, Spare(percent=100)) == set_size(
+        [slots] * count, pods, Spare(slots)
+    )
     share = Spare(percent=percent)
     # Half a slot is no slot: what is wanted is rounded up.
-    assert set_size([slots] * count, pods, share) == set_size([slots] * count, pods, Spare(-(-percent * slots // 100)))
+    assert set_size([slots] * count, pods, share) == set_size(
+        [slots] * count, pods, Spare(-(-percent * slots // 100))
+    )
     assert set_size([slots] * count, pods, share) <= set_size([slots] * count, pods + more, share)
 
 
 @given(nodes=warm_nodes, spare=spares)
-def test_as_few_of_the_oldest_nodes_as_carry_the_load_come_first(nodes: list[WarmNode], spare: int) -> None:
+def test_as_few_of_the_oldest_nodes_as_carry_the_load_come_first(
+    nodes: list[WarmNode], spare: int
+) -> None:
     wanted = sum(node.pods for node in nodes) + 1 + spare
     order = sorted(nodes, key=lambda node: (node.created, node.name))
-    enough = (count for count in range(1, len(order)) if sum(node.slots for node in order[:count]) >= wanted)
+    enough = (
+        count
+        for count in range(1, len(order))
+        if sum(node.slots for node in order[:count]) >= wanted
+    )
     size = next(enough, len(order))
     places = {node.name: place for place, node in enumerate(order)}
-    named = [places[name] for name, _ in choose_warm(nodes, running=wanted - 1 - spare, spare=spare, limit=MAX_NODES)]
+    named = [
+        places[name]
+        for name, _ in choose_warm(nodes, running=wanted - 1 - spare, spare=spare, limit=MAX_NODES)
+    ]
     members = [place for place in named if place < size]
     assert named == [*members, *sorted(named[len(members) :])]
     assert len(named) == sum(node.pods < node.slots for node in nodes)
 
 
 @given(count=st.integers(1, MAX_NODES), others=st.integers(0, 200))
-def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(count: int, others: int) -> None:
+def test_beside_other_terms_of_200_each_place_still_has_a_score_of_its_own(
+    count: int, others: int
+) -> None:
     sums = [weight + others for _, weight in with_weights([str(place) for place in range(count)])]
     scores = [100 * one // sums[0] for one in sums]
     assert len(set(scores)) == count
@@ -85,11 +108,15 @@ pods = st.builds(
 )
 
 
-changes = st.dictionaries(st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9)
+changes = st.dictionaries(
+    st.sampled_from([f"jhub/p{number}" for number in range(9)]), st.none() | pods, max_size=9
+)
 
 
 @given(history=st.lists(changes, max_size=6))
-def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(history: list[dict[str, PlacedPod | None]]) -> None:
+def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(
+    history: list[dict[str, PlacedPod | None]],
+) -> None:
     facts, in_place, there = WarmFacts(), WarmFacts(), dict[str, PlacedPod]()
     ran: set[tuple[str, str]] = set()
     before = []
@@ -102,13 +129,22 @@ def test_facts_changed_step_by_step_are_those_of_the_pods_there_are(history: lis
             there.pop(key, None)
             if pod is not None:
                 there[key] = pod
-                ran |= {(pod.node, image) for image in pod.images if pod.node and not pod.is_starting}
+                ran |= {
+                    (pod.node, image) for image in pod.images if pod.node and not pod.is_starting
+                }
     whole = WarmFacts(there)
     assert facts.pods == whole.pods
     assert all(facts.pods_on(node) == whole.pods_on(node) for node in ("", *NAMES))
-    held = {(node, image) for node in NAMES for image in [*IMAGES, *MORE_IMAGES] if facts.holds(node, image)}
+    held = {
+        (node, image)
+        for node in NAMES
+        for image in [*IMAGES, *MORE_IMAGES]
+        if facts.holds(node, image)
+    }
     # What a pod that never started brought goes with it.
-    assert ran <= held <= ran | {(pod.node, image) for pod in there.values() for image in pod.images}
+    assert (
+        ran <= held <= ran | {(pod.node, image) for pod in there.values() for image in pod.images}
+    )
     # Whoever still reads older facts reads what they were.
     assert all(_read(older) == then for older, then in before)
 
@@ -132,7 +168,9 @@ MADE_UP = st.tuples(st.floats(0, 3) | st.floats(0, 120), st.integers(1, 30))
 
 
 @given(st.lists(MADE_UP, max_size=30))
-def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(attack: list[tuple[float, int]]) -> None:
+def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(
+    attack: list[tuple[float, int]],
+) -> None:
     ledger, homes, now = Ledger(), Homes(), 0.0
     made_up: list[float] = []
     for gap, count in attack:
@@ -148,8 +186,14 @@ def test_once_five_decisions_of_the_last_minute_came_to_nothing_none_counts(atta
             made_up.append(now)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["record", "see", "follow"]), st.integers(0, 9), st.floats(0, 4))))
-def test_counts_are_sums_of_what_is_remembered_whatever_happens(steps: list[tuple[str, int, float]]) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["record", "see", "follow"]), st.integers(0, 9), st.floats(0, 4))
+    )
+)
+def test_counts_are_sums_of_what_is_remembered_whatever_happens(
+    steps: list[tuple[str, int, float]],
+) -> None:
     ledger, now = Ledger(), 0.0
     for what, number, gap in steps:
         now += gap

@@ -1,4 +1,6 @@
-"""What must always hold of reviews: they never fail, their patches apply, and nothing of an author's gets lost."""
+"""What must always hold of reviews: they never fail, their patches apply, and nothing of an
+author's gets lost.
+"""
 
 import copy
 import json
@@ -26,15 +28,22 @@ def desk_of(rules: Object, known: Facts) -> Desk:
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_patching_twice_is_once_also_after_another_mutator(body: Object, known: Facts, rules: Object) -> None:
+def test_patching_twice_is_once_also_after_another_mutator(
+    body: Object, known: Facts, rules: Object
+) -> None:
     desk = desk_of(rules, known)
     placed = desk.place(body)
     assert patch_of(desk.answer(placed)) == []
-    assert not {ReviewResult.ERROR, ReviewResult.ODD} & {decision.result for decision in desk.decisions}
+    assert not {ReviewResult.ERROR, ReviewResult.ODD} & {
+        decision.result for decision in desk.decisions
+    }
     # Another webhook adds a sidecar, an annotation and a term of its own in between.
     sidecar = {"name": "sidecar", "image": "mesh:1", "resources": {"requests": {"cpu": "1m"}}}
     placed["spec"]["containers"].append(sidecar)
-    placed["metadata"]["annotations"] = {**(placed["metadata"].get("annotations") or {}), "mesh": "in"}
+    placed["metadata"]["annotations"] = {
+        **(placed["metadata"].get("annotations") or {}),
+        "mesh": "in",
+    }
     before = copy.deepcopy(placed)
     again = desk_of(rules, known).place(placed)
     again["spec"].pop("affinity", None)
@@ -43,12 +52,18 @@ def test_patching_twice_is_once_also_after_another_mutator(body: Object, known: 
 
 
 def kept(terms: list[Object], drops: bool) -> list[Object]:
-    return [one for one in terms if not (drops and (is_binderhub_sticky_term(one) or is_binderhub_spread_term(one)))]
+    return [
+        one
+        for one in terms
+        if not (drops and (is_binderhub_sticky_term(one) or is_binderhub_spread_term(one)))
+    ]
 
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(body: Object, known: Facts, rules: Object) -> None:
+def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(
+    body: Object, known: Facts, rules: Object
+) -> None:
     # Null and absent are the same to the API server; what is compared below is what isn't null.
     before = json.loads(json.dumps(body))
     placed = desk_of(rules, known).place(body)
@@ -70,12 +85,13 @@ def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(body: Object, kn
     flat_new["spec"].setdefault("affinity", {})
     for kind in ("podAffinity", "podAntiAffinity"):
         old_terms = pod_terms(flat, kind)
-        assert pod_terms(flat_new, kind)[: len(kept(old_terms, is_build))] == kept(old_terms, is_build) or (
-            pod_terms(flat_new, kind)[: len(old_terms)] == old_terms
-        )
+        assert pod_terms(flat_new, kind)[: len(kept(old_terms, is_build))] == kept(
+            old_terms, is_build
+        ) or (pod_terms(flat_new, kind)[: len(old_terms)] == old_terms)
     old_nodes = node_terms(flat)
     assert node_terms(flat_new)[: len(old_nodes)] == old_nodes or (
-        is_build and node_terms(flat_new)[: len(kept(old_nodes, drops=True))] == kept(old_nodes, drops=True)
+        is_build
+        and node_terms(flat_new)[: len(kept(old_nodes, drops=True))] == kept(old_nodes, drops=True)
     )
 
 
@@ -92,7 +108,9 @@ def _without_nulls(value: Object) -> Object:
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
-def test_no_pod_goes_where_its_author_forbids_or_is_stranded(body: Object, known: Facts, rules: Object) -> None:
+def test_no_pod_goes_where_its_author_forbids_or_is_stranded(
+    body: Object, known: Facts, rules: Object
+) -> None:
     placed = desk_of(rules, known).place(body)
     old, new = required_terms(_without_nulls(body) | {}), required_terms(_without_nulls(placed))
     if old is not None:
@@ -100,7 +118,9 @@ def test_no_pod_goes_where_its_author_forbids_or_is_stranded(body: Object, known
         assert [is_empty_term(one) for one in new] == [is_empty_term(one) for one in old]
 
     def places(terms: list[Object] | None, pod: Object) -> set[str]:
-        demands = read_node_rules(pod["spec"].get("nodeSelector") or {}, terms, pod["spec"].get("tolerations") or ())
+        demands = read_node_rules(
+            pod["spec"].get("nodeSelector") or {}, terms, pod["spec"].get("tolerations") or ()
+        )
         return {name for name, fact in (known.nodes or {}).items() if node_admits(demands, fact)}
 
     before, after = places(old, body), places(new, placed)
@@ -109,26 +129,38 @@ def test_no_pod_goes_where_its_author_forbids_or_is_stranded(body: Object, known
 
 
 @given(pods, facts, rule_changes)
-def test_weights_stay_valid_and_each_term_is_said_once(body: Object, known: Facts, rules: Object) -> None:
+def test_weights_stay_valid_and_each_term_is_said_once(
+    body: Object, known: Facts, rules: Object
+) -> None:
     placed = _without_nulls(desk_of(rules, known).place(body))
     old = _without_nulls(body)
     placed["spec"].setdefault("affinity", {})
     old["spec"].setdefault("affinity", {})
-    for find in (node_terms, lambda pod: pod_terms(pod, "podAffinity"), lambda pod: pod_terms(pod, "podAntiAffinity")):
+    for find in (
+        node_terms,
+        lambda pod: pod_terms(pod, "podAffinity"),
+        lambda pod: pod_terms(pod, "podAntiAffinity"),
+    ):
         added = [term for term in find(placed) if term not in find(old)]
         assert all(1 <= term["weight"] <= 100 for term in added)
         assert all(added.count(term) == 1 for term in added)
     breaks_ties = [term for term in pod_terms(placed, "podAntiAffinity") if term["weight"] == 1]
-    if known.nodes is None or any(KARPENTER_POOL_LABEL in one.labels for one in known.nodes.values()):
+    if known.nodes is None or any(
+        KARPENTER_POOL_LABEL in one.labels for one in known.nodes.values()
+    ):
         assert all(term in pod_terms(old, "podAntiAffinity") for term in breaks_ties)
 
 
 @given(
-    st.binary() | st.text().map(str.encode) | draw_from.json_values.map(lambda value: json.dumps(value).encode()),
+    st.binary()
+    | st.text().map(str.encode)
+    | draw_from.json_values.map(lambda value: json.dumps(value).encode()),
     pods,
     st.data(),
 )
-def test_garbage_gets_4xx_and_a_damaged_review_never_fails(garbage: bytes, body: Object, data: st.DataObject) -> None:
+def test_garbage_gets_4xx_and_a_damaged_review_never_fails(
+    garbage: bytes, body: Object, data: st.DataObject
+) -> None:
     assert Desk().reviewer.review(garbage).status in {400, 413}
     whole, byte, desk = builders.review(body), data.draw(st.integers(0, 255)), Desk()
     at = data.draw(st.integers(0, len(whole) - 1))
@@ -166,7 +198,9 @@ def damaged_pods(draw: st.DrawFn) -> Object:
 
 @given(damaged_pods(), facts, rule_changes)
 @settings(max_examples=500)
-def test_a_damaged_pod_is_admitted_and_its_patch_applies(body: Object, known: Facts, rules: Object) -> None:
+def test_a_damaged_pod_is_admitted_and_its_patch_applies(
+    body: Object, known: Facts, rules: Object
+) -> None:
     desk = desk_of(rules, known)
     desk.place(body)
     assert desk.decisions[0].result is not ReviewResult.ERROR

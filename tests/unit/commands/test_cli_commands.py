@@ -59,8 +59,15 @@ def test_what_the_clusters_operator_creates_and_what_the_hubs_admin_does_are_apa
     # Whatever the values say there.
     values.write_text("webhook: {certificates: {mode: certManager}}\nclusterResources: false\n")
     everything, cluster, namespace = (
-        set(parse_manifests(roost("render", "-f", values, flag, value).out.encode(), "rendered") or ())
-        for flag, value in (("--set", "clusterResources=true"), ("--only", "cluster"), ("--only", "namespace"))
+        set(
+            parse_manifests(roost("render", "-f", values, flag, value).out.encode(), "rendered")
+            or ()
+        )
+        for flag, value in (
+            ("--set", "clusterResources=true"),
+            ("--only", "cluster"),
+            ("--only", "namespace"),
+        )
     )
     assert {identity[2] for identity in cluster} == {""}
     assert "MutatingWebhookConfiguration" in {identity[1] for identity in cluster}
@@ -87,7 +94,9 @@ def test_help_and_version_are_answered(roost: _Run) -> None:
     assert roost("--version").out.strip()[0].isdigit()
 
 
-def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, values: Path) -> None:
+def test_validate_prints_faults_and_warnings_and_judges_by_faults(
+    roost: _Run, values: Path
+) -> None:
     values.write_text("imageGate: {mode: prefer}\n")
     warned = roost("validate", "-f", values)
     assert warned.code == 0
@@ -100,23 +109,39 @@ def test_validate_prints_faults_and_warnings_and_judges_by_faults(roost: _Run, v
     assert (broken.code, broken.err) == (1, "1 error, 0 warnings\n")
 
 
-def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(roost: _Run, tmp_path: Path) -> None:
+def test_validate_says_what_given_quotas_refuse_and_names_one_that_is_none(
+    roost: _Run, tmp_path: Path
+) -> None:
     file = tmp_path / "small.yaml"
-    body = "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type: Container, max: MAX}]}}"
+    body = (
+        "{apiVersion: v1, kind: LimitRange, metadata: {name: small}, spec: {limits: [{type:"
+        " Container, max: MAX}]}}"
+    )
     file.write_text(body.replace("MAX", "{memory: 1Mi}"))
     for given in (file, tmp_path):
         done = roost("validate", "--namespace", "jhub", "--quotas", given)
-        assert (done.code, done.out.count(f"{given}: LimitRange jhub/small refuses pods of StatefulSet")) == (1, 1)
+        assert (
+            done.code,
+            done.out.count(f"{given}: LimitRange jhub/small refuses pods of StatefulSet"),
+        ) == (1, 1)
     hub = tmp_path / "hub.txt"
     hub.write_text("scheduling: {userPlaceholder: {replicas: 3}}\n")
     done = roost("import", hub, "--namespace", "jhub", "--quotas", file)
-    assert (done.code, f"{file}: LimitRange jhub/small refuses pods of StatefulSet" in done.err) == (0, True)
+    assert (
+        done.code,
+        f"{file}: LimitRange jhub/small refuses pods of StatefulSet" in done.err,
+    ) == (0, True)
     for bound in ("{memory: lots}", "[1]", "7"):
         file.write_text(body.replace("MAX", bound))
         done = roost("validate", "--quotas", file)
         assert (done.code, done.err.startswith(f"{file}: LimitRange small: found ")) == (2, True)
-    for amounts in ("spec: {hard: {pods: lots}}", "spec: {hard: {pods: '1'}}, status: {used: {pods: [1]}}"):
-        file.write_text(f"{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: small}}, {amounts}}}")
+    for amounts in (
+        "spec: {hard: {pods: lots}}",
+        "spec: {hard: {pods: '1'}}, status: {used: {pods: [1]}}",
+    ):
+        file.write_text(
+            f"{{apiVersion: v1, kind: ResourceQuota, metadata: {{name: small}}, {amounts}}}"
+        )
         done = roost("validate", "--quotas", file)
         assert (done.code, done.err.startswith(f"{file}: ResourceQuota small: found ")) == (2, True)
 
@@ -132,11 +157,15 @@ def test_validate_says_faults_as_forges_read_them(
     arguments = ("validate", "-f", "../values.yaml", "--set", "webhook.replicas=9 %", "--format")
     lines = roost(*arguments, "github").out.splitlines()
     assert lines[0].startswith("::error title=webhook.replicas::--set webhook.replicas=9 %25: ")
-    assert lines[1].startswith('::error file=values.yaml,line=1,title=["a%2Cb"]::../values.yaml:1: ')
+    assert lines[1].startswith(
+        '::error file=values.yaml,line=1,title=["a%2Cb"]::../values.yaml:1: '
+    )
     assert lines[2].startswith("::warning file=values.yaml,line=2,title=imageGate.mode::")
 
 
-def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _Run, values: Path) -> None:
+def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(
+    roost: _Run, values: Path
+) -> None:
     values.write_text("singleuser: {image: {name: a/b}}\n")
     hinted = roost("validate", "-f", values, "--strict")
     assert (hinted.code, hinted.err) == (0, "no faults\n")
@@ -144,8 +173,14 @@ def test_validate_hints_at_what_works_and_fails_for_it_under_no_option(roost: _R
     assert "hint: " not in roost("render", "-f", values).err
 
 
-def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(roost: _Run, tmp_path: Path) -> None:
-    faulty, broken, absent = tmp_path / "faulty.yaml", tmp_path / "broken.yaml", tmp_path / "absent.yaml"
+def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_others(
+    roost: _Run, tmp_path: Path
+) -> None:
+    faulty, broken, absent = (
+        tmp_path / "faulty.yaml",
+        tmp_path / "broken.yaml",
+        tmp_path / "absent.yaml",
+    )
     faulty.write_text("webhook: {replicas: many}\n")
     broken.write_text("a: 1\na: 2\n")
     done = roost("validate", "-f", faulty, "-f", broken)
@@ -157,7 +192,11 @@ def test_validate_says_the_faults_of_every_file_whatever_is_wrong_with_the_other
 
 def test_diff_exits_as_diff_does(roost: _Run, tmp_path: Path) -> None:
     before, after, broken = (tmp_path / f"{name}.yaml" for name in ("before", "after", "broken"))
-    for path, text in ((before, ""), (after, "webhook: {replicas: 3}"), (broken, "webhook: {replicas: many}")):
+    for path, text in (
+        (before, ""),
+        (after, "webhook: {replicas: 3}"),
+        (broken, "webhook: {replicas: many}"),
+    ):
         path.write_text(text)
     assert roost("diff", before, before).code == 0
     changed = roost("diff", before, after)
@@ -178,8 +217,12 @@ def test_diff_reads_pipes_once(roost: _Run, tmp_path: Path) -> None:
         assert (done.code, "~ Deployment" in done.out) == (code, code == 1)
 
 
-@pytest.mark.parametrize(("text", "code"), [("webhook: {replicas: 3}", 1), (None, 0)], ids=["values", "manifests"])
-def test_diff_takes_values_and_manifests_from_stdin(text: str | None, code: int, roost: _Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "code"), [("webhook: {replicas: 3}", 1), (None, 0)], ids=["values", "manifests"]
+)
+def test_diff_takes_values_and_manifests_from_stdin(
+    text: str | None, code: int, roost: _Run, tmp_path: Path
+) -> None:
     (tmp_path / "default.yaml").write_text("")
     given = (text if text is not None else roost("render").out).encode()
     command = [sys.executable, "-m", "roost", "diff", "-", str(tmp_path / "default.yaml")]
@@ -195,7 +238,9 @@ def test_render_says_on_stderr_what_validate_warns_of(roost: _Run, values: Path)
     assert "warning: imageGate.mode: " in done.err
     # What nobody set is in no file of the operator's.
     values.write_text("")
-    assert roost("validate", "-f", values).out.startswith("not set: hint: image.name: no registry has ")
+    assert roost("validate", "-f", values).out.startswith(
+        "not set: hint: image.name: no registry has "
+    )
 
 
 def test_render_checks_what_is_committed(roost: _Run, tmp_path: Path) -> None:
@@ -223,7 +268,9 @@ def test_render_checks_what_is_committed(roost: _Run, tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_when_the_values_are_faulty(roost: _Run, tmp_path: Path) -> None:
-    assert roost("render", "--output-dir", tmp_path / "out", "--set", "webhook.replicas=x").code == 1
+    assert (
+        roost("render", "--output-dir", tmp_path / "out", "--set", "webhook.replicas=x").code == 1
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -232,12 +279,23 @@ def test_import_lays_later_files_over_earlier_ones(roost: _Run, tmp_path: Path) 
     first.write_text("singleuser: {memory: {guarantee: 2G}, cpu: {guarantee: 1}}\n")
     second.write_text("singleuser: {memory: {guarantee: 3G}}\n")
     done = roost("import", first, second)
-    assert [text in done.out for text in ("guarantee: 3G", "cpu: {guarantee: 1}", "2G")] == [True, True, False]
+    assert [text in done.out for text in ("guarantee: 3G", "cpu: {guarantee: 1}", "2G")] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_manifests_are_utf_8_whatever_the_locale() -> None:
     environment = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
-    command = [sys.executable, "-m", "roost", "render", "--set", "commonAnnotations.a=\u00e9\U0001f600"]
+    command = [
+        sys.executable,
+        "-m",
+        "roost",
+        "render",
+        "--set",
+        "commonAnnotations.a=\u00e9\U0001f600",
+    ]
     done = subprocess.run(command, capture_output=True, check=False, cwd=ROOT, env=environment)
     assert done.returncode == 0, done.stderr
     assert "\u00e9\U0001f600".encode() in done.stdout
@@ -251,11 +309,13 @@ def test_a_closed_pipe_is_no_error() -> None:
 
 def test_a_render_imports_nothing_slow_that_it_does_without() -> None:
     script = (
-        "import sys; from roost.__main__ import main; main(['render']); "
-        "print([m for m in ('kubernetes', 'flask', 'jsonschema', 'importlib.metadata') if m in sys.modules],"
+        "import sys; from roost.__main__ import main; main(['render']); print([m for m in"
+        " ('kubernetes', 'flask', 'jsonschema', 'importlib.metadata') if m in sys.modules],"
         " file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT
+    )
     assert done.stderr.strip() == "[]"
 
 
@@ -265,5 +325,8 @@ def test_a_disk_that_is_full_is_said_in_one_line(command: list[str]) -> None:
     run = [sys.executable, "-m", "roost", *command]
     with Path("/dev/full").open("w") as full:
         ran = subprocess.run(run, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    said = "roost: not all could be written (No space left on device): free some room, or write elsewhere"
+    said = (
+        "roost: not all could be written (No space left on device): free some room, or write"
+        " elsewhere"
+    )
     assert (ran.returncode, ran.stderr.splitlines()) == (1, [said])

@@ -37,7 +37,9 @@ def test_each_change_is_printed_in_local_time_with_placeholder_hours_and_node_ho
     assert capsys.readouterr().out == printed("headroom-windows")
 
 
-def test_a_set_without_windows_has_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_set_without_windows_has_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     values = _values(tmp_path, {"name": "gpu", "replicas": 0})
     assert _run("-f", values, "--at", "2026-10-06T07:00Z") == 0
     assert capsys.readouterr().out == printed("headroom-without-windows")
@@ -60,7 +62,9 @@ def test_wrong_usage_is_said_and_is_exit_code_2(
     assert said in capsys.readouterr().err
 
 
-def test_faulty_windows_are_exit_code_1_and_name_their_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_faulty_windows_are_exit_code_1_and_name_their_key(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     values = _values(tmp_path, {"windows": [{**LECTURES, "start": "0 25 * * *"}]})
     assert _run("-f", values) == 1
     assert "placeholders[0].windows[0].start" in capsys.readouterr().err
@@ -80,11 +84,26 @@ def _trace(folder: Path, weeks: int = 3, *, today: int = 0) -> str:
         begins = [MONDAY - 168 * weeks * 3600 + hour * 3600 + 60]
         if hour % 168 == 9:
             people = 40 if hour < 168 * weeks else today
-            begins += [begins[0] + 540 + person for person in range(people)] + [begins[0] + 720] * (people == today)
+            begins += [begins[0] + 540 + person for person in range(people)] + [begins[0] + 720] * (
+                people == today
+            )
         for begin in begins:
             stamp = datetime.fromtimestamp(begin, UTC).isoformat().replace("+00:00", "Z")
-            launch = {"timestamp": stamp, "schema": "roost.hub.jupyter.org/launch", "version": 2, "class": "user"}
-            lines.append({**launch, "image": "nb:1", "seconds": 1200, "ready_seconds": 0, "status": "deleted"})
+            launch = {
+                "timestamp": stamp,
+                "schema": "roost.hub.jupyter.org/launch",
+                "version": 2,
+                "class": "user",
+            }
+            lines.append(
+                {
+                    **launch,
+                    "image": "nb:1",
+                    "seconds": 1200,
+                    "ready_seconds": 0,
+                    "status": "deleted",
+                }
+            )
     path = folder / "launches.jsonl"
     path.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
     return str(path)
@@ -93,9 +112,17 @@ def _trace(folder: Path, weeks: int = 3, *, today: int = 0) -> str:
 def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evening = {"name": "evening", "replicas": 5, "timeZone": "UTC", "start": "0 20 * * *", "end": "0 21 * * *"}
+    evening = {
+        "name": "evening",
+        "replicas": 5,
+        "timeZone": "UTC",
+        "start": "0 20 * * *",
+        "end": "0 21 * * *",
+    }
     values = _values(tmp_path, {"replicas": 0, "learn": LEARN, "windows": [evening]})
-    code = _run("-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1")
+    code = _run(
+        "-f", values, "--launches", _trace(tmp_path), "--at", "2026-10-05T06:00Z", "--days", "1"
+    )
     assert code == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("default: learned from 21 days")
@@ -108,9 +135,24 @@ def test_learned_numbers_are_forecast_from_a_trace_and_a_window_is_not_undercut(
     assert at["21:00"] == ["1", "as learned"]
 
 
-def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_printed_config_map_gives_the_same_forecast(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     values = _values(tmp_path, {"learn": LEARN})
-    assert _run("-f", values, "--release", "lab", "-n", "n", "--launches", _trace(tmp_path), "--config-map") == 0
+    assert (
+        _run(
+            "-f",
+            values,
+            "--release",
+            "lab",
+            "-n",
+            "n",
+            "--launches",
+            _trace(tmp_path),
+            "--config-map",
+        )
+        == 0
+    )
     text = capsys.readouterr().out
     body = yaml.safe_load(text)
     assert body["metadata"] == {"name": "lab-roost-headroom-history", "namespace": "n"}
@@ -121,8 +163,14 @@ def test_a_printed_config_map_gives_the_same_forecast(tmp_path: Path, capsys: py
     forecast = capsys.readouterr().out
     assert _run("-f", values, "--launches", _trace(tmp_path), *from_monday) == 0
     assert capsys.readouterr().out == forecast
-    assert _run("-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z") == 0
-    assert "  on the last 3 Mon, 40 to 40 more people came from 09:06 to 09:12\n" in capsys.readouterr().out
+    assert (
+        _run("-f", values, "--launches", _trace(tmp_path), "--explain", "--at", "2026-10-05T09:06Z")
+        == 0
+    )
+    assert (
+        "  on the last 3 Mon, 40 to 40 more people came from 09:06 to 09:12\n"
+        in capsys.readouterr().out
+    )
     begun = ("--launches", _trace(tmp_path, today=25), "--explain", "--at", "2026-10-05T09:12Z")
     assert _run("-f", values, *begun) == 0
     have_come = "  on the last 3 Mon, 40 to 40 more people came from 09:07 to 09:18; 25 have come\n"
@@ -142,7 +190,10 @@ def test_a_config_map_that_holds_no_history_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, text: str
 ) -> None:
     (tmp_path / "history.yaml").write_text(content)
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml")) == 2
+    assert (
+        _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml"))
+        == 2
+    )
     assert text in capsys.readouterr().err
 
 
@@ -165,10 +216,24 @@ def test_a_launch_counts_in_the_size_of_a_placeholder_that_only_has_limits(
     assert history.at(history.first) == 4
 
 
-def test_a_line_that_is_no_launch_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file, good = str(tmp_path / "launches.jsonl"), {"timestamp": "2026-09-14T00:01:00Z", "seconds": 60}
-    changes = ({"timestamp": None}, {"timestamp": "0001-01-01T00:00:00Z"}, {"memory_bytes": "1G"}, {"seconds": "5"})
-    for line in ('{"seconds": 5}', "no JSON", *(json.dumps({**good, **change}) for change in changes)):
+def test_a_line_that_is_no_launch_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, good = (
+        str(tmp_path / "launches.jsonl"),
+        {"timestamp": "2026-09-14T00:01:00Z", "seconds": 60},
+    )
+    changes = (
+        {"timestamp": None},
+        {"timestamp": "0001-01-01T00:00:00Z"},
+        {"memory_bytes": "1G"},
+        {"seconds": "5"},
+    )
+    for line in (
+        '{"seconds": 5}',
+        "no JSON",
+        *(json.dumps({**good, **change}) for change in changes),
+    ):
         Path(file).write_text(f"{json.dumps(good)}\n{line}\n")
         assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--launches", file) == 2
         assert f"--launches: {file}:2: found " in capsys.readouterr().err

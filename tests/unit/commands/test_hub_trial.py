@@ -1,4 +1,6 @@
-"""`roost import` says how users fare: made pods of the hub's values, admitted and placed with what was imported."""
+"""`roost import` says how users fare: made pods of the hub's values, admitted and placed with what
+was imported.
+"""
 
 import json
 from pathlib import Path
@@ -27,7 +29,10 @@ def tried(text: str) -> ImportResult:
 
 
 def profiles(*overrides: str) -> str:
-    listed = (f"{{display_name: {'AB'[at]}, kubespawner_override: {{{one}}}}}" for at, one in enumerate(overrides))
+    listed = (
+        f"{{display_name: {'AB'[at]}, kubespawner_override: {{{one}}}}}"
+        for at, one in enumerate(overrides)
+    )
     return f"singleuser: {{{IMAGE}, profileList: [{', '.join(listed)}]}}\n"
 
 
@@ -42,16 +47,24 @@ def test_options_multiply_and_pods_do_not() -> None:
                for side in (0, 1)]  # fmt: skip
     choices += ["x: {kubespawner_override: {extra_labels: {a: b}}}, y: {}"] * 6
     options = ", ".join(f"o{at}: {{choices: {{{listed}}}}}" for at, listed in enumerate(choices))
-    hub = tried(f"singleuser: {{profileList: [{{display_name: A, profile_options: {{{options}}}}}]}}")
+    hub = tried(
+        f"singleuser: {{profileList: [{{display_name: A, profile_options: {{{options}}}}}]}}"
+    )
     pods = user_pods(hub)
     assert len(pods) == 32
-    assert {pod.pod["spec"]["containers"][0]["image"] for pod in pods} == {f"a/b:{at}" for at in (1, 3, 5, 7)}
+    assert {pod.pod["spec"]["containers"][0]["image"] for pod in pods} == {
+        f"a/b:{at}" for at in (1, 3, 5, 7)
+    }
 
 
 def test_what_no_pod_shows_is_not_promised() -> None:
-    hub = tried(ROOM + f"singleuser: {{{IMAGE}}}\nhub: {{config: {{KubeSpawner: {{mem_guarantee: 64G}}}}}}")
+    hub = tried(
+        ROOM + f"singleuser: {{{IMAGE}}}\nhub: {{config: {{KubeSpawner: {{mem_guarantee: 64G}}}}}}"
+    )
     assert "keep 5 placeholders" not in "".join(hub.summary.will)
-    assert any("keep 5 placeholders" in line and "not for these users" in line for line in hub.summary.wont)
+    assert any(
+        "keep 5 placeholders" in line and "not for these users" in line for line in hub.summary.wont
+    )
     assert "keep users off" in "".join(hub.summary.will)
 
 
@@ -59,27 +72,39 @@ def test_the_hubs_scheduler_stays_on_while_some_pods_have_no_class() -> None:
     hub = tried(profiles("cpu_limit: 1", "namespace: far"))
     (kept,) = hub.keep
     assert kept.startswith(
-        "scheduling.userScheduler.enabled: Roost doesn't place all users until podClasses.user.match"
+        "scheduling.userScheduler.enabled: Roost doesn't place all users until"
+        " podClasses.user.match"
     )
     assert kept.endswith("namespace: far) of B")
     assert "strategy pack" in "".join(hub.summary.will)
     # All that is in the way, each once.
-    both = tried(profiles("namespace: far, scheduler_name: mine", "namespace: far, scheduler_name: own")).report()
+    both = tried(
+        profiles("namespace: far, scheduler_name: mine", "namespace: far, scheduler_name: own")
+    ).report()
     head = both.splitlines()[0]
-    assert head.startswith("Roost places no users until podClasses.user.match selects their pods (component: singleus")
+    assert head.startswith(
+        "Roost places no users until podClasses.user.match selects their pods (component: singleus"
+    )
     assert head.endswith(
         "far) and replaceSchedulers has mine, named by users' pods of A"
         " and replaceSchedulers has own, named by users' pods of B."
     )
     every = tried(profiles("namespace: far", "namespace: far"))
-    assert every.summary.will[0].startswith("Roost places no users until podClasses.user.match selects their pods")
+    assert every.summary.will[0].startswith(
+        "Roost places no users until podClasses.user.match selects their pods"
+    )
 
 
-def test_the_command_says_it_before_what_is_not_mapped(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_says_it_before_what_is_not_mapped(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     (tmp_path / "hub.yaml").write_text(profiles("image: [x]"))
     assert main(["import", str(tmp_path / "hub.yaml"), "--details"]) == 0
     lines = capsys.readouterr().err.splitlines()
-    told = [next(text for text in ("switch off", "users: ", "not mapped", "") if text in line) for line in lines]
+    told = [
+        next(text for text in ("switch off", "users: ", "not mapped", "") if text in line)
+        for line in lines
+    ]
     assert list(filter(None, told))[:3] == ["switch off", "users: ", "not mapped"]
 
 
@@ -87,8 +112,15 @@ def test_the_command_says_it_before_what_is_not_mapped(capsys: pytest.CaptureFix
 def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "kubeconfig").write_text(NOWHERE)
     theirs = spawned_pod("ada", tmp_path / "kubeconfig", **traits)
-    hub = {"hub": {"config": {"KubeSpawner": traits}}, "singleuser": {"memory": {"guarantee": None}}}
-    hub |= {"scheduling": {"userPods": {"tolerations": [], "nodeAffinity": {"matchNodePurpose": "ignore"}}}}
+    hub = {
+        "hub": {"config": {"KubeSpawner": traits}},
+        "singleuser": {"memory": {"guarantee": None}},
+    }
+    hub |= {
+        "scheduling": {
+            "userPods": {"tolerations": [], "nodeAffinity": {"matchNodePurpose": "ignore"}}
+        }
+    }
     result = import_layers([("hub.yaml", json.dumps(hub))])
     (ours,) = user_pods(result)
     spec = theirs["spec"]
@@ -98,4 +130,6 @@ def test_pods_are_as_kubespawner_makes_them(traits: dict[str, Any], tmp_path: Pa
     assert [one["image"] for one in ours.pod["spec"]["initContainers"]] == [
         one["image"] for one in spec.get("initContainers", [])
     ]
-    assert [one["image"] for one in ours.pod["spec"]["containers"]] == [one["image"] for one in spec["containers"]]
+    assert [one["image"] for one in ours.pod["spec"]["containers"]] == [
+        one["image"] for one in spec["containers"]
+    ]

@@ -11,7 +11,14 @@ ONE: Final = "sha256:" + "ab" * 32
 
 
 def test_a_name_is_whole_and_has_a_digest_or_a_tag() -> None:
-    names = ["quay.io/a/n:1", "a/n:1", "python", "localhost:5000/a/n:1", f"r/n:1@{ONE}", f"quay.io/a/n:1@{ONE}"]
+    names = [
+        "quay.io/a/n:1",
+        "a/n:1",
+        "python",
+        "localhost:5000/a/n:1",
+        f"r/n:1@{ONE}",
+        f"quay.io/a/n:1@{ONE}",
+    ]
     assert images_of([{"image": name} for name in names]) == [
         *("docker.io/a/n:1", "docker.io/library/python:latest", f"docker.io/r/n@{ONE}"),
         *("localhost:5000/a/n:1", "quay.io/a/n:1", f"quay.io/a/n@{ONE}"),

@@ -1,4 +1,6 @@
-"""`roost headroom --prometheus`: a hub's weeks from Prometheus' answers, before anything is installed."""
+"""`roost headroom --prometheus`: a hub's weeks from Prometheus' answers, before anything is
+installed.
+"""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +26,13 @@ def starts() -> Iterator[int]:
             yield from (START + 3600 * hour + 600 + person for person in range(40))
 
 
-def answer(series: Sequence[tuple[dict[str, str], Sequence[tuple[int, float]]]], kind: str = "matrix") -> str:
-    result = [{"metric": metric, "values": [[at, str(n)] for at, n in values]} for metric, values in series]
+def answer(
+    series: Sequence[tuple[dict[str, str], Sequence[tuple[int, float]]]], kind: str = "matrix"
+) -> str:
+    result = [
+        {"metric": metric, "values": [[at, str(n)] for at, n in values]}
+        for metric, values in series
+    ]
     return json.dumps({"status": "success", "data": {"resultType": kind, "result": result}})
 
 
@@ -37,30 +44,56 @@ def pods() -> str:
         )
         for number, begin in enumerate(starts())
     ]
-    hub = {"__name__": PODS, "namespace": "jhub", "pod": "hub-1"}, [(at, START) for at in range(START, MONDAY, 300)]
+    hub = (
+        {"__name__": PODS, "namespace": "jhub", "pod": "hub-1"},
+        [(at, START) for at in range(START, MONDAY, 300)],
+    )
     return answer([*series, hub])
 
 
 def servers(seen: Callable[[int], bool] = lambda _at: True, namespace: str = "jhub") -> str:
     begins = [*starts()]
-    levels = [(at, sum(begin <= at < begin + 2400 for begin in begins)) for at in range(START, MONDAY, 60) if seen(at)]
+    levels = [
+        (at, sum(begin <= at < begin + 2400 for begin in begins))
+        for at in range(START, MONDAY, 60)
+        if seen(at)
+    ]
     return answer([({"__name__": SERVERS, "namespace": namespace}, levels)])
 
 
-def learn(folder: Path, capsys: pytest.CaptureFixture[str], text: str, *more: str) -> tuple[History, str]:
+def learn(
+    folder: Path, capsys: pytest.CaptureFixture[str], text: str, *more: str
+) -> tuple[History, str]:
     """The history of the ConfigMap that is printed, and what is said."""
     (folder / "answer.json").write_text(text)
     values = _values(folder, {"learn": LEARN})
-    assert _run("-f", values, "-n", "jhub", "--prometheus", str(folder / "answer.json"), "--config-map", *more) == 0
+    assert (
+        _run(
+            "-f",
+            values,
+            "-n",
+            "jhub",
+            "--prometheus",
+            str(folder / "answer.json"),
+            "--config-map",
+            *more,
+        )
+        == 0
+    )
     said = capsys.readouterr()
     return read_history(yaml.safe_load(said.out)["data"]["default"]), said.err
 
 
-def test_pods_and_running_servers_give_the_same_weeks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_and_running_servers_give_the_same_weeks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     by_pods, said = learn(tmp_path, capsys, pods())
-    assert "624 servers in 21.0 days, Mon 2026-09-14 00:00 UTC to Mon 2026-10-05 00:00 UTC\n" in said
+    assert (
+        "624 servers in 21.0 days, Mon 2026-09-14 00:00 UTC to Mon 2026-10-05 00:00 UTC\n" in said
+    )
     assert "begins to the second, ends to 300 s" in said
-    # Aggregations lose the name; without its uid, a pod that comes again is in the series of the last one.
+    # Aggregations lose the name; without its uid, a pod that comes again is in the series of the
+    # last one.
     assert learn(tmp_path, capsys, pods().replace(f'"__name__": "{PODS}", ', ""))[0] == by_pods
     again = [(START + 300, START), (START + 600, START), (START + 7500, START + 7200)]
     assert "2 servers in" in learn(tmp_path, capsys, answer([({"pod": "jupyter-a"}, again)]))[1]
@@ -71,12 +104,21 @@ def test_pods_and_running_servers_give_the_same_weeks(tmp_path: Path, capsys: py
         assert by_pods.growth(lecture, 6) == by_number.growth(lecture, 6) == 40
         assert by_pods.growth(lecture + 120, 6) == 0
         assert by_pods.at(lecture + 38) == by_number.at(lecture + 38) == 40
-    assert (by_pods.first, by_pods.end) == (by_number.first, by_number.end) == (START // 60, MONDAY // 60)
+    assert (
+        (by_pods.first, by_pods.end)
+        == (by_number.first, by_number.end)
+        == (START // 60, MONDAY // 60)
+    )
 
 
-def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_gaps_are_unknown_and_several_answers_are_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     middle, lost = START + 10 * 86_400, START + 12 * 86_400
-    parts = servers(lambda at: at < middle), servers(lambda at: at >= middle and not lost <= at < lost + 7200)
+    parts = (
+        servers(lambda at: at < middle),
+        servers(lambda at: at >= middle and not lost <= at < lost + 7200),
+    )
     history, said = learn(tmp_path, capsys, "\n".join(parts))
     assert "1 gap, 2.0 hours in all: unknown" in said
     assert history.at(lost // 60 + 60) == UNSEEN
@@ -91,7 +133,10 @@ def test_gaps_are_unknown_and_several_answers_are_one(tmp_path: Path, capsys: py
     ("text", "said"),
     [
         *rows("commands/prometheus-refused"),
-        (servers(lambda at: at == START, "other"), "found those of other alone, expected some of namespace jhub"),
+        (
+            servers(lambda at: at == START, "other"),
+            "found those of other alone, expected some of namespace jhub",
+        ),
         ("[" * 100_000, "expected Prometheus'"),
     ],
 )
@@ -107,8 +152,13 @@ def test_other_answers_are_refused_and_nothing_is_printed(
     assert "Traceback" not in printed.err
 
 
-def test_a_history_of_another_set_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_history_of_another_set_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     body: dict[str, Any] = {"kind": "ConfigMap", "data": {"gpu": History().as_text()}}
     (tmp_path / "history.yaml").write_text(yaml.safe_dump(body))
-    assert _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml")) == 2
+    assert (
+        _run("-f", _values(tmp_path, {"learn": LEARN}), "--history", str(tmp_path / "history.yaml"))
+        == 2
+    )
     assert "found data of gpu, expected of a set here: default" in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""Booked events: their placeholders and images, what is told of them, and how bookings are divided among hubs."""
+"""Booked events: their placeholders and images, what is told of them, and how bookings are divided
+among hubs.
+"""
 
 import json
 from collections.abc import Iterable
@@ -21,7 +23,12 @@ from roost.controllers.headroom.plan import CONTROLLER as HEADROOM
 from roost.controllers.popular_images.plan import PopularMemory, plan_popular_images
 from roost.controllers.popular_images.settings import read_popular_settings
 from roost.controllers.runtime import booking_sources
-from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_OF_HUB, keep_config_map, read_config_map
+from roost.controllers.runtime.booking_sources import (
+    MOST_EVENTS_OF_HUB,
+    MOST_OF_HUB,
+    keep_config_map,
+    read_config_map,
+)
 from roost_core.objects.pod import Pod
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.labels import OWN_INSTANCE_LABEL, PLACEHOLDER_SET_LABEL
@@ -37,7 +44,13 @@ SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"
 LIMITS = Limits(("default",), 500)
 START = parse_moment("2026-11-24T09:00", "Europe/Berlin")
-LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00", "image": COURSE}
+LECTURE = {
+    "name": "lecture",
+    "people": 120,
+    "timeZone": "Europe/Berlin",
+    "start": "2026-11-24T09:00",
+    "image": COURSE,
+}
 
 
 def events_document(*booked: dict[str, Any], **changes: Any) -> dict[str, Any]:
@@ -55,7 +68,11 @@ def _planner(*booked: dict[str, Any], **changes: Any) -> Planner[Any]:
 
 
 def _plan(
-    planner: Planner[Any], minutes: float, *pods: Pod, replicas: int = 3, sources: tuple[BookingSource, ...] = ()
+    planner: Planner[Any],
+    minutes: float,
+    *pods: Pod,
+    replicas: int = 3,
+    sources: tuple[BookingSource, ...] = (),
 ) -> Planned[Any]:
     """Plan so many minutes after the lecture's beginning."""
     snapshot = Snapshot(
@@ -75,7 +92,10 @@ def _wanted(planned: Planned[Any]) -> int:
 
 def _users(count: int, image: str = COURSE, minutes: float = 1.0, **details: Any) -> list[Pod]:
     started = START + 60 * minutes
-    return [user(f"{image[-6:]}-{minutes}-{number}", image, started=started, **details) for number in range(count)]
+    return [
+        user(f"{image[-6:]}-{minutes}-{number}", image, started=started, **details)
+        for number in range(count)
+    ]
 
 
 def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
@@ -86,8 +106,12 @@ def test_the_next_plan_is_made_when_placeholders_are_due() -> None:
 BY_ALL = {key: value for key, value in LECTURE.items() if key != "image"}
 
 
-@pytest.mark.parametrize(("events", "minutes", "users", "expected"), rows("controllers/people-who-come"))
-def test_placeholders_go_as_people_come(events: list[Any], minutes: float, users: list[Any], expected: int) -> None:
+@pytest.mark.parametrize(
+    ("events", "minutes", "users", "expected"), rows("controllers/people-who-come")
+)
+def test_placeholders_go_as_people_come(
+    events: list[Any], minutes: float, users: list[Any], expected: int
+) -> None:
     pods = [pod for some in users for pod in _users(**some)]
     assert _wanted(_plan(_planner(*events), minutes, *pods)) == expected
 
@@ -104,43 +128,69 @@ def test_all_events_together_get_no_more_than_the_values_allow_the_first_most() 
     planned = _plan(_planner(LECTURE, later, maxPlaceholders=150), 0)
     assert _wanted(planned) == 153
     (scale,) = [action for action in planned.actions if isinstance(action, ScaleSet)]
-    assert "event seminar at Tue 2026-11-24 09:10 CET with 100 people, as many as events.maxPlaceholders" in scale.why
+    assert (
+        "event seminar at Tue 2026-11-24 09:10 CET with 100 people, as many as"
+        " events.maxPlaceholders" in scale.why
+    )
 
 
 def test_an_event_tells_of_more_placeholders_once_and_not_of_each_who_comes() -> None:
-    notices = [action for action in _plan(_planner(LECTURE), -15).actions if isinstance(action, Notice)]
+    notices = [
+        action for action in _plan(_planner(LECTURE), -15).actions if isinstance(action, Notice)
+    ]
     (notice,) = notices
-    assert notice.message == (
-        "From 3 to 123 placeholders of set default: event lecture at Tue 2026-11-24 09:00 CET with 120 people; "
-        "else the values say so."
+    assert (
+        notice.message
+        == "From 3 to 123 placeholders of set default: event lecture at Tue 2026-11-24 09:00 CET"
+        " with 120 people; else the values say so."
     )
     coming = _plan(_planner(LECTURE), 2, *_users(50), replicas=123)
     assert [type(action) for action in coming.actions] == [ScaleSet]
 
 
 def _config_map(text: str, key: str = "events.yaml", name: str = "course") -> BookingSource:
-    return read_config_map(keep_config_map({"metadata": {"name": name, "uid": "uid-map"}, "data": {key: text}}), LIMITS)
+    return read_config_map(
+        keep_config_map({"metadata": {"name": name, "uid": "uid-map"}, "data": {key: text}}), LIMITS
+    )
 
 
-EVENT_YAML = f'[{{name: lecture, people: 120, start: "2026-11-24T09:00", timeZone: Europe/Berlin, image: "{COURSE}"}}]'
+EVENT_YAML = (
+    '[{name: lecture, people: 120, start: "2026-11-24T09:00", timeZone: Europe/Berlin, image:'
+    f' "{COURSE}"}}]'
+)
 
 
 def test_a_config_map_books_and_its_writer_is_told() -> None:
     planner = _planner()
     source = _config_map(EVENT_YAML)
     assert _wanted(_plan(planner, 0, sources=(source,))) == 123
-    (notice,) = [each for each in _plan(_planner(), -60, sources=(source,)).actions if isinstance(each, Notice)]
-    assert (notice.kind, notice.name, notice.uid, notice.reason) == ("ConfigMap", "course", "uid-map", "EventBooked")
-    assert notice.message == (
-        "Event lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue 2026-11-24 09:15 CET set "
-        f"default has up to 120 placeholders more, fewer as people come. Image {COURSE} is brought to their nodes."
+    (notice,) = [
+        each
+        for each in _plan(_planner(), -60, sources=(source,)).actions
+        if isinstance(each, Notice)
+    ]
+    assert (notice.kind, notice.name, notice.uid, notice.reason) == (
+        "ConfigMap",
+        "course",
+        "uid-map",
+        "EventBooked",
+    )
+    assert (
+        notice.message
+        == "Event lecture at Tue 2026-11-24 09:00 CET: from Tue 2026-11-24 08:45 CET to Tue"
+        " 2026-11-24 09:15 CET set default has up to 120 placeholders more, fewer as people"
+        f" come. Image {COURSE} is brought to their nodes."
     )
 
 
 def test_a_config_map_that_is_not_read_yet_counts_as_before_and_that_is_told() -> None:
     planned = _plan(_planner(), -10, sources=(replace(_config_map(EVENT_YAML), is_unread=True),))
     assert _wanted(planned) == 123
-    told = [each for each in planned.actions if isinstance(each, Notice) and each.reason == "EventsNotRead"]
+    told = [
+        each
+        for each in planned.actions
+        if isinstance(each, Notice) and each.reason == "EventsNotRead"
+    ]
     assert [(notice.name, notice.warning) for notice in told] == [("course", True)]
     assert planned.gauges["headroom_bookings_unread"] == {(): 1}
 
@@ -151,15 +201,23 @@ def test_a_config_map_that_is_not_read_yet_counts_as_before_and_that_is_told() -
         *rows("controllers/bookings-refused"),
         ("[" * 100_000, "deep"),
         ("- " + "x" * 200_000, "characters"),
-        ("- {name: a, people: 0x" + "f" * 6000 + "}", "[0].people: found a number of thousands of digits"),
-        ("- {name: a, people: 1" + ":1" * 5000 + "}", "[0].people: found a number of thousands of digits"),
+        (
+            "- {name: a, people: 0x" + "f" * 6000 + "}",
+            "[0].people: found a number of thousands of digits",
+        ),
+        (
+            "- {name: a, people: 1" + ":1" * 5000 + "}",
+            "[0].people: found a number of thousands of digits",
+        ),
         ("- ? " + "k" * 5000 + "\n  : 1", "[0].kkkk"),
     ],
 )
 def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault: str) -> None:
     sources = (_config_map(text, name="bad"), _config_map(EVENT_YAML))
     assert _wanted(_plan(_planner(), 0, sources=sources)) == 123
-    told = [each for each in _plan(_planner(), -60, sources=sources).actions if isinstance(each, Notice)]
+    told = [
+        each for each in _plan(_planner(), -60, sources=sources).actions if isinstance(each, Notice)
+    ]
     refused = [notice for notice in told if notice.reason == "EventRefused"]
     assert {notice.name for notice in refused} == {"bad"}
     assert all(notice.warning for notice in refused)
@@ -167,16 +225,25 @@ def test_a_faulty_config_map_is_told_and_takes_nothing_with_it(text: str, fault:
     assert [notice.name for notice in told if notice.reason == "EventBooked"] == ["course"]
 
 
-def test_a_config_map_without_a_known_key_or_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_config_map_without_a_known_key_or_that_fails_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     source = _config_map(EVENT_YAML, key="event.yml")
-    assert source.faults == ('data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',)
+    assert source.faults == (
+        'data: found ["event.yml"], expected a key events.yaml, or one that ends with .ics.',
+    )
     assert max(map(len, _config_map("- ? " + "k" * 100_000 + "\n  : 1").faults)) == 500
     monkeypatch.setattr(booking_sources, "read_events", Mock(side_effect=ZeroDivisionError))
-    assert _config_map(EVENT_YAML).faults == ('data: found "ZeroDivisionError", expected events that can be read.',)
+    assert _config_map(EVENT_YAML).faults == (
+        'data: found "ZeroDivisionError", expected events that can be read.',
+    )
 
 
 def _many(count: int, name: str = "course") -> BookingSource:
-    entries = [f'{{name: e{index}, people: 1, start: "2026-11-24T09:00", timeZone: UTC}}' for index in range(count)]
+    entries = [
+        f'{{name: e{index}, people: 1, start: "2026-11-24T09:00", timeZone: UTC}}'
+        for index in range(count)
+    ]
     return _config_map(f"[{', '.join(entries)}]", name=name)
 
 
@@ -184,7 +251,10 @@ def test_all_keys_of_a_config_map_book_200_events_together() -> None:
     lines = "BEGIN:VEVENT\nDESCRIPTION:people: 1\nDTSTART:20261124T090000Z\nEND:VEVENT\n"
     calendar = f"BEGIN:VCALENDAR\n{lines * 150}END:VCALENDAR\n"
     source = read_config_map(
-        keep_config_map({"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}), LIMITS
+        keep_config_map(
+            {"metadata": {"name": "many"}, "data": {"a.ics": calendar, "b.ics": calendar}}
+        ),
+        LIMITS,
     )
     assert len(source.events) == 200
     assert source.faults == ("data: found 300, expected at most 200 events; the first 200 count.",)
@@ -194,12 +264,17 @@ def test_all_sources_book_2000_events_together_and_who_exceeds_that_is_told() ->
     sources = list(bounded(_many(150, f"m{number:02}") for number in range(14)))
     assert sum(len(source.events) for source in sources) == 1950
     assert sources[-1].events == ()
-    assert sources[-1].faults == ("data: found 150 events beside those of others, expected 2000 in all.",)
+    assert sources[-1].faults == (
+        "data: found 150 events beside those of others, expected 2000 in all.",
+    )
 
 
 def test_no_more_than_50_are_told_a_minute_and_the_others_later() -> None:
     planner = _planner()
-    told = [_plan(planner, minutes, sources=(_many(120),)).actions for minutes in (-10, -9.5, -9, -8, -7)]
+    told = [
+        _plan(planner, minutes, sources=(_many(120),)).actions
+        for minutes in (-10, -9.5, -9, -8, -7)
+    ]
     assert [len(actions) for actions in told] == [50, 0, 50, 20, 0]
     assert len({action for actions in told for action in actions}) == 120
     # Who books much doesn't keep another from an answer.
@@ -225,7 +300,9 @@ def test_an_event_in_years_is_told_as_a_likely_mistake() -> None:
 
 def _placeholder(node: str, set_name: str = "default") -> Pod:
     labels = {PLACEHOLDER_SET_LABEL: set_name, OWN_INSTANCE_LABEL: RELEASE}
-    return Pod(NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running")
+    return Pod(
+        NAMESPACE, f"p-{node}", uid=f"uid-p-{node}", labels=labels, node_name=node, phase="Running"
+    )
 
 
 def _created(
@@ -241,7 +318,9 @@ def _created(
 
 
 POPULAR = [user(f"u{number}", "quay.io/me/popular:1", "a") for number in range(9)]
-OF_ANOTHER = replace(_placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "other"})
+OF_ANOTHER = replace(
+    _placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default", OWN_INSTANCE_LABEL: "other"}
+)
 
 
 @pytest.mark.parametrize(
@@ -255,12 +334,27 @@ OF_ANOTHER = replace(_placeholder("a"), labels={PLACEHOLDER_SET_LABEL: "default"
         (-10, [_placeholder("a", "gpu"), OF_ANOTHER], False, ""),
         (-60, POPULAR, False, ""),
     ],
-    ids=["one", "two", "too early", "too late", "there", "another's placeholders", "only events are on"],
+    ids=[
+        "one",
+        "two",
+        "too early",
+        "too late",
+        "there",
+        "another's placeholders",
+        "only events are on",
+    ],
 )
-def test_the_image_goes_to_the_placeholders_nodes(minutes: float, pods: list[Pod], held: bool, expected: str) -> None:
+def test_the_image_goes_to_the_placeholders_nodes(
+    minutes: float, pods: list[Pod], held: bool, expected: str
+) -> None:
     created = _created(minutes, pods, "ab", {COURSE: 10**9} if held else None)
-    assert [(node_of(one.body), reference_of(one.body)) for one in created] == [(name, COURSE) for name in expected]
-    assert all(one.why == f"an event is booked with {COURSE}, and {node_of(one.body)} lacks it" for one in created)
+    assert [(node_of(one.body), reference_of(one.body)) for one in created] == [
+        (name, COURSE) for name in expected
+    ]
+    assert all(
+        one.why == f"an event is booked with {COURSE}, and {node_of(one.body)} lacks it"
+        for one in created
+    )
 
 
 def test_twenty_nodes_are_pulled_to_at_a_time() -> None:
@@ -312,7 +406,11 @@ def plan(
 
 
 def test_a_hubs_booking_counts_its_own_users_and_is_told_in_its_namespace() -> None:
-    came = [user(f"{hub}-{number}", "a/b:1", started=NINE_UTC) for hub in ("physics", "biology") for number in range(3)]
+    came = [
+        user(f"{hub}-{number}", "a/b:1", started=NINE_UTC)
+        for hub in ("physics", "biology")
+        for number in range(3)
+    ]
     pods = tuple(replace(pod, namespace=pod.name.partition("-")[0]) for pod in came)
     assert plan(booking("physics", 10), pods=pods)[0] == 7
     _, notices = plan(booking("physics", 10), seconds=-3600.0)
@@ -323,11 +421,19 @@ def test_a_hubs_booking_counts_its_own_users_and_is_told_in_its_namespace() -> N
 @pytest.mark.parametrize(
     ("source", "fault"),
     [
-        (booking("physics", 10, padding=MOST_OF_HUB), f"at most {MOST_OF_HUB} of one hub; none of its events counts"),
-        (booking("physics", *[1] * 51), f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts"),
+        (
+            booking("physics", 10, padding=MOST_OF_HUB),
+            f"at most {MOST_OF_HUB} of one hub; none of its events counts",
+        ),
+        (
+            booking("physics", *[1] * 51),
+            f"at most {MOST_EVENTS_OF_HUB} events of one hub; none of them counts",
+        ),
     ],
 )
-def test_what_is_too_much_is_refused_whole_and_harms_no_other_hub(source: BookingSource, fault: str) -> None:
+def test_what_is_too_much_is_refused_whole_and_harms_no_other_hub(
+    source: BookingSource, fault: str
+) -> None:
     wanted, notices = plan(source, booking("biology", 10))
     assert wanted == 10
     (refused,) = [one for one in notices if one.reason == "EventRefused"]
@@ -341,7 +447,9 @@ def test_a_hub_that_books_more_than_is_allowed_takes_nothing_of_a_hub_that_books
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers(0, 2000), max_size=8), st.integers(0, 3000))
-def test_nobody_gets_less_than_another_unless_that_is_all_that_it_needs(needs: dict[str, int], total: int) -> None:
+def test_nobody_gets_less_than_another_unless_that_is_all_that_it_needs(
+    needs: dict[str, int], total: int
+) -> None:
     shares = share_out(needs, total)
     assert sum(shares.values()) == min(total, sum(needs.values()))
     for hub, share in shares.items():
@@ -360,7 +468,10 @@ def test_of_too_many_events_in_all_those_of_hubs_with_few_count_and_the_releases
 
 
 def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
-    values = (f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}", "events.enabled=true")
+    values = (
+        f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}",
+        "events.enabled=true",
+    )
     watching = watching_of(Settings(json_values=values))
     asked = watching._hub_bookings
     assert asked is not None

@@ -1,4 +1,6 @@
-"""Bookings in iCalendar files: what is read or refused, when events begin, and the calendar on the web."""
+"""Bookings in iCalendar files: what is read or refused, when events begin, and the calendar on the
+web.
+"""
 
 import json
 import logging
@@ -45,7 +47,9 @@ def _calendar(*events: list[str]) -> str:
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0"]
     for number, event in enumerate(events):
         uid = [] if any(line.startswith("UID") for line in event) else [f"UID:{number}"]
-        summary = [] if any(line.startswith("SUMMARY") for line in event) else [f"SUMMARY:event {number}"]
+        summary = (
+            [] if any(line.startswith("SUMMARY") for line in event) else [f"SUMMARY:event {number}"]
+        )
         lines += ["BEGIN:VEVENT", *uid, *summary, *event, "END:VEVENT"]
     return "\r\n".join([*lines, "END:VCALENDAR", ""])
 
@@ -64,7 +68,9 @@ def _starts(event: Event, count: int = 10, after: str = "2026-01-01T00:00Z") -> 
     return found
 
 
-def test_an_event_with_people_in_its_description_is_a_booking_and_another_is_none_whatever_it_says() -> None:
+def test_an_event_with_people_in_its_description_is_a_booking_and_another_is_none_whatever_it_says() -> (
+    None
+):
     others = [
         [BERLIN, "DESCRIPTION:no people"],
         [BERLIN],
@@ -77,8 +83,10 @@ def test_an_event_with_people_in_its_description_is_a_booking_and_another_is_non
         ("event 0", 120, "quay.io/me/course:1", "default")
     ]
     assert _starts(events[0]) == ["2026-11-24 09:00"]
-    assert faults[-1] == (
-        "course.ics: event 8.people: found 5000, expected a whole number from 1 to 200 (events.maxPeople)."
+    assert (
+        faults[-1]
+        == "course.ics: event 8.people: found 5000, expected a whole number from 1 to 200"
+        " (events.maxPeople)."
     )
 
 
@@ -93,23 +101,49 @@ def test_when_events_begin(lines: list[str], expected: list[str]) -> None:
 def test_people_are_found_in_html_in_folded_lines_and_behind_parameters(description: str) -> None:
     (event,), faults = _parse([BERLIN, description])
     assert not faults
-    assert (event.people, event.image) == (120, "quay.io/me/course:1" if "image" in description else "")
+    assert (event.people, event.image) == (
+        120,
+        "quay.io/me/course:1" if "image" in description else "",
+    )
 
 
-def test_an_occurrence_that_was_moved_counts_where_it_is_now_and_a_cancelled_one_not_at_all() -> None:
-    series = ["UID:a", "DTSTART;TZID=Europe/Berlin:20261103T090000", "RRULE:FREQ=WEEKLY;COUNT=4", PEOPLE]
-    moved = ["UID:a", "RECURRENCE-ID;TZID=Europe/Berlin:20261110T090000", "DTSTART;TZID=Europe/Berlin:20261111T140000"]
-    cancelled = ["UID:a", "RECURRENCE-ID:20261117T080000Z", "STATUS:CANCELLED", "DTSTART:20261117T080000Z"]
+def test_an_occurrence_that_was_moved_counts_where_it_is_now_and_a_cancelled_one_not_at_all() -> (
+    None
+):
+    series = [
+        "UID:a",
+        "DTSTART;TZID=Europe/Berlin:20261103T090000",
+        "RRULE:FREQ=WEEKLY;COUNT=4",
+        PEOPLE,
+    ]
+    moved = [
+        "UID:a",
+        "RECURRENCE-ID;TZID=Europe/Berlin:20261110T090000",
+        "DTSTART;TZID=Europe/Berlin:20261111T140000",
+    ]
+    cancelled = [
+        "UID:a",
+        "RECURRENCE-ID:20261117T080000Z",
+        "STATUS:CANCELLED",
+        "DTSTART:20261117T080000Z",
+    ]
     events, faults = _parse(series, [*moved, PEOPLE], [*cancelled, PEOPLE])
     assert not faults
-    assert [_starts(event) for event in events] == [["2026-11-03 09:00", "2026-11-24 09:00"], ["2026-11-11 14:00"]]
+    assert [_starts(event) for event in events] == [
+        ["2026-11-03 09:00", "2026-11-24 09:00"],
+        ["2026-11-11 14:00"],
+    ]
 
 
 MANY = [BERLIN, "EXDATE;TZID=Europe/Berlin:" + ",".join(["20261124T090000"] * 1001)]
 
 
-@pytest.mark.parametrize(("lines", "fault"), [*rows("controllers/calendar-refused"), (MANY, "EXDATE: found")])
-def test_what_is_not_supported_is_refused_by_name_and_the_others_count(lines: list[str], fault: str) -> None:
+@pytest.mark.parametrize(
+    ("lines", "fault"), [*rows("controllers/calendar-refused"), (MANY, "EXDATE: found")]
+)
+def test_what_is_not_supported_is_refused_by_name_and_the_others_count(
+    lines: list[str], fault: str
+) -> None:
     events, faults = _parse([*lines, PEOPLE], [BERLIN, PEOPLE, "SUMMARY:other"])
     assert [event.name for event in events] == ["other"]
     assert len(faults) == 1
@@ -120,7 +154,9 @@ def test_what_is_not_supported_is_refused_by_name_and_the_others_count(lines: li
 def test_a_change_of_all_later_occurrences_is_refused_and_the_series_is_read_up_to_it() -> None:
     series = ["UID:a", "DTSTART;TZID=Europe/Berlin:20261103T090000", "RRULE:FREQ=WEEKLY", PEOPLE]
     changed = ["UID:a", "RECURRENCE-ID;RANGE=THISANDFUTURE;TZID=Europe/Berlin:20261117T090000"]
-    events, faults = _parse(series, [*changed, "DTSTART;TZID=Europe/Berlin:20261117T140000", PEOPLE])
+    events, faults = _parse(
+        series, [*changed, "DTSTART;TZID=Europe/Berlin:20261117T140000", PEOPLE]
+    )
     assert [_starts(event) for event in events] == [["2026-11-03 09:00", "2026-11-10 09:00"]]
     assert len(faults) == 1
     assert "RECURRENCE-ID;RANGE: found" in faults[0]
@@ -132,14 +168,23 @@ def test_of_series_with_one_uid_the_first_counts() -> None:
     series = ["UID:a", BERLIN, "RRULE:FREQ=DAILY;COUNT=2", PEOPLE]
     events, faults = _parse(series, series, cancelled)
     assert [_starts(event) for event in events] == [["2026-11-25 09:00"]]
-    assert faults == ['course.ics: event 1: UID: found "a", expected a UID that no other event of the calendar has.']
+    assert faults == [
+        (
+            'course.ics: event 1: UID: found "a", expected a UID that no other event of the calendar'
+            " has."
+        )
+    ]
 
 
 def test_past_events_do_not_count() -> None:
     past = [["DTSTART:20200101T090000Z", PEOPLE]] * 300
-    text = _calendar(*past, [BERLIN, PEOPLE], ["DTSTART:20200101T090000Z", "RRULE:FREQ=WEEKLY", PEOPLE])
+    text = _calendar(
+        *past, [BERLIN, PEOPLE], ["DTSTART:20200101T090000Z", "RRULE:FREQ=WEEKLY", PEOPLE]
+    )
     read = Reader()
-    found = parse_calendar(read, text, "a.ics", LIMITS, since=parse_moment("2026-11-01T00:00Z", "UTC"))
+    found = parse_calendar(
+        read, text, "a.ics", LIMITS, since=parse_moment("2026-11-01T00:00Z", "UTC")
+    )
     assert [event.name for event in found] == ["event 300", "event 301"]
     assert not read.faults
 
@@ -155,7 +200,9 @@ def test_what_there_is_no_time_for_is_left_out_and_said() -> None:
 
 def test_zones_of_other_programs_are_those_that_they_mean() -> None:
     read, name = Reader(), "zones-of-other-programs.ics"
-    events = parse_calendar(read, (DATA / "calendars" / name).read_text(encoding="utf-8"), name, LIMITS)
+    events = parse_calendar(
+        read, (DATA / "calendars" / name).read_text(encoding="utf-8"), name, LIMITS
+    )
     assert not read.faults
     assert [_starts(event) for event in events] == [["2026-10-13 09:00"], ["2026-10-14 09:00"]]
 
@@ -174,7 +221,9 @@ def test_a_calendar_may_name_its_own_zones() -> None:
     zone = ["BEGIN:VTIMEZONE", "TZID:Mitteleuropa", "X-LIC-LOCATION:Europe/Berlin", "END:VTIMEZONE"]
     event = ["BEGIN:VEVENT", "DTSTART;TZID=Mitteleuropa:20261124T090000", PEOPLE, "END:VEVENT"]
     floating = ["BEGIN:VEVENT", "DTSTART:20261124T030000", PEOPLE, "END:VEVENT"]
-    text = "\n".join(["BEGIN:VCALENDAR", "X-WR-TIMEZONE:America/New_York", *zone, *event, *floating])
+    text = "\n".join(
+        ["BEGIN:VCALENDAR", "X-WR-TIMEZONE:America/New_York", *zone, *event, *floating]
+    )
     read = Reader()
     events = parse_calendar(read, text, "a.ics", LIMITS)
     assert not read.faults
@@ -215,7 +264,10 @@ def test_the_time_for_a_line_grows_with_its_length_alone(line: Callable[[int], s
 
 URL = "https://calendar.example.org/private.ics?token=secret"
 END = b"END:VEVENT\nEND:VCALENDAR\n"
-LECTURE = b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:lecture\nDESCRIPTION:people: 9\nDTSTART:20261124T090000Z\n" + END
+LECTURE = (
+    b"BEGIN:VCALENDAR\nBEGIN:VEVENT\nSUMMARY:lecture\nDESCRIPTION:people:"
+    b" 9\nDTSTART:20261124T090000Z\n" + END
+)
 
 
 class Web:
@@ -251,11 +303,18 @@ class Web:
 
 def _feed(web: Web, on_change: Callable[[], None] = lambda: None) -> CalendarFeed:
     limits = Limits(("default",), 100)
-    return CalendarFeed(URL, limits, on_change=on_change, pool=web, clock=lambda: web.now, wall=lambda: 0.0)
+    return CalendarFeed(
+        URL, limits, on_change=on_change, pool=web, clock=lambda: web.now, wall=lambda: 0.0
+    )
 
 
-def test_bookings_are_read_faults_logged_and_changes_wake_the_loop(caplog: pytest.LogCaptureFixture) -> None:
-    big = b"END:VEVENT\nBEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people: 900\nDTSTART:20261124T090000Z\n"
+def test_bookings_are_read_faults_logged_and_changes_wake_the_loop(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    big = (
+        b"END:VEVENT\nBEGIN:VEVENT\nSUMMARY:big\nDESCRIPTION:people:"
+        b" 900\nDTSTART:20261124T090000Z\n"
+    )
     web, changes = Web(LECTURE.replace(END, big + END)), list[None]()
     feed = _feed(web, lambda: changes.append(None))
     assert feed.source is None
@@ -276,14 +335,20 @@ def test_bookings_are_read_faults_logged_and_changes_wake_the_loop(caplog: pytes
         ({"answer": LECTURE[: -len(END)]}, "it doesn't end with END:VCALENDAR"),
         ({"answer": b"moved", "status": 302}, "HTTP status 302"),
         ({"answer": b"x" * (MOST_CALENDAR + 1)}, "more than 4 MiB"),
-        ({"answer": b"x" * 200_000, "seconds_per_block": TOTAL_SECONDS / 2}, "not complete within 60 s"),
+        (
+            {"answer": b"x" * 200_000, "seconds_per_block": TOTAL_SECONDS / 2},
+            "not complete within 60 s",
+        ),
         ({"block_bytes": 1, "seconds_per_block": 19.0}, "not complete within 60 s"),
         ({"headers": {"content-encoding": "gzip"}}, "content-encoding 'gzip', expected none"),
         ({}, "calendar not read: ZeroDivisionError; the last one counts"),
     ],
 )
 def test_what_can_not_be_read_is_logged_without_its_address_and_the_last_one_counts(
-    change: dict[str, Any], said: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    change: dict[str, Any],
+    said: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     web = Web(LECTURE)
     feed = _feed(web)
@@ -308,11 +373,16 @@ def _config_map(name: str, text: str = "", key: str = "a.ics") -> BookingText:
 def test_config_maps_are_bounded_in_number_and_in_bytes() -> None:
     reader = ConfigMapReader(Limits(("default",), 100), ReadingTime(), wall=lambda: 0.0)
     lecture = LECTURE.decode()
-    many = {f"{number:03}": _config_map(str(number), lecture) for number in range(MOST_CONFIG_MAPS + 2)}
+    many = {
+        f"{number:03}": _config_map(str(number), lecture) for number in range(MOST_CONFIG_MAPS + 2)
+    }
     sources = reader.sources(many)
     assert [len(source.events) for source in sources] == [1] * MOST_CONFIG_MAPS + [0, 0]
     assert "expected 200 with 4 MiB in all" in sources[-1].faults[0]
-    large = {str(number): _config_map(str(number), lecture + "x" * (MOST_TEXT - len(lecture))) for number in range(40)}
+    large = {
+        str(number): _config_map(str(number), lecture + "x" * (MOST_TEXT - len(lecture)))
+        for number in range(40)
+    }
     counted = [len(source.events) for source in reader.sources(large)]
     assert sum(counted) == MOST_TEXT_IN_ALL // MOST_TEXT
     longer = {"a": _config_map("a", "x" * (MOST_TEXT + 1))}
@@ -321,7 +391,9 @@ def test_config_maps_are_bounded_in_number_and_in_bytes() -> None:
     )
 
 
-def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_is_written_again_and_again_costs_the_others_no_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     now = [0.0]
     read: list[str] = []
 
@@ -331,7 +403,9 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatc
         return BookingSource("ConfigMap", text.name, text.uid, ())
 
     monkeypatch.setattr(booking_sources, "read_config_map", slow)
-    reader = ConfigMapReader(Limits(("default",), 100), ReadingTime(lambda: now[0]), wall=lambda: 0.0)
+    reader = ConfigMapReader(
+        Limits(("default",), 100), ReadingTime(lambda: now[0]), wall=lambda: 0.0
+    )
     texts = {each: _config_map(each) for each in "bcde"}
     for name in "abcde":
         # "a" is written in each turn.
@@ -341,26 +415,38 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(monkeypatc
     assert read == ["a", "b", "a"]
     assert [source.name for source in sources if source.is_unread] == ["a", "c", "d", "e"]
     now[0] += 60.0
-    assert [source.name for source in reader.sources({each: _config_map(each) for each in "abcde"})] == list("abcde")
+    assert [
+        source.name for source in reader.sources({each: _config_map(each) for each in "abcde"})
+    ] == list("abcde")
     assert read[3:] == ["c", "d", "e"]
 
 
 def watching_of(settings: Settings) -> Watching:
     """What the controllers watch under a shipped policy with these values; it never begins."""
     policy = load_policy("roost", (), settings)
-    release = parse_settings(policy.controllers or {}, policy.scheduler_configuration, policy.minor).shared
+    release = parse_settings(
+        policy.controllers or {}, policy.scheduler_configuration, policy.minor
+    ).shared
     return Watching(cast("Any", None), release, on_change=lambda: None)
 
 
 @pytest.mark.parametrize(("values", "watched"), rows("controllers/watched-config-maps"))
-def test_config_maps_are_watched_only_where_the_values_ask_for_it(values: dict[str, Any], watched: int) -> None:
-    watching = watching_of(Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items())))
+def test_config_maps_are_watched_only_where_the_values_ask_for_it(
+    values: dict[str, Any], watched: int
+) -> None:
+    watching = watching_of(
+        Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items()))
+    )
     kinds = [cache.kind for cache in (*watching.caches, *watching._others)]
     assert kinds.count("configmaps") == watched
 
 
 def test_an_address_without_https_is_refused_without_its_token() -> None:
-    events = {**default_values()["events"], "enabled": True, "calendarUrl": URL.replace("https", "http")}
+    events = {
+        **default_values()["events"],
+        "enabled": True,
+        "calendarUrl": URL.replace("https", "http"),
+    }
     read = Reader()
     read_booking_settings(read, {"events": events})
     (fault,) = [str(fault) for fault in read.faults if fault.key == "events.calendarUrl"]

@@ -1,4 +1,6 @@
-"""Before it takes marks away, `roost cleanup` waits for the controllers to end, and for nobody who can't write."""
+"""Before it takes marks away, `roost cleanup` waits for the controllers to end, and for nobody who
+can't write.
+"""
 
 from collections.abc import Callable
 from typing import Any, cast
@@ -15,7 +17,9 @@ SELECTOR = "app.kubernetes.io/component=controllers"
 
 
 class FakeCluster:
-    """A cluster without nodes whose controllers' pods and Lease are functions of the seconds gone by."""
+    """A cluster without nodes whose controllers' pods and Lease are functions of the seconds gone
+    by.
+    """
 
     def __init__(
         self,
@@ -44,7 +48,12 @@ class FakeCluster:
     def clean_up(self) -> float:
         """Clean up; returns how long that took, in seconds."""
         clean_up(
-            cast("Client", self), "hub", "jhub", controllers=CONTROLLERS, sleep=self._sleep, clock=lambda: self.now
+            cast("Client", self),
+            "hub",
+            "jhub",
+            controllers=CONTROLLERS,
+            sleep=self._sleep,
+            clock=lambda: self.now,
         )
         return self.now
 
@@ -65,12 +74,20 @@ def pod(name: str, phase: str = "Running", *, leaving: bool = False) -> dict[str
         # On a dead node.
         (lambda _: [pod("dead", leaving=True)], lambda _: 1, LEASE_SECONDS, LEASE_SECONDS + 2),
         # It ends slowly, and renews its Lease.
-        (lambda _: [pod("slow", leaving=True)], lambda now: min(now, 30), 30 + LEASE_SECONDS, 30 + LEASE_SECONDS + 2),
+        (
+            lambda _: [pod("slow", leaving=True)],
+            lambda now: min(now, 30),
+            30 + LEASE_SECONDS,
+            30 + LEASE_SECONDS + 2,
+        ),
     ],
     ids=["finished", "ends", "dead node", "slow"],
 )
 def test_pods_are_waited_for_until_they_end_or_their_lease_has_run_out(
-    pods: Callable[[float], list[dict[str, Any]]], renewed: Callable[[float], float] | None, least: float, most: float
+    pods: Callable[[float], list[dict[str, Any]]],
+    renewed: Callable[[float], float] | None,
+    least: float,
+    most: float,
 ) -> None:
     def lease(now: float) -> dict[str, Any] | None:
         return {"holderIdentity": "a", "renewTime": str(int(renewed(now)))} if renewed else None
@@ -79,14 +96,18 @@ def test_pods_are_waited_for_until_they_end_or_their_lease_has_run_out(
 
 
 def test_a_pod_that_nobody_deletes_stops_the_cleanup_with_its_name() -> None:
-    cluster = FakeCluster(lambda _: [pod("stays"), pod("dead", leaving=True), pod("gone", "Failed")])
+    cluster = FakeCluster(
+        lambda _: [pod("stays"), pod("dead", leaving=True), pod("gone", "Failed")]
+    )
     with pytest.raises(ClusterError, match=r"\(stays, dead\)"):
         cluster.clean_up()
     assert cluster.now > END_SECONDS
 
 
 class NodesCluster(FakeCluster):
-    """Nodes with a label of the hub's; each patch takes `patch_seconds`, and fails as often as `failures` says."""
+    """Nodes with a label of the hub's; each patch takes `patch_seconds`, and fails as often as
+    `failures` says.
+    """
 
     def __init__(self, names: list[str], *, failures: int = 0, patch_seconds: float = 0.0) -> None:
         super().__init__(lambda _: [])
@@ -96,7 +117,10 @@ class NodesCluster(FakeCluster):
 
     def get(self, path: str, query: dict[str, Any] | None = None) -> dict[str, Any]:
         if path == "/api/v1/nodes":
-            nodes = [{"metadata": {"name": name, "uid": name, "labels": it}} for name, it in self._labels.items()]
+            nodes = [
+                {"metadata": {"name": name, "uid": name, "labels": it}}
+                for name, it in self._labels.items()
+            ]
             return {"items": nodes}
         return super().get(path, query)
 
@@ -118,7 +142,9 @@ class NodesCluster(FakeCluster):
         return sum(map(bool, self._labels.values()))
 
 
-def test_writes_that_fail_are_tried_again_in_bounds_and_many_nodes_take_as_long_as_they_take() -> None:
+def test_writes_that_fail_are_tried_again_in_bounds_and_many_nodes_take_as_long_as_they_take() -> (
+    None
+):
     assert NodesCluster(["a", "b"], failures=2).left() == 0
     assert NodesCluster([f"n{index}" for index in range(600)], patch_seconds=0.5).left() == 0
     cluster = NodesCluster(["a"], failures=10**6)

@@ -22,16 +22,27 @@ EVICTIONS_PER_MINUTE = 3
 
 def evict_everything(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
     actions = [
-        EvictPod(namespace="hub", name=f"placeholder-{index}", uid=str(index), why="a test") for index in range(9)
+        EvictPod(namespace="hub", name=f"placeholder-{index}", uid=str(index), why="a test")
+        for index in range(9)
     ]
     return Planned(actions=actions, memory=memory, wake_after_seconds=0.0)
 
 
-@given(steps=st.lists(st.tuples(st.floats(0.0, 40.0), st.floats(-1e9, 1e9), st.booleans()), min_size=1, max_size=60))
-def test_whatever_clock_and_lead_do_no_minute_exceeds_the_budget(steps: Sequence[tuple[float, float, bool]]) -> None:
+@given(
+    steps=st.lists(
+        st.tuples(st.floats(0.0, 40.0), st.floats(-1e9, 1e9), st.booleans()),
+        min_size=1,
+        max_size=60,
+    )
+)
+def test_whatever_clock_and_lead_do_no_minute_exceeds_the_budget(
+    steps: Sequence[tuple[float, float, bool]],
+) -> None:
     times: list[float] = []
     wall = [1.8e9]
-    world = World(FakeClient(lambda _verb, _path: times.append(world.now)), evictions=EVICTIONS_PER_MINUTE)
+    world = World(
+        FakeClient(lambda _verb, _path: times.append(world.now)), evictions=EVICTIONS_PER_MINUTE
+    )
     loop = world.loop(planner_of("m", evict_everything), wall=lambda: wall[0])
     for seconds, jump, is_leader in steps:
         world.now += seconds
@@ -133,7 +144,9 @@ def test_what_a_program_sees_come_is_as_old_as_its_own_clock_says(skew: float) -
     assert ready == later == Sight("a", 100.0, 130.0, WALL + skew)
 
 
-def test_what_was_there_at_the_start_is_as_old_as_its_timestamps_say_but_not_of_the_future() -> None:
+def test_what_was_there_at_the_start_is_as_old_as_its_timestamps_say_but_not_of_the_future() -> (
+    None
+):
     now = Moment(WALL, 100.0)
     assert see(node(-60.0), None, now, math.inf) == Sight("a", 40.0, 40.0, WALL - 60)
     assert see(node(60.0), None, now, math.inf) == Sight("a", 100.0, 100.0, WALL + 60)

@@ -23,7 +23,14 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.runtime.apply import Applier
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import REPEAT_SECONDS, EventWriter
-from roost.controllers.runtime.loop import CYCLE_SECONDS, RESYNC_SECONDS, SILENT_SECONDS, UNFIT_SECONDS, Loop, show_plan
+from roost.controllers.runtime.loop import (
+    CYCLE_SECONDS,
+    RESYNC_SECONDS,
+    SILENT_SECONDS,
+    UNFIT_SECONDS,
+    Loop,
+    show_plan,
+)
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
@@ -35,7 +42,9 @@ Object = dict[str, Any]
 class FakeClient:
     """Notes every request; `answer` may raise for one."""
 
-    def __init__(self, answer: Callable[[str, str], Object | None] = lambda _verb, _path: None) -> None:
+    def __init__(
+        self, answer: Callable[[str, str], Object | None] = lambda _verb, _path: None
+    ) -> None:
         self.requests: list[tuple[str, str, Object | None]] = []
         self._answer = answer
 
@@ -59,7 +68,9 @@ class FakeClient:
 class World:
     """An applier and a loop over a fake API server and a clock that a test moves."""
 
-    def __init__(self, client: FakeClient | None = None, *, writes: int = 100, evictions: int = 3) -> None:
+    def __init__(
+        self, client: FakeClient | None = None, *, writes: int = 100, evictions: int = 3
+    ) -> None:
         self.now = 0.0
         self.leads = True
         self.synced = True
@@ -69,7 +80,9 @@ class World:
         self.client = client or FakeClient()
         self.writes = MinuteBudget(writes, self.clock)
         self.evictions = MinuteBudget(evictions, self.clock)
-        self.metrics = ControllersMetrics("test", [PlanGauge("placeholders", "Placeholders.", ("set",))])
+        self.metrics = ControllersMetrics(
+            "test", [PlanGauge("placeholders", "Placeholders.", ("set",))]
+        )
         api: Any = self.client
         self.applier = Applier(
             api,
@@ -107,7 +120,9 @@ class World:
 
 
 def planner_of(
-    name: str, plan: Callable[[Snapshot, int, Moment], Planned[int]], note: Callable[[Sequence[Done]], object] = len
+    name: str,
+    plan: Callable[[Snapshot, int, Moment], Planned[int]],
+    note: Callable[[Sequence[Done]], object] = len,
 ) -> Planner[int]:
     """A planner without settings."""
 
@@ -138,7 +153,11 @@ def delete(name: str) -> DeletePod:
 
 def asks_for(*actions: Action) -> Planner[int]:
     def plan(_snapshot: Snapshot, memory: int, _now: Moment) -> Planned[int]:
-        return Planned(actions=actions, memory=memory + 1, gauges={"placeholders": {("default",): float(memory)}})
+        return Planned(
+            actions=actions,
+            memory=memory + 1,
+            gauges={"placeholders": {("default",): float(memory)}},
+        )
 
     return planner_of("asker", plan)
 
@@ -150,7 +169,9 @@ def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | No
     return answer
 
 
-def test_evictions_beyond_the_budget_are_held_back_and_come_later_and_are_bound_to_the_pod_that_the_plan_saw() -> None:
+def test_evictions_beyond_the_budget_are_held_back_and_come_later_and_are_bound_to_the_pod_that_the_plan_saw() -> (
+    None
+):
     world = World(evictions=3)
     loop = world.loop(asks_for(*(evict(f"placeholder-{index}") for index in range(5))))
     # A new leader spends no evictions that its predecessor may have made.
@@ -180,11 +201,23 @@ def test_evictions_beyond_the_budget_are_held_back_and_come_later_and_are_bound_
         (evict("placeholder"), 403, "forbidden", Outcome.FAILED),
         (CreatePod(body={"metadata": {"name": "p"}}, why=""), 409, "exists", Outcome.DONE),
         (delete("p"), 409, "uid", Outcome.GONE),
-        (ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""), 422, "metadata.uid: Invalid", Outcome.GONE),
-        (ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""), 422, "labels: Invalid", Outcome.FAILED),
+        (
+            ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""),
+            422,
+            "metadata.uid: Invalid",
+            Outcome.GONE,
+        ),
+        (
+            ChangeNode(node="n", uid="u", set_labels={"a": "b"}, why=""),
+            422,
+            "labels: Invalid",
+            Outcome.FAILED,
+        ),
     ],
 )
-def test_what_the_server_says_decides_the_outcome(action: Action, status: int, message: str, outcome: Outcome) -> None:
+def test_what_the_server_says_decides_the_outcome(
+    action: Action, status: int, message: str, outcome: Outcome
+) -> None:
     world = World(FakeClient(refuse(status, message)))
     assert world.applier.apply([action]) == [Done(action, outcome)]
 
@@ -197,8 +230,15 @@ def test_a_leader_that_lost_its_lease_stops_in_the_middle_of_a_plan() -> None:
     world.loop().turn()
     assert "roost_controllers_leader 1.0" in world.metrics.text().decode()
     done = world.applier.apply([delete(f"p{index}") for index in range(4)])
-    assert [one.outcome for one in done] == [Outcome.DONE, Outcome.DONE, Outcome.HELD_BACK, Outcome.HELD_BACK]
-    assert "roost_controllers_leader 0.0" in world.metrics.text().decode(), "shown without another turn"
+    assert [one.outcome for one in done] == [
+        Outcome.DONE,
+        Outcome.DONE,
+        Outcome.HELD_BACK,
+        Outcome.HELD_BACK,
+    ]
+    assert "roost_controllers_leader 0.0" in world.metrics.text().decode(), (
+        "shown without another turn"
+    )
     assert len(world.client.requests) == 2
 
 
@@ -224,7 +264,9 @@ def test_a_conflicting_taint_write_is_read_and_tried_anew() -> None:
     assert body["spec"]["taints"] == [others], "another's taint must stay as it was"
 
 
-def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon_as_the_cluster_takes_it() -> None:
+def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon_as_the_cluster_takes_it() -> (
+    None
+):
     refused = [ApiError(500, "etcd"), ClusterError("unreachable")]
 
     def answer(_verb: str, _path: str) -> None:
@@ -238,12 +280,17 @@ def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon
         outcomes.append(world.applier.apply([NOTICE])[0].outcome)
     failed, held_back, done = Outcome.FAILED, Outcome.HELD_BACK, Outcome.DONE
     assert outcomes == [failed, failed, held_back, done, done, done]
-    assert [one[:2] for one in world.client.requests] == [("POST", "/api/v1/namespaces/default/events")] * 3
+    assert [one[:2] for one in world.client.requests] == [
+        ("POST", "/api/v1/namespaces/default/events")
+    ] * 3
     del world.client.requests[:2]
     world.now += REPEAT_SECONDS
     world.applier.apply([NOTICE])
     verb, path, body = world.client.requests[1]
-    assert (verb, path) == ("PATCH", f"/api/v1/namespaces/default/events/{created_event(world)['metadata']['name']}")
+    assert (verb, path) == (
+        "PATCH",
+        f"/api/v1/namespaces/default/events/{created_event(world)['metadata']['name']}",
+    )
     assert body is not None
     assert body["count"] == 2
     # Two hubs tell of one node by Events of different names.
@@ -257,12 +304,16 @@ def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon
 
 
 def created_event(world: World) -> Object:
-    (body,) = [body for verb, _, body in world.client.requests if verb == "POST" and body is not None]
+    (body,) = [
+        body for verb, _, body in world.client.requests if verb == "POST" and body is not None
+    ]
     return body
 
 
 @pytest.mark.parametrize("status", [404, 409])
-def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read(status: int) -> None:
+def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read(
+    status: int,
+) -> None:
     refused = "PATCH" if status == 404 else "POST"
 
     def answer(verb: str, _path: str) -> Object | None:
@@ -285,7 +336,10 @@ def test_a_fault_in_one_plan_stops_no_other() -> None:
     world = World()
     assert world.loop(planner_of("broken", broken), asks_for(delete("p"))).turn() <= RESYNC_SECONDS
     assert [verb for verb, _, _ in world.client.requests] == ["DELETE"]
-    assert 'roost_controllers_plan_failures_total{controller="broken"} 1.0' in world.metrics.text().decode()
+    assert (
+        'roost_controllers_plan_failures_total{controller="broken"} 1.0'
+        in world.metrics.text().decode()
+    )
 
 
 def test_nothing_is_planned_by_a_follower_or_before_the_watches_have_listed() -> None:
@@ -311,7 +365,9 @@ def test_memory_is_lost_with_the_lease_and_findings_are_shown_by_the_leader_only
         loop.turn()
         text = world.metrics.text().decode()
         assert (
-            f'roost_controllers_placeholders{{set="default"}} {shown}' in text if shown else "placeholders{" not in text
+            f'roost_controllers_placeholders{{set="default"}} {shown}' in text
+            if shown
+            else "placeholders{" not in text
         )
 
 
@@ -326,17 +382,27 @@ def test_what_became_of_actions_is_told_to_their_planner() -> None:
     loop.turn()
     world.now = 61.0
     loop.turn()
-    assert [[done.outcome for done in each] for each in heard] == [[Outcome.HELD_BACK], [Outcome.REFUSED]]
+    assert [[done.outcome for done in each] for each in heard] == [
+        [Outcome.HELD_BACK],
+        [Outcome.REFUSED],
+    ]
 
 
 def test_a_dry_run_says_each_action_in_a_line() -> None:
     idle = planner_of("idle", lambda _s, memory, _n: Planned(actions=(), memory=memory))
-    text = show_plan([asks_for(evict("placeholder-0")), idle], Snapshot("hub", "hub"), Moment(0.0, 0.0))
+    text = show_plan(
+        [asks_for(evict("placeholder-0")), idle], Snapshot("hub", "hub"), Moment(0.0, 0.0)
+    )
     assert text == "asker: 1 action\n  evict hub/placeholder-0 (a test)\nidle: 0 actions\n"
 
 
 def test_a_pod_is_made_as_the_controllers_own() -> None:
-    account = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-controllers", "uid": "1"}
+    account = {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "name": "hub-roost-controllers",
+        "uid": "1",
+    }
     world = World()
     world.applier._owner = lambda: account
     world.applier.apply([CreatePod(body={"metadata": {"name": "p"}}, why="")])
@@ -345,7 +411,9 @@ def test_a_pod_is_made_as_the_controllers_own() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "\xff"])
-def test_a_settings_file_that_is_no_object_is_named_and_every_fault_of_one_that_is(text: str, tmp_path: Path) -> None:
+def test_a_settings_file_that_is_no_object_is_named_and_every_fault_of_one_that_is(
+    text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "release.json"
     path.write_text(text, encoding="latin-1")
     with pytest.raises(SettingsError) as caught:
@@ -381,7 +449,9 @@ def test_a_plan_that_takes_too_long_is_made_anew() -> None:
         world.now += 40.0
 
     world = World(FakeClient(slow))
-    outcomes = [one.outcome for one in world.applier.apply([delete(f"p{index}") for index in range(5)])]
+    outcomes = [
+        one.outcome for one in world.applier.apply([delete(f"p{index}") for index in range(5)])
+    ]
     assert outcomes == [Outcome.DONE] * 2 + [Outcome.HELD_BACK] * 3
 
 
@@ -398,11 +468,16 @@ def test_a_fault_outside_of_plans_does_not_end_the_loop() -> None:
 
     world.loop(asks_for(), snapshot=broken, steady=lambda: time.monotonic() * 100).run(stop)
     assert len(turns) == 2
-    assert 'roost_controllers_plan_failures_total{controller="loop"} 2.0' in world.metrics.text().decode()
+    assert (
+        'roost_controllers_plan_failures_total{controller="loop"} 2.0'
+        in world.metrics.text().decode()
+    )
 
 
 class TestIsWorking:
-    """What the Lease rests on: who hangs, or can't plan what the webhook relies on, gives it back."""
+    """What the Lease rests on: who hangs, or can't plan what the webhook relies on, gives it
+    back.
+    """
 
     @staticmethod
     def failing(name: str, fails: list[bool]) -> Planner[int]:
@@ -450,7 +525,9 @@ class TestIsWorking:
             seen.append(loop.is_working)
 
         world = World(FakeClient(slow))
-        changes = [ChangeNode(node=name, uid=name, set_labels={"a": "b"}, why="a test") for name in "abc"]
+        changes = [
+            ChangeNode(node=name, uid=name, set_labels={"a": "b"}, why="a test") for name in "abc"
+        ]
         loop = world.loop(asks_for(*changes))
         world.on_done = loop.progressed
         loop.turn()

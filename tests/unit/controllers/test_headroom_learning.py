@@ -1,4 +1,6 @@
-"""Headroom that learns: which pods count, what is stored, and what a set has when the history is absent or wrong."""
+"""Headroom that learns: which pods count, what is stored, and what a set has when the history is
+absent or wrong.
+"""
 
 from array import array
 from collections.abc import Mapping
@@ -69,7 +71,9 @@ class Hub:
     now: float = NOW
     replicas: int = 3
     pods: dict[str, Pod] = field(default_factory=dict)
-    nodes: dict[str, Node] = field(default_factory=lambda: {"n": Node("n", {"pool": "user"}, uid="uid-n")})
+    nodes: dict[str, Node] = field(
+        default_factory=lambda: {"n": Node("n", {"pool": "user"}, uid="uid-n")}
+    )
 
     def __post_init__(self) -> None:
         self.restart()
@@ -99,7 +103,13 @@ class Hub:
         return actions
 
     def add(
-        self, name: str, *, node: str = "n", labels: Mapping[str, str] = USER, created: float = 0.0, **changes: Any
+        self,
+        name: str,
+        *,
+        node: str = "n",
+        labels: Mapping[str, str] = USER,
+        created: float = 0.0,
+        **changes: Any,
     ) -> None:
         spec = PodSpec(requests=(("cpu", 100), ("memory", 2**30)), **changes)
         pod = Pod(NAMESPACE, name, labels=labels, node_name=node, spec=spec, created=created)
@@ -134,22 +144,30 @@ def test_an_active_window_is_never_undercut_and_may_be_exceeded() -> None:
 
 @given(
     text=st.one_of(
-        st.text(max_size=40), st.just("[" * 100_000), st.builds(_history, st.integers(0, 1000), st.integers(0, 30))
+        st.text(max_size=40),
+        st.just("[" * 100_000),
+        st.builds(_history, st.integers(0, 1000), st.integers(0, 30)),
     ),
     windows=st.lists(st.integers(0, 90), max_size=1),
     bounds=st.tuples(st.integers(0, 70), st.integers(0, 70)).map(sorted),
 )
-def test_whatever_is_stored_no_set_leaves_its_bounds(text: str, windows: list[int], bounds: list[int]) -> None:
+def test_whatever_is_stored_no_set_leaves_its_bounds(
+    text: str, windows: list[int], bounds: list[int]
+) -> None:
     low, high = bounds
     learn = {**LEARN, "min": low, "max": high}
     document = _document(learn=learn, windows=[{**DAY, "replicas": each} for each in windows])
     hub = Hub(document, {"default": text})
     hub.turn()
     by_values = (windows or [3])[0]
-    assert hub.replicas == by_values or max([*windows, low]) <= hub.replicas <= max([*windows, high])
+    assert hub.replicas == by_values or max([*windows, low]) <= hub.replicas <= max(
+        [*windows, high]
+    )
 
 
-@pytest.mark.parametrize("stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, days=1), TO_COME])
+@pytest.mark.parametrize(
+    "stored", ["", "{}", "\x00", _history(50)[:-4], _history(50, days=1), TO_COME]
+)
 def test_without_a_history_that_can_be_used_the_values_apply(stored: str) -> None:
     for windows, replicas in (([], 3), ([DAY], 30)):
         hub = Hub(_document(windows=windows), {"default": stored})
@@ -206,10 +224,17 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
     assert late.replicas == 1
 
 
-def test_the_values_number_stands_for_a_week_and_then_as_far_as_any_day_needed_it_within_an_hour() -> None:
+def test_the_values_number_stands_for_a_week_and_then_as_far_as_any_day_needed_it_within_an_hour() -> (
+    None
+):
     # Three come each day at noon; it's an hour and a half, or less, before.
     for days, minutes, replicas in ((7, -90, 9), (8, -90, 1), (8, -50, 4)):
-        hub = Hub(_document(replicas=9), {"default": _history(3, days)}, now=NOW + 60 * minutes, replicas=9)
+        hub = Hub(
+            _document(replicas=9),
+            {"default": _history(3, days)},
+            now=NOW + 60 * minutes,
+            replicas=9,
+        )
         hub.turn()
         assert hub.replicas == replicas
     # An active window is the operator's word.
@@ -222,7 +247,9 @@ def test_what_learning_costs_and_saves_is_counted_beside_nodes_without_it() -> N
     hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 600, nodes={})
     hub.turn()
     size = {"cpu": 1000, "memory": 2**40, "pods": 110}
-    hub.nodes["n"] = Node("n", {"pool": "user"}, uid="uid-n", allocatable=size, ready=True, ready_since=hub.now)
+    hub.nodes["n"] = Node(
+        "n", {"pool": "user"}, uid="uid-n", allocatable=size, ready=True, ready_since=hub.now
+    )
     hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"})
     hub.pass_minutes(6)
     # Nobody would have had a node, or waited, yet.
@@ -234,8 +261,11 @@ def test_what_learning_costs_and_saves_is_counted_beside_nodes_without_it() -> N
     for index in range(10):
         hub.add(f"user-{index}", created=hub.now)
     hub.pass_minutes(30)
-    assert hub.gauges["headroom_saved_hours"]["default",] == pytest.approx(10 * 240 / 3600, abs=0.05)
-    # The node that they would have had came four minutes later; the account began a minute after this one came.
+    assert hub.gauges["headroom_saved_hours"]["default",] == pytest.approx(
+        10 * 240 / 3600, abs=0.05
+    )
+    # The node that they would have had came four minutes later; the account began a minute after
+    # this one came.
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(9 / 60, abs=0.02)
     # It is stored with what was learned, and goes on from there.
     hub.pass_minutes(60)
@@ -255,17 +285,23 @@ def test_what_learning_costs_and_saves_is_counted_beside_nodes_without_it() -> N
         (40, {"monthlyCeiling": 0}, Why.CEILING),
     ],
 )
-def test_a_class_that_waits_is_kept_with_the_reason(people: int, learns: Mapping[str, Any], why: Why) -> None:
+def test_a_class_that_waits_is_kept_with_the_reason(
+    people: int, learns: Mapping[str, Any], why: Why
+) -> None:
     document = _document(replicas=0, prices={**PRICES, **learns})
     hub = Hub(document, {"default": _history(people)}, now=NOW - 1200)
-    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 2000, "memory": 2**40, "pods": 110})
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], allocatable={"cpu": 2000, "memory": 2**40, "pods": 110}
+    )
     hub.pass_minutes(20)
     for index in range(40):
         hub.add(f"user-{index}", node="", created=hub.now)
         key = f"{NAMESPACE}/user-{index}"
         hub.pods[key] = replace(hub.pods[key], unschedulable_since=hub.now)
     hub.pass_minutes(3)
-    hub.pods = {key: replace(pod, node_name="n", unschedulable_since=None) for key, pod in hub.pods.items()}
+    hub.pods = {
+        key: replace(pod, node_name="n", unschedulable_since=None) for key, pod in hub.pods.items()
+    }
     hub.pass_minutes(100)
     assert hub.stored is not None
     account = read_history(hub.stored["default"]).account
@@ -274,7 +310,11 @@ def test_a_class_that_waits_is_kept_with_the_reason(people: int, learns: Mapping
 
 
 def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
-    hub = Hub(_document(replicas=0, prices={**PRICES, "monthlyCeiling": 0}), {"default": _history(40)}, now=NOW - 7200)
+    hub = Hub(
+        _document(replicas=0, prices={**PRICES, "monthlyCeiling": 0}),
+        {"default": _history(40)},
+        now=NOW - 7200,
+    )
     told = [action for action in hub.pass_minutes(30) if isinstance(action, Notice)]
     assert [notice.reason for notice in told] == ["HeadroomCeiling"]
     assert "Tue 2026-10-06 11:56 UTC (40 people, seats for 0)" in told[0].message
@@ -289,7 +329,9 @@ def test_where_the_ceiling_cuts_a_class_an_event_names_it_once_a_day() -> None:
 
 def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the_rest() -> None:
     hub = Hub(_document(replicas=0), {"default": _history(40)}, now=NOW - 120)
-    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 3100, "memory": 2**40, "pods": 110})
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], allocatable={"cpu": 3100, "memory": 2**40, "pods": 110}
+    )
     # No node stands by: all forty are asked for, so that one comes.
     hub.add("user")
     hub.turn()
@@ -303,8 +345,11 @@ def test_room_beside_users_needs_no_placeholder_and_nodes_that_stand_by_keep_the
     hub.add("other", node="m")
     hub.turn()
     assert hub.replicas == 1
-    # On a node that leaves there is none: the thirty of the other aren't enough, and no node stands by.
-    hub.nodes["n"] = replace(hub.nodes["n"], taints=(Taint("karpenter.sh/disrupted", "", "NoSchedule"),))
+    # On a node that leaves there is none: the thirty of the other aren't enough, and no node stands
+    # by.
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], taints=(Taint("karpenter.sh/disrupted", "", "NoSchedule"),)
+    )
     hub.turn()
     assert hub.replicas == 40
 
@@ -329,7 +374,13 @@ def test_the_boot_of_nodes_is_learned_from_who_waited() -> None:
 
 def test_a_booked_lecture_that_is_learned_counts_once() -> None:
     event = {"name": "course", "people": 30, "start": "2026-10-05T12:00", "timeZone": "UTC"}
-    events = {"enabled": True, "booked": [event], "leadMinutes": 10, "settleMinutes": 10, "maxPeople": 100}
+    events = {
+        "enabled": True,
+        "booked": [event],
+        "leadMinutes": 10,
+        "settleMinutes": 10,
+        "maxPeople": 100,
+    }
     document = _document() | {"events": events | {"maxPlaceholders": 100, "configMaps": False}}
     # `min` stays beside what is booked; in the first week, what the values say.
     for people, days, replicas in ((40, 21, 40), (20, 21, 31), (0, 3, 33)):
@@ -349,7 +400,9 @@ def test_others_pods_do_not_count() -> None:
     hub.add("gone", node="n2")
     hub.add("waits-elsewhere", node="", node_selector=(("pool", "gpu"),))
     hub.add("build", labels={"component": "binderhub-build"})
-    hub.add("placeholder", labels={"component": "user-placeholder", PLACEHOLDER_SET_LABEL: "default"})
+    hub.add(
+        "placeholder", labels={"component": "user-placeholder", PLACEHOLDER_SET_LABEL: "default"}
+    )
     hub.add("stranger", labels={"app": "x"})
     hub.add("leaves")
     hub.pods[f"{NAMESPACE}/leaves"] = replace(hub.pods[f"{NAMESPACE}/leaves"], leaving=True)
@@ -386,11 +439,15 @@ def test_a_large_user_counts_as_many_placeholders() -> None:
 def test_a_user_counts_by_what_it_takes_of_a_node() -> None:
     hub = Hub(stored={"default": _history(2)})
     # Memory is what runs out first here: 32 placeholders of 1 GiB, or 160 of 100 millicores.
-    hub.nodes["n"] = replace(hub.nodes["n"], allocatable={"cpu": 16_000, "memory": 2**35, "pods": 250})
+    hub.nodes["n"] = replace(
+        hub.nodes["n"], allocatable={"cpu": 16_000, "memory": 2**35, "pods": 250}
+    )
     hub.pass_minutes(5)
     for index in range(4):
         spec = PodSpec(requests=(("cpu", 100), ("memory", 2**29)))
-        hub.pods[f"small-{index}"] = Pod(NAMESPACE, f"small-{index}", labels=USER, node_name="n", spec=spec)
+        hub.pods[f"small-{index}"] = Pod(
+            NAMESPACE, f"small-{index}", labels=USER, node_name="n", spec=spec
+        )
     hub.pass_minutes(60)
     assert hub.level() == 2
 
@@ -410,7 +467,8 @@ def test_where_empty_nodes_go_at_once_all_seats_stay_until_people_come() -> None
     hub.nodes["m"] = replace(large, name="m", uid="uid-m")
     hub.add("seat", labels={PLACEHOLDER_SET_LABEL: "default"}, node="m")
     hub.pass_minutes(2)
-    # Ten would be enough for those who find no seat beside the user, but then that node would be taken, too.
+    # Ten would be enough for those who find no seat beside the user, but then that node would be
+    # taken, too.
     assert hub.replicas == 40
 
 
@@ -439,12 +497,25 @@ def test_faults_of_learn_and_of_prices_are_reported() -> None:
     }
 
 
-def test_builds_and_windows_are_no_cost_of_learning_and_a_clock_set_back_counts_no_minute_twice() -> None:
-    window = {"name": "all day", "replicas": 3, "timeZone": "UTC", "start": "0 0 * * *", "end": "59 23 * * *"}
-    hub = Hub(_document(replicas=0, learn={**LEARN, "max": 0, "min": 0}, windows=[window]), {"default": _history(2)})
+def test_builds_and_windows_are_no_cost_of_learning_and_a_clock_set_back_counts_no_minute_twice() -> (
+    None
+):
+    window = {
+        "name": "all day",
+        "replicas": 3,
+        "timeZone": "UTC",
+        "start": "0 0 * * *",
+        "end": "59 23 * * *",
+    }
+    hub = Hub(
+        _document(replicas=0, learn={**LEARN, "max": 0, "min": 0}, windows=[window]),
+        {"default": _history(2)},
+    )
     size = {"cpu": 300, "memory": 2**40, "pods": 110}
     hub.nodes = {
-        name: Node(name, {"pool": "user"}, uid=name, allocatable=size, ready=True, ready_since=hub.now)
+        name: Node(
+            name, {"pool": "user"}, uid=name, allocatable=size, ready=True, ready_since=hub.now
+        )
         for name in ("builds", "window")
     }
     hub.add("build", node="builds", labels={"component": "binderhub-build"})
@@ -452,7 +523,11 @@ def test_builds_and_windows_are_no_cost_of_learning_and_a_clock_set_back_counts_
     hub.pass_minutes(120)
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
     hub.now -= 3600.0
-    written = [action for action in (*hub.turn(), *hub.turn(), *hub.turn()) if isinstance(action, KeepHistory)]
+    written = [
+        action
+        for action in (*hub.turn(), *hub.turn(), *hub.turn())
+        if isinstance(action, KeepHistory)
+    ]
     assert len(written) <= 1
     assert hub.gauges["headroom_net_node_hours"]["default",] == pytest.approx(0, abs=0.15)
 

@@ -16,7 +16,13 @@ from tests.builders import NAMESPACE, RELEASE, release_document
 from tests.unit.controllers.planners import faults_of, only, planner_from
 
 SET = "hub-roost-placeholder-default"
-DAY = {"name": "day", "replicas": 30, "timeZone": "Europe/Berlin", "start": "0 8 * * *", "end": "0 18 * * *"}
+DAY = {
+    "name": "day",
+    "replicas": 30,
+    "timeZone": "Europe/Berlin",
+    "start": "0 8 * * *",
+    "end": "0 18 * * *",
+}
 
 
 def _document(**changes: object) -> dict[str, Any]:
@@ -80,7 +86,9 @@ def test_a_set_is_scaled_when_a_window_begins_and_when_it_ends_and_not_between()
     assert (down.replicas, down.why) == (3, "no window is active")
 
 
-def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alone_without() -> None:
+def test_somebody_elses_number_is_set_right_while_windows_are_there_and_left_alone_without() -> (
+    None
+):
     cluster = Cluster(_planner(windows=[DAY]), replicas=30)
     assert cluster.turn() == []
     cluster.replicas = 7

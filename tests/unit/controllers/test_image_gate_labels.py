@@ -1,4 +1,6 @@
-"""Which images the gate takes for present, what it writes on nodes and when, and what it says of failed pulls."""
+"""Which images the gate takes for present, what it writes on nodes and when, and what it says of
+failed pulls.
+"""
 
 import json
 from dataclasses import replace
@@ -29,7 +31,10 @@ DIGEST = "sha256:" + "ab" * 32
 STARTUP = Taint(startup_taint(RELEASE, NAMESPACE), "", "NoSchedule")
 
 
-NOT_FOUND = f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not found'
+NOT_FOUND = (
+    f'rpc error: code = NotFound desc = failed to pull and unpack image "{SCIPY}": {SCIPY}: not'
+    " found"
+)
 
 
 DOCUMENT = {"release": RELEASE, "namespace": NAMESPACE, **object_of("gate-of-a-release")}
@@ -44,7 +49,9 @@ def notice_of(planned: Planned[Any]) -> Notice:
     return notice
 
 
-def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it() -> None:
+def test_the_label_of_an_image_that_left_the_set_goes_when_no_webhook_can_still_require_it() -> (
+    None
+):
     both = {label(SCIPY): "true", label(GPU): "true"}
     w = world(SCIPY)
     w.add_node(images=[OTHER, SCIPY, GPU], labels=both)
@@ -121,7 +128,9 @@ def test_it_is_lifted_at_the_deadline_with_a_warning_and_a_gauge_and_never_comes
 
 
 @pytest.mark.parametrize("outcome", [Outcome.HELD_BACK, Outcome.FAILED])
-def test_an_event_that_could_not_be_told_is_told_later_until_it_would_have_expired(outcome: Outcome) -> None:
+def test_an_event_that_could_not_be_told_is_told_later_until_it_would_have_expired(
+    outcome: Outcome,
+) -> None:
     w = world(mode=GateMode.STARTUP_TAINT)
     w.add_node(taints=[STARTUP], images=[OTHER, SCIPY])
     w.turn()
@@ -165,8 +174,13 @@ def test_the_deadline_counts_from_when_the_node_became_ready() -> None:
     assert w.nodes["a"].taints == ()
 
 
-def test_it_waits_for_the_images_of_all_groups_that_select_the_node_and_not_at_all_for_those_of_none() -> None:
-    w = world(mode=GateMode.STARTUP_TAINT, groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])})
+def test_it_waits_for_the_images_of_all_groups_that_select_the_node_and_not_at_all_for_those_of_none() -> (
+    None
+):
+    w = world(
+        mode=GateMode.STARTUP_TAINT,
+        groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])},
+    )
     w.add_node(taints=[STARTUP], labels={"pool": "gpu"}, images=[OTHER, SCIPY])
     w.turn()
     assert STARTUP in w.nodes["a"].taints
@@ -181,7 +195,9 @@ def test_it_waits_for_the_images_of_all_groups_that_select_the_node_and_not_at_a
 
 def test_what_unlocks_comes_first_then_what_is_taken_away_then_events() -> None:
     w = world(SCIPY, GPU)
-    w.add_node("loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"})
+    w.add_node(
+        "loses", images=[OTHER, SCIPY, GPU], labels={label(SCIPY): "true", label(GPU): "true"}
+    )
     w.turn()
     w.list_images(OTHER, GPU, node="loses")
     w.add_node("gains", images=[OTHER, SCIPY])
@@ -194,7 +210,9 @@ def test_what_unlocks_comes_first_then_what_is_taken_away_then_events() -> None:
     assert (first.node, second.node) == ("gains", "loses")
 
 
-def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once_and_one_that_failed_is() -> None:
+def test_a_write_that_has_not_come_back_yet_is_not_repeated_at_once_and_one_that_failed_is() -> (
+    None
+):
     w = world()
     w.add_node(images=[OTHER, SCIPY])
     assert [len(w.changes()), len(w.changes())] == [1, 1], "nothing was carried out"
@@ -217,7 +235,10 @@ def test_zero_to_jupyterhubs_init_containers_tell_image_by_image(kind: str) -> N
     # Roost's own pullers are not asked.
     w.pulled_event(w.add_pulling(), images[0])
     waiting = {"imageID": "", "state": {"waiting": {"reason": "PodInitializing"}}}
-    pulled = {"imageID": f"x@{DIGEST}", "state": {"terminated": {"exitCode": 0, "reason": "Completed"}}}
+    pulled = {
+        "imageID": f"x@{DIGEST}",
+        "state": {"terminated": {"exitCode": 0, "reason": "Completed"}},
+    }
     w.turn()
     for come in range(len(images) + 1):
         statuses = [
@@ -233,17 +254,36 @@ def test_settings_are_read_as_rendered() -> None:
     read = Reader()
     found = read_gate(ReleaseDocument(read, DOCUMENT))
     assert read.faults == []
-    assert (found.mode, found.puller_pods) == (GateMode.STARTUP_TAINT, PullerPods.ZERO_TO_JUPYTERHUB)
-    assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (90, 7, False)
+    assert (found.mode, found.puller_pods) == (
+        GateMode.STARTUP_TAINT,
+        PullerPods.ZERO_TO_JUPYTERHUB,
+    )
+    assert (found.pull_deadline_seconds, found.open_after_seconds, found.has_puller) == (
+        90,
+        7,
+        False,
+    )
     assert [image.reference for image in found.pullers[0].images] == [SCIPY, GPU]
     assert found.tolerations == (("a", "Exists", "", ""),)
 
 
 def test_all_faults_of_the_settings_come_at_once() -> None:
     read = Reader()
-    gate = {"mode": "perhaps", "pullDeadlineSeconds": -1, "pullers": [{"images": [1]}], "pullerPods": "x"}
+    gate = {
+        "mode": "perhaps",
+        "pullDeadlineSeconds": -1,
+        "pullers": [{"images": [1]}],
+        "pullerPods": "x",
+    }
     read_gate(ReleaseDocument(read, {**DOCUMENT, "imageGate": gate}))
-    keys = {"mode", "pullDeadlineSeconds", "openAfterSeconds", "hasPuller", "pullerPods", "pullers[0].images[0]"}
+    keys = {
+        "mode",
+        "pullDeadlineSeconds",
+        "openAfterSeconds",
+        "hasPuller",
+        "pullerPods",
+        "pullers[0].images[0]",
+    }
     assert {fault.key for fault in read.faults} == {f"imageGate.{key}" for key in keys}
 
 
@@ -254,8 +294,12 @@ def told_and_planned(w: GateWorld) -> tuple[Notice, Planned[Any]]:
     return notice, planned
 
 
-@pytest.mark.parametrize(("reason", "message", "cause", "words"), rows("controllers/gate-failed-pulls"))
-def test_a_failed_pull_is_told_with_its_cause_and_counted(reason: str, message: str, cause: str, words: str) -> None:
+@pytest.mark.parametrize(
+    ("reason", "message", "cause", "words"), rows("controllers/gate-failed-pulls")
+)
+def test_a_failed_pull_is_told_with_its_cause_and_counted(
+    reason: str, message: str, cause: str, words: str
+) -> None:
     w = world()
     puller = w.add_pulling()
     w.fail(puller, SCIPY, message, reason)
@@ -274,7 +318,9 @@ def test_a_failed_pull_is_told_with_its_cause_and_counted(reason: str, message: 
         PodSpec(images=(OTHER,), volume_images=("proxy.example.org/a/b:1",)),
     ],
 )
-def test_an_image_that_admission_renamed_is_not_held_and_the_event_names_both(spec: PodSpec) -> None:
+def test_an_image_that_admission_renamed_is_not_held_and_the_event_names_both(
+    spec: PodSpec,
+) -> None:
     w = world()
     puller = w.add_pulling()
     w.turn()
@@ -327,16 +373,27 @@ def test_a_fault_is_over_when_the_image_is_there_and_holds_up_no_other() -> None
     assert planned.gauges["gate_images_held"] == {(SCIPY,): 1.0, (GPU,): 1.0}
 
 
-def test_the_pullers_own_image_is_named_when_that_is_what_fails_and_holds_up_every_image_of_the_pod() -> None:
+def test_the_pullers_own_image_is_named_when_that_is_what_fails_and_holds_up_every_image_of_the_pod() -> (
+    None
+):
     w = world()
     w.add_node()
-    w.fail(w.puller(), SCIPY, f'failed to pull and unpack image "{OTHER}": dial tcp: connection refused')
+    w.fail(
+        w.puller(),
+        SCIPY,
+        f'failed to pull and unpack image "{OTHER}": dial tcp: connection refused',
+    )
     notice, _ = told_and_planned(w)
     assert notice.message.startswith(f"The puller's own image {OTHER} can't be pulled")
     w = world(SCIPY, GPU)
     puller = w.add_pulling()
-    image, fault = "quay.io/jupyterhub/roost:1", 'failed to pull image "quay.io/jupyterhub/roost:1": not found'
-    init = ContainerState(image, name="pause", init=True, waiting_reason="ErrImagePull", waiting_message=fault)
+    image, fault = (
+        "quay.io/jupyterhub/roost:1",
+        'failed to pull image "quay.io/jupyterhub/roost:1": not found',
+    )
+    init = ContainerState(
+        image, name="pause", init=True, waiting_reason="ErrImagePull", waiting_message=fault
+    )
     w.pods[puller] = replace(w.pods[puller], containers=(*w.pods[puller].containers, init))
     notice, planned = told_and_planned(w)
     assert "quay.io/jupyterhub/roost:1" in notice.message
@@ -377,13 +434,17 @@ FULL_LIST = [f"quay.io/many/image:{n}" for n in range(LISTED_IMAGES)]
 
 
 @pytest.mark.parametrize(("reference", "listed", "is_there"), rows("controllers/gate-spellings"))
-def test_an_image_in_the_nodes_list_is_there_however_spelt(reference: str, listed: str, is_there: bool) -> None:
+def test_an_image_in_the_nodes_list_is_there_however_spelt(
+    reference: str, listed: str, is_there: bool
+) -> None:
     w = world(reference)
     w.add_node(images=[OTHER, listed])
     assert w.labels_next() == ({label(reference): "true"} if is_there else {})
 
 
-def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_of_an_earlier_pod() -> None:
+def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_of_an_earlier_pod() -> (
+    None
+):
     w = world(SCIPY, GPU)
     puller = w.add_pulling()
     assert w.changes() == []
@@ -397,7 +458,9 @@ def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_
 
 
 @pytest.mark.parametrize(("state", "is_there"), rows("controllers/gate-container-states"))
-def test_a_container_beyond_its_pull_shows_that_the_image_is_there(state: dict[str, Any], is_there: bool) -> None:
+def test_a_container_beyond_its_pull_shows_that_the_image_is_there(
+    state: dict[str, Any], is_there: bool
+) -> None:
     w = world()
     puller = w.add_pulling()
     w.turn()
@@ -405,8 +468,12 @@ def test_a_container_beyond_its_pull_shows_that_the_image_is_there(state: dict[s
     assert w.labels_next() == (HELD if is_there else {})
 
 
-@pytest.mark.parametrize("changes", [{"labels": {}}, {"namespace": "elsewhere"}, {"phase": "Failed"}])
-def test_what_is_said_of_another_pod_or_of_one_that_failed_counts_for_nothing(changes: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "changes", [{"labels": {}}, {"namespace": "elsewhere"}, {"phase": "Failed"}]
+)
+def test_what_is_said_of_another_pod_or_of_one_that_failed_counts_for_nothing(
+    changes: dict[str, Any],
+) -> None:
     w = world()
     puller = w.add_pulling()
     w.turn()
@@ -433,7 +500,9 @@ def labelled(*images: str) -> GateWorld:
 @pytest.mark.parametrize(
     ("images", "mb", "is_held"), [(FULL_LIST, 500, True), (FULL_LIST, 499, False), ([], 500, True)]
 )
-def test_a_cut_list_only_disproves_larger_images_than_it_has(images: list[str], mb: int, is_held: bool) -> None:
+def test_a_cut_list_only_disproves_larger_images_than_it_has(
+    images: list[str], mb: int, is_held: bool
+) -> None:
     w = labelled()
     w.list_images(*images, mb=mb)
     assert w.labels_next() == (HELD if is_held else {})
@@ -454,7 +523,9 @@ def test_a_node_that_is_not_ready_keeps_its_labels_and_gets_none() -> None:
     [([OTHER], 1800, True, False), ([OTHER], 3, False, True), (FULL_LIST, None, True, True)],
     ids=["said long ago", "said just now", "of which the list says nothing"],
 )
-def test_a_new_leaders_beliefs(images: list[str], seconds_ago: float | None, is_running: bool, is_there: bool) -> None:
+def test_a_new_leaders_beliefs(
+    images: list[str], seconds_ago: float | None, is_running: bool, is_there: bool
+) -> None:
     w = world()
     puller = w.add_pulling(images=images)
     if seconds_ago is not None:

@@ -1,4 +1,6 @@
-"""What requireLabel writes: nodes are closed while images come, and opened when in doubt or to users who wait."""
+"""What requireLabel writes: nodes are closed while images come, and opened when in doubt or to
+users who wait.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -18,7 +20,17 @@ from roost_core.objects.pod_reader import read_pod
 from roost_core.objects.selectors import NodeTerm, Requirement, Taint
 from roost_core.placement.beliefs import COMING, DEVICES, STARTING
 from roost_core.placement.labels import pulled_label, pulled_prefix
-from tests.gate_world import GPU, NAMESPACE, OTHER, RELEASE, SCIPY, GateWorld, gate_settings, label, true_since
+from tests.gate_world import (
+    GPU,
+    NAMESPACE,
+    OTHER,
+    RELEASE,
+    SCIPY,
+    GateWorld,
+    gate_settings,
+    label,
+    true_since,
+)
 from tests.recorded_data import rows
 
 _NOT_PULLING = Requirement(label(SCIPY), "NotIn", frozenset({"pulling"}))
@@ -39,7 +51,9 @@ def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
     return dict(w.plan().gauges["gate_nodes_opened"])
 
 
-def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> None:
+def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> (
+    None
+):
     w = world(SCIPY, GPU)
     w.add_node(images=(), ready=False)
     assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
@@ -52,7 +66,9 @@ def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_on
     assert w.labels_next() == {label(SCIPY): "true", label(GPU): "pulling"}
 
 
-def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_image_along() -> None:
+def test_without_any_puller_nothing_is_closed_nor_is_a_new_node_that_brings_the_image_along() -> (
+    None
+):
     w = world(has_puller=False)
     w.add_node("a", ready=False)
     w.add_node("b")
@@ -70,15 +86,22 @@ def test_ready_nodes_are_closed_before_one_is_known_to_hold_a_new_image() -> Non
     w.add_node("b")
     w.puller("b")
     changes = [one for one in w.changes() if isinstance(one, ChangeNode)]
-    assert [(one.node, *one.set_labels.values()) for one in changes] == [("b", "pulling"), ("a", "true")]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+        ("b", "pulling"),
+        ("a", "true"),
+    ]
 
 
-def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> None:
+def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> (
+    None
+):
     w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB, has_puller=False)
 
     def z2jh(node: str, component: str) -> str:
         key = w.puller(node)
-        container = ContainerState(SCIPY, waiting_reason="PodInitializing", init=True, name="image-pull-singleuser")
+        container = ContainerState(
+            SCIPY, waiting_reason="PodInitializing", init=True, name="image-pull-singleuser"
+        )
         w.pods[key] = replace(w.pods[key], labels={"component": component}, containers=(container,))
         return key
 
@@ -93,12 +116,20 @@ def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_a
     assert w.labels("old") == {}
     z2jh("old", "continuous-image-puller")
     w.turn()
-    assert (w.labels("old"), w.labels("new")) == ({label(SCIPY): "pulling"}, {label(SCIPY): "pulling"})
+    assert (w.labels("old"), w.labels("new")) == (
+        {label(SCIPY): "pulling"},
+        {label(SCIPY): "pulling"},
+    )
 
 
 @pytest.mark.parametrize("key", ["nvidia.com/gpu", "example.com/starting"])
-def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_is_ready_nor_after(key: str) -> None:
-    unregistered, unknown = Taint("karpenter.sh/unregistered", "", "NoExecute"), Taint(key, "", "NoSchedule")
+def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_is_ready_nor_after(
+    key: str,
+) -> None:
+    unregistered, unknown = (
+        Taint("karpenter.sh/unregistered", "", "NoExecute"),
+        Taint(key, "", "NoSchedule"),
+    )
     w = world()
     w.add_node(ready=False, taints=[unregistered, unknown])
     assert w.labels_next() == {}
@@ -116,7 +147,11 @@ def test_a_node_that_unknown_taints_keep_the_puller_off_is_not_closed_before_it_
 
 @pytest.mark.parametrize(
     "key",
-    ["node.cilium.io/agent-not-ready", "node.cloudprovider.kubernetes.io/uninitialized", "karpenter.sh/unregistered"],
+    [
+        "node.cilium.io/agent-not-ready",
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        "karpenter.sh/unregistered",
+    ],
 )
 def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning(key: str) -> None:
     w = world()
@@ -135,13 +170,17 @@ def test_a_taint_of_a_nodes_start_leaves_it_closed_since_it_goes_without_warning
     assert w.labels_next(after=COMING.age_seconds) == {}
 
 
-@pytest.mark.parametrize("taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""])
+@pytest.mark.parametrize(
+    "taint", ["DeletionCandidateOfClusterAutoscaler", "ToBeDeletedByClusterAutoscaler", ""]
+)
 def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str) -> None:
     w = world()
     w.add_pulling()
     assert w.labels_next() == CLOSED
     if taint:
-        w.set_taints(Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule"))
+        w.set_taints(
+            Taint(taint, "", "PreferNoSchedule" if taint.startswith("Deletion") else "NoSchedule")
+        )
     else:
         w.set_fact(unschedulable=True)
     assert w.labels_next() == {}
@@ -152,7 +191,9 @@ def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str)
     assert w.labels_next() == OPEN
 
 
-def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> None:
+def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> (
+    None
+):
     w = world()
     w.add_node()
     w.turn()
@@ -172,7 +213,9 @@ def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_le
 
 
 @pytest.mark.parametrize(("facts", "value"), rows("controllers/gate-kept-off"))
-def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(facts: dict[str, Any], value: str) -> None:
+def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(
+    facts: dict[str, Any], value: str
+) -> None:
     w = world(SCIPY, GPU)
     w.add_pulling()
     user = Pod("jhub", "ada", uid="ada", spec=KEEPS_OFF, **facts)
@@ -181,7 +224,9 @@ def test_a_node_with_a_pod_that_its_kubelet_would_refuse_is_not_closed(facts: di
 
 
 @pytest.mark.parametrize("reason", ["ErrImagePull", "ImagePullBackOff", "InvalidImageName"])
-def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pulling(reason: str) -> None:
+def test_a_node_whose_pull_fails_stays_closed_and_is_opened_after_one_that_is_pulling(
+    reason: str,
+) -> None:
     w = world(SCIPY)
     for name in ("fails", "pulls"):
         w.add_node(name)
@@ -231,7 +276,9 @@ def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pul
     assert w.labels_next(after=1) == OPEN
 
 
-def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
+def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> (
+    None
+):
     w = world()
     # A label of an image that left the set goes, though a pending pod may keep off it.
     puller = w.add_pulling(images=[OTHER, SCIPY, GPU], labels={label(GPU): "pulling"})
@@ -261,9 +308,16 @@ def node(
     labels: Mapping[str, str] | None = None,
     pods: int = 10,
 ) -> Node:
-    allocatable = {"cpu": cpu, "memory": 16 * GB, "pods": pods, **({"nvidia.com/gpu": gpus} if gpus else {})}
+    allocatable = {
+        "cpu": cpu,
+        "memory": 16 * GB,
+        "pods": pods,
+        **({"nvidia.com/gpu": gpus} if gpus else {}),
+    }
     carried = {label(SCIPY): value, **(labels or {})}
-    return Node(name, carried, taints, uid=name, allocatable=allocatable, ready_since=NOW - ready_for)
+    return Node(
+        name, carried, taints, uid=name, allocatable=allocatable, ready_since=NOW - ready_for
+    )
 
 
 def user(
@@ -289,7 +343,9 @@ def user(
 
 
 def bound(name: str, to: str, *, cpu: int = 1000, priority: int = 0) -> Pod:
-    return Pod("jhub", name, node_name=to, priority=priority, spec=PodSpec(requests=(("cpu", cpu),)))
+    return Pod(
+        "jhub", name, node_name=to, priority=priority, spec=PodSpec(requests=(("cpu", cpu),))
+    )
 
 
 def openings(
@@ -323,7 +379,10 @@ def opened(nodes: list[Node], pods: list[Pod]) -> set[str]:
 
 
 NOT_READY = Taint("node.kubernetes.io/not-ready", "", "NoSchedule")
-IN_X, NAMED_A = Requirement("zone", "In", frozenset({"x"})), Requirement("metadata.name", "In", frozenset({"a"}))
+IN_X, NAMED_A = (
+    Requirement("zone", "In", frozenset({"x"})),
+    Requirement("metadata.name", "In", frozenset({"a"})),
+)
 
 
 def registered(age: float = 0.0, taint: Taint = NOT_READY, **more: Any) -> Node:
@@ -351,7 +410,9 @@ def told_pod(**said: Any) -> Pod:
 
 
 @pytest.mark.parametrize(("_about", "nodes", "pods", "expected"), rows("controllers/gate-opened"))
-def test_which_nodes_are_opened(_about: str, nodes: list[Any], pods: list[Any], expected: list[str]) -> None:
+def test_which_nodes_are_opened(
+    _about: str, nodes: list[Any], pods: list[Any], expected: list[str]
+) -> None:
     found, _ = openings([told_node(**one) for one in nodes], [told_pod(**one) for one in pods])
     assert found == dict.fromkeys(expected, frozenset({label(SCIPY)}))
 
@@ -364,10 +425,21 @@ def test_which_nodes_are_opened(_about: str, nodes: list[Any], pods: list[Any], 
         ([term(IN_X, NOT_PULLING), term(NOT_PULLING, fields=(NAMED_A,))], {"a"}),
         ([], set()),
         ([term(Requirement(label(SCIPY), "In", frozenset({"true"})))], set()),
-        ([term(Requirement(pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"})))], set()),
+        (
+            [
+                term(
+                    Requirement(
+                        pulled_label("other", "hub", SCIPY), "NotIn", frozenset({"pulling"})
+                    )
+                )
+            ],
+            set(),
+        ),
     ],
 )
-def test_a_node_is_opened_to_whom_the_gate_alone_keeps_off(terms: list[NodeTerm], expected: set[str]) -> None:
+def test_a_node_is_opened_to_whom_the_gate_alone_keeps_off(
+    terms: list[NodeTerm], expected: set[str]
+) -> None:
     nodes = [node("a", ready_for=12), node("b", ready_for=12)][: 1 + len(expected)]
     assert opened(nodes, [user(terms=tuple(terms))]) == expected
 
@@ -380,7 +452,9 @@ def test_waiting_counts_from_when_the_pod_found_no_node_however_new_the_closed_o
     opens_at_once = {"a": frozenset({label(SCIPY)})}
     assert openings([node("a", ready_for=4)], [user(waits_for=500)]) == (opens_at_once, 16.0)
     assert openings([node("a", ready_for=500)], [user(waits_for=4)]) == ({}, 6.0)
-    assert openings([node("a", ready_for=10)], [user(waits_for=10)])[0] == {"a": frozenset({label(SCIPY)})}
+    assert openings([node("a", ready_for=10)], [user(waits_for=10)])[0] == {
+        "a": frozenset({label(SCIPY)})
+    }
 
 
 def test_a_node_that_was_opened_a_moment_ago_is_counted_on_before_another_is_opened() -> None:
@@ -390,7 +464,9 @@ def test_a_node_that_was_opened_a_moment_ago_is_counted_on_before_another_is_ope
     assert set(openings(nodes, [user(), full], just_opened=frozenset({"a"}))[0]) == {"b"}
 
 
-@pytest.mark.parametrize(("ready_for", "is_opened"), [(0, True), (299, True), (DEVICES.age_seconds, False)])
+@pytest.mark.parametrize(
+    ("ready_for", "is_opened"), [(0, True), (299, True), (DEVICES.age_seconds, False)]
+)
 def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_opened: bool) -> None:
     young = node("a", ready_for=ready_for)
     without, zero = young, replace(young, allocatable={**young.allocatable, "nvidia.com/gpu": 0})
@@ -398,7 +474,8 @@ def test_a_young_node_may_yet_say_that_it_has_a_gpu(ready_for: float, *, is_open
         assert opened([one], [user(gpus=1)]) == ({"a"} if is_opened else set())
     registers = replace(young, ready=False, created=NOW - 1, ready_since=None)
     assert opened([registers], [user(gpus=1)]) == {"a"}
-    # What a kubelet counts itself is known from the beginning, and so is how many of a device there are.
+    # What a kubelet counts itself is known from the beginning, and so is how many of a device there
+    # are.
     assert opened([node("a", ready_for=0)], [user(cpu=5000, gpus=1)]) == set()
     assert opened([node("a", ready_for=0, gpus=1)], [user(gpus=2)]) == set()
 
@@ -418,7 +495,10 @@ def test_a_pod_that_begins_to_wait_at_the_gate_is_news_and_one_that_goes_on_wait
     assert _is_minor(None, replace(user(terms=())))
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     status = {"conditions": [{**condition, "lastTransitionTime": "2027-01-15T08:00:00Z"}]}
-    assert read_pod({"metadata": {"name": "ada"}, "spec": {}, "status": status}).unschedulable_since == NOW
+    assert (
+        read_pod({"metadata": {"name": "ada"}, "spec": {}, "status": status}).unschedulable_since
+        == NOW
+    )
 
 
 def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open() -> None:
@@ -445,7 +525,9 @@ def test_the_gate_opens_a_node_to_a_waiting_user_tells_it_once_and_keeps_it_open
 
 @pytest.mark.parametrize("skew", [-3600.0, -60.0, 0.0, 60.0, 3600.0])
 @pytest.mark.parametrize("nominated", ["", "open"])
-def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(skew: float, nominated: str) -> None:
+def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(
+    skew: float, nominated: str
+) -> None:
     """Also one whose victims take their time to go."""
     w = GateWorld(gate_settings(SCIPY))
     w.add_pulling()
@@ -462,7 +544,9 @@ def test_a_user_waits_as_long_as_was_said_whatever_the_clocks_say(skew: float, n
 
 
 @pytest.mark.parametrize(("skew", "opens_after"), [(-5.0, 5.0), (-3600.0, 0.0), (3600.0, 10.0)])
-def test_a_new_leader_believes_the_clocks_no_further_than_a_whole_wait(skew: float, opens_after: float) -> None:
+def test_a_new_leader_believes_the_clocks_no_further_than_a_whole_wait(
+    skew: float, opens_after: float
+) -> None:
     w = GateWorld(gate_settings(SCIPY))
     w.add_pulling()
     w.turn()
@@ -487,13 +571,20 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
     w.wait(20)
     for name in "abc":
         # The user can't go there, the puller can.
-        w.add_node(name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),))
+        w.add_node(
+            name, ready=False, taints=(Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),)
+        )
     changes = [one for one in w.plan().actions if isinstance(one, ChangeNode)]
     pulling = [(name, "pulling") for name in "abc"]
-    assert [(one.node, *one.set_labels.values()) for one in changes] == [("closed", "open"), *pulling]
+    assert [(one.node, *one.set_labels.values()) for one in changes] == [
+        ("closed", "open"),
+        *pulling,
+    ]
 
 
-def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> None:
+def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> (
+    None
+):
     def planned(memory: GateMemory, there: Node) -> Planned[GateMemory]:
         pod = user(waits_for=60)
         snapshot = Snapshot(RELEASE, NAMESPACE, nodes={there.name: there}, pods={pod.key: pod})
@@ -504,7 +595,9 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_o
     assert isinstance(change, ChangeNode)
     assert change.set_labels == {label(SCIPY): "open"}
     # One that was ready and isn't: what it says may be old.
-    ready = replace(fresh, labels={label(SCIPY): "pulling"}, taints=(), ready=True, ready_since=NOW - 1)
+    ready = replace(
+        fresh, labels={label(SCIPY): "pulling"}, taints=(), ready=True, ready_since=NOW - 1
+    )
     memory = planned(GateMemory(), ready).memory
     silent = replace(ready, ready=False, taints=(NOT_READY,), ready_since=None)
     assert planned(memory, silent).actions == []
@@ -512,7 +605,10 @@ def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_o
 
 def test_users_of_several_images_on_one_node_each_have_theirs_opened() -> None:
     def wants(name: str, image: str) -> Pod:
-        return user(name, terms=(NodeTerm((Requirement(label(image), "NotIn", frozenset({"pulling"})),), ()),))
+        return user(
+            name,
+            terms=(NodeTerm((Requirement(label(image), "NotIn", frozenset({"pulling"})),), ()),),
+        )
 
     there = node("new", ready_for=0, labels={label(GPU): "pulling"})
     there = replace(there, allocatable={**there.allocatable, "pods": 2})

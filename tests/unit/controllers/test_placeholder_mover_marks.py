@@ -26,12 +26,16 @@ def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while
     assert world.count_users("old") == 2
 
 
-def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless_no_node_can_get_them() -> None:
+def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless_no_node_can_get_them() -> (
+    None
+):
     world = settled_world()
     world.add_node("new", imaged=False)
     assert world.marked_after(3600) == ["old"]
     world.change_node("new", labels={PULLED: "true"})
-    assert world.marked_after(29) == ["old"], "ready long ago, but with its images for half a minute only"
+    assert world.marked_after(29) == ["old"], (
+        "ready long ago, but with its images for half a minute only"
+    )
     assert world.marked_after(3) == ["new"]
     world = settled_world()
     world.document["imageGate"]["pullers"][0]["images"].append("registry.example.org/gone:1")
@@ -41,7 +45,9 @@ def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless
 
 
 @pytest.mark.parametrize(("befalls", "is_for_good"), rows("controllers/mover-unfit"))
-def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(befalls: dict[str, Any], is_for_good: bool) -> None:
+def test_a_node_not_to_be_used_is_not_marked_nor_keeps_a_mark(
+    befalls: dict[str, Any], is_for_good: bool
+) -> None:
     change: dict[str, Any] = dict(befalls)
     if "taints" in befalls:
         change["taints"] = tuple(Taint(*one) for one in befalls["taints"])
@@ -75,7 +81,11 @@ def test_a_node_that_leaves_the_pool_loses_its_mark_at_once() -> None:
 
 def test_how_long_a_node_has_been_unfit_is_reckoned_for_each_set_by_its_own_tolerations() -> None:
     world = settled_world()
-    tolerant = {**world.document["placeholders"][0], "name": "tolerant", "tolerations": [{"operator": "Exists"}]}
+    tolerant = {
+        **world.document["placeholders"][0],
+        "name": "tolerant",
+        "tolerations": [{"operator": "Exists"}],
+    }
     world.document["placeholders"].append(tolerant)
     world.start_leader()
     world.add_node("new")
@@ -114,7 +124,9 @@ def test_a_full_node_gives_its_mark_away_at_once() -> None:
 
 
 @pytest.mark.parametrize(("is_new_leader", "quiet", "more"), [(False, 275, 40), (True, 250, 100)])
-def test_a_flapping_node_is_marked_once_it_has_been_quiet(is_new_leader: bool, quiet: float, more: float) -> None:
+def test_a_flapping_node_is_marked_once_it_has_been_quiet(
+    is_new_leader: bool, quiet: float, more: float
+) -> None:
     world = settled_world()
     world.add_node("new", imaged=not is_new_leader)
     world.run(400 if is_new_leader else 0)
@@ -129,7 +141,9 @@ def test_a_flapping_node_is_marked_once_it_has_been_quiet(is_new_leader: bool, q
     assert world.marked_after(more) == ["new"]
 
 
-def test_marks_of_sets_that_are_gone_go_others_stay_and_one_that_somebody_takes_away_comes_back() -> None:
+def test_marks_of_sets_that_are_gone_go_others_stay_and_one_that_somebody_takes_away_comes_back() -> (
+    None
+):
     world = settled_world()
     world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
     world.remove_label("old", LABEL)

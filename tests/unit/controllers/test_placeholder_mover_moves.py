@@ -1,4 +1,6 @@
-"""What the placeholder mover evicts and reads from its settings, in a small model cluster with rendered values."""
+"""What the placeholder mover evicts and reads from its settings, in a small model cluster with
+rendered values.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -64,7 +66,12 @@ def test_no_placeholder_goes_to_a_marked_node_that_has_more_users_than_its_own()
 def test_a_placeholder_that_the_scheduler_would_put_back_stays() -> None:
     world = settled_world()
     # Its class prefers another node even more than the mark.
-    strong = [{"weight": 100, "preference": {"matchExpressions": [{"key": "strong", "operator": "Exists"}]}}] * 2
+    strong = [
+        {
+            "weight": 100,
+            "preference": {"matchExpressions": [{"key": "strong", "operator": "Exists"}]},
+        }
+    ] * 2
     spec = world._template["spec"]["template"]["spec"]
     spec["affinity"]["nodeAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"] += strong
     world.change_node("old", labels={"strong": "true"})
@@ -112,7 +119,9 @@ def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
 def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:
     world = settled_world()
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "popular-puller"}
-    world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
+    world.pods["jhub/pull"] = Pod(
+        "jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending"
+    )
     world.add_node("new")
     assert world.marked_after(300) == ["new"]
     assert not world.evictions
@@ -156,10 +165,20 @@ def test_only_pods_that_the_sets_own_stateful_set_made_are_ever_evicted() -> Non
     impostors = [
         replace(real, name="owned-by-another", uid="1", owner=replace_owner(real, uid="another")),
         replace(real, name="owned-by-nobody", uid="2", owner=None),
-        replace(real, name="of-another-release", uid="3", labels={**real.labels, "app.kubernetes.io/instance": "hub2"}),
+        replace(
+            real,
+            name="of-another-release",
+            uid="3",
+            labels={**real.labels, "app.kubernetes.io/instance": "hub2"},
+        ),
         replace(real, namespace="elsewhere", name="elsewhere", uid="4"),
         replace(real, name="unlabelled", uid="5", labels={"component": "user-placeholder"}),
-        replace(real, name="part-of-else", uid="6", labels={**real.labels, "app.kubernetes.io/part-of": "x"}),
+        replace(
+            real,
+            name="part-of-else",
+            uid="6",
+            labels={**real.labels, "app.kubernetes.io/part-of": "x"},
+        ),
     ]
     for pod in impostors:
         world._add_pod(pod)
@@ -179,7 +198,9 @@ def replace_owner(pod: Pod, **changes: str) -> Any:
 
 def _settings(world: MoverWorld) -> MoverSettings:
     read = Reader()
-    settings = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
+    settings = read_mover_settings(
+        ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR)
+    )
     assert not read.faults
     return settings
 
@@ -191,7 +212,9 @@ HELD: dict[str, Callable[[MoverWorld], object]] = {
 
 
 @pytest.mark.parametrize("why", HELD)
-def test_nothing_moves_while_a_placeholder_of_the_set_is_pending_or_a_user_waits_for_a_pre_emption(why: str) -> None:
+def test_nothing_moves_while_a_placeholder_of_the_set_is_pending_or_a_user_waits_for_a_pre_emption(
+    why: str,
+) -> None:
     world = settled_world()
     world.schedules = False
     HELD[why](world)
@@ -209,29 +232,48 @@ def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
     world.add_node("new")
     settings = _settings(world)
     snapshot = world.snapshot()
-    memory = plan_placeholder_mover(snapshot, MoverMemory(), settings, Moment(world.now, world.now)).memory
+    memory = plan_placeholder_mover(
+        snapshot, MoverMemory(), settings, Moment(world.now, world.now)
+    ).memory
     world.nodes["new"] = replace(world.nodes["new"], labels={PULLED: "true", LABEL: "true"})
     later = Moment(world.now + 400, world.now + 400)
     for sets, evicts in (
         (snapshot.stateful_sets, True),
         ({}, False),
-        ({name: replace(one, is_rolling=True) for name, one in snapshot.stateful_sets.items()}, False),
-        ({name: replace(one, uid="made-anew") for name, one in snapshot.stateful_sets.items()}, False),
+        (
+            {name: replace(one, is_rolling=True) for name, one in snapshot.stateful_sets.items()},
+            False,
+        ),
+        (
+            {name: replace(one, uid="made-anew") for name, one in snapshot.stateful_sets.items()},
+            False,
+        ),
         ({name: replace(one, replicas=9) for name, one in snapshot.stateful_sets.items()}, False),
     ):
-        marked = plan_placeholder_mover(replace(snapshot, stateful_sets=sets), memory, settings, later)
+        marked = plan_placeholder_mover(
+            replace(snapshot, stateful_sets=sets), memory, settings, later
+        )
         again = Moment(later.wall + 40, later.steady + 40)
-        planned = plan_placeholder_mover(replace(snapshot, stateful_sets=sets), marked.memory, settings, again)
-        assert any(type(action).__name__ == "EvictPod" for action in planned.actions) is evicts, sets
+        planned = plan_placeholder_mover(
+            replace(snapshot, stateful_sets=sets), marked.memory, settings, again
+        )
+        assert any(type(action).__name__ == "EvictPod" for action in planned.actions) is evicts, (
+            sets
+        )
 
 
-@pytest.mark.parametrize(("unknown", "moves"), [("user", True), ("placeholder", False), ("extenders", False)])
+@pytest.mark.parametrize(
+    ("unknown", "moves"), [("user", True), ("placeholder", False), ("extenders", False)]
+)
 def test_placeholders_whose_scheduler_cannot_be_followed_stay_marks_do_not_and_the_event_says_what_to_mend(
     unknown: str, moves: bool
 ) -> None:
     world = settled_world()
     name = f"{RELEASE}.{NAMESPACE}.{unknown}"
-    fault = f"profile {name}: pluginConfig: NodeAffinity: found addedAffinity, which Roost doesn't model. Leave it out."
+    fault = (
+        f"profile {name}: pluginConfig: NodeAffinity: found addedAffinity, which Roost doesn't"
+        " model. Leave it out."
+    )
     if unknown == "extenders":
         world.configuration["extenders"] = [{"urlPrefix": "http://x", "filterVerb": "filter"}]
         fault = "extenders: found"
@@ -314,7 +356,9 @@ def test_a_clock_that_jumps_moves_nothing_twice() -> None:
 def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) -> None:
     world = MoverWorld()
     read = Reader()
-    profiles = read_mover_settings(ReleaseDocument(read, world.document, world.configuration, minor)).profiles
+    profiles = read_mover_settings(
+        ReleaseDocument(read, world.document, world.configuration, minor)
+    ).profiles
     assert len(profiles) > 3
     assert {one.minor for one in profiles.values()} == {minor}
     assert ("VolumeBinding" in dict(profiles["default-scheduler"].scores)) == (minor >= 37)
@@ -322,7 +366,11 @@ def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) ->
 
 def test_faults_of_the_settings_come_with_their_keys() -> None:
     world = MoverWorld()
-    world.document["placeholderMover"] |= {"evictionsPerMinute": -1, "flapSeconds": "soon", "evictionsAMinute": 5}
+    world.document["placeholderMover"] |= {
+        "evictionsPerMinute": -1,
+        "flapSeconds": "soon",
+        "evictionsAMinute": 5,
+    }
     world.document["placeholders"][0]["nodeSelector"] = {"pool": 7}
     read = Reader()
     read_mover_settings(ReleaseDocument(read, world.document, world.configuration, NEWEST_MINOR))
@@ -339,7 +387,9 @@ def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done(component:
     world = settled_world()
     world.document["imageGate"]["mode"] = "off"
     labels = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": component}
-    world.pods["jhub/pull"] = Pod("jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending")
+    world.pods["jhub/pull"] = Pod(
+        "jhub", "pull", "uid-pull", labels, node_name="new", phase="Pending"
+    )
     world.start_leader()
     world.add_node("new", imaged=False)
     assert world.marked_after(300) == ["old"]
@@ -347,18 +397,29 @@ def test_without_a_gate_nodes_need_no_images_but_pullers_must_be_done(component:
     assert world.marked_after(70) == ["new"]
 
 
-def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_cluster_is_learnt_in_parts_and_is_whole_only_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(scheduler_model, "MAX_NEW_PODS", 10)
-    pods = {f"hub/p{index}": Pod(namespace="hub", name=f"p{index}", node_name="n") for index in range(25)}
+    pods = {
+        f"hub/p{index}": Pod(namespace="hub", name=f"p{index}", node_name="n")
+        for index in range(25)
+    }
     snapshot = Snapshot("hub", "hub", {"n": Node(name="n")}, pods)
     model = SchedulerModel()
     assert [model.follow(snapshot) for _ in range(4)] == [False, False, True, True]
 
 
-@pytest.mark.parametrize(("minor", "expected"), [(34, Prediction.ELSEWHERE), (35, Prediction.TARGET)])
-def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(minor: int, expected: Prediction) -> None:
+@pytest.mark.parametrize(
+    ("minor", "expected"), [(34, Prediction.ELSEWHERE), (35, Prediction.TARGET)]
+)
+def test_nothing_moves_to_one_of_two_equal_nodes_picked_by_chance(
+    minor: int, expected: Prediction
+) -> None:
     room = {"cpu": 4000, "memory": 2**33, "pods": 110}
-    nodes = {name: Node(name=name, allocatable=room, created=index) for index, name in enumerate("ab")}
+    nodes = {
+        name: Node(name=name, allocatable=room, created=index) for index, name in enumerate("ab")
+    }
     pod = Pod(namespace="hub", name="p", node_name="b")
     model = SchedulerModel()
     model.follow(Snapshot("hub", "hub", nodes, {pod.key: pod}))

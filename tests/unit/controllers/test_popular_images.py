@@ -1,4 +1,6 @@
-"""Which popular images are pulled where, everything that stops a pull, and what follows from its outcome."""
+"""Which popular images are pulled where, everything that stops a pull, and what follows from its
+outcome.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -52,8 +54,12 @@ from tests.unit.controllers.planners import faults_of, planner_from
 POPULAR = "quay.io/lab/popular:1"
 
 
-def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restricted_standard() -> None:
-    (body,) = created(plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings()))
+def test_the_pod_that_pulls_asks_for_nothing_holds_nobody_and_passes_the_restricted_standard() -> (
+    None
+):
+    (body,) = created(
+        plan_after_a_while(cluster([node_state("n")], users(3, POPULAR)), popular_settings())
+    )
     spec, metadata = body["spec"], body["metadata"]
     assert metadata["annotations"][SAFE_TO_EVICT_ANNOTATION] == "true"
     assert not any("do-not-disrupt" in key for key in metadata["annotations"])
@@ -91,7 +97,13 @@ def test_the_same_pull_has_the_same_name_and_every_other_another() -> None:
 
     assert name() == name()
     other = "quay.io/lab/rare:1"
-    names = {name(), name(node="m"), name(image=other), name(joined=WALL - 1), name(node="ip-10-0-0-1." + "x" * 200)}
+    names = {
+        name(),
+        name(node="m"),
+        name(image=other),
+        name(joined=WALL - 1),
+        name(node="ip-10-0-0-1." + "x" * 200),
+    }
     assert len(names) == 5
     assert all(len(one) <= 63 for one in names)
 
@@ -108,9 +120,13 @@ def with_pod(snapshot: Snapshot, *pods: Pod) -> Snapshot:
     return replace(snapshot, pods={**snapshot.pods, **{pod.key: pod for pod in pods}})
 
 
-def later(snapshot: Snapshot, planned: Planned[PopularMemory], seconds: float, *pods: Pod) -> Planned[PopularMemory]:
+def later(
+    snapshot: Snapshot, planned: Planned[PopularMemory], seconds: float, *pods: Pod
+) -> Planned[PopularMemory]:
     """The plan at this time, with these pods there as well."""
-    return plan_popular_images(with_pod(snapshot, *pods), planned.memory, popular_settings(), at(seconds))
+    return plan_popular_images(
+        with_pod(snapshot, *pods), planned.memory, popular_settings(), at(seconds)
+    )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +166,9 @@ def test_an_image_that_was_removed_again_is_not_brought_back_for_a_while() -> No
 
 def test_an_image_below_what_a_kubelet_reports_is_not_taken_for_removed() -> None:
     snapshot, planned, body = begun()
-    full_report = node_state("n", images={f"quay.io/lab/{index}:1": GB for index in range(50)}, image_count=50)
+    full_report = node_state(
+        "n", images={f"quay.io/lab/{index}:1": GB for index in range(50)}, image_count=50
+    )
     there = replace(snapshot, nodes={"n": full_report})
     done = later(there, planned, 130, as_pod(body, phase="Running"))
     assert not later(there, done, 5000).actions
@@ -174,7 +192,9 @@ def test_an_image_that_fails_backs_off_longer_each_time_and_holds_up_no_other() 
     assert given_up.gauges["popular_images_backing_off"][()] == 1
     after = plan_popular_images(snapshot, given_up.memory, settings, at(200))
     assert pulls(after) == [("a", other)]
-    again = plan_popular_images(snapshot, given_up.memory, settings, at(190 + FIRST_REST_SECONDS + 1))
+    again = plan_popular_images(
+        snapshot, given_up.memory, settings, at(190 + FIRST_REST_SECONDS + 1)
+    )
     assert POPULAR in [image for _, image in pulls(again)]
     failing = with_pod(snapshot, as_pod(created(again)[0], waiting="ErrImagePull"))
     twice = follow(failing, settings, [600, 700], again.memory)
@@ -203,10 +223,14 @@ def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
     snapshot = cluster([node_state("n")], [*users(9, POPULAR), *users(3, other)])
     first = plan_after_a_while(snapshot, settings)
     failing = with_pod(snapshot, as_pod(created(first)[0], waiting="ErrImagePull"))
-    second = follow(snapshot, settings, [200], follow(failing, settings, [190], first.memory).memory)
+    second = follow(
+        snapshot, settings, [200], follow(failing, settings, [190], first.memory).memory
+    )
     assert pulls(second) == [("n", other)]
     failing = with_pod(snapshot, as_pod(created(second)[0], waiting="ErrImagePull"))
-    third = follow(snapshot, settings, [280], follow(failing, settings, [270], second.memory).memory)
+    third = follow(
+        snapshot, settings, [280], follow(failing, settings, [270], second.memory).memory
+    )
     assert third.gauges["popular_images_nodes"] == {("resting",): 1}
 
 
@@ -214,16 +238,24 @@ def test_a_node_where_one_image_after_the_other_fails_rests() -> None:
 def test_switched_off_the_pods_that_pull_are_deleted_and_nothing_else(phase: str) -> None:
     snapshot, _, body = begun()
     pod = as_pod(body, phase=phase)
-    foreign = as_pod({**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}, phase=phase)
+    foreign = as_pod(
+        {**body, "metadata": {**body["metadata"], "namespace": "elsewhere"}}, phase=phase
+    )
     labels = {**body["metadata"]["labels"], OWN_INSTANCE_LABEL: "other"}
-    theirs = as_pod({**body, "metadata": {**body["metadata"], "name": "theirs", "labels": labels}}, phase=phase)
-    leaving = as_pod({**body, "metadata": {**body["metadata"], "name": "leaving"}}, phase=phase, leaving=True)
+    theirs = as_pod(
+        {**body, "metadata": {**body["metadata"], "name": "theirs", "labels": labels}}, phase=phase
+    )
+    leaving = as_pod(
+        {**body, "metadata": {**body["metadata"], "name": "leaving"}}, phase=phase, leaving=True
+    )
     for one in (pod, foreign, theirs, leaving):
         snapshot = with_pod(snapshot, one)
-    planned = planner_from(POPULAR_IMAGES, popular_document(popularImages={"enabled": False})).plan(snapshot, at(0))
-    assert [(one.namespace, one.name, one.uid) for one in planned.actions if isinstance(one, DeletePod)] == [
-        (NAMESPACE, pod.name, pod.uid)
-    ]
+    planned = planner_from(POPULAR_IMAGES, popular_document(popularImages={"enabled": False})).plan(
+        snapshot, at(0)
+    )
+    assert [
+        (one.namespace, one.name, one.uid) for one in planned.actions if isinstance(one, DeletePod)
+    ] == [(NAMESPACE, pod.name, pod.uid)]
     assert len(planned.actions) == 1
 
 
@@ -239,7 +271,10 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
     wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
     document = popular_document(popularImages=wrong, puller={"method": "magic"})
-    assert {*faults_of(POPULAR_IMAGES, document)} == {*(f"popularImages.{key}" for key in wrong), "puller.method"}
+    assert {*faults_of(POPULAR_IMAGES, document)} == {
+        *(f"popularImages.{key}" for key in wrong),
+        "puller.method",
+    }
 
 
 RARE = "quay.io/lab/rare:1"
@@ -253,11 +288,20 @@ USERS = users(3, POPULAR)
 
 
 def told_node(
-    name: str = "n", *, images: Any = None, disk: int | None = 1000, joined: int = 0, taints: Any = (), **more: Any
+    name: str = "n",
+    *,
+    images: Any = None,
+    disk: int | None = 1000,
+    joined: int = 0,
+    taints: Any = (),
+    **more: Any,
 ) -> Node:
     """A node as tests/data/cases/controllers/popular-images.yaml says it."""
     if isinstance(images, int):
-        more["image_count"], images = images, {f"quay.io/lab/{index}:1": 1 for index in range(images)}
+        more["image_count"], images = (
+            images,
+            {f"quay.io/lab/{index}:1": 1 for index in range(images)},
+        )
     return node_state(
         name,
         images={image: size * GB for image, size in (images or {}).items()},
@@ -268,8 +312,12 @@ def told_node(
     )
 
 
-@pytest.mark.parametrize(("_about", "nodes", "pods", "settings", "pulled"), rows("controllers/popular-images"))
-def test_what_is_pulled(_about: str, nodes: Any, pods: Any, settings: dict[str, Any], pulled: Any) -> None:
+@pytest.mark.parametrize(
+    ("_about", "nodes", "pods", "settings", "pulled"), rows("controllers/popular-images")
+)
+def test_what_is_pulled(
+    _about: str, nodes: Any, pods: Any, settings: dict[str, Any], pulled: Any
+) -> None:
     people: list[Pod] = []
     for count, image, *more in pods:
         details = more[0] if more else {}
@@ -282,7 +330,9 @@ def test_a_node_gets_the_most_wanted_images_and_no_more() -> None:
     pods = [pod for index in range(9) for pod in users(20 - index, f"quay.io/lab/image-{index}:1")]
     for held in range(4):
         images = {f"quay.io/lab/image-{index}:1": GB for index in range(held)}
-        planned = plan_after_a_while(cluster([node_state("n", images=images)], pods), popular_settings(perNode=3))
+        planned = plan_after_a_while(
+            cluster([node_state("n", images=images)], pods), popular_settings(perNode=3)
+        )
         assert planned.gauges["popular_images_missing"][()] == 3 - held
         assert pulls(planned) == ([("n", f"quay.io/lab/image-{held}:1")] if held < 3 else [])
 
@@ -306,7 +356,9 @@ def test_nothing_is_brought_to_a_node_that_is(details: dict[str, Any], state: st
     after = plan_popular_images(there, first.memory, popular_settings(), at(130))
     if state == "pressure":
         assert deleted(after) == [body["metadata"]["name"]]
-        gone = plan_popular_images(cluster(there.nodes.values(), USERS), after.memory, popular_settings(), at(140))
+        gone = plan_popular_images(
+            cluster(there.nodes.values(), USERS), after.memory, popular_settings(), at(140)
+        )
         assert (pulls(gone), deleted(gone)) == ([], [])
 
 
@@ -318,21 +370,34 @@ def test_what_was_pulled_and_used_afterwards_is_counted() -> None:
     people, settings = users(3, POPULAR), popular_settings()
     first = plan_after_a_while(cluster([node_state("n")], people), settings)
     done = as_pod(created(first)[0], phase="Running")
-    second = plan_popular_images(cluster([node_state("n")], [*people, done]), first.memory, settings, at(130))
+    second = plan_popular_images(
+        cluster([node_state("n")], [*people, done]), first.memory, settings, at(130)
+    )
     assert counted(second) == (0, 1)
     node = node_state("n", images={POPULAR: GB})
     # Another image, another node, a placeholder: none of them uses what was pulled.
-    others = [user("a", RARE, "n"), user("b", POPULAR, "m"), user("c", POPULAR, "n", component="user-placeholder")]
-    third = plan_popular_images(cluster([node], [*people, *others]), second.memory, settings, at(140))
+    others = [
+        user("a", RARE, "n"),
+        user("b", POPULAR, "m"),
+        user("c", POPULAR, "n", component="user-placeholder"),
+    ]
+    third = plan_popular_images(
+        cluster([node], [*people, *others]), second.memory, settings, at(140)
+    )
     assert counted(third) == (0, 1)
     came = [user("d", POPULAR, "n"), user("e", POPULAR, "n")]
     fourth = plan_popular_images(cluster([node], [*people, *came]), third.memory, settings, at(150))
     assert counted(fourth) == (1, 0)
     # Its node goes; the count stays.
-    assert counted(plan_popular_images(cluster([], people), fourth.memory, settings, at(160))) == (1, 0)
+    assert counted(plan_popular_images(cluster([], people), fourth.memory, settings, at(160))) == (
+        1,
+        0,
+    )
 
 
-@pytest.mark.parametrize(("changes", "waits"), [({}, True), ({"node": ""}, False), ({"phase": "Running"}, False)])
+@pytest.mark.parametrize(
+    ("changes", "waits"), [({}, True), ({"node": ""}, False), ({"phase": "Running"}, False)]
+)
 def test_a_node_pulls_for_one_hub_after_another(changes: dict[str, Any], waits: bool) -> None:
     (body,) = created(planned_for([node_state("n")], USERS))
     # The same pod, of another hub.
@@ -354,5 +419,10 @@ def counted(*steps: tuple[float, list[Pod]]) -> dict[str, float]:
 
 
 def test_a_running_pod_is_one_user_of_each_of_its_images_and_others_are_none() -> None:
-    pods = [user("a", RARE), user("b", "lab/b"), user("c", RARE, phase="Pending"), user("d", RARE, phase="Failed")]
+    pods = [
+        user("a", RARE),
+        user("b", "lab/b"),
+        user("c", RARE, phase="Pending"),
+        user("d", RARE, phase="Failed"),
+    ]
     assert counted((0, pods)) == {RARE: 1, "docker.io/lab/b:latest": 1}

@@ -1,4 +1,6 @@
-"""What users who wait are told: what for, about how long, how often; and what is learned from waits."""
+"""What users who wait are told: what for, about how long, how often; and what is learned from
+waits.
+"""
 
 import itertools
 import math
@@ -16,7 +18,14 @@ from roost.controllers.contract.planner import Planner
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.start_notices import texts
-from roost.controllers.start_notices.estimates import A_PULL, MOST_KEYS, OF_IMAGE, OF_REGISTRY, Estimate, PastWaits
+from roost.controllers.start_notices.estimates import (
+    A_PULL,
+    MOST_KEYS,
+    OF_IMAGE,
+    OF_REGISTRY,
+    Estimate,
+    PastWaits,
+)
 from roost.controllers.start_notices.plan import CONTROLLER as START_NOTICES
 from roost.controllers.start_notices.settings import MOST_A_MINUTE, MOST_NOTICES
 from roost.controllers.start_notices.texts import GIVES_WAY, ROOM_UNKNOWN, with_estimate
@@ -33,7 +42,11 @@ IMAGE = "quay.io/images/r:1"
 
 
 def _document(**changes: object) -> dict[str, Any]:
-    base = {"release": RELEASE, "namespace": NAMESPACE, "podClasses": default_values()["podClasses"]}
+    base = {
+        "release": RELEASE,
+        "namespace": NAMESPACE,
+        "podClasses": default_values()["podClasses"],
+    }
     return {**base, "startNotices": {"enabled": True}, **changes}
 
 
@@ -53,7 +66,9 @@ class Cluster:
     events: dict[str, PullEvent] = field(default_factory=dict)
 
     def node(self, name: str, *images: str, age: float = 86400.0) -> None:
-        self.nodes[name] = Node(name, created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images))
+        self.nodes[name] = Node(
+            name, created=self.now - age, images=dict.fromkeys(images, 1), image_count=len(images)
+        )
 
     def pod(self, name: str, image: str = IMAGE, **changes: Any) -> None:
         pod = Pod(
@@ -74,19 +89,33 @@ class Cluster:
     def runs(self, name: str) -> None:
         key = f"{NAMESPACE}/{name}"
         containers = tuple(
-            replace(each, image_id="sha256:1", waiting_reason="", running=True) for each in self.pods[key].containers
+            replace(each, image_id="sha256:1", waiting_reason="", running=True)
+            for each in self.pods[key].containers
         )
         self.change(name, phase="Running", containers=containers)
 
-    def pulled(self, number: int, node: str, ago: float, image: str = IMAGE, took: str = "1m0.5s") -> None:
+    def pulled(
+        self, number: int, node: str, ago: float, image: str = IMAGE, took: str = "1m0.5s"
+    ) -> None:
         """A kubelet's Event."""
-        message = f'Successfully pulled image "{image}" in {took} (9m0s including waiting). Image size: 30047356 bytes.'
-        event = PullEvent(f"old-{number}", f"uid-{number}", node, image, "Pulled", message, self.now - ago)
+        message = (
+            f'Successfully pulled image "{image}" in {took} (9m0s including waiting). Image size:'
+            " 30047356 bytes."
+        )
+        event = PullEvent(
+            f"old-{number}", f"uid-{number}", node, image, "Pulled", message, self.now - ago
+        )
         self.events[f"old-{number}.1"] = event
 
     def turn(self) -> list[Notice]:
         planned = self.planner.plan(
-            Snapshot(RELEASE, NAMESPACE, nodes=dict(self.nodes), pods=dict(self.pods), pull_events=self.events),
+            Snapshot(
+                RELEASE,
+                NAMESPACE,
+                nodes=dict(self.nodes),
+                pods=dict(self.pods),
+                pull_events=self.events,
+            ),
             Moment(self.now, self.now),
         )
         told = [action for action in planned.actions if isinstance(action, Notice)]
@@ -190,7 +219,11 @@ def test_a_plan_that_comes_too_early_tells_nothing_and_keeps_the_metric() -> Non
     first = cluster.planner.plan(snapshot, Moment(cluster.now, 10.0))
     again = cluster.planner.plan(snapshot, Moment(cluster.now, 10.5))
     assert (len(first.actions), len(again.actions)) == (1, 0)
-    assert first.gauges == again.gauges == {"start_notices_waiting_pods": {("node",): 1.0, ("image",): 0.0}}
+    assert (
+        first.gauges
+        == again.gauges
+        == {"start_notices_waiting_pods": {("node",): 1.0, ("image",): 0.0}}
+    )
     assert again.wake_after_seconds == pytest.approx(0.5)
 
 
@@ -200,7 +233,9 @@ def test_a_pull_that_fails_is_left_to_the_kubelet_to_tell_and_teaches_nothing() 
     cluster.pod("ada", node_name="n")
     cluster.turn()
     assert reasons(cluster.passes(5.0)) == ["DownloadsImage"]
-    cluster.change("ada", containers=(ContainerState(image=IMAGE, waiting_reason="ImagePullBackOff"),))
+    cluster.change(
+        "ada", containers=(ContainerState(image=IMAGE, waiting_reason="ImagePullBackOff"),)
+    )
     assert cluster.passes(600.0) == []
     cluster.runs("ada")
     cluster.passes(1.0)
@@ -235,7 +270,11 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
         ({"spec": PodSpec(fit_requests=(("memory", 8),))}, True, [ROOM_UNKNOWN]),
         ({"spec": PodSpec(fit_requests=(("memory", 9),))}, True, [texts.TOO_LARGE]),
         # Of machines that aren't there, nobody knows how large they would be.
-        ({"spec": PodSpec(fit_requests=(("memory", 9),), node_selector=(("pool", "large"),))}, True, [ROOM_UNKNOWN]),
+        (
+            {"spec": PodSpec(fit_requests=(("memory", 9),), node_selector=(("pool", "large"),))},
+            True,
+            [ROOM_UNKNOWN],
+        ),
         # Room that a placeholder gives up is told once it takes a while.
         ({"nominated_node": "n"}, True, [GIVES_WAY]),
         ({}, False, [texts.SCHEDULER]),
@@ -243,7 +282,9 @@ def test_a_wait_for_a_node_is_told_and_learned_from() -> None:
     ],
     ids=["fits", "too large", "elsewhere", "nominated", "no scheduler", "held"],
 )
-def test_a_pod_is_told_once_what_it_waits_for(details: dict[str, Any], is_tried: bool, expected: list[str]) -> None:
+def test_a_pod_is_told_once_what_it_waits_for(
+    details: dict[str, Any], is_tried: bool, expected: list[str]
+) -> None:
     cluster = Cluster()
     cluster.node("n", IMAGE)
     cluster.nodes["n"] = replace(cluster.nodes["n"], allocatable={"memory": 8})
@@ -253,7 +294,9 @@ def test_a_pod_is_told_once_what_it_waits_for(details: dict[str, Any], is_tried:
     assert [notice.message for notice in cluster.passes(60.0)] == expected
 
 
-def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> None:
+def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> (
+    None
+):
     cluster = Cluster()
     cluster.node("n")
     cluster.node("mid")
@@ -269,11 +312,16 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     cluster.events["present"] = cluster.events["old-0.1"]._replace(
         message=f'Container image "{IMAGE}" already present on machine'
     )
-    cluster.events["odd"] = cluster.events["old-0.1"]._replace(message='Successfully pulled image "x" in no time')
+    cluster.events["odd"] = cluster.events["old-0.1"]._replace(
+        message='Successfully pulled image "x" in no time'
+    )
     for number in range(5):
         cluster.node(f"new-{number}", IMAGE, age=1800.0)
         cluster.pod(
-            f"user-{number}", created=cluster.now - 1820.0, node_name=f"new-{number}", started=cluster.now - 1700.0
+            f"user-{number}",
+            created=cluster.now - 1820.0,
+            node_name=f"new-{number}",
+            started=cluster.now - 1700.0,
         )
         cluster.runs(f"user-{number}")
     # Nobody waited for an old node, or waits when others' nodes come.
@@ -289,7 +337,9 @@ def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_s
     ]
     cluster.pod("bob", unschedulable_since=cluster.now)
     told = cluster.passes(10.0)
-    assert [notice.message for notice in told] == ["Starting a new machine for your server; usually 1.5 to 3 minutes."]
+    assert [notice.message for notice in told] == [
+        "Starting a new machine for your server; usually 1.5 to 3 minutes."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -315,17 +365,26 @@ def test_a_crowd_is_told_within_the_budget_of_writes() -> None:
 
 def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
     assert (
-        START_NOTICES.planner(ReleaseDocument(Reader(), _document(startNotices={"enabled": False}), None, 36)) is None
+        START_NOTICES.planner(
+            ReleaseDocument(Reader(), _document(startNotices={"enabled": False}), None, 36)
+        )
+        is None
     )
     document = _document(startNotices={"enabled": True, "language": "de"})
     assert faults_of(START_NOTICES, document) == ["startNotices.language"]
 
 
-def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_seen_longest_ago() -> None:
-    """Images of one registry, each pulled several times; what is left is estimated after ten seconds."""
+def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_seen_longest_ago() -> (
+    None
+):
+    """Images of one registry, each pulled several times; what is left is estimated after ten
+    seconds.
+    """
     chance = random.Random(7)
     history = PastWaits()
-    images = {f"pull quay.io/{number}": chance.lognormvariate(math.log(40.0), 0.8) for number in range(30)}
+    images = {
+        f"pull quay.io/{number}": chance.lognormvariate(math.log(40.0), 0.8) for number in range(30)
+    }
     errors, inside, asked = [], 0, 0
     levels = (OF_REGISTRY, OF_REGISTRY, OF_IMAGE)
     for _ in range(3000):
@@ -344,13 +403,25 @@ def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_s
     for number in range(MOST_KEYS + 5):
         history = history.with_duration(10.0, "pull", f"pull {number}")
     assert len(history.by_key) == MOST_KEYS
-    assert [key in history.by_key for key in ("pull", "pull 0", f"pull {MOST_KEYS + 4}")] == [True, False, True]
+    assert [key in history.by_key for key in ("pull", "pull 0", f"pull {MOST_KEYS + 4}")] == [
+        True,
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(("estimate", "left", "range_of_it"), rows("controllers/estimates"))
-def test_estimates_are_rounded_in_words(estimate: tuple[float, float, float], left: str, range_of_it: str) -> None:
-    assert with_estimate("{left}; {usual}", Estimate(*estimate)) == f"{left} left ({range_of_it}); {range_of_it}"
-    assert with_estimate("{left}; {usual}", Estimate(1.0, 4.0, 4.9)) == "A few seconds left; a few seconds"
+def test_estimates_are_rounded_in_words(
+    estimate: tuple[float, float, float], left: str, range_of_it: str
+) -> None:
+    assert (
+        with_estimate("{left}; {usual}", Estimate(*estimate))
+        == f"{left} left ({range_of_it}); {range_of_it}"
+    )
+    assert (
+        with_estimate("{left}; {usual}", Estimate(1.0, 4.0, 4.9))
+        == "A few seconds left; a few seconds"
+    )
 
 
 def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
@@ -358,7 +429,9 @@ def test_the_policy_of_the_controllers_account_takes_every_sentence() -> None:
     policy = (templates_folder() / "controllers/admission-policies.yaml.j2").read_text()
     (pattern,) = re.findall(r'matches\(r"(.+)"\)\)', policy)
     sentences = [
-        value for name, value in vars(texts).items() if name.isupper() and isinstance(value, str) and name[0] != "_"
+        value
+        for name, value in vars(texts).items()
+        if name.isupper() and isinstance(value, str) and name[0] != "_"
     ]
     assert len(sentences) >= 8
     seconds = [0.0, 4.0, 12.0, 27.0, 61.0, 95.0, 400.0, 86_400.0]
@@ -373,9 +446,13 @@ def test_the_policy_and_the_documentation_list_every_reason() -> None:
     """An Event of any other reason would be refused by the policy."""
     policy = (templates_folder() / "controllers/admission-policies.yaml.j2").read_text()
     listed = re.findall(r'"([A-Z]\w+)"', "".join(re.findall(r'"\w+": \[([^]]+)\]', policy)))
-    documented = re.findall(r"^\| `([A-Z]\w+)`", (ROOT / "docs/reference/names.md").read_text(), re.MULTILINE)
+    documented = re.findall(
+        r"^\| `([A-Z]\w+)`", (ROOT / "docs/reference/names.md").read_text(), re.MULTILINE
+    )
     assert sorted(listed) == sorted(documented)
     sources = [path.read_text() for path in (ROOT / "roost/controllers").rglob("*.py")]
     words = {word for text in sources for word in re.findall(r'"((?:[A-Z][a-z]+){2,})"', text)}
-    kubernetes = "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
+    kubernetes = (
+        "Config|Stateful|Deadline|Pressure|IfNot|NotIn|NeverPull|InvalidImage|RegistryUn|RenamedBy"
+    )
     assert {word for word in words if not re.search(kubernetes, word)} == set(documented)

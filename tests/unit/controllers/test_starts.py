@@ -1,4 +1,6 @@
-"""What the leader's metrics say of starts: those that ran, those that failed, the oldest that is pending."""
+"""What the leader's metrics say of starts: those that ran, those that failed, the oldest that is
+pending.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -16,7 +18,13 @@ from tests.builders import NAMESPACE, RELEASE, policy_document
 
 USER = {"component": "singleuser-server", "app": "jupyterhub", "release": "hub"}
 ADA = Pod(NAMESPACE, "jupyter-ada", "ada", USER, created=1000.0)
-ROOM = Pod(NAMESPACE, "room-0", "room", {"component": "user-placeholder", "app": "jupyterhub"}, created=1000.0)
+ROOM = Pod(
+    NAMESPACE,
+    "room-0",
+    "room",
+    {"component": "user-placeholder", "app": "jupyterhub"},
+    created=1000.0,
+)
 HUB = Pod(NAMESPACE, "hub", "hub", {"component": "hub"}, created=1000.0)
 PREFIX = "roost_controllers_"
 
@@ -33,10 +41,20 @@ class Watched:
         self.starts.follow(Snapshot(RELEASE, NAMESPACE, pods={pod.key: pod for pod in pods}), now)
         read = self.metrics.registry.get_sample_value
         labels: Mapping[str, str] = {"pod_class": "user", "hub": f"hub.{NAMESPACE}"}
-        counted = [read(f"{PREFIX}starts_total", {**labels, "result": one}) for one in ("started", "failed")]
+        counted = [
+            read(f"{PREFIX}starts_total", {**labels, "result": one})
+            for one in ("started", "failed")
+        ]
         names = {family.name: family for family in self.metrics.registry.collect()}
-        pending = {one.labels["pod_class"]: one.value for one in names[f"{PREFIX}oldest_pending_seconds"].samples}
-        return {"counted": counted, "seconds": read(f"{PREFIX}start_seconds_sum", dict(labels)), "pending": pending}
+        pending = {
+            one.labels["pod_class"]: one.value
+            for one in names[f"{PREFIX}oldest_pending_seconds"].samples
+        }
+        return {
+            "counted": counted,
+            "seconds": read(f"{PREFIX}start_seconds_sum", dict(labels)),
+            "pending": pending,
+        }
 
 
 def test_a_start_counts_once_when_its_containers_run_and_others_pods_never() -> None:
@@ -59,7 +77,9 @@ def test_a_pod_that_goes_before_it_ran_has_failed(last: Pod | None) -> None:
         assert watched.see(1020.0, *([last] if last else []))["counted"] == [0.0, 1.0]
 
 
-def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_replica_led_does_not() -> None:
+def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_replica_led_does_not() -> (
+    None
+):
     watched = Watched()
     assert watched.see(2000.0, replace(ADA, phase="Running"))["counted"] == [0.0, 0.0]
     bob = replace(ADA, name="jupyter-bob", uid="bob", created=2000.0, phase="Running")
@@ -70,7 +90,10 @@ def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_repli
 
 def test_hubs_beyond_a_bound_are_one() -> None:
     watched = Watched()
-    named = [replace(ADA, name=f"a-{one}", uid=f"{one}", labels={**USER, "release": f"h-{one}"}) for one in range(60)]
+    named = [
+        replace(ADA, name=f"a-{one}", uid=f"{one}", labels={**USER, "release": f"h-{one}"})
+        for one in range(60)
+    ]
     watched.see(1010.0, *named)
     names = {family.name: family for family in watched.metrics.registry.collect()}
     hubs = {one.labels["hub"] for one in names[f"{PREFIX}oldest_pending_seconds"].samples}

@@ -39,12 +39,19 @@ def test_nothing_is_found_where_all_is_well(values: str) -> None:
 DEPLOYMENT: Final = f"{APPS}/deployments/hub-roost-webhook"
 
 
-def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> None:
+def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> (
+    None
+):
     cluster = Cluster()
     live = cluster.objects[DEPLOYMENT]
-    live["metadata"] |= {"annotations": {"deployment.kubernetes.io/revision": "3"}, "resourceVersion": "7"}
+    live["metadata"] |= {
+        "annotations": {"deployment.kubernetes.io/revision": "3"},
+        "resourceVersion": "7",
+    }
     live["metadata"]["labels"]["app.kubernetes.io/managed-by"] = "Helm"
-    cluster.objects["/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user"]["metadata"]["uid"] = "1"
+    cluster.objects["/apis/scheduling.k8s.io/v1/priorityclasses/hub.jhub.roost-user"]["metadata"][
+        "uid"
+    ] = "1"
     assert cluster.said("objects") == []
     live["spec"]["template"]["spec"]["containers"][0]["image"] = "elsewhere:1"
     live["spec"]["template"]["spec"]["serviceAccountName"] = "other"
@@ -52,9 +59,13 @@ def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_w
     evidence = f"1 object not as the values render: Deployment jhub/hub-roost-webhook ({named})."
     cluster.tells("objects", "error", evidence)
     cluster.refused = {DEPLOYMENT}
-    cluster.tells("objects", "unknown", "Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH")
+    cluster.tells(
+        "objects", "unknown", "Not allowed to compare: Deployment jhub/hub-roost-webhook (PATCH"
+    )
     cluster = Cluster()
-    del cluster.objects["/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.jhub.roost-scheduler"]
+    del cluster.objects[
+        "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.jhub.roost-scheduler"
+    ]
     cluster.tells("objects", "error", "1 of ", "ClusterRoleBinding hub.jhub.roost-scheduler")
 
 
@@ -69,26 +80,45 @@ def test_of_a_release_that_is_not_there_nothing_of_its_own_is_well() -> None:
 def test_a_program_whose_image_cannot_be_pulled_is_told_with_the_image() -> None:
     cluster = Cluster()
     deployment = cluster.objects[DEPLOYMENT]
-    status = {"containerStatuses": [{"image": "roost:0.1.0", "state": {"waiting": {"reason": "ImagePullBackOff"}}}]}
-    for name, labels in (("w-1", deployment["spec"]["template"]["metadata"]["labels"]), ("other", {})):
+    status = {
+        "containerStatuses": [
+            {"image": "roost:0.1.0", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
+        ]
+    }
+    for name, labels in (
+        ("w-1", deployment["spec"]["template"]["metadata"]["labels"]),
+        ("other", {}),
+    ):
         cluster.lists[PODS].append({"metadata": {"name": name, "labels": labels}, "status": status})
     for ready, severity in ((0, "error"), (1, "warning")):
         deployment["status"]["readyReplicas"] = ready
         evidence = f"{ready} of 2 pods are ready: w-1 ImagePullBackOff (roost:0.1.0)."
         cluster.tells("programs", severity, evidence, fix="docs/install-helm.md#the-image")
     cluster.lists[PODS] = []
-    cluster.tells("programs", "warning", "1 of 2 pods are ready.", fix="/readyz says what a program waits for")
+    cluster.tells(
+        "programs", "warning", "1 of 2 pods are ready.", fix="/readyz says what a program waits for"
+    )
 
 
 def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_ready() -> None:
     cluster = Cluster()
     deployment = cluster.objects[DEPLOYMENT]
     labels = deployment["spec"]["template"]["metadata"]["labels"]
-    unscheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-    cluster.lists[PODS] = [{"metadata": {"name": "w-2", "labels": labels}, "status": {"conditions": [unscheduled]}}]
+    unscheduled = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/3 nodes",
+    }
+    cluster.lists[PODS] = [
+        {"metadata": {"name": "w-2", "labels": labels}, "status": {"conditions": [unscheduled]}}
+    ]
     stopped = {"type": "Progressing", "status": "False", "reason": "ProgressDeadlineExceeded"}
     deployment["status"] |= {"conditions": [stopped], "updatedReplicas": 1}
-    older = "its rollout stopped with 1 of 2 pods replaced (ProgressDeadlineExceeded), so older pods serve"
+    older = (
+        "its rollout stopped with 1 of 2 pods replaced (ProgressDeadlineExceeded), so older pods"
+        " serve"
+    )
     cluster.tells("programs", "error", older, "w-2 Unschedulable (0/3 nodes)")
     deployment["status"] = {"readyReplicas": 2, "observedGeneration": 1}
     deployment["metadata"]["generation"] = 2
@@ -99,7 +129,9 @@ def test_a_rollout_that_stopped_is_no_running_program_though_older_pods_are_read
     assert cluster.said("programs") == []
     waiting = {"image": "roost:no", "state": {"waiting": {"reason": "ImagePullBackOff"}}}
     cluster.lists[PODS][0]["status"] = {"containerStatuses": [waiting]}
-    cluster.tells("programs", "error", "its newest pods don't start, so older pods serve", "(roost:no)")
+    cluster.tells(
+        "programs", "error", "its newest pods don't start, so older pods serve", "(roost:no)"
+    )
 
 
 @pytest.mark.parametrize(("replicas", "severity"), [(0, "error"), (1, "warning")])
@@ -115,12 +147,17 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
     for kind in ("DaemonSet", "StatefulSet"):
         (body,) = cluster.install.of_kind(kind)
         # What a volume's image can't be pulled for stands at the container that mounts it.
-        waiting = {"reason": "ErrImagePull", "message": 'failed to pull and unpack image "far:1": not found'}
+        waiting = {
+            "reason": "ErrImagePull",
+            "message": 'failed to pull and unpack image "far:1": not found',
+        }
         status = {"containerStatuses": [{"image": "pause:1", "state": {"waiting": waiting}}]}
         metadata = {"name": f"p-{kind}", "labels": body["spec"]["template"]["metadata"]["labels"]}
         cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": status})
         # Those that wait for room do what they are for.
-        full = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+        full = {
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
+        }
         cluster.lists[PODS].append({"metadata": metadata, "spec": {}, "status": full})
     findings = cluster.said("programs")
     assert [finding.severity for finding in findings] == ["warning", "warning"]
@@ -128,7 +165,9 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
     assert not any("Unschedulable" in finding.evidence for finding in findings)
 
 
-@pytest.mark.parametrize("spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}])
+@pytest.mark.parametrize(
+    "spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}]
+)
 def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None) -> None:
     cluster = Cluster()
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
@@ -137,9 +176,15 @@ def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None)
 
 @pytest.mark.parametrize(
     ("bundle", "evidence"),
-    [(ca_bundle(0), "(expired 1970-01-02)"), ("LS0t", "(not a certificate)"), (None, "no caBundle in")],
+    [
+        (ca_bundle(0), "(expired 1970-01-02)"),
+        ("LS0t", "(not a certificate)"),
+        (None, "no caBundle in"),
+    ],
 )
-def test_a_useless_ca_bundle_or_a_service_without_pods_is_an_error(bundle: str | None, evidence: str) -> None:
+def test_a_useless_ca_bundle_or_a_service_without_pods_is_an_error(
+    bundle: str | None, evidence: str
+) -> None:
     cluster = Cluster()
     cluster.objects[WEBHOOK]["webhooks"][0]["clientConfig"]["caBundle"] = bundle
     cluster.tells("webhook", "error", evidence)
@@ -154,37 +199,61 @@ def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told(
     other = Cluster("podClasses: {user: {join: {user: 1}}}")
     cluster.objects[path] = other.objects[path]
     (kept,) = cluster.said("admission", "objects")
-    assert (kept.severity, "The webhook places pods by revision" in kept.evidence) == ("warning", True)
+    assert (kept.severity, "The webhook places pods by revision" in kept.evidence) == (
+        "warning",
+        True,
+    )
     cluster.admitted = other.admitted
     assert cluster.said("admission", "objects") == [], "the webhook has followed"
 
 
-def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_be_ended_are_told() -> None:
+def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_be_ended_are_told() -> (
+    None
+):
     cluster = Cluster()
     for name, scheduler in (("a", "hub.jhub.user"), ("b", "default-scheduler"), ("c", "theirs")):
         cluster.lists[PODS].append(pod(name, PLACED, spec={"schedulerName": scheduler}))
     away, chosen = cluster.said("users")
     assert ("default-scheduler: b." in away.evidence, "was away" in away.fix) == (True, True)
-    assert ("theirs: c." in chosen.evidence, "replaceSchedulers: [theirs]" in chosen.fix) == (True, True)
+    assert ("theirs: c." in chosen.evidence, "replaceSchedulers: [theirs]" in chosen.fix) == (
+        True,
+        True,
+    )
     told = Cluster("replaceSchedulers: [theirs]")
     told.lists[PODS] = [pod("c", PLACED, spec={"schedulerName": "theirs"})]
     assert "replaceSchedulers has it already" in told.said("users")[0].fix
     cluster = Cluster()
     cluster.lists[PODS] = [pod("a", PLACED), *(pod(f"b{number}") for number in range(5))]
-    cluster.tells("users", "warning", "5 of 6 users' pods were made without Roost: b0, b1, b2 and 2 more.")
+    cluster.tells(
+        "users", "warning", "5 of 6 users' pods were made without Roost: b0, b1, b2 and 2 more."
+    )
     cluster = Cluster()
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [
-        {"metadata": {"name": "users"}, "spec": {"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}}}
+        {
+            "metadata": {"name": "users"},
+            "spec": {"disruption": {"consolidationPolicy": "WhenEmptyOrUnderutilized"}},
+        }
     ]
-    cluster.lists[PODS] = [pod("a", PLACED), pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"})]
+    cluster.lists[PODS] = [
+        pod("a", PLACED),
+        pod("b", {**PLACED, "karpenter.sh/do-not-disrupt": "true"}),
+    ]
     evidence = "Karpenter (NodePool users) may end 1 of 2 users' pods to save a node: a."
-    cluster.tells("autoscaler", "warning", evidence, fix="where it has one): singleuser.extraAnnotations")
+    cluster.tells(
+        "autoscaler", "warning", evidence, fix="where it has one): singleuser.extraAnnotations"
+    )
 
 
-def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_placeholders_are_named() -> None:
+def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_placeholders_are_named() -> (
+    None
+):
     cluster = Cluster()
     label = pulled_label("hub", "jhub", "a/b:1")
-    for name, age, value in (("old", 7200, "pulling"), ("new", 60, "pulling"), ("full", 7200, "true")):
+    for name, age, value in (
+        ("old", 7200, "pulling"),
+        ("new", 60, "pulling"),
+        ("full", 7200, "true"),
+    ):
         metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
         cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
     cluster.tells("nodes", "warning", ": old.")
@@ -193,7 +262,10 @@ def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_plac
     autoscaler = {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
     for arguments, is_told in ((["=-5"], True), (["=-10"], False), ([], False)):
         cluster = Cluster()
-        container["command"] = ["./ca", *(f"--expendable-pods-priority-cutoff{value}" for value in arguments)]
+        container["command"] = [
+            "./ca",
+            *(f"--expendable-pods-priority-cutoff{value}" for value in arguments),
+        ]
         cluster.lists["/apis/apps/v1/deployments"] = [autoscaler]
         assert bool(cluster.said("autoscaler")) is is_told
 
@@ -210,20 +282,28 @@ def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
     assert not any("webhook.hostNetwork" in fix for _, _, fix in on_host.said("admission"))
 
 
-def test_a_refused_pod_says_why_one_that_nobody_may_make_is_unknown_and_one_left_to_the_default_a_warning() -> None:
+def test_a_refused_pod_says_why_one_that_nobody_may_make_is_unknown_and_one_left_to_the_default_a_warning() -> (
+    None
+):
     cluster = Cluster()
     cluster.scheduler = "default-scheduler"
     assert {severity for severity, _, _ in cluster.said("admission")} == {"warning"}
     cluster.admitted = ApiError(500, "failed calling webhook: context deadline exceeded")
-    assert all("context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission"))
+    assert all(
+        "context deadline exceeded" in evidence for _, evidence, _ in cluster.said("admission")
+    )
     cluster.admitted = cluster.refusal = ApiError(403, "POST: 403 Forbidden: pods is forbidden")
-    ((severity, evidence, _),) = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
+    ((severity, evidence, _),) = found(
+        run_checks(cluster.install, {"admission": admission.check}), "admission"
+    )
     assert (severity, "403" in evidence) == ("unknown", True)
 
 
 def test_a_pod_that_the_cluster_forbids_for_what_roost_adds_is_an_error() -> None:
     cluster = Cluster("sharedPools: {namespaceSelector: {}}")
-    cluster.admitted = ApiError(403, "403: insufficient quota to match these scopes: [{CrossNamespacePodAffinity}]")
+    cluster.admitted = ApiError(
+        403, "403: insufficient quota to match these scopes: [{CrossNamespacePodAffinity}]"
+    )
     user, build = found(run_checks(cluster.install, {"admission": admission.check}), "admission")
     assert user.severity == build.severity == "error"
     assert "class user is refused, and admitted without Roost: 403: insufficient" in user.evidence

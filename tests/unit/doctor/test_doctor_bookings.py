@@ -1,4 +1,6 @@
-"""What `roost doctor` says of bookings, and of waves that were learned, that the hub or the cluster has no room for."""
+"""What `roost doctor` says of bookings, and of waves that were learned, that the hub or the cluster
+has no room for.
+"""
 
 from array import array
 from pathlib import Path
@@ -13,9 +15,20 @@ from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
 from roost.doctor.given import find_faults
 from roost_core.placement.headroom_history import History
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, RELEASE, Cluster, Object, node
+from tests.unit.doctor.whole_cluster import (
+    CONFIG_MAPS,
+    NODES,
+    QUOTAS,
+    RELEASE,
+    Cluster,
+    Object,
+    node,
+)
 
-SET = "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory: 1Gi}}LEARN}]\n"
+SET = (
+    "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory:"
+    " 1Gi}}LEARN}]\n"
+)
 LEARN = ", learn: {min: 0, max: 9, timeZone: UTC}"
 EVENTS = "events: {enabled: true, activeServerLimit: 200}\n"
 
@@ -25,7 +38,10 @@ def hub(learn: str = "", events: str = EVENTS) -> Cluster:
 
 
 def booking(**people: int) -> Object:
-    events = [{"name": name, "people": n, "start": "2099-01-01T09:00", "timeZone": "UTC"} for name, n in people.items()]
+    events = [
+        {"name": name, "people": n, "start": "2099-01-01T09:00", "timeZone": "UTC"}
+        for name, n in people.items()
+    ]
     return {"metadata": {"name": "booked"}, "data": {"events.yaml": yaml.safe_dump(events)}}
 
 
@@ -45,18 +61,27 @@ def test_a_booking_that_hub_quota_nodes_or_pools_have_no_room_for_is_told_with_w
     cluster.lists[QUOTAS] = there.get("quotas", [])
     for count, labels, pods, memory in there.get("nodes", ()):
         for number in range(count):
-            one = node(f"{len(cluster.lists[NODES])}-{number}", taints=[labels["taint"]] if "taint" in labels else ())
+            one = node(
+                f"{len(cluster.lists[NODES])}-{number}",
+                taints=[labels["taint"]] if "taint" in labels else (),
+            )
             one["metadata"]["labels"] = labels
             one["spec"]["unschedulable"] = "cordoned" in labels
             one["status"]["allocatable"] = {"cpu": "16", "memory": memory, "pods": str(pods)}
             cluster.lists[NODES].append(one)
     if pools := there.get("pools"):
         cluster.lists[NODE_POOLS] = [
-            {"metadata": {"name": name}, "spec": {"limits": limits, "disruption": {"consolidationPolicy": "WhenEmpty"}}}
+            {
+                "metadata": {"name": name},
+                "spec": {"limits": limits, "disruption": {"consolidationPolicy": "WhenEmpty"}},
+            }
             for name, limits in pools.items()
         ]
     status = {
-        "nodeGroups": [{"name": name, "health": {"maxSize": most}} for name, most in there.get("groups", {}).items()]
+        "nodeGroups": [
+            {"name": name, "health": {"maxSize": most}}
+            for name, most in there.get("groups", {}).items()
+        ]
     }
     cluster.objects[AUTOSCALER_STATUS] = {"data": {"status": yaml.safe_dump(status)}}
     said = told(cluster)
@@ -64,53 +89,92 @@ def test_a_booking_that_hub_quota_nodes_or_pools_have_no_room_for_is_told_with_w
     assert all(text in one for text, one in zip(expected, said, strict=True)), said
 
 
-def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_another_kind_says_nothing() -> None:
+def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_another_kind_says_nothing() -> (
+    None
+):
     cluster = hub()
     before = booking(lecture=100)
     before["data"]["events.yaml"] = before["data"]["events.yaml"].replace("2099", "1999")
-    cluster.lists[CONFIG_MAPS] = [before, booking(exam=501), {"data": {"events.yaml": "&a [*a]"}}, {}]
+    cluster.lists[CONFIG_MAPS] = [
+        before,
+        booking(exam=501),
+        {"data": {"events.yaml": "&a [*a]"}},
+        {},
+    ]
     assert told(cluster) == []
     cluster.lists[CONFIG_MAPS].append(booking(exam=60))
     for text in ("- [", "autoscaler: old", "nodeGroups: [{name: 3}]", "nodeGroups: 7"):
         cluster.objects[AUTOSCALER_STATUS] = {"data": {"status": text}}
         assert told(cluster) == [], text
-    for events in ("concurrentSpawnLimit: 9", "enabled: true, configMaps: false", "enabled: true, maxPlaceholders: 40"):
+    for events in (
+        "concurrentSpawnLimit: 9",
+        "enabled: true, configMaps: false",
+        "enabled: true, maxPlaceholders: 40",
+    ):
         off = hub(events=f"events: {{{events}}}\n")
         off.lists[CONFIG_MAPS] = [booking(lecture=64)]
-        off.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
+        off.lists[QUOTAS] = [
+            {"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}
+        ]
         assert told(off) == [], events
 
 
 @pytest.mark.parametrize(("path", "rest"), [(NODES, 3), (QUOTAS, 2)])
-def test_who_may_not_see_all_is_told_what_was_not_seen_and_of_all_the_rest(path: str, rest: int) -> None:
+def test_who_may_not_see_all_is_told_what_was_not_seen_and_of_all_the_rest(
+    path: str, rest: int
+) -> None:
     cluster = hub()
     cluster.lists[CONFIG_MAPS] = [booking(exam=201)]
-    cluster.lists[QUOTAS] = [{"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}]
+    cluster.lists[QUOTAS] = [
+        {"metadata": {"name": "q", "namespace": "jhub"}, "spec": {"hard": {"pods": "40"}}}
+    ]
     cluster.refused = {path}
     ((_, _, (*told, unseen)),) = run_checks(cluster.install, {"bookings": check})
     assert (len(told), unseen.severity, path in unseen.evidence) == (rest, "unknown", True)
 
 
-def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(tmp_path: Path) -> None:
+def test_without_a_cluster_quotas_of_files_are_told_of_bookings_in_the_values(
+    tmp_path: Path,
+) -> None:
     event = "{name: exam, people: 320, start: 0 9 * * 2, timeZone: UTC}"
     cluster = hub(events=f"events: {{enabled: true, booked: [{event}]}}\n")
     file = tmp_path / "quotas.yaml"
-    kind = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "course", "namespace": "jhub"}}
-    file.write_text(yaml.safe_dump(kind | {"spec": {"hard": {"pods": "110"}}, "status": {"used": {"pods": "30"}}}))
+    kind = {
+        "apiVersion": "v1",
+        "kind": "ResourceQuota",
+        "metadata": {"name": "course", "namespace": "jhub"},
+    }
+    file.write_text(
+        yaml.safe_dump(
+            kind | {"spec": {"hard": {"pods": "110"}}, "status": {"used": {"pods": "30"}}}
+        )
+    )
     _, told = find_faults(str(file), cluster.install.values, RELEASE)
-    assert (" has room for 80 of 320 placeholders now" in told.found, told.fix) == (True, "Raise pods to 350.")
+    assert (" has room for 80 of 320 placeholders now" in told.found, told.fix) == (
+        True,
+        "Raise pods to 350.",
+    )
 
 
-def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pauses_are_none() -> None:
+def test_a_wave_that_was_learned_is_told_by_the_minute_that_most_came_in_and_pauses_are_none() -> (
+    None
+):
     cluster = hub(LEARN)
     history = f"{CONFIG_MAPS}/hub-roost-headroom-history"
     for levels, expected in (
         ([10, 74, -1, 900], []),
-        ([10, 140, 150], ["Set default: users of 130 seats came within a minute. If all come at once, the hub "]),
+        (
+            [10, 140, 150],
+            ["Set default: users of 130 seats came within a minute. If all come at once, the hub "],
+        ),
     ):
-        cluster.objects[history]["data"] = {"default": History(29_000_000, array("i", levels)).as_text()}
+        cluster.objects[history]["data"] = {
+            "default": History(29_000_000, array("i", levels)).as_text()
+        }
         said = told(cluster)
-        assert [one.startswith(text) for one, text in zip(said, expected, strict=True)] == [True] * len(expected)
+        assert [one.startswith(text) for one, text in zip(said, expected, strict=True)] == [
+            True
+        ] * len(expected)
     assert "the last of 130 waits about 90 s. Set it to 130 there" in said[0]
     cluster.objects[history]["data"] = {"default": "?", "gone": "?"}
     assert told(cluster) == []

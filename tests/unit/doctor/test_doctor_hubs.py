@@ -1,4 +1,6 @@
-"""What `roost doctor` says of other hubs on this hub's nodes, and of zero-to-jupyterhub's parts that Roost replaces."""
+"""What `roost doctor` says of other hubs on this hub's nodes, and of zero-to-jupyterhub's parts
+that Roost replaces.
+"""
 
 import pytest
 
@@ -11,7 +13,11 @@ ONE_RELEASE = "podClasses: {user: {match: {namespaceSelector: {matchLabels: {poo
 
 
 def user(namespace: str, node: str, labels: dict[str, str] | None = None) -> Object:
-    metadata = {"name": "jupyter-ada", "namespace": namespace, "labels": USER if labels is None else labels}
+    metadata = {
+        "name": "jupyter-ada",
+        "namespace": namespace,
+        "labels": USER if labels is None else labels,
+    }
     metadata |= {"annotations": PLACED}
     return {"metadata": metadata, "spec": {"nodeName": node} if node else {}}
 
@@ -21,16 +27,28 @@ def together(values: str = "", **pools: str) -> Cluster:
     cluster = Cluster(values)
     labels = {"jhub": "", "physics": "", **pools}
     cluster.lists[NAMESPACES] = [
-        {"metadata": {"name": name, "labels": {"pool": label} if label else {}}} for name, label in labels.items()
+        {"metadata": {"name": name, "labels": {"pool": label} if label else {}}}
+        for name, label in labels.items()
     ]
-    cluster.lists[PODS] = [user("jhub", "a"), user("physics", "a"), user("physics", "b"), user("far", "c")]
+    cluster.lists[PODS] = [
+        user("jhub", "a"),
+        user("physics", "a"),
+        user("physics", "b"),
+        user("far", "c"),
+    ]
     return cluster
 
 
 @pytest.mark.parametrize("stage", ["installed", "before"])
-def test_users_of_another_hub_on_the_same_node_are_told_with_both_ways_to_join_them(stage: str) -> None:
+def test_users_of_another_hub_on_the_same_node_are_told_with_both_ways_to_join_them(
+    stage: str,
+) -> None:
     cluster = together()
-    said = cluster.said("hubs") if stage == "installed" else found(run_checks(cluster.install, BEFORE), "hubs")
+    said = (
+        cluster.said("hubs")
+        if stage == "installed"
+        else found(run_checks(cluster.install, BEFORE), "hubs")
+    )
     ((severity, evidence, fix),) = said
     assert (severity, "physics (1)" in evidence, "far" in evidence) == ("warning", True, False)
     assert "podClasses.user.match.namespaceSelector" in fix
@@ -48,11 +66,17 @@ def test_hubs_that_are_joined_are_fine_and_one_that_is_left_out_is_told(values: 
 
 def test_pods_without_a_node_and_pods_of_other_kinds_are_nobodys_users() -> None:
     cluster = together()
-    cluster.lists[PODS] = [user("jhub", "a"), user("physics", ""), user("physics", "a", {"component": "hub"})]
+    cluster.lists[PODS] = [
+        user("jhub", "a"),
+        user("physics", ""),
+        user("physics", "a", {"component": "hub"}),
+    ]
     assert cluster.said("hubs") == []
 
 
-def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_hubs_namespace() -> None:
+def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_hubs_namespace() -> (
+    None
+):
     missed = user("physics", "a")
     missed["metadata"]["annotations"] = {}
     cluster = together(ONE_RELEASE, physics="users")
@@ -60,14 +84,21 @@ def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_
     cluster.tells("users", "warning", "1 of 1 users' pods were made without Roost: jupyter-ada.")
     none = "podClasses.user.match.namespaceSelector selects no namespace"
     together(ONE_RELEASE).tells("admission", "warning", none)
-    together(POOL, physics="users").tells("hubs", "warning", "doesn't select the hub's own namespace jhub")
+    together(POOL, physics="users").tells(
+        "hubs", "warning", "doesn't select the hub's own namespace jhub"
+    )
 
 
-LISTED = "singleuser: {image: {name: a/b, tag: '1'}}\nplaceholders: [{name: default, replicas: 3}]\n"
+LISTED = (
+    "singleuser: {image: {name: a/b, tag: '1'}}\nplaceholders: [{name: default, replicas: 3}]\n"
+)
 PARTS = {
     "user-scheduler": ("deployments", "scheduling.userScheduler.enabled: false"),
     "user-placeholder": ("statefulsets", "scheduling.userPlaceholder.replicas: 0"),
-    "continuous-image-puller": ("daemonsets", "prePuller.continuous.enabled: false    # Roost's puller does this"),
+    "continuous-image-puller": (
+        "daemonsets",
+        "prePuller.continuous.enabled: false    # Roost's puller does this",
+    ),
 }
 
 
@@ -77,12 +108,16 @@ def part(component: str, **spec: int) -> Object:
 
 
 @pytest.mark.parametrize("component", PARTS)
-def test_each_part_of_the_hubs_chart_that_still_runs_is_told_with_its_switch(component: str) -> None:
+def test_each_part_of_the_hubs_chart_that_still_runs_is_told_with_its_switch(
+    component: str,
+) -> None:
     cluster = Cluster(LISTED)
     resource, switch = PARTS[component]
     cluster.lists[f"{APPS}/{resource}"] = [part(component), part("hub")]
     evidence = f"jhub/{component} of zero-to-jupyterhub still runs"
-    cluster.tells("switches", "warning", evidence, fix=f"such as jupyterhub, where it has one): {switch}")
+    cluster.tells(
+        "switches", "warning", evidence, fix=f"such as jupyterhub, where it has one): {switch}"
+    )
 
 
 def test_parts_that_are_off_or_that_nothing_of_roosts_replaces_are_fine() -> None:
@@ -90,7 +125,8 @@ def test_parts_that_are_off_or_that_nothing_of_roosts_replaces_are_fine() -> Non
     cluster.lists[f"{APPS}/statefulsets"] = [part("user-placeholder", replicas=0)]
     assert cluster.said("switches") == []
     cluster = Cluster(
-        "scheduler: {target: none}\nprePuller: {enabled: false}\nimageGate: {mode: 'off'}\nplaceholders: []"
+        "scheduler: {target: none}\nprePuller: {enabled: false}\nimageGate: {mode:"
+        " 'off'}\nplaceholders: []"
     )
     for component, (resource, _) in PARTS.items():
         cluster.lists[f"{APPS}/{resource}"] = [part(component)]

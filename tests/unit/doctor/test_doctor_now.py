@@ -11,8 +11,9 @@ from tests.unit.doctor.whole_cluster import Object
 
 NOW = 1_800_000_000.0
 FULL = (
-    "0/9 nodes are available: 2 Insufficient memory, 7 node(s) didn't match Pod's node affinity/selector. preemption: "
-    "0/9 nodes are available: 9 Preemption is not helpful for scheduling."
+    "0/9 nodes are available: 2 Insufficient memory, 7 node(s) didn't match Pod's node"
+    " affinity/selector. preemption: 0/9 nodes are available: 9 Preemption is not helpful for"
+    " scheduling."
 )
 
 
@@ -21,12 +22,24 @@ def moment(seconds: float) -> str:
 
 
 def pod(name: str, age: float = 60, component: str = "singleuser-server", **rest: Any) -> Object:
-    metadata = {"name": name, "uid": name, "creationTimestamp": moment(age), "labels": {"component": component}}
+    metadata = {
+        "name": name,
+        "uid": name,
+        "creationTimestamp": moment(age),
+        "labels": {"component": component},
+    }
     return {"metadata": metadata, "spec": {}, "status": {"phase": "Pending"}, **rest}
 
 
-def unscheduled(name: str, age: float, message: str = FULL, component: str = "singleuser-server") -> Object:
-    condition = {"type": "PodScheduled", "status": "False", "message": message, "lastTransitionTime": moment(age)}
+def unscheduled(
+    name: str, age: float, message: str = FULL, component: str = "singleuser-server"
+) -> Object:
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "message": message,
+        "lastTransitionTime": moment(age),
+    }
     return pod(name, age, component, status={"phase": "Pending", "conditions": [condition]})
 
 
@@ -35,9 +48,17 @@ def bound(name: str, age: float = 60, **state: Any) -> Object:
     return pod(name, age, spec={"nodeName": "node-a"}, status=status)
 
 
-def event(about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal") -> Object:
+def event(
+    about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal"
+) -> Object:
     last = moment(age)
-    told = {"reason": reason, "message": message, "type": kind, "lastTimestamp": last, "source": {"component": by}}
+    told = {
+        "reason": reason,
+        "message": message,
+        "type": kind,
+        "lastTimestamp": last,
+        "source": {"component": by},
+    }
     return {"involvedObject": {"uid": about}, **told}
 
 
@@ -53,7 +74,11 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
     ]  # fmt: skip
     events = [
         event(
-            "jupyter-ada", "NotTriggerScaleUp", "pod didn't trigger scale-up: 1 max size", 20, by="cluster-autoscaler"
+            "jupyter-ada",
+            "NotTriggerScaleUp",
+            "pod didn't trigger scale-up: 1 max size",
+            20,
+            by="cluster-autoscaler",
         ),
         event("jupyter-cyd", "Scheduled", "assigned", 90),
         event("jupyter-cyd", "Pulling", 'Pulling image "quay.io/a/b:1"', 85),
@@ -62,7 +87,9 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
 
 
 @pytest.mark.parametrize(("waits", "events", "cause", "to_do"), rows("doctor/waits"))
-def test_each_cause_is_told_with_what_to_do(waits: Object, events: list[Object], cause: str, to_do: str) -> None:
+def test_each_cause_is_told_with_what_to_do(
+    waits: Object, events: list[Object], cause: str, to_do: str
+) -> None:
     (found,) = find_waits([waits], events)
     assert found.cause == cause
     assert to_do.lower() in show_waits([found], 1, NOW).lower()

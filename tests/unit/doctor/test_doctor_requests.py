@@ -1,4 +1,6 @@
-"""What `roost doctor` says of quotas, LimitRanges and priorities of pods that get requests or rank below Roost's."""
+"""What `roost doctor` says of quotas, LimitRanges and priorities of pods that get requests or rank
+below Roost's.
+"""
 
 from pathlib import Path
 
@@ -15,7 +17,10 @@ ELSEWHERE = "podClasses: {build: {match: {namespaceSelector: {matchLabels: {buil
 
 
 def quota(*scopes: str, namespace: str = "jhub", **hard: str) -> Object:
-    return {"metadata": {"name": "guard", "namespace": namespace}, "spec": {"hard": hard, "scopes": list(scopes)}}
+    return {
+        "metadata": {"name": "guard", "namespace": namespace},
+        "spec": {"hard": hard, "scopes": list(scopes)},
+    }
 
 
 KINDS = {"resourcequotas": "ResourceQuota", "limitranges": "LimitRange"}
@@ -28,10 +33,14 @@ def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
     cluster = Cluster(values)
     cluster.lists[path] = bodies
     said = [(one.severity, f"{one.evidence} {one.fix}") for one in cluster.said("requests")]
-    assert [severity for severity, _ in said] == [("error" if "refuses" in text else "warning") for text in told]
+    assert [severity for severity, _ in said] == [
+        ("error" if "refuses" in text else "warning") for text in told
+    ]
     assert all(text in one for text, (_, one) in zip(told, said, strict=True))
     file, kind = tmp_path / "quotas.yaml", KINDS[path.rpartition("/")[2]]
-    file.write_text(yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **one} for one in bodies]))
+    file.write_text(
+        yaml.safe_dump_all([{"apiVersion": "v1", "kind": kind, **one} for one in bodies])
+    )
     faults = find_faults(str(file), cluster.install.values, RELEASE)
     assert [(one.severity, f"{one.found} {one.fix}") for one in faults] == said
     assert {one.file for one in faults} <= {str(file)}
@@ -40,7 +49,9 @@ def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
 def test_of_a_class_in_other_namespaces_their_quotas_count() -> None:
     cluster = Cluster(ELSEWHERE)
     cluster.lists["/api/v1/namespaces"] = [{"metadata": {"name": "b", "labels": {"builds": "yes"}}}]
-    cluster.lists["/api/v1/resourcequotas"] = [quota("NotBestEffort", namespace=name) for name in ("b", "c")]
+    cluster.lists["/api/v1/resourcequotas"] = [
+        quota("NotBestEffort", namespace=name) for name in ("b", "c")
+    ]
     cluster.lists["/api/v1/limitranges"] = []
     (said,) = cluster.said("requests")
     assert "ResourceQuota b/guard could" in said.evidence
@@ -59,7 +70,9 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 
 @pytest.mark.parametrize(("values", "classes", "told"), rows("doctor/priorities"))
-def test_classes_whose_pods_could_go_for_ours_are_named(values: str, classes: list[Object], told: list[str]) -> None:
+def test_classes_whose_pods_could_go_for_ours_are_named(
+    values: str, classes: list[Object], told: list[str]
+) -> None:
     cluster = Cluster(values)
     cluster.lists[CLASSES] = classes
     said = cluster.said("priorities")

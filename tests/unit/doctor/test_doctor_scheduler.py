@@ -1,4 +1,6 @@
-"""What `roost doctor` says of the scheduler, of pods that no scheduler looks at, and of nodes that users may use."""
+"""What `roost doctor` says of the scheduler, of pods that no scheduler looks at, and of nodes that
+users may use.
+"""
 
 from dataclasses import replace
 from hashlib import sha256
@@ -9,15 +11,31 @@ import pytest
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import APPS, LEASES, NODES, PLACED, PODS, Cluster, Object, ago, found, node, pod
+from tests.unit.doctor.whole_cluster import (
+    APPS,
+    LEASES,
+    NODES,
+    PLACED,
+    PODS,
+    Cluster,
+    Object,
+    ago,
+    found,
+    node,
+    pod,
+)
 
 CONFIG = "/api/v1/namespaces/jhub/configmaps/hub-roost-scheduler"
 LOG = f"{PODS}/s-1/log"
 REFUSAL = 'E1123 10:00:00.1 1 run.go:72] "command failed" err="unknown plugin Fit"'
 
 
-def with_scheduler(*, changed: float = 600, started: float = 300, checksum: str = "", **status: Any) -> Cluster:
-    """A scheduler's pod s-1 that leads; its ConfigMap was changed, and its container started, so many seconds ago."""
+def with_scheduler(
+    *, changed: float = 600, started: float = 300, checksum: str = "", **status: Any
+) -> Cluster:
+    """A scheduler's pod s-1 that leads; its ConfigMap was changed, and its container started, so
+    many seconds ago.
+    """
     cluster = Cluster()
     deployment = cluster.install.component("scheduler")
     assert deployment is not None
@@ -30,7 +48,9 @@ def with_scheduler(*, changed: float = 600, started: float = 300, checksum: str 
     container = {"name": "kube-scheduler", "image": "k", "ready": True, "restartCount": 0, **status}
     container.setdefault("state", {"running": {"startedAt": ago(started)}})
     metadata = {"name": "s-1", "labels": labels, "annotations": {"checksum/config": checksum}}
-    cluster.lists[PODS] = [{"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}]
+    cluster.lists[PODS] = [
+        {"metadata": metadata, "spec": {}, "status": {"containerStatuses": [container]}}
+    ]
     cluster.texts[LOG] = ["I1123 fine"]
     return cluster
 
@@ -38,8 +58,11 @@ def with_scheduler(*, changed: float = 600, started: float = 300, checksum: str 
 def test_a_scheduler_that_started_with_this_configuration_has_accepted_each_profile() -> None:
     cluster = with_scheduler()
     assert cluster.said("profiles") == []
-    # The ConfigMap's labels changed later, and its data didn't: the rendered pods carry its checksum.
-    current = sha256(cluster.objects[CONFIG]["data"]["config.yaml"].rstrip("\n").encode()).hexdigest()
+    # The ConfigMap's labels changed later, and its data didn't: the rendered pods carry its
+    # checksum.
+    current = sha256(
+        cluster.objects[CONFIG]["data"]["config.yaml"].rstrip("\n").encode()
+    ).hexdigest()
     deployment = cluster.install.component("scheduler")
     assert deployment is not None
     assert deployment["spec"]["template"]["metadata"]["annotations"]["checksum/config"] == current
@@ -48,14 +71,18 @@ def test_a_scheduler_that_started_with_this_configuration_has_accepted_each_prof
 
 def test_a_scheduler_that_started_before_its_configuration_changed_is_told() -> None:
     fix = "rollout restart deployment/hub-roost-scheduler"
-    with_scheduler(changed=10).tells("profiles", "error", "Pod s-1, which leads, started before", fix=fix)
+    with_scheduler(changed=10).tells(
+        "profiles", "error", "Pod s-1, which leads, started before", fix=fix
+    )
     spare = with_scheduler(changed=10)
     spare.objects[f"{LEASES}/hub-roost-scheduler"]["spec"]["holderIdentity"] = "s-2_abc"
     assert [finding.severity for finding in spare.said("profiles")] == ["warning"]
 
 
 def test_a_scheduler_that_refuses_its_configuration_is_told_by_its_last_words() -> None:
-    cluster = with_scheduler(ready=False, restartCount=2, state={"waiting": {"reason": "CrashLoopBackOff"}})
+    cluster = with_scheduler(
+        ready=False, restartCount=2, state={"waiting": {"reason": "CrashLoopBackOff"}}
+    )
     cluster.objects[f"{APPS}/deployments/hub-roost-scheduler"]["status"]["readyReplicas"] = 0
     cluster.texts[f"{LOG}?previous"] = ["I1123 starting", REFUSAL, "E1123 bye", "I1123 bye"]
     cluster.tells("programs", "error", f"Its last words: {REFUSAL}", fix="roost validate")
@@ -67,13 +94,18 @@ def test_a_scheduler_that_refuses_its_configuration_is_told_by_its_last_words() 
 
 def test_rights_that_the_leading_scheduler_lacks_are_told_from_its_log() -> None:
     cluster = with_scheduler()
-    cluster.texts[LOG] = ['E1123 reflector.go] "Failed to watch" err="pvcs is forbidden: User x cannot list"', "I fine"]
+    cluster.texts[LOG] = [
+        'E1123 reflector.go] "Failed to watch" err="pvcs is forbidden: User x cannot list"',
+        "I fine",
+    ]
     cluster.tells("profiles", "warning", "has 1 refusals", "pvcs is forbidden")
     cluster.texts[LOG] = ApiError(502, "no kubelet")
     assert [finding.severity for finding in cluster.said("profiles")] == ["unknown"]
 
 
-def waiting(name: str, scheduler: str, age: float = 120, conditions: list[Object] | None = None) -> Object:
+def waiting(
+    name: str, scheduler: str, age: float = 120, conditions: list[Object] | None = None
+) -> Object:
     made: Object = pod(name, PLACED, spec={"schedulerName": scheduler})
     made["metadata"] |= {"creationTimestamp": ago(age), "labels": {}}
     made["status"] = {"phase": "Pending", "conditions": conditions or []}
@@ -106,7 +138,10 @@ def test_users_who_wait_for_long_are_told_by_cause(status: Object, event: str, t
 
 TERM = "{matchExpressions: [{key: p, operator: In, values: [u]}]}"
 REQUIRED = "singleuser: {nodeSelector: {hub.jupyter.org/node-purpose: user}}\nplaceholders: []\n"
-POOLS = "singleuser: {profileList: [{display_name: GPU, kubespawner_override: {node_selector: {pool: gpu}}}]}\n"
+POOLS = (
+    "singleuser: {profileList: [{display_name: GPU, kubespawner_override: {node_selector: {pool:"
+    " gpu}}}]}\n"
+)
 RIGHT = {"hub.jupyter.org/node-purpose": "user"}
 AUTOSCALER: Object = {
     "metadata": {"namespace": "kube-system", "name": "ca"},
@@ -121,16 +156,26 @@ def labelled(name: str, labels: dict[str, str], taints: list[str] | None = None)
 
 
 def looked_at(cluster: Cluster) -> str:
-    (said,) = [one.looked_at for one in run_checks(cluster.install, INSTALLED) if one.check == "reach"]
+    (said,) = [
+        one.looked_at for one in run_checks(cluster.install, INSTALLED) if one.check == "reach"
+    ]
     return said
 
 
 def test_it_says_how_many_nodes_each_kind_of_pod_may_use() -> None:
     cluster = Cluster(POOLS + "placeholders: [{name: default, replicas: 1}]\n")
-    cluster.lists[NODES] = [node("a"), node("b", pool="gpu"), node("c", taints=["theirs"], pool="gpu")]
-    cluster.lists[PODS] = [pod("ada", PLACED, spec={"nodeSelector": {"pool": "gpu"}}, status={"phase": "Running"})]
+    cluster.lists[NODES] = [
+        node("a"),
+        node("b", pool="gpu"),
+        node("c", taints=["theirs"], pool="gpu"),
+    ]
+    cluster.lists[PODS] = [
+        pod("ada", PLACED, spec={"nodeSelector": {"pool": "gpu"}}, status={"phase": "Running"})
+    ]
     assert (
-        looked_at(cluster) == "of 3 nodes, may use: users + placeholders: 2, users (pool=gpu): 1, pods of class user: 1"
+        looked_at(cluster)
+        == "of 3 nodes, may use: users + placeholders: 2, users (pool=gpu): 1, pods of class"
+        " user: 1"
     )
     assert cluster.said("reach") == []
 
@@ -168,9 +213,12 @@ def test_a_pool_without_nodes_is_fine_where_an_autoscaler_may_bring_them(way: st
 
 
 @pytest.mark.parametrize(("values", "near"), rows("doctor/near-labels"))
-def test_labels_of_nodes_that_are_nearly_those_required_are_named(values: str, near: dict[str, str]) -> None:
+def test_labels_of_nodes_that_are_nearly_those_required_are_named(
+    values: str, near: dict[str, str]
+) -> None:
     cluster = Cluster(values)
-    # A pool without nodes is fine where an autoscaler may bring them; one that is misspelt never comes.
+    # A pool without nodes is fine where an autoscaler may bring them; one that is misspelt never
+    # comes.
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = []
     cluster.lists[NODES] = [labelled("a", near)]
     said = [each for severity, each, _ in found(run_checks(cluster.install, INSTALLED), "reach")]

@@ -22,8 +22,16 @@ def test_the_last_line_says_whether_users_feel_it(found: list[Any], said: str) -
 
 
 def test_what_users_feel_comes_first_and_what_is_well_last() -> None:
-    found: dict[str, Severity] = {"switches": "warning", "features": "unknown", "leaders": "error", "nodes": "warning"}
-    outcomes = [CheckOutcome("version", "1.37", ()), *(outcome(check, one) for check, one in found.items())]
+    found: dict[str, Severity] = {
+        "switches": "warning",
+        "features": "unknown",
+        "leaders": "error",
+        "nodes": "warning",
+    }
+    outcomes = [
+        CheckOutcome("version", "1.37", ()),
+        *(outcome(check, one) for check, one in found.items()),
+    ]
     lines = _as_text(outcomes, before=False).splitlines()
     checks = [line.split()[1] for line in lines[:-1] if "Fix:" not in line]
     assert checks == ["nodes:", "leaders:", "switches:", "features:", "version:"]
@@ -36,5 +44,9 @@ def test_before_an_install_it_says_whether_it_can_go_ahead(severity: Severity, s
 
 def test_what_users_feel_is_found_by_checks_that_there_are_and_each_file_is_in_a_table() -> None:
     assert INSTALLED.keys() >= FELT.keys()
-    used = {check.__module__.rpartition(".")[2] for table in (INSTALLED, BEFORE) for check in table.values()}
+    used = {
+        check.__module__.rpartition(".")[2]
+        for table in (INSTALLED, BEFORE)
+        for check in table.values()
+    }
     assert used == {module.name for module in iter_modules(checks.__path__)}

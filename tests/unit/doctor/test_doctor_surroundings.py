@@ -1,4 +1,6 @@
-"""What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, providers, the API server."""
+"""What `roost doctor` says of a cluster around an install: kubelets, clocks, policies, providers,
+the API server.
+"""
 
 from typing import Any
 
@@ -10,10 +12,23 @@ from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.placement.labels import startup_taint
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import LISTED, NODES, PLACED, PODS, POLICIES, Cluster, Object, found, node, pod
+from tests.unit.doctor.whole_cluster import (
+    LISTED,
+    NODES,
+    PLACED,
+    PODS,
+    POLICIES,
+    Cluster,
+    Object,
+    found,
+    node,
+    pod,
+)
 
 
-def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> None:
+def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> (
+    None
+):
     cluster = Cluster(LISTED)
     (daemon_set,) = cluster.install.of_kind("DaemonSet")
     labels = daemon_set["spec"]["template"]["metadata"]["labels"]
@@ -31,8 +46,12 @@ def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscal
     cluster.tells("autoscaler", "warning", "2 of 3 users' pods to save a node: free, owned.")
 
 
-@pytest.mark.parametrize(("version", "is_told"), [("v1.33.9", 1), ("v1.34.0-eks-1", 0), ("v1.37.9", 0), ("v1.38.0", 1)])
-def test_a_kubelet_that_is_too_old_or_newer_than_the_api_server_is_told(version: str, is_told: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "is_told"), [("v1.33.9", 1), ("v1.34.0-eks-1", 0), ("v1.37.9", 0), ("v1.38.0", 1)]
+)
+def test_a_kubelet_that_is_too_old_or_newer_than_the_api_server_is_told(
+    version: str, is_told: int
+) -> None:
     cluster = Cluster("")
     other = node("other")
     other["status"]["nodeInfo"]["kubeletVersion"] = version
@@ -41,11 +60,15 @@ def test_a_kubelet_that_is_too_old_or_newer_than_the_api_server_is_told(version:
     outcomes = run_checks(cluster.install, BEFORE)
     (outcome,) = (one for one in outcomes if one.check == "node-versions")
     assert outcome.looked_at.endswith(" on arm64, unknown")
-    assert [finding.evidence.endswith(f": other ({version}).") for finding in outcome.findings] == [True] * is_told
+    assert [finding.evidence.endswith(f": other ({version}).") for finding in outcome.findings] == [
+        True
+    ] * is_told
 
 
 @pytest.mark.parametrize(("runtime", "is_told"), rows("doctor/container-runtimes"))
-def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(runtime: str, is_told: bool) -> None:
+def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(
+    runtime: str, is_told: bool
+) -> None:
     for method, counts in (("auto", True), ("noop", False)):
         cluster = Cluster(f"{LISTED}\nprePuller: {{method: {method}}}")
         old = node("old")
@@ -64,13 +87,19 @@ def test_startup_taints_that_outlive_a_start_are_told() -> None:
     cluster = Cluster()
     own = startup_taint("hub", "jhub")
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [node_pool("cilium")]
-    cluster.lists[NODES] = [node("a", taints=[own]), node("b", taints=["cilium"]), node("c", taints=["other"])]
+    cluster.lists[NODES] = [
+        node("a", taints=[own]),
+        node("b", taints=["cilium"]),
+        node("c", taints=["other"]),
+    ]
     cluster.lists[NODES].append(node("young", age=60, taints=[own]))
     cluster.tells("startup-taints", "warning", "2 startup taints", "b (cilium)")
 
 
 @pytest.mark.parametrize(("mode", "is_told"), [("requireLabel", True), ("startupTaint", False)])
-def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(mode: str, is_told: bool) -> None:
+def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(
+    mode: str, is_told: bool
+) -> None:
     cluster = Cluster(f"imageGate: {{mode: {mode}}}")
     cluster.lists["/apis/karpenter.sh/v1/nodepools"] = [node_pool(startup_taint("hub", "jhub"))]
     assert [finding.severity for finding in cluster.said("startup-taints")] == ["error"] * is_told
@@ -96,7 +125,9 @@ def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in()
 
 
 @pytest.mark.parametrize(("said", "fix"), rows("doctor/namespace-refusals"))
-def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(said: str, fix: str) -> None:
+def test_a_namespace_that_refuses_roosts_own_pods_is_an_error_with_the_fix(
+    said: str, fix: str
+) -> None:
     cluster = Cluster()
     cluster.refusal = ApiError(403, said)
     findings = cluster.said("security")
@@ -129,7 +160,9 @@ def test_what_a_provider_asks_for_is_told_when_it_matters(
     if is_installed:
         findings = cluster.said("platform")
     else:
-        cluster.objects = {path: body for path, body in cluster.objects.items() if "roost" not in path}
+        cluster.objects = {
+            path: body for path, body in cluster.objects.items() if "roost" not in path
+        }
         findings = found(run_checks(cluster.install, BEFORE), "platform")
     assert [finding.severity for finding in findings] == [severity for severity, _ in expected]
     assert all(fix in finding.fix for finding, (_, fix) in zip(findings, expected, strict=True))
@@ -152,11 +185,19 @@ def gate(name: str, value: int) -> str:
     return f'kubernetes_feature_enabled{{name="{name}",stage="BETA"}} {value}'
 
 
-@pytest.mark.parametrize(("values", "name"), [(LISTED, "ImageVolume"), (POLICY, "MutatingAdmissionPolicy")])
-def test_a_feature_gate_that_is_off_is_an_error_where_something_needs_it(values: str, name: str) -> None:
+@pytest.mark.parametrize(
+    ("values", "name"), [(LISTED, "ImageVolume"), (POLICY, "MutatingAdmissionPolicy")]
+)
+def test_a_feature_gate_that_is_off_is_an_error_where_something_needs_it(
+    values: str, name: str
+) -> None:
     for needs, is_told in ((values, True), ("", False)):
         cluster = Cluster(needs)
-        cluster.texts["/metrics"] = ["# HELP kubernetes_feature_enabled x", gate("Other", 0), gate(name, 0)]
+        cluster.texts["/metrics"] = [
+            "# HELP kubernetes_feature_enabled x",
+            gate("Other", 0),
+            gate(name, 0),
+        ]
         findings = cluster.said("features")
         assert [finding.severity for finding in findings] == ["error"] * is_told
         assert all(name in finding.evidence for finding in findings)
@@ -170,7 +211,9 @@ def test_an_account_that_may_not_read_metrics_is_told_so_where_a_gate_matters() 
         cluster.texts["/metrics"] = ApiError(403, "GET /metrics: 403 Forbidden")
         findings = cluster.said("features")
         assert [finding.severity for finding in findings] == ["unknown"] * count
-        assert all("ImageVolume" in finding.evidence and "/metrics" in finding.fix for finding in findings)
+        assert all(
+            "ImageVolume" in finding.evidence and "/metrics" in finding.fix for finding in findings
+        )
 
 
 def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
@@ -178,7 +221,12 @@ def test_kinds_that_the_api_server_does_not_serve_are_named() -> None:
     assert cluster.said("features") == []
     del cluster.served["/apis/monitoring.coreos.com/v1"]
     cluster.served["/apis/policy/v1"] = set()
-    cluster.tells("features", "error", "ServiceMonitor (monitoring.coreos.com/v1)", "PodDisruptionBudget (policy/v1)")
+    cluster.tells(
+        "features",
+        "error",
+        "ServiceMonitor (monitoring.coreos.com/v1)",
+        "PodDisruptionBudget (policy/v1)",
+    )
 
 
 def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Cluster:
@@ -190,19 +238,29 @@ def with_kubelets(values: str, *configs: dict[str, Any], images: int = 3) -> Clu
     return cluster
 
 
-SIXTY = yaml.safe_dump({"prePuller": {"extraImages": {f"x{n}": {"name": f"a/x{n}", "tag": "1"} for n in range(60)}}})
+SIXTY = yaml.safe_dump(
+    {"prePuller": {"extraImages": {f"x{n}": {"name": f"a/x{n}", "tag": "1"} for n in range(60)}}}
+)
 
 
 def test_a_kubelet_that_holds_more_images_than_it_reports_is_told_by_its_own_limit() -> None:
     cluster = Cluster()
     cluster.lists[NODES] = [node("few"), node("many", images=50), node("all", images=70)]
     cluster.kubelets = {"all": {"nodeStatusMaxImages": -1}}
-    cluster.tells("kubelets", "warning", "1 of 3 kubelets", "many (50)", fix="nodeStatusMaxImages: -1")
+    cluster.tells(
+        "kubelets", "warning", "1 of 3 kubelets", "many (50)", fix="nodeStatusMaxImages: -1"
+    )
 
 
 @pytest.mark.parametrize(("reported", "is_told"), [(10, True), (0, True), (50, False), (-1, False)])
-def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(reported: int, is_told: bool) -> None:
-    for values, counts in ((LISTED, True), (f"{LISTED}\nimageGate: {{mode: 'off'}}", False), ("", False)):
+def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(
+    reported: int, is_told: bool
+) -> None:
+    for values, counts in (
+        (LISTED, True),
+        (f"{LISTED}\nimageGate: {{mode: 'off'}}", False),
+        ("", False),
+    ):
         cluster = with_kubelets(values, {"nodeStatusMaxImages": reported})
         findings = cluster.said("kubelets")
         assert [finding.severity for finding in findings] == ["warning"] * (is_told and counts)
@@ -212,7 +270,9 @@ def test_a_report_too_short_for_the_gate_is_told_where_it_holds_users_back(repor
     ("values", "config", "severity", "evidence"),
     [*rows("doctor/kubelets"), (SIXTY, {}, "warning", "fewer than 60 images: n0 (50)")],
 )
-def test_a_kubelets_settings_are_told(values: str, config: dict[str, Any], severity: str, evidence: str) -> None:
+def test_a_kubelets_settings_are_told(
+    values: str, config: dict[str, Any], severity: str, evidence: str
+) -> None:
     cluster = with_kubelets(values, config)
     if severity:
         cluster.tells("kubelets", severity, evidence)
@@ -220,8 +280,12 @@ def test_a_kubelets_settings_are_told(values: str, config: dict[str, Any], sever
         assert cluster.said("kubelets") == []
 
 
-@pytest.mark.parametrize(("version", "is_told"), [("v1.34.3", True), ("v1.35.0", False), ("", False)])
-def test_a_kubelet_too_old_to_mount_images_is_an_error_where_the_puller_does(version: str, is_told: bool) -> None:
+@pytest.mark.parametrize(
+    ("version", "is_told"), [("v1.34.3", True), ("v1.35.0", False), ("", False)]
+)
+def test_a_kubelet_too_old_to_mount_images_is_an_error_where_the_puller_does(
+    version: str, is_told: bool
+) -> None:
     cluster = with_kubelets(LISTED, {})
     cluster.lists[NODES][0]["status"]["nodeInfo"]["kubeletVersion"] = version
     assert [finding.severity for finding in cluster.said("image-volumes")] == ["error"] * is_told
@@ -255,7 +319,10 @@ def test_one_kubelet_of_each_pool_is_asked_first_and_five_at_most() -> None:
     down["metadata"]["labels"]["karpenter.sh/nodepool"] = "down"
     down["status"]["conditions"][0]["status"] = "Unknown"
     cluster.lists[NODES] += [other, down]
-    cluster.kubelets = {"other": {"imageGCHighThresholdPercent": 100}, "down": ApiError(503, "gone")}
+    cluster.kubelets = {
+        "other": {"imageGCHighThresholdPercent": 100},
+        "down": ApiError(503, "gone"),
+    }
     ((_, looked_at, findings),) = run_checks(cluster.install, {"kubelets": check})
     assert looked_at == "5 kubelets asked"
     assert ["100): other." in finding.evidence for finding in findings] == [True]

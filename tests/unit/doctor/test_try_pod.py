@@ -18,11 +18,15 @@ USER: Final = {"component": "singleuser-server"}
 POD_OF_USER: Final = make_pod({"metadata": {"labels": USER}})
 PLACED: Final = {POLICY_REVISION_ANNOTATION: "0123"}
 POD: Final = '{"metadata": {"labels": {"component": "singleuser-server"}}}'
-CLAIMS: Final = POD.replace("{", '{"spec": {"containers": [], "resourceClaims": [{"name": "gpu"}]}, ', 1)
+CLAIMS: Final = POD.replace(
+    "{", '{"spec": {"containers": [], "resourceClaims": [{"name": "gpu"}]}, ', 1
+)
 
 
 class Server:
-    """An API server that answers with these annotations, or errors, one after the other; the last one stays."""
+    """An API server that answers with these annotations, or errors, one after the other; the last
+    one stays.
+    """
 
     def __init__(self, *answers: Mapping[str, str] | Exception) -> None:
         self.answers = list(answers)
@@ -37,14 +41,20 @@ class Server:
         if OPT_OUT_ANNOTATION in body["metadata"].get("annotations", {}):
             return {**body, "spec": {**body["spec"], "schedulerName": "default-scheduler"}}
         metadata = {**body["metadata"], "annotations": dict(answer)}
-        return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": "hub.hub.user"}}
+        return {
+            **body,
+            "metadata": metadata,
+            "spec": {**body["spec"], "schedulerName": "hub.hub.user"},
+        }
 
     def sleep(self, seconds: float) -> None:
         self.now += seconds
 
     def ask(self, seconds: float) -> str:
         client = cast("Client", self)
-        return try_until_placed(client, "hub", POD_OF_USER, seconds, clock=lambda: self.now, sleep=self.sleep).revision
+        return try_until_placed(
+            client, "hub", POD_OF_USER, seconds, clock=lambda: self.now, sleep=self.sleep
+        ).revision
 
 
 def test_a_pod_is_made_with_dry_run_and_a_webhook_that_is_not_ready_yet_is_waited_for() -> None:
@@ -68,7 +78,10 @@ def test_the_wait_ends_and_what_is_forbidden_stays_so() -> None:
 
 @pytest.mark.parametrize(
     ("answer", "code", "said"),
-    [*rows("doctor/tried-pods"), (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host")],
+    [
+        *rows("doctor/tried-pods"),
+        (ClusterError("no route to host"), 1, "no pod was tried in hub: no route to host"),
+    ],
 )
 def test_the_command_says_what_came_back(
     monkeypatch: pytest.MonkeyPatch,
@@ -85,7 +98,9 @@ def test_the_command_says_what_came_back(
 
 def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
     metadata = {"name": "a", "uid": "1", "annotations": {**PLACED, "mine": "yes"}}
-    found = make_pod({"metadata": metadata, "spec": {"nodeName": "n", "containers": []}, "status": {}})
+    found = make_pod(
+        {"metadata": metadata, "spec": {"nodeName": "n", "containers": []}, "status": {}}
+    )
     assert found["metadata"]["name"] != "a"
     assert found["metadata"]["annotations"] == {"mine": "yes"}
     assert found["spec"] == {"containers": [], "automountServiceAccountToken": False}
@@ -94,12 +109,16 @@ def test_a_pod_that_exists_is_tried_as_if_it_were_new() -> None:
 
 @pytest.mark.parametrize("verb", ["doctor", "validate"])
 @pytest.mark.parametrize(("pod", "said"), rows("doctor/no-pods"))
-def test_what_is_no_pod_is_a_wrong_usage(capsys: pytest.CaptureFixture[str], verb: str, pod: str, said: str) -> None:
+def test_what_is_no_pod_is_a_wrong_usage(
+    capsys: pytest.CaptureFixture[str], verb: str, pod: str, said: str
+) -> None:
     assert main([verb, "--pod", pod]) == 2
     assert said in capsys.readouterr().err
 
 
-def test_validate_prints_the_pod_as_it_would_be_admitted(capsys: pytest.CaptureFixture[str]) -> None:
+def test_validate_prints_the_pod_as_it_would_be_admitted(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["validate", "--release", "roost", "--namespace", "hub", "--pod", POD]) == 0
     printed = capsys.readouterr().out
     admitted = yaml.safe_load(printed)

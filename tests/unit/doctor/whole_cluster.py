@@ -21,7 +21,9 @@ from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNO
 RELEASE: Final = Release("hub", "jhub", "v1.37.2")
 PODS: Final = "/api/v1/namespaces/jhub/pods"
 ENDPOINTS: Final = "/apis/discovery.k8s.io/v1/namespaces/jhub/endpointslices"
-WEBHOOK: Final = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
+WEBHOOK: Final = (
+    "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hub.jhub.roost-webhook"
+)
 LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/jhub/leases"
 POLICIES: Final = "/apis/networking.k8s.io/v1/namespaces/jhub/networkpolicies"
 APPS: Final = "/apis/apps/v1/namespaces/jhub"
@@ -48,13 +50,17 @@ CA_BUNDLE: Final = ca_bundle(datetime.now(UTC).timestamp())
 
 
 class Cluster:
-    """An API server with everything of an install that works; tests break it by `objects` and `lists`."""
+    """An API server with everything of an install that works; tests break it by `objects` and
+    `lists`.
+    """
 
     def __init__(self, values: str = "", release: Release = RELEASE) -> None:
         merged = parse_values(values.encode(), "values.yaml")
         rendered = [manifest.body for manifest in render(merged.values, release)]
         self.install = Install(cast("Client", self), release, merged.values, rendered)
-        self.objects: dict[str, Object] = {path_of(body): copy.deepcopy(body) for body in self.install.rendered}
+        self.objects: dict[str, Object] = {
+            path_of(body): copy.deepcopy(body) for body in self.install.rendered
+        }
         self.objects[f"/api/v1/namespaces/{release.namespace}"] = {}
         for body in self.install.of_kind("Deployment"):
             found = self.objects[path_of(body)]
@@ -69,7 +75,9 @@ class Cluster:
             NODES: [],
             PODS: [],
             PODS.replace("/pods", "/events"): [],
-            ENDPOINTS: [{"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}],
+            ENDPOINTS: [
+                {"endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": True}}]}
+            ],
             "/apis/scheduling.k8s.io/v1/priorityclasses": [],
             "/api/v1/pods": [],
             "/api/v1/namespaces": [],
@@ -80,18 +88,24 @@ class Cluster:
             **{f"{at}/{of}": [] for at in (APPS, "/apis/apps/v1") for of in kinds},
         }
         # What isn't JSON: metrics and logs, by path.
-        self.texts: dict[str, list[str] | ApiError] = {"/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']}
+        self.texts: dict[str, list[str] | ApiError] = {
+            "/metrics": ['kubernetes_feature_enabled{name="A",stage=""} 1']
+        }
         # Kinds that the API server serves, by path.
         self.served: dict[str, set[str]] = {}
         for body in rendered:
             version, kind = str(body["apiVersion"]), str(body["kind"])
-            self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(kind)
+            self.served.setdefault(f"/{'apis' if '/' in version else 'api'}/{version}", set()).add(
+                kind
+            )
         # Of nodes' kubelets, by name.
         self.kubelets: dict[str, Object | ClusterError] = {}
         # Why pods of Roost's own are refused.
         self.refusal: ApiError | None = None
         # What admission adds to a pod; an error: the pod is refused.
-        self.admitted: Object | ApiError = {"annotations": {POLICY_REVISION_ANNOTATION: self._revision() or "abc"}}
+        self.admitted: Object | ApiError = {
+            "annotations": {POLICY_REVISION_ANNOTATION: self._revision() or "abc"}
+        }
         self.scheduler = "hub.jhub.user"
         self.denied: set[str] = set()
         self.refused: set[str] = set()
@@ -102,7 +116,9 @@ class Cluster:
                 return sha256(text.encode()).hexdigest()[:12]
         return ""
 
-    def get(self, path: str, _query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0) -> Object:
+    def get(
+        self, path: str, _query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0
+    ) -> Object:
         if path in self.refused:
             raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
         if path.endswith("/proxy/configz"):
@@ -125,7 +141,9 @@ class Cluster:
             return {"resources": [{"kind": kind} for kind in self.served[path]]}
         return {"items": self.lists[path]} if path in self.lists else self.objects.get(path)
 
-    def lines(self, path: str, query: Mapping[str, Any], _silence_seconds: float, /) -> Iterator[bytes]:
+    def lines(
+        self, path: str, query: Mapping[str, Any], _silence_seconds: float, /
+    ) -> Iterator[bytes]:
         text = self.texts[f"{path}?previous" if query.get("previous") else path]
         if isinstance(text, ApiError):
             raise text
@@ -143,16 +161,26 @@ class Cluster:
         if isinstance(self.admitted, ApiError):
             raise self.admitted
         metadata = {**body["metadata"], **self.admitted}
-        return {**body, "metadata": metadata, "spec": {**body["spec"], "schedulerName": self.scheduler}}
+        return {
+            **body,
+            "metadata": metadata,
+            "spec": {**body["spec"], "schedulerName": self.scheduler},
+        }
 
     def said(self, check: str, *others: str) -> list[Finding]:
-        """What a check found, while no other one found anything; others: they found something, too."""
+        """What a check found, while no other one found anything; others: they found something,
+        too.
+        """
         # An install reads a list once only.
         outcomes = run_checks(replace(self.install), INSTALLED)
-        assert [one.check for one in outcomes if one.findings and one.check != check] == [*others], outcomes
+        assert [one.check for one in outcomes if one.findings and one.check != check] == [
+            *others
+        ], outcomes
         return found(outcomes, check)
 
-    def tells(self, check: str, severity: str, *evidence: str, fix: str = "", others: Sequence[str] = ()) -> None:
+    def tells(
+        self, check: str, severity: str, *evidence: str, fix: str = "", others: Sequence[str] = ()
+    ) -> None:
         """The check's one finding says all this, and no check but these others finds anything."""
         ((seen, said, told),) = self.said(check, *others)
         assert seen == severity
@@ -163,7 +191,11 @@ class Cluster:
 def merged(live: Any, body: Any) -> Any:
     """Live with what is applied, as the API server merges it: lists by name where all have one."""
     if isinstance(live, dict) and isinstance(body, dict):
-        return {**live, **body, **{key: merged(live[key], body[key]) for key in live.keys() & body.keys()}}
+        return {
+            **live,
+            **body,
+            **{key: merged(live[key], body[key]) for key in live.keys() & body.keys()},
+        }
     if (
         isinstance(live, list)
         and isinstance(body, list)
@@ -179,16 +211,27 @@ def found(outcomes: list[CheckOutcome], check: str) -> list[Finding]:
 
 
 def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> Object:
-    return {"metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})}, **rest}
+    return {
+        "metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})},
+        **rest,
+    }
 
 
-def node(name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str) -> Object:
+def node(
+    name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str
+) -> Object:
     return {
         "metadata": {"name": name, "creationTimestamp": ago(age), "labels": labels},
-        "spec": {"taints": [{"key": key, "effect": "NoSchedule"} for key in taints], "providerID": ""},
+        "spec": {
+            "taints": [{"key": key, "effect": "NoSchedule"} for key in taints],
+            "providerID": "",
+        },
         "status": {
             "images": [{"names": [f"x/{number}:1"]} for number in range(images)],
-            "nodeInfo": {"containerRuntimeVersion": "containerd://2.1.4", "kubeletVersion": "v1.37.2"},
+            "nodeInfo": {
+                "containerRuntimeVersion": "containerd://2.1.4",
+                "kubeletVersion": "v1.37.2",
+            },
             "conditions": [{"type": "Ready", "status": "True"}],
         },
     }

@@ -19,7 +19,11 @@ from generator.values.merge import Merged, merge_values
 from generator.values.sources import LoadedFile
 from tests.recorded_data import VALUES
 
-PURPOSE_USER = {"matchExpressions": [{"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}]}
+PURPOSE_USER = {
+    "matchExpressions": [
+        {"key": "hub.jupyter.org/node-purpose", "operator": "In", "values": ["user"]}
+    ]
+}
 
 
 def hub(name: str) -> str:
@@ -39,7 +43,11 @@ def merged(result: ImportResult) -> Merged:
     whole = merge_values(defaults(), [printed])
     faults = find_faults(whole) or lint(whole, Release())
     # `validate --strict` passes, but where the hub itself has its profiles' images not pulled.
-    assert [str(one) for one in faults if one.severity != "hint" and "not pulled to any node" not in one.found] == []
+    assert [
+        str(one)
+        for one in faults
+        if one.severity != "hint" and "not pulled to any node" not in one.found
+    ] == []
     return whole
 
 
@@ -50,10 +58,15 @@ def imported(text: str, release: str = "hub") -> ImportResult:
 
 
 def value(result: ImportResult, dotted: str) -> object:
-    """A value of the document that was printed, merged into Roost's defaults and, for a program, into `corePods`."""
+    """A value of the document that was printed, merged into Roost's defaults and, for a program,
+    into `corePods`.
+    """
     values = dict(merged(result).values)
     for program in ("scheduler", "webhook", "controllers", "recorder"):
-        values[program] = {**dict(items(values[program])), **core_pod(values["corePods"], values[program])}
+        values[program] = {
+            **dict(items(values[program])),
+            **core_pod(values["corePods"], values[program]),
+        }
     return child(values, *dotted.split("."))
 
 

@@ -18,7 +18,9 @@ DEFAULTS = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yam
 
 
 def table(name: str) -> list[tuple[str, str]]:
-    """Rows of `values => reason` of a file in tests/data/values; an indented line goes on with the row above it."""
+    """Rows of `values => reason` of a file in tests/data/values; an indented line goes on with the
+    row above it.
+    """
     text = re.sub("^#.*\n", "", (VALUES / f"{name}.txt").read_text(), flags=re.MULTILINE)
     rows = text.strip().replace("\n  ", " ").split("\n")
     return [(values, reason) for values, _, reason in (row.partition(" => ") for row in rows)]
@@ -30,7 +32,9 @@ def laid(text: str) -> Merged:
 
 def merged(text: str) -> Merged:
     values = laid(text)
-    assert [str(fault) for fault in find_faults(values)] == [], "the lint is for values that fit the schema"
+    assert [str(fault) for fault in find_faults(values)] == [], (
+        "the lint is for values that fit the schema"
+    )
     return values
 
 
@@ -48,7 +52,9 @@ def assert_refused(text: str, reason: str) -> None:
     hits = [fault for fault in faults if reason in str(fault)]
     assert hits, faults
     assert hits[0].severity == "error"
-    assert (hits[0].file, bool(hits[0].line)) == ("prod.yaml", True), "a default isn't at fault, what is beside it is"
+    assert (hits[0].file, bool(hits[0].line)) == ("prod.yaml", True), (
+        "a default isn't at fault, what is beside it is"
+    )
     with pytest.raises(ValuesError):
         check(merged(text), Release())
 

@@ -1,4 +1,6 @@
-"""Pods as rendered: what programs have in common and change, what placeholders inherit, security contexts."""
+"""Pods as rendered: what programs have in common and change, what placeholders inherit, security
+contexts.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,14 +28,19 @@ Values = dict[str, Any]
 
 
 def pods(text: str) -> dict[str, Values]:
-    bodies: list[Values] = [dict(one.body) for one in render(merged(text).values, Release("hub", "hub", "v1.37.2"))]
+    bodies: list[Values] = [
+        dict(one.body) for one in render(merged(text).values, Release("hub", "hub", "v1.37.2"))
+    ]
     deployments = {one["metadata"]["name"]: one for one in bodies if one["kind"] == "Deployment"}
     return {name: deployments[f"hub-roost-{name}"]["spec"]["template"]["spec"] for name in PROGRAMS}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_program_has_what_core_pods_says(program: str) -> None:
-    spec = pods("recorder: {enabled: true}\ncorePods: {nodeSelector: {pool: core}, tolerations: [], hostNetwork: true}")
+    spec = pods(
+        "recorder: {enabled: true}\ncorePods: {nodeSelector: {pool: core}, tolerations: [],"
+        " hostNetwork: true}"
+    )
     assert spec[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core"}
     assert "tolerations" not in spec[program]
     assert spec[program]["hostNetwork"] is True
@@ -43,11 +50,20 @@ def test_every_program_has_what_core_pods_says(program: str) -> None:
 def test_a_program_changes_what_it_names_for_itself_alone(program: str) -> None:
     own = {"nodeSelector": {"disk": "ssd"}, "priorityClassName": "", "hostNetwork": False}
     common = {"nodeSelector": {"pool": "core"}, "priorityClassName": "high", "hostNetwork": True}
-    specs = pods(json.dumps(merge_maps({"corePods": common, "recorder": {"enabled": True}}, {program: own})))
-    assert specs[program]["nodeSelector"] == {"kubernetes.io/os": "linux", "pool": "core", "disk": "ssd"}
+    specs = pods(
+        json.dumps(merge_maps({"corePods": common, "recorder": {"enabled": True}}, {program: own}))
+    )
+    assert specs[program]["nodeSelector"] == {
+        "kubernetes.io/os": "linux",
+        "pool": "core",
+        "disk": "ssd",
+    }
     assert not {"priorityClassName", "hostNetwork"} & set(specs[program])
     others = [specs[name] for name in PROGRAMS if name != program]
-    assert all(one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high" for one in others)
+    assert all(
+        one["nodeSelector"]["pool"] == "core" and one["priorityClassName"] == "high"
+        for one in others
+    )
 
 
 @pytest.mark.parametrize(("values", "key"), rows("generator/core-pods-faults"))
@@ -69,15 +85,25 @@ placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, nodeSelector: {poo
     assert [pod["spec"]["nodeSelector"] for pod in pods] == [{"pool": "users"}, {"pool": "large"}]
     for pod in pods:
         assert pod["metadata"]["annotations"] == {"x": "y"}
-        required = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
-        assert required["nodeSelectorTerms"] == [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
-        assert pod["spec"]["containers"][0]["resources"] == {"requests": {"cpu": "50m", "memory": "1Gi"}}
+        required = pod["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]
+        assert required["nodeSelectorTerms"] == [
+            {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
+        ]
+        assert pod["spec"]["containers"][0]["resources"] == {
+            "requests": {"cpu": "50m", "memory": "1Gi"}
+        }
 
 
 @pytest.mark.parametrize(("tolerations", "is_warned"), rows("generator/placeholders-tolerations"))
-def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(tolerations: str, is_warned: bool) -> None:
+def test_an_entry_that_drops_the_user_pools_toleration_is_warned_of(
+    tolerations: str, is_warned: bool
+) -> None:
     text = f"placeholders: [{{name: a, replicas: 1, tolerations: {tolerations}}}]"
-    assert ("prod.yaml:1: warning: placeholders[0].tolerations: leaves out" in said(text)) is is_warned
+    assert (
+        "prod.yaml:1: warning: placeholders[0].tolerations: leaves out" in said(text)
+    ) is is_warned
 
 
 def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
@@ -85,14 +111,29 @@ def test_an_entry_without_pods_may_drop_what_it_likes() -> None:
 
 
 ENTRIES: st.SearchStrategy[dict[str, object]] = st.dictionaries(
-    st.sampled_from(["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows"]),
-    st.one_of(st.none(), st.just({}), st.just([]), st.just("nodes"), st.dictionaries(st.just("a"), st.just("b"))),
+    st.sampled_from(
+        ["resources", "nodeSelector", "tolerations", "requiredNodeTerms", "labels", "windows"]
+    ),
+    st.one_of(
+        st.none(),
+        st.just({}),
+        st.just([]),
+        st.just("nodes"),
+        st.dictionaries(st.just("a"), st.just("b")),
+    ),
 )
 
 
 @given(entry=ENTRIES)
-def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Mapping[str, object]) -> None:
-    defaults = {"resources": {"requests": {"cpu": "1"}}, "nodeSelector": {"x": "y"}, "tolerations": [1], "labels": {}}
+def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(
+    entry: Mapping[str, object],
+) -> None:
+    defaults = {
+        "resources": {"requests": {"cpu": "1"}},
+        "nodeSelector": {"x": "y"},
+        "tolerations": [1],
+        "labels": {},
+    }
     whole = complete_placeholder_set(entry, defaults)
     named = {key: value for key, value in entry.items() if value is not None}
     usual = {**defaults, "windows": [], "learn": None}
@@ -100,8 +141,13 @@ def test_a_named_key_counts_as_a_whole_and_every_other_is_the_defaults(entry: Ma
 
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
-EVERYTHING = "{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}, events: {enabled: true}"
-OPENSHIFT = f"{EVERYTHING}, podSecurityContext: {{runAsUser: null, runAsGroup: null, fsGroup: null}}}}"
+EVERYTHING = (
+    "{recorder: {enabled: true}, prePuller: {extraImages: {a: {name: a/b, tag: '1'}}}, events:"
+    " {enabled: true}"
+)
+OPENSHIFT = (
+    f"{EVERYTHING}, podSecurityContext: {{runAsUser: null, runAsGroup: null, fsGroup: null}}}}"
+)
 
 
 def all_pods(text: str) -> Iterator[tuple[str, Any]]:
@@ -116,7 +162,10 @@ def test_without_fixed_ids_no_pod_has_any_and_the_rest_stays() -> None:
     assert {name.partition(" ")[0] for name in seen} == {"Deployment", "DaemonSet", "StatefulSet"}
     assert len(seen) == 6
     for name, spec in seen.items():
-        assert spec["securityContext"] == {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}, name
+        assert spec["securityContext"] == {
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        }, name
         for container in (*spec["containers"], *spec.get("initContainers", ())):
             assert container["securityContext"] == default_values()["securityContext"], name
 
@@ -126,5 +175,7 @@ def test_pods_that_the_controllers_make_have_the_same(text: str) -> None:
     settings = read_popular_settings(ReleaseDocument(Reader(), release_document(text)))
     assert settings is not None
     pod: Any = pull_pod(settings, node_state("n"), PopularPull("a/b:1", "n", 1))
-    expected = {name: spec["securityContext"] for name, spec in all_pods(text)}["DaemonSet hub-roost-puller"]
+    expected = {name: spec["securityContext"] for name, spec in all_pods(text)}[
+        "DaemonSet hub-roost-puller"
+    ]
     assert pod["spec"]["securityContext"] == expected

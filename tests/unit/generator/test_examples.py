@@ -1,4 +1,6 @@
-"""What comes with the chart: examples that install as they are, values that stay few, a table with each check."""
+"""What comes with the chart: examples that install as they are, values that stay few, a table with
+each check.
+"""
 
 import pkgutil
 from importlib import import_module
@@ -28,7 +30,10 @@ def bodies(example: str) -> list[Any]:
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_has_no_fault_and_no_warning_and_says_what_it_is(path: Path) -> None:
     merged = read_values(
-        [str(path)], Settings(values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab"))
+        [str(path)],
+        Settings(
+            values=("image.name=r.example.org/roost", "recorder.image.name=r.example.org/roost-lab")
+        ),
     )
     assert report(merged, RELEASE) == []
     assert path.read_text().startswith("# ")
@@ -38,10 +43,18 @@ def test_observe_only_places_nothing_and_runs_one_pod_that_only_reads() -> None:
     rendered = bodies("observe-only")
     expected = {"hub-roost-recorder", "hub-roost-release", "hub.jhub.roost-recorder"}
     assert {body["metadata"]["name"] for body in rendered} == expected
-    workloads = [body for body in rendered if body["kind"] in ("Deployment", "DaemonSet", "StatefulSet", "Job")]
-    assert [body["metadata"]["labels"]["app.kubernetes.io/component"] for body in workloads] == ["recorder"]
+    workloads = [
+        body
+        for body in rendered
+        if body["kind"] in ("Deployment", "DaemonSet", "StatefulSet", "Job")
+    ]
+    assert [body["metadata"]["labels"]["app.kubernetes.io/component"] for body in workloads] == [
+        "recorder"
+    ]
     assert workloads[0]["spec"].get("replicas", 1) == 1
-    assert not [body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]]
+    assert not [
+        body for body in rendered if "Webhook" in body["kind"] or "Admission" in body["kind"]
+    ]
     verbs = {verb for body in rendered for rule in body.get("rules", []) for verb in rule["verbs"]}
     assert verbs == {"list", "watch", "get"}
 
@@ -54,9 +67,17 @@ def count_leaves(value: object) -> int:
 def test_the_values_begin_with_what_an_operator_sets_and_stay_few_and_narrow() -> None:
     text = (chart_folder() / "values.yaml").read_text()
     values = yaml.safe_load(text)
-    first = "image imageRegistry singleuser placeholders imageGate prePuller scheduler sharedPools recorder monitoring"
+    first = (
+        "image imageRegistry singleuser placeholders imageGate prePuller scheduler sharedPools"
+        " recorder monitoring"
+    )
     assert list(values)[:11] == [*first.split(), "webhook"]
-    chosen = {"imageGate": "mode", "prePuller": "enabled", "scheduler": "target", "webhook": "failurePolicy"}
+    chosen = {
+        "imageGate": "mode",
+        "prePuller": "enabled",
+        "scheduler": "target",
+        "webhook": "failurePolicy",
+    }
     assert {group: next(iter(values[group])) for group in chosen} == chosen
     assert count_leaves(values) <= 190
     assert [line for line in text.splitlines() if len(line) > 100] == []
@@ -67,5 +88,8 @@ HELPERS = {"contract", "terms"}
 
 def test_the_table_has_the_check_of_every_file() -> None:
     files = {module.name for module in pkgutil.iter_modules(checks.__path__)} - HELPERS
-    assert {import_module(f"generator.checks.{name}").check for name in files} == {*checks.CHECKS, *checks.HINTS}
+    assert {import_module(f"generator.checks.{name}").check for name in files} == {
+        *checks.CHECKS,
+        *checks.HINTS,
+    }
     assert len(files) == len(checks.CHECKS + checks.HINTS)

@@ -18,19 +18,32 @@ def faults(data: bytes | str) -> list[str]:
 
 def test_a_key_given_twice_is_a_fault_that_names_both_lines() -> None:
     assert faults("a: 1\nb:\n  c: 1\n  c: 2\na: 3\n") == [
-        "prod.yaml:4: b.c: found the key twice (first on line 3), expected each key once. Remove one of them.",
-        "prod.yaml:5: a: found the key twice (first on line 1), expected each key once. Remove one of them.",
+        (
+            "prod.yaml:4: b.c: found the key twice (first on line 3), expected each key once."
+            " Remove one of them."
+        ),
+        (
+            "prod.yaml:5: a: found the key twice (first on line 1), expected each key once. Remove"
+            " one of them."
+        ),
     ]
 
 
 def test_keys_that_only_look_different_are_one_key() -> None:
     assert "twice" in faults("{1: a, '1': b}")[0]
     assert "twice" in faults("{yes: a, on: b}")[0]
-    assert load(b"{1: a, true: b, 1.5: c, -0.0: d}", "f").values == {"1": "a", "true": "b", "1.5": "c", "-0": "d"}
+    assert load(b"{1: a, true: b, 1.5: c, -0.0: d}", "f").values == {
+        "1": "a",
+        "true": "b",
+        "1.5": "c",
+        "-0": "d",
+    }
 
 
 @pytest.mark.parametrize(("text", "line", "said"), rows("values-files-refused"))
-def test_text_that_is_no_values_file_is_a_fault_with_its_line(text: str, line: int, said: str) -> None:
+def test_text_that_is_no_values_file_is_a_fault_with_its_line(
+    text: str, line: int, said: str
+) -> None:
     found = faults(text)
     assert found[0].startswith(f"prod.yaml:{line}: ")
     assert said in found[0]
@@ -51,7 +64,13 @@ def test_bytes_that_are_no_text_are_a_fault_with_their_line() -> None:
         b"a: " + b"{a: " * 500_000,
         b"a:\n" + b"- " * 1_000_000,
         b"\n".join(
-            [b"a0: &a0 x", *(b"a%d: &a%d [%s]" % (i, i, b",".join([b"*a%d" % (i - 1)] * 10)) for i in range(1, 12))]
+            [
+                b"a0: &a0 x",
+                *(
+                    b"a%d: &a%d [%s]" % (i, i, b",".join([b"*a%d" % (i - 1)] * 10))
+                    for i in range(1, 12)
+                ),
+            ]
         ),
         b"".join(b"%sa:\n" % (b" " * i) for i in range(1000)),
         b"a: " + b"x" * (MAX_FILE_BYTES + 1),
@@ -74,9 +93,10 @@ def test_a_long_text_named_very_often_is_refused_soon(form: str) -> None:
     text = f"a: &a {'x' * 1_000_000}\n" + form.format(", ".join(["*a"] * 200_000)) + "\n"
     begin = time.process_time()
     (fault,) = faults(text.encode())
-    assert fault == (
-        f"prod.yaml:1: found more than {MAX_CHARACTERS} characters once aliases are written out, expected fewer. "
-        "Name long texts by fewer aliases."
+    assert (
+        fault
+        == f"prod.yaml:1: found more than {MAX_CHARACTERS} characters once aliases are written out,"
+        " expected fewer. Name long texts by fewer aliases."
     )
     assert time.process_time() - begin < 5
 
@@ -88,7 +108,9 @@ def test_long_keys_that_are_merged_very_often_are_refused_soon() -> None:
 
 
 def test_a_key_is_found_on_its_line_through_anchors_and_odd_spellings() -> None:
-    source = load(b"# top\nx: &x\n  p: 1\na:\n  <<: *x\n  yes: 1\n  list:\n    - {q: 1}\n    - r: 2\n", "f").source
+    source = load(
+        b"# top\nx: &x\n  p: 1\na:\n  <<: *x\n  yes: 1\n  list:\n    - {q: 1}\n    - r: 2\n", "f"
+    ).source
     assert source.find(("a", "p"))[:2] == (2, 3)
     assert source.find(("a", "true"))[:2] == (2, 6)
     assert source.find(("a", "list", 1, "r")) == (4, 9, True)

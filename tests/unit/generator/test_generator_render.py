@@ -25,7 +25,10 @@ from tests.builders import release_document
 from tests.recorded_data import rows
 
 RELEASE = Release("hub", "jhub", "v1.37.2")
-SEVERAL_SETS = "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu: 1}}}]"
+SEVERAL_SETS = (
+    "placeholders: [{name: a, replicas: 1}, {name: b, replicas: 2, resources: {requests: {cpu:"
+    " 1}}}]"
+)
 
 
 def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
@@ -33,7 +36,9 @@ def rendered(text: str = "", release: Release = RELEASE) -> list[Manifest]:
     return render(merged.values, release)
 
 
-def test_templates_render_where_none_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_templates_render_where_none_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.yaml.j2").write_text("a: 1\n")
 
     def read_only(_path: Path, **_options: object) -> None:
@@ -66,10 +71,15 @@ def test_what_others_need_comes_first_and_admission_comes_last() -> None:
 
 
 @pytest.mark.parametrize("policy", ["Ignore", "Fail"])
-def test_pods_are_refused_without_the_webhook_as_the_values_say_but_no_placeholder(policy: str) -> None:
+def test_pods_are_refused_without_the_webhook_as_the_values_say_but_no_placeholder(
+    policy: str,
+) -> None:
     bodies: list[Any] = [one.body for one in rendered(f"webhook: {{failurePolicy: {policy}}}")]
     (configuration,) = [body for body in bodies if body["kind"] == "MutatingWebhookConfiguration"]
-    found = {entry["name"].partition(".")[0]: entry["failurePolicy"] for entry in configuration["webhooks"]}
+    found = {
+        entry["name"].partition(".")[0]: entry["failurePolicy"]
+        for entry in configuration["webhooks"]
+    }
     assert found == {"user": policy, "build": policy, "placeholder": "Ignore"}
 
 
@@ -81,7 +91,8 @@ def test_values_that_a_template_refuses_are_a_fault() -> None:
 def test_two_objects_of_one_identity_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     text = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: a\n"
     monkeypatch.setattr(
-        "generator.render.manifests.render_texts", lambda _values, _release: [("x", f"{text}---\n{text}")]
+        "generator.render.manifests.render_texts",
+        lambda _values, _release: [("x", f"{text}---\n{text}")],
     )
     with pytest.raises(GeneratorError, match="rendered twice"):
         render({}, RELEASE)
@@ -105,8 +116,14 @@ def test_versions_are_taken_as_clusters_say_them(version: str) -> None:
 
 
 _JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
 
@@ -125,13 +142,17 @@ def test_the_short_cut_prints_json_as_the_exact_way_does(value: object) -> None:
     assert found == expected
 
 
-def test_a_folder_holds_one_file_an_object_and_a_kustomization_that_lists_them(tmp_path: Path) -> None:
+def test_a_folder_holds_one_file_an_object_and_a_kustomization_that_lists_them(
+    tmp_path: Path,
+) -> None:
     manifests = rendered()
     folder = tmp_path / "deep" / "out"
     write_folder(manifests, str(folder))
     kustomization = yaml.safe_load((folder / KUSTOMIZATION).read_text())
     assert kustomization["kind"] == "Kustomization"
-    assert sorted([*kustomization["resources"], KUSTOMIZATION]) == sorted(path.name for path in folder.iterdir())
+    assert sorted([*kustomization["resources"], KUSTOMIZATION]) == sorted(
+        path.name for path in folder.iterdir()
+    )
     bodies = [yaml.safe_load((folder / name).read_text()) for name in kustomization["resources"]]
     assert bodies == [manifest.body for manifest in manifests]
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["out"]
@@ -164,7 +185,9 @@ def test_what_somebody_put_into_our_folder_is_never_deleted(foreign: str, tmp_pa
 
 
 @pytest.mark.parametrize("folder", ["", ".", "..", "here/.."])
-def test_the_current_folder_is_never_replaced(folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_current_folder_is_never_replaced(
+    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with pytest.raises(UsageError, match="--output-dir"):
@@ -209,9 +232,14 @@ def objects(text: str = "") -> dict[Identity, dict[str, object]]:
 
 
 def test_changes_are_named_by_object_and_field() -> None:
-    changes = compare(objects(), objects("webhook: {replicas: 3}\nplaceholders: [{name: b, replicas: 1}]"))
+    changes = compare(
+        objects(), objects("webhook: {replicas: 3}\nplaceholders: [{name: b, replicas: 1}]")
+    )
     shown = show(changes)
-    assert "~ Deployment jhub/hub-roost-webhook (apps/v1)\n    spec.replicas:\n      - 2\n      + 3\n" in shown
+    assert (
+        "~ Deployment jhub/hub-roost-webhook (apps/v1)\n    spec.replicas:\n      - 2\n      + 3\n"
+        in shown
+    )
     assert "+ StatefulSet jhub/hub-roost-placeholder-b (apps/v1)\n" in shown
     assert "- StatefulSet jhub/hub-roost-placeholder-default (apps/v1)\n" in shown
     assert "\x1b[" not in shown
@@ -225,7 +253,10 @@ def test_a_line_says_how_many_objects_differ_and_whose_replicas(
     before: dict[str, int], after: dict[str, int], line: str
 ) -> None:
     old, new = (
-        {Identity("apps/v1", "StatefulSet", "n", name): {"spec": {"replicas": number}} for name, number in one.items()}
+        {
+            Identity("apps/v1", "StatefulSet", "n", name): {"spec": {"replicas": number}}
+            for name, number in one.items()
+        }
         for one in (before, after)
     )
     assert sum_up(compare(old, new)) == line
@@ -300,21 +331,30 @@ def test_the_pull_pods_policy_admits_every_secret_that_the_controllers_give_them
     manifests = rendered(text)
     secrets = release_document(text)["puller"]["pullSecrets"]
     assert secrets == ["registry", "both", "users"]
-    policies = [str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"]
-    expressions = [said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)]
+    policies = [
+        str(one.body) for one in manifests if one.body["kind"] == "ValidatingAdmissionPolicy"
+    ]
+    expressions = [
+        said for one in policies for said in re.findall(r"secret\.name in dyn\((.*?)\)", one)
+    ]
     assert [json.loads(expression) for expression in expressions] == [secrets]
 
 
 @pytest.mark.parametrize(("values", "mode", "run"), rows("generator/gate-told"))
-def test_the_programs_are_told_what_the_gate_may_require_and_who_pulls(values: str, mode: str, run: bool) -> None:
+def test_the_programs_are_told_what_the_gate_may_require_and_who_pulls(
+    values: str, mode: str, run: bool
+) -> None:
     document = release_document(values)
     assert (document["imageGate"]["mode"], document["pullersRun"]) == (mode, run)
 
 
 @pytest.mark.parametrize(
-    ("values", "prefers"), [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)]
+    ("values", "prefers"),
+    [("", True), ("controllers: {enabled: false}", False), ("controllers: {replicas: 0}", False)],
 )
-def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_true(values: str, prefers: bool) -> None:
+def test_an_admission_policy_requires_no_label_and_prefers_those_that_are_kept_true(
+    values: str, prefers: bool
+) -> None:
     text = f"{{admission: {{mode: policy}}{', ' + values if values else ''}}}"
     policies = [one.body for one in rendered(text) if one.body["kind"] == "MutatingAdmissionPolicy"]
     assert policies
@@ -328,7 +368,8 @@ def ingress_of(component: str, text: str) -> list[Any]:
     (found,) = [
         manifest["spec"]["ingress"]
         for manifest in bodies(text)
-        if manifest["kind"] == "NetworkPolicy" and manifest["metadata"]["name"] == f"hub-roost-{component}"
+        if manifest["kind"] == "NetworkPolicy"
+        and manifest["metadata"]["name"] == f"hub-roost-{component}"
     ]
     return list(found)
 
@@ -353,8 +394,14 @@ def test_metrics_of_every_program_can_be_kept_to_their_readers(component: str) -
 
 def test_a_program_by_tag_and_digest_is_rendered_as_it_is_written() -> None:
     digest = f"sha256:{'ab' * 32}"
-    text = f"scheduler: {{image: {{tag: 'v1.36.3@{digest}'}}}}\nplaceholder: {{image: {{tag: '3.10.1@{digest}'}}}}"
+    text = (
+        f"scheduler: {{image: {{tag: 'v1.36.3@{digest}'}}}}\nplaceholder: {{image: {{tag:"
+        f" '3.10.1@{digest}'}}}}"
+    )
     workloads = [body for body in bodies(text) if body["kind"] in ("Deployment", "StatefulSet")]
     specs = [workload["spec"]["template"]["spec"] for workload in workloads]
     images = {container["image"] for spec in specs for container in spec["containers"]}
-    assert {f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}", f"registry.k8s.io/pause:3.10.1@{digest}"} <= images
+    assert {
+        f"registry.k8s.io/kube-scheduler:v1.36.3@{digest}",
+        f"registry.k8s.io/pause:3.10.1@{digest}",
+    } <= images

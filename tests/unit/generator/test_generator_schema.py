@@ -52,7 +52,9 @@ def test_every_key_of_the_defaults_is_required_where_a_null_would_break_a_templa
     assert [path for path in missing if not any(re.fullmatch(one, path) for one in optional)] == []
 
 
-TERMS = ", ".join(["{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"] * 101)
+TERMS = ", ".join(
+    ["{weight: 1, preference: {matchExpressions: [{key: k, operator: Exists}]}}"] * 101
+)
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,9 @@ TERMS = ", ".join(["{weight: 1, preference: {matchExpressions: [{key: k, operato
         ),
     ],
 )
-def test_what_would_be_refused_is_said_with_its_place_and_what_is_accepted(text: str, reason: str) -> None:
+def test_what_would_be_refused_is_said_with_its_place_and_what_is_accepted(
+    text: str, reason: str
+) -> None:
     (fault,) = faults(text)
     assert reason in fault
 
@@ -75,10 +79,13 @@ def test_the_defaults_fit_the_schema_and_a_fault_has_its_line_or_flag() -> None:
     assert faults("placeholders:\n  - name: x\n    replicas: five\n")[0].startswith(
         "prod.yaml:3: placeholders[0].replicas"
     )
-    assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n")[0].startswith("prod.yaml:3: scheduler.leader")
+    assert faults("scheduler:\n  replicas: 1\n  leaderElection: null\n")[0].startswith(
+        "prod.yaml:3: scheduler.leader"
+    )
     (found,) = faults("", "scheduler.replicas=many")
     assert found.startswith(
-        '--set scheduler.replicas=many: scheduler.replicas: found "many", expected an integer from 0'
+        '--set scheduler.replicas=many: scheduler.replicas: found "many", expected an integer'
+        " from 0"
     )
 
 
@@ -127,7 +134,8 @@ TEXTS = ["", "a", "A b", "1Gi", "on", "a.b/c", "a\n", "é"]
 _VALUES = st.recursive(
     st.sampled_from([None, True, False, 0, 1, -1, 5, 101, 0.5, 5.0, *TEXTS]),
     lambda inner: (
-        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["name", "a", "cpu", "x y"]), inner, max_size=2)
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["name", "a", "cpu", "x y"]), inner, max_size=2)
     ),
     max_leaves=4,
 )
@@ -162,7 +170,9 @@ def changed_defaults(draw: st.DrawFn) -> dict[str, object]:
 @settings(max_examples=100, deadline=None)
 @given(changed_defaults())
 @pytest.mark.slow
-def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(values: dict[str, object]) -> None:
+def test_every_fault_is_one_line_with_a_place_and_is_found_beside_the_lints(
+    values: dict[str, object],
+) -> None:
     merged_ = merge_values(DEFAULTS, [LoadedFile(values, ValueSource("f", values))])
     faults = find_faults(merged_)
     for fault in faults:
@@ -186,10 +196,18 @@ def test_a_key_twice_in_json_is_refused() -> None:
 
 
 def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
-    text = "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
+    text = (
+        "scheduler: {replicas: 0, logLevel: high}\nplaceholders: [{name: a}]\nfoo: 1\nwebhook: 3\n"
+    )
     merged_ = merge_values(DEFAULTS, [load(text.encode(), "f")])
     found = {(fault.severity, fault.key) for fault in find_all_faults(merged_, Release())}
-    keys = ("foo", "placeholders[0].replicas", "scheduler.logLevel", "scheduler.replicas", "webhook")
+    keys = (
+        "foo",
+        "placeholders[0].replicas",
+        "scheduler.logLevel",
+        "scheduler.replicas",
+        "webhook",
+    )
     assert found == {("error", key) for key in keys}
     # `render` and `diff` refuse with the same.
     with pytest.raises(ValuesError) as refused:
@@ -198,12 +216,18 @@ def test_faults_of_the_schema_and_across_keys_come_at_once() -> None:
 
 
 def _unbounded(schema: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Paths of lists, and of maps with keys of the operator's own, that may have any number of entries."""
+    """Paths of lists, and of maps with keys of the operator's own, that may have any number of
+    entries.
+    """
     types = schema.get("type", ())
     types = {types} if isinstance(types, str) else set(types)
     if "array" in types and "maxItems" not in schema:
         yield path
-    if "object" in types and schema.get("additionalProperties", False) is not False and "maxProperties" not in schema:
+    if (
+        "object" in types
+        and schema.get("additionalProperties", False) is not False
+        and "maxProperties" not in schema
+    ):
         yield path
     for key, value in schema.items():
         for index, part in enumerate(value if isinstance(value, list) else [value]):

@@ -1,7 +1,8 @@
 """What is rendered, by meaning: the objects of tests/data/golden, written out and read by people.
 
-Both renderers change together, so parity says nothing of what they render. Each file's first document has the values,
-the others are objects, whole but for the labels that all objects have. Where a change is meant, write it there.
+Both renderers change together, so parity says nothing of what they render. Each file's first
+document has the values, the others are objects, whole but for the labels that all objects have.
+Where a change is meant, write it there.
 """
 
 from pathlib import Path
@@ -24,8 +25,13 @@ def rendered(text: str) -> dict[tuple[str, str], Any]:
     for manifest in render(parse_values(text.encode(), "values.yaml").values, RELEASE):
         body: Any = manifest.body
         labels = body["metadata"].pop("labels")
-        assert (labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"]) == ("roost", "hub")
-        metadata = body.get("spec", {}).get("template", {}).get("metadata", {}) if "spec" in body else {}
+        assert (labels["app.kubernetes.io/name"], labels["app.kubernetes.io/instance"]) == (
+            "roost",
+            "hub",
+        )
+        metadata = (
+            body.get("spec", {}).get("template", {}).get("metadata", {}) if "spec" in body else {}
+        )
         # They change with every change of the configuration, so that its pods are replaced.
         hashes = [key for key in metadata.get("annotations", {}) if key.startswith("checksum/")]
         for key in hashes:

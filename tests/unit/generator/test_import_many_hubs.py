@@ -1,4 +1,6 @@
-"""Many hubs' values become one release's: which files are whose, what is united, and what is told hub by hub."""
+"""Many hubs' values become one release's: which files are whose, what is united, and what is told
+hub by hub.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -36,7 +38,10 @@ def write(folder: Path, **files: str) -> Path:
 
 def names(folder: Path) -> dict[str, list[str]]:
     """Hubs of a folder, each with its files' names."""
-    return {hub.name: [name.rpartition("/")[2] for name, _ in hub.layers] for hub in find_hubs_in(folder)[0]}
+    return {
+        hub.name: [name.rpartition("/")[2] for name, _ in hub.layers]
+        for hub in find_hubs_in(folder)[0]
+    }
 
 
 def of(name: str, text: str) -> HubFiles:
@@ -44,7 +49,9 @@ def of(name: str, text: str) -> HubFiles:
 
 
 def united(**hubs: Values) -> ManyHubs:
-    return import_many([of(name, yaml.safe_dump(values)) for name, values in hubs.items()], try_import)
+    return import_many(
+        [of(name, yaml.safe_dump(values)) for name, values in hubs.items()], try_import
+    )
 
 
 def hub(image: str = "a/b:1", **singleuser: Any) -> Values:
@@ -56,7 +63,10 @@ def hub(image: str = "a/b:1", **singleuser: Any) -> Values:
 
 
 def test_files_beside_each_other_are_hubs_below_what_they_have_in_common(tmp_path: Path) -> None:
-    folder = write(tmp_path, **{"common.values": PLAIN, "physics.values": PLAIN, "biology": PLAIN, "cluster": "a: 1"})
+    folder = write(
+        tmp_path,
+        **{"common.values": PLAIN, "physics.values": PLAIN, "biology": PLAIN, "cluster": "a: 1"},
+    )
     assert names(folder) == {
         "physics": ["common.values.yaml", "physics.values.yaml"],
         "biology": ["common.values.yaml", "biology.yaml"],
@@ -64,7 +74,9 @@ def test_files_beside_each_other_are_hubs_below_what_they_have_in_common(tmp_pat
     assert find_hubs_in(folder)[1] == [f"{folder}/cluster.yaml: no values of a hub"]
 
 
-def test_a_common_file_is_for_hubs_with_the_same_chart_above_them_or_for_its_family(tmp_path: Path) -> None:
+def test_a_common_file_is_for_hubs_with_the_same_chart_above_them_or_for_its_family(
+    tmp_path: Path,
+) -> None:
     basehub = "basehub: {jupyterhub: {singleuser: {}}}\n"
     folder = write(
         tmp_path,
@@ -77,10 +89,15 @@ def test_a_common_file_is_for_hubs_with_the_same_chart_above_them_or_for_its_fam
         "ucm": ["base-common.yaml", "ucm-common.yaml", "ucm.yaml"],
         "ucm-staging": ["base-common.yaml", "ucm-common.yaml", "ucm-staging.yaml"],
     }
-    assert any("common-lost.yaml: nothing says which hubs it is of" in line for line in find_hubs_in(folder)[1])
+    assert any(
+        "common-lost.yaml: nothing says which hubs it is of" in line
+        for line in find_hubs_in(folder)[1]
+    )
 
 
-def test_folders_are_hubs_and_several_files_in_one_are_hubs_named_after_both(tmp_path: Path) -> None:
+def test_folders_are_hubs_and_several_files_in_one_are_hubs_named_after_both(
+    tmp_path: Path,
+) -> None:
     folder = write(
         tmp_path,
         common=PLAIN,
@@ -105,7 +122,10 @@ def test_a_folder_without_a_hub_is_a_fault_that_says_what_is_looked_for(tmp_path
 
 
 def test_each_file_by_name_is_a_hub_called_after_it() -> None:
-    assert [one.name for one in hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])] == ["a", "b"]
+    assert [one.name for one in hubs_of_files([("x/a.values.yaml", b""), ("b.yml", b"")])] == [
+        "a",
+        "b",
+    ]
 
 
 # What is united
@@ -120,7 +140,9 @@ def groups_of(values: Values) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for group in puller_groups(values["singleuser"], values["prePuller"]):
         tolerations = sorted(map(to_json, group.tolerations))
-        found.setdefault(to_json([group.node_selector, tolerations, group.required_terms]), set()).update(group.images)
+        found.setdefault(
+            to_json([group.node_selector, tolerations, group.required_terms]), set()
+        ).update(group.images)
     return found
 
 
@@ -132,7 +154,12 @@ hubs = st.builds(
         image,
         nodeSelector=pool,
         extraTolerations=taint,
-        profileList=[{"display_name": "x", "kubespawner_override": {"image": other, "node_selector": {"size": "big"}}}],
+        profileList=[
+            {
+                "display_name": "x",
+                "kubespawner_override": {"image": other, "node_selector": {"size": "big"}},
+            }
+        ],
     ),
     images,
     pools,
@@ -156,10 +183,20 @@ def test_each_image_comes_to_the_nodes_that_it_came_to_and_no_others(each: list[
 
 def test_placeholders_of_one_pool_and_size_are_one_set_as_large_as_the_hubs_together() -> None:
     def with_placeholders(replicas: int, pool: str) -> Values:
-        return {**hub(nodeSelector={"pool": pool}), "scheduling": {"userPlaceholder": {"replicas": replicas}}}
+        return {
+            **hub(nodeSelector={"pool": pool}),
+            "scheduling": {"userPlaceholder": {"replicas": replicas}},
+        }
 
-    many = united(a=with_placeholders(3, "small"), b=with_placeholders(4, "small"), c=with_placeholders(5, "large"))
-    sets = {entry["name"]: (entry["replicas"], entry["nodeSelector"]) for entry in many.values["placeholders"]}
+    many = united(
+        a=with_placeholders(3, "small"),
+        b=with_placeholders(4, "small"),
+        c=with_placeholders(5, "large"),
+    )
+    sets = {
+        entry["name"]: (entry["replicas"], entry["nodeSelector"])
+        for entry in many.values["placeholders"]
+    }
     assert sets == {"small": (7, {"pool": "small"}), "large": (5, {"pool": "large"})}
     rows = {line.split()[0]: line for line in many.report().splitlines()}
     assert "4 of 7 shared" in rows["b"]
@@ -171,7 +208,9 @@ def test_of_sets_that_learn_from_none_each_pool_has_one_in_the_size_of_most_hubs
     small = hub(nodeSelector={"pool": "a"}, memory={"guarantee": "1G"})
     large = hub(nodeSelector={"pool": "a"}, memory={"guarantee": "2G"})
     many = united(a=small, b=large, c=large, d=hub(nodeSelector={"pool": "d"}))
-    sets = {one["name"]: one["resources"]["requests"]["memory"] for one in many.values["placeholders"]}
+    sets = {
+        one["name"]: one["resources"]["requests"]["memory"] for one in many.values["placeholders"]
+    }
     assert sets == {"a": "2Gi", "d": "1Gi"}
     assert "# a: of b, c, a\n" in many.to_yaml()
 
@@ -179,9 +218,9 @@ def test_of_sets_that_learn_from_none_each_pool_has_one_in_the_size_of_most_hubs
 def test_classes_select_the_hubs_namespaces_and_the_command_labels_them() -> None:
     many = united(physics=hub(), biology=hub())
     selector = {"matchLabels": {"hub.jupyter.org/users": "true"}}
-    assert [many.values["podClasses"][name]["match"]["namespaceSelector"] for name in ("user", "build")] == [
-        selector
-    ] * 2
+    assert [
+        many.values["podClasses"][name]["match"]["namespaceSelector"] for name in ("user", "build")
+    ] == [selector] * 2
     assert "kubectl label namespace physics biology hub.jupyter.org/users=true" in many.to_yaml()
     assert many.values["replaceSchedulers"] == ["physics-user-scheduler", "biology-user-scheduler"]
     far = {"hub": {"config": {"KubeSpawner": {"namespace": "lab"}}}, **hub()}
@@ -212,7 +251,9 @@ def test_a_hub_that_can_not_be_imported_is_left_out_and_the_others_count() -> No
 
 def test_a_hub_among_others_is_judged_as_alone() -> None:
     for one in import_many(find_hubs_in(HUBS)[0], try_import).hubs:
-        alone = import_layers([(f"{one.name}.yaml", (HUBS / f"{one.name}.yaml").read_bytes())], usual_release=one.name)
+        alone = import_layers(
+            [(f"{one.name}.yaml", (HUBS / f"{one.name}.yaml").read_bytes())], usual_release=one.name
+        )
         try_import(alone)
         for told in ("switch_off", "keep", "tried", "verdict"):
             assert getattr(one.result, told) == getattr(alone, told), (one.name, told)
@@ -239,13 +280,21 @@ def test_the_command_prints_values_and_a_table_with_a_row_for_each_hub(
     assert main(["import", "--folder", str(folder)]) == 0
     printed = capsys.readouterr()
     assert load(printed.out.encode(), "out").values["singleuser"]["profileList"]  # type: ignore[index]
-    assert [line.split()[0] for line in printed.err.splitlines()[-3:]] == ["hub", "biology", "physics"]
-    assert main(["import", "--many", str(folder / "physics.yaml"), str(folder / "biology.yaml")]) == 0
+    assert [line.split()[0] for line in printed.err.splitlines()[-3:]] == [
+        "hub",
+        "biology",
+        "physics",
+    ]
+    assert (
+        main(["import", "--many", str(folder / "physics.yaml"), str(folder / "biology.yaml")]) == 0
+    )
     assert capsys.readouterr().out.startswith("# Made by `roost import` from 2 hubs")
 
 
 @pytest.mark.parametrize(("arguments", "said"), rows("generator/import-usage"))
-def test_wrong_usage_is_told(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_is_told(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["import", *arguments]) == 2
     assert said in capsys.readouterr().err
 
@@ -255,5 +304,10 @@ def test_a_folder_may_hold_objects_of_argo_cd_with_hubs_values() -> None:
     assert "argo-application" in {hub.name for hub in hubs}
     assert passed == []
     # Its user scheduler is named after the release that the object names.
-    many = import_many([hub for hub in hubs if hub.name in ("argo-application", "one-odd-profile")], try_import)
-    assert many.values["replaceSchedulers"] == ["jupyterhub-user-scheduler", "one-odd-profile-user-scheduler"]
+    many = import_many(
+        [hub for hub in hubs if hub.name in ("argo-application", "one-odd-profile")], try_import
+    )
+    assert many.values["replaceSchedulers"] == [
+        "jupyterhub-user-scheduler",
+        "one-odd-profile-user-scheduler",
+    ]

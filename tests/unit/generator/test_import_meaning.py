@@ -1,4 +1,6 @@
-"""An import keeps what a hub meant: where its users may go, what they pull with which Secrets, who pulls for them."""
+"""An import keeps what a hub meant: where its users may go, what they pull with which Secrets, who
+pulls for them.
+"""
 
 from typing import Any
 
@@ -46,9 +48,16 @@ def test_what_runs_beside_the_image_is_brought_too() -> None:
           networkTools: {image: {name: quay.io/jupyterhub/k8s-network-tools, tag: "4.4.0"}}
         """)
     (group,) = groups(result).values()
-    assert group.images == ("tc:1", "quay.io/jupyterhub/k8s-network-tools:4.4.0", "proxy:1", "a/b:1")
+    assert group.images == (
+        "tc:1",
+        "quay.io/jupyterhub/k8s-network-tools:4.4.0",
+        "proxy:1",
+        "a/b:1",
+    )
     assert "secret" not in result.to_yaml()
 
 
 def test_of_profiles_names_images_and_nodes_are_kept_and_of_the_default_one_its_size() -> None:
-    assert value(imported(hub("shared-nodes")), "singleuser.profileList") == yaml.safe_load(hub("shared-nodes-kept"))
+    assert value(imported(hub("shared-nodes")), "singleuser.profileList") == yaml.safe_load(
+        hub("shared-nodes-kept")
+    )

@@ -1,4 +1,6 @@
-"""`roost import` ends in what would help the hub most, as values that can be laid over the imported ones."""
+"""`roost import` ends in what would help the hub most, as values that can be laid over the imported
+ones.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,10 @@ scheduling: {userScheduler: {enabled: false}, userPlaceholder: {enabled: false}}
 prePuller: {hook: {enabled: false}, continuous: {enabled: false}}
 singleuser: {memory: {guarantee: 2G}, image: {name: a/b, tag: "1"}}
 """
-BINDER = "jupyterhub: {scheduling: {userScheduler: {enabled: false}}}\nconfig: {BinderHub: {use_registry: true}}\n"
+BINDER = (
+    "jupyterhub: {scheduling: {userScheduler: {enabled: false}}}\nconfig: {BinderHub:"
+    " {use_registry: true}}\n"
+)
 
 
 def proposed(text: str, release: str = "hub") -> list[Proposal]:
@@ -48,21 +53,32 @@ def values_of(proposals: list[Proposal], dotted: str) -> list[Any]:
     return [got for one in proposals if (got := child(one.values, *dotted.split("."))) is not None]
 
 
-def test_a_hub_with_everything_off_is_proposed_puller_placeholders_and_scheduler_in_this_order() -> None:
+def test_a_hub_with_everything_off_is_proposed_puller_placeholders_and_scheduler_in_this_order() -> (
+    None
+):
     found = proposed(OFF)
     assert len(found) == 3
-    assert found[0].values == {"prePuller": {"enabled": True}, "imageGate": {"mode": "requireLabel"}}
+    assert found[0].values == {
+        "prePuller": {"enabled": True},
+        "imageGate": {"mode": "requireLabel"},
+    }
     (entry,) = values_of(found[1:2], "placeholders")[0]
     assert entry["replicas"] == 3
     assert entry["resources"]["requests"]["memory"] == "2Gi", "as large as the hub's users"
     assert found[2].values["scheduler"] == {"target": "deploy"}
-    assert values_of(found, "podClasses.user.warm") == [child(defaults().values, "podClasses", "user", "warm")]
+    assert values_of(found, "podClasses.user.warm") == [
+        child(defaults().values, "podClasses", "user", "warm")
+    ]
     assert values_of(found, "replaceSchedulers") == []
 
 
 def test_a_binderhub_is_proposed_the_warm_set_first_and_no_puller() -> None:
     found = proposed(BINDER)
-    assert [sorted(one.values) for one in found] == [["podClasses", "scheduler"], ["placeholders"], ["popularImages"]]
+    assert [sorted(one.values) for one in found] == [
+        ["podClasses", "scheduler"],
+        ["placeholders"],
+        ["popularImages"],
+    ]
 
 
 @pytest.mark.parametrize(("text", "keys"), rows("generator/proposals"))
@@ -89,7 +105,9 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
     assert shown == [one.values for one in proposed(OFF)]
 
 
-def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> None:
+def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> (
+    None
+):
     (found,) = proposed(hub("pools") + "prePuller: {continuous: {enabled: true}}")
     default, large, *gpus = values_of([found], "placeholders")[0]
     assert (default["name"], default["replicas"]) == ("default", 2)
@@ -104,7 +122,10 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
         ("gpu-a100", 0, False),
         ("gpu-t4", 0, False),
     ]
-    expected = {"requests": {"memory": "2Gi", "nvidia.com/gpu": "1"}, "limits": {"nvidia.com/gpu": "1"}}
+    expected = {
+        "requests": {"memory": "2Gi", "nvidia.com/gpu": "1"},
+        "limits": {"nvidia.com/gpu": "1"},
+    }
     assert gpus[0]["resources"] == expected
     assert gpus[0]["nodeSelector"] == {"zone": "a", "kind": "a100"}
     assert gpus[0]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
@@ -113,19 +134,25 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
     assert "0 replicas, none learned: each would cost a node with nvidia.com/gpu" in gpu_said
 
 
-def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_its_default_choices() -> None:
+def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_its_default_choices() -> (
+    None
+):
     text = hub("pools").replace("x: {kube", "x: {default: true, kube")
     (pools,) = proposed(text)
     values: Any = merged(imported(text)).values
     usual = values["placeholder"]["defaults"]
     sets = placeholder_sets("hub", pools.values["placeholders"], usual)
     seats: Any = profile_seats(values["singleuser"], usual, sets)
-    assert [(*one["names"], one["image"], one["set"]) for one in seats] == rows("generator/profile-seats")
+    assert [(*one["names"], one["image"], one["set"]) for one in seats] == rows(
+        "generator/profile-seats"
+    )
 
 
 def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> None:
     pool = "{display_name: Big, kubespawner_override: {node_selector: {kind: big}}}"
-    hub = OFF.replace("singleuser: {", f"singleuser: {{profileList: [{{display_name: CPU}}, {pool}], ")
+    hub = OFF.replace(
+        "singleuser: {", f"singleuser: {{profileList: [{{display_name: CPU}}, {pool}], "
+    )
     first, last = values_of(proposed(hub), "placeholders")
     assert last[:1] == first
     assert [(one["name"], one["replicas"]) for one in last[1:]] == [("big", 1)]
@@ -136,27 +163,45 @@ def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> 
 @pytest.mark.parametrize("profile", rows("generator/profiles-without-pools"))
 def test_what_leads_to_no_pool_of_its_own_is_proposed_nothing(profile: str) -> None:
     image = "image: {name: a/b, tag: '1'}"
-    hub = f"singleuser: {{{image}, profileList: [{profile}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"
+    hub = (
+        f"singleuser: {{{image}, profileList: [{profile}]}}\nscheduling: {{userPlaceholder:"
+        " {replicas: 1}}"
+    )
     assert proposed(hub) == []
 
 
 def test_sets_of_pools_have_names_of_their_own() -> None:
     profiles = ", ".join(
         f"{{display_name: {name!r}, kubespawner_override: {{node_selector: {{pool: {pool}}}}}}}"
-        for name, pool in (("Default", "a"), ("default!", "b"), ("Große Daten", "c"), ("日本", "d"), ("x" * 99, "e"))
+        for name, pool in (
+            ("Default", "a"),
+            ("default!", "b"),
+            ("Große Daten", "c"),
+            ("日本", "d"),
+            ("x" * 99, "e"),
+        )
     )
-    text = f"singleuser: {{profileList: [{{}}, {profiles}]}}\nscheduling: {{userPlaceholder: {{replicas: 1}}}}"
+    text = (
+        f"singleuser: {{profileList: [{{}}, {profiles}]}}\nscheduling: {{userPlaceholder:"
+        " {replicas: 1}}"
+    )
     (entries,) = values_of(proposed(text), "placeholders")
-    assert [one["name"] for one in entries] == [*("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40)]
+    assert [one["name"] for one in entries] == [
+        *("default", "default-2", "default-3", "gro-e-daten", "pool", "x" * 40)
+    ]
 
 
 def test_a_proposal_of_pools_is_printed_with_its_reasons_which_stay_comments() -> None:
     (found,) = proposed(hub("pools"))
     text = print_proposals([found])
     assert text == printed("proposals-of-pools")
-    values = "\n".join(line.removeprefix("#").removeprefix(" ") for line in text.splitlines()).split("1. Keep")[1]
+    values = "\n".join(
+        line.removeprefix("#").removeprefix(" ") for line in text.splitlines()
+    ).split("1. Keep")[1]
     assert yaml.safe_load(values.partition("\n")[2]) == found.values
-    over = merge_values(defaults(), [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")])
+    over = merge_values(
+        defaults(), [load(yaml.safe_dump(dict(found.values)).encode(), "more.yaml")]
+    )
     assert [str(fault) for fault in lint(over, Release()) if fault.severity != "hint"] == []
 
 
@@ -171,7 +216,9 @@ def test_the_report_of_an_inert_import_says_that_nothing_changes_and_where_the_p
     assert main(["import", str(tmp_path / "hub.yaml")]) == 0
     said = capsys.readouterr().err.partition("Nothing changes for users with these values.")[2]
     assert "chart/examples/observe-only.yaml" in said
-    below = said.partition("What would help this hub most stands below the values, as comments:\n")[2].splitlines()
+    below = said.partition("What would help this hub most stands below the values, as comments:\n")[
+        2
+    ].splitlines()
     assert [line.split(".")[0].strip() for line in below[:3]] == ["1", "2", "3"]
     assert "Bring the users' images" in below[0]
 
@@ -183,18 +230,31 @@ def test_the_report_of_other_imports_names_the_proposals_only(
     assert main(["import", str(tmp_path / "hub.yaml")]) == 0
     said = capsys.readouterr().err
     assert "Nothing changes" not in said
-    assert "What would help this hub most stands below the values, as comments:\n  1. Keep room" in said
+    assert (
+        "What would help this hub most stands below the values, as comments:\n  1. Keep room"
+        in said
+    )
 
 
 def test_one_thing_that_users_notice_is_enough_not_to_be_inert() -> None:
-    for on in ("prePuller: {hook: {enabled: true}}", "scheduling: {userPlaceholder: {enabled: true, replicas: 1}}"):
+    for on in (
+        "prePuller: {hook: {enabled: true}}",
+        "scheduling: {userPlaceholder: {enabled: true, replicas: 1}}",
+    ):
         key = on.partition(":")[0]
-        text = "\n".join([on, *(line for line in OFF.strip().splitlines() if not line.startswith(key))])
+        text = "\n".join(
+            [on, *(line for line in OFF.strip().splitlines() if not line.startswith(key))]
+        )
         assert not import_layers([("hub.yaml", text)], "hub").summary.is_inert, on
     assert import_layers([("hub.yaml", OFF)], "hub").summary.is_inert
-    binder = import_layers([("hub.yaml", "binderhub: {config: {BinderHub: {}}, jupyterhub: {}}\n")], "hub")
+    binder = import_layers(
+        [("hub.yaml", "binderhub: {config: {BinderHub: {}}, jupyterhub: {}}\n")], "hub"
+    )
     off = import_layers([("hub.yaml", f"{OFF}\nbinderhub-service: {{}}")], "hub")
     assert not binder.summary.is_inert
     # Builds go elsewhere, under a heading of their own.
-    expected = ["What Roost will do for this hub:", "  - send builds of a repository to one node, where its layers are"]
+    expected = [
+        "What Roost will do for this hub:",
+        "  - send builds of a repository to one node, where its layers are",
+    ]
     assert off.summary.will[-2:] == expected

@@ -1,4 +1,6 @@
-"""`roost import` of files that are no values, sections of a wrong shape, what nothing carries, text that breaks out."""
+"""`roost import` of files that are no values, sections of a wrong shape, what nothing carries, text
+that breaks out.
+"""
 
 from pathlib import Path
 
@@ -19,7 +21,9 @@ def test_a_lone_section_of_a_wrong_shape_is_a_fault_that_says_so(text: str, said
 
 
 @pytest.mark.parametrize(("text", "key", "kind"), rows("odd-sections"))
-def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(text: str, key: str, kind: str) -> None:
+def test_a_section_of_a_wrong_shape_is_named_once_beside_what_is_read(
+    text: str, key: str, kind: str
+) -> None:
     beside = "" if "singleuser" in text else "singleuser: {image: {name: a/b, tag: '1'}}\n"
     result = imported(f"{beside}proxy: {{}}\ncull: {{}}\n{text}\n")
     (note,) = [note for note in result.unmapped if note.key == key]
@@ -44,8 +48,12 @@ def test_a_key_that_other_charts_have_too_is_not_said_to_be_missing(name: str) -
     assert "singleuser: {}" in fault
 
 
-@pytest.mark.parametrize(("text", "said"), [*rows("generator/hubs-unreadable"), (b"\xff\xfe\x00a", "UTF-8")])
-def test_what_is_no_values_file_is_a_fault_that_names_the_file(text: str | bytes, said: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"), [*rows("generator/hubs-unreadable"), (b"\xff\xfe\x00a", "UTF-8")]
+)
+def test_what_is_no_values_file_is_a_fault_that_names_the_file(
+    text: str | bytes, said: str
+) -> None:
     fault = fault_of(text)
     assert said in fault
     assert "hub.yaml" in fault
@@ -57,7 +65,9 @@ def test_no_text_of_the_file_breaks_out_of_a_comment_or_a_line_of_the_report() -
     printed = load(result.to_yaml().encode(), "printed").values
     assert printed == result.values
     assert "evil" not in str(printed)
-    assert all("evil" not in line or line.startswith("a\\n") for line in result.report().splitlines())
+    assert all(
+        "evil" not in line or line.startswith("a\\n") for line in result.report().splitlines()
+    )
 
 
 def test_the_tool_that_tries_a_folder_tells_wrong_usage_from_a_bad_import(

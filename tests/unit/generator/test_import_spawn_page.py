@@ -1,4 +1,6 @@
-"""The lines for the hub's values that make the spawn page speak plainly, tried with the real KubeSpawner."""
+"""The lines for the hub's values that make the spawn page speak plainly, tried with the real
+KubeSpawner.
+"""
 
 import asyncio
 import logging
@@ -22,7 +24,8 @@ from tests.recorded_data import printed
 
 HUB = "singleuser: {memory: {guarantee: 2G}}\n"
 UNSCHEDULABLE = (
-    "0/4 nodes are available: 1 Insufficient cpu. preemption: 0/4 nodes are available: 1 No preemption victims found."
+    "0/4 nodes are available: 1 Insufficient cpu. preemption: 0/4 nodes are available: 1 No"
+    " preemption victims found."
 )
 
 
@@ -34,17 +37,33 @@ def documented() -> Mapping[str, object]:
 
 
 def event(number: int, reason: str, message: str, kind: str = "Normal") -> dict[str, Any]:
-    about = {"metadata": {"uid": str(number)}, "involvedObject": {"name": "jupyter-ada"}, "eventTime": None}
-    said = {"reason": reason, "type": kind, "message": message, "lastTimestamp": f"2026-11-23T09:00:0{number}Z"}
+    about = {
+        "metadata": {"uid": str(number)},
+        "involvedObject": {"name": "jupyter-ada"},
+        "eventTime": None,
+    }
+    said = {
+        "reason": reason,
+        "type": kind,
+        "message": message,
+        "lastTimestamp": f"2026-11-23T09:00:0{number}Z",
+    }
     return {**about, **said}
 
 
 def page(
-    values: Mapping[str, object], events: Sequence[dict[str, Any]], kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+    values: Mapping[str, object],
+    events: Sequence[dict[str, Any]],
+    kubeconfig: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> list[str]:
-    """What KubeSpawner's own `progress` shows of these Events, configured as zero-to-jupyterhub configures it."""
+    """What KubeSpawner's own `progress` shows of these Events, configured as zero-to-jupyterhub
+    configures it.
+    """
     kubeconfig.write_text(NOWHERE)
-    monkeypatch.setattr("kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig))
+    monkeypatch.setattr(
+        "kubernetes_asyncio.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", str(kubeconfig)
+    )
     # Restored after the test.
     monkeypatch.setattr(KubeSpawner, "progress", KubeSpawner.progress)
     config = Config()

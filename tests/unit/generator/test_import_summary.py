@@ -1,4 +1,6 @@
-"""`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what its lint says."""
+"""`roost import` ends in plain words: what Roost will do for this hub, and what not; and in what
+its lint says.
+"""
 
 from pathlib import Path
 
@@ -14,7 +16,9 @@ def test_the_lints_warnings_are_shown_with_the_line_of_what_was_written() -> Non
     result = imported(USUAL)
     assert result.warnings == []
     profiled = imported(
-        USUAL.replace("tag: '1'}", "tag: '1'}, profileList: [{kubespawner_override: {image: 'c:1'}}]")
+        USUAL.replace(
+            "tag: '1'}", "tag: '1'}, profileList: [{kubespawner_override: {image: 'c:1'}}]"
+        )
         + "prePuller: {pullProfileListImages: false}"
     )
     (warning,) = profiled.warnings
@@ -23,7 +27,9 @@ def test_the_lints_warnings_are_shown_with_the_line_of_what_was_written() -> Non
     assert str(warning) in profiled.report()
 
 
-def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_says_it_on_stderr_and_takes_a_hubs_key(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     path = tmp_path / "hub.yaml"
     text = "one: {jupyterhub: {singleuser: {}}}\ntwo: {jupyterhub: {singleuser: {}}}\n"
     path.write_text(text)

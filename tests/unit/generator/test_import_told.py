@@ -1,5 +1,6 @@
-"""What `roost import` tells is so: images as their hub means them, profile by profile, who is within reach, what may
-be switched off. The files are small ones of the kinds that operators reported.
+"""What `roost import` tells is so: images as their hub means them, profile by profile, who is
+within reach, what may be switched off. The files are small ones of the kinds that operators
+reported.
 """
 
 from typing import Any
@@ -90,9 +91,17 @@ def test_one_odd_profile_costs_itself_alone() -> None:
 
 
 def test_profiles_by_name_are_read_as_those_of_a_list() -> None:
-    named_ = ", ".join(f"{name}: {{kubespawner_override: {{image: '{name}:1'}}}}" for name in ("b", "a"))
-    in_python = "{'b': {'kubespawner_override': {'image': 'b:1'}}, 'a': {'kubespawner_override': {'image': 'a:1'}}}"
-    for text in (f"singleuser: {{profileList: {{{named_}}}}}", _extra(f"c.KubeSpawner.profile_list = {in_python}")):
+    named_ = ", ".join(
+        f"{name}: {{kubespawner_override: {{image: '{name}:1'}}}}" for name in ("b", "a")
+    )
+    in_python = (
+        "{'b': {'kubespawner_override': {'image': 'b:1'}}, 'a': {'kubespawner_override': {'image':"
+        " 'a:1'}}}"
+    )
+    for text in (
+        f"singleuser: {{profileList: {{{named_}}}}}",
+        _extra(f"c.KubeSpawner.profile_list = {in_python}"),
+    ):
         result = imported(text)
         carried = listing(value(result, "singleuser.profileList"))
         assert [at(one, "kubespawner_override", "image") for one in carried] == ["a:1", "b:1"]
@@ -106,21 +115,40 @@ def test_each_override_that_is_not_carried_is_named_with_its_line() -> None:
     assert named(imported_file("dropped-without-a-word")) == [
         (at + 4, override.format(at, key)) for at, key in enumerate(keys)
     ]
-    choice = "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {}, image: null}}}}"
+    choice = (
+        "{choices: {a: {kubespawner_override: {node_selector: {gpu: 1}, tolerations: {}, image:"
+        " null}}}}"
+    )
     result = imported(f"singleuser: {{profileList: [7, {{profile_options: {{o: {choice}}}}}]}}")
     below = "singleuser.profileList[1].profile_options.o.choices.a.kubespawner_override"
     expected = ["singleuser.profileList[0]", f"{below}.node_selector.gpu", f"{below}.tolerations"]
     assert [key for _, key in named(result)] == expected
     for override in (
-        *("namespace: far", "priority_class_name: high", "scheduler_name: mine", "component_label: x"),
+        *(
+            "namespace: far",
+            "priority_class_name: high",
+            "scheduler_name: mine",
+            "component_label: x",
+        ),
         *("mem_limit: much", "cpu_guarantee: -1", "extra_resource_limits: {a/gpu: one}"),
         *("extra_pod_config: {nodeName: a}", "pod_affinity_required: [{}]"),
     ):
-        result = imported(f"singleuser:\n  profileList:\n  - kubespawner_override:\n      {override}")
+        result = imported(
+            f"singleuser:\n  profileList:\n  - kubespawner_override:\n      {override}"
+        )
         ((line, key),) = named(result)
-        assert (line, key.rpartition("override.")[2].partition(".")[0]) == (4, override.partition(":")[0])
-    for carried in ("scheduler_name: hub-user-scheduler", "mem_limit: '{value}G'", "extra_pod_config: {dnsPolicy: x}"):
-        assert not named(imported(f"singleuser: {{profileList: [{{kubespawner_override: {{{carried}}}}}]}}"))
+        assert (line, key.rpartition("override.")[2].partition(".")[0]) == (
+            4,
+            override.partition(":")[0],
+        )
+    for carried in (
+        "scheduler_name: hub-user-scheduler",
+        "mem_limit: '{value}G'",
+        "extra_pod_config: {dnsPolicy: x}",
+    ):
+        assert not named(
+            imported(f"singleuser: {{profileList: [{{kubespawner_override: {{{carried}}}}}]}}")
+        )
 
 
 def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
@@ -135,7 +163,9 @@ def test_the_hubs_puller_stays_on_while_roosts_has_no_image() -> None:
 def test_an_image_of_the_spawners_settings_comes_before_the_charts(hub: str, image: str) -> None:
     result = imported(hub)
     assert images(result) == {normalise_reference(image)}
-    assert (user_pods(result)[0].pod["spec"]["containers"][0]["image"] == image) == ("read" not in hub)
+    assert (user_pods(result)[0].pod["spec"]["containers"][0]["image"] == image) == (
+        "read" not in hub
+    )
     assert [key for _, key in named(result)] == (["hub.extraConfig.a"] if "read" in hub else [])
     assert any(line.startswith(PULLER) for line in result.switch_off)
 
@@ -149,7 +179,9 @@ def test_python_that_cant_be_read_makes_no_promise_and_is_named() -> None:
         result = imported(f"singleuser: {{image: {{name: lab, tag: '1'}}}}\n{_extra(code)}")
         for _ in range(2):
             first = result.report().splitlines()[0]
-            assert first.startswith("Roost places no users until podClasses.user.match and replaceSchedulers fit")
+            assert first.startswith(
+                "Roost places no users until podClasses.user.match and replaceSchedulers fit"
+            )
             assert "hub.extraConfig.a does in Python (line 2: " in first
             assert statement in first
             assert not any(SCHEDULER in line for line in result.switch_off)
@@ -175,23 +207,36 @@ def test_the_class_follows_users_labels(hub: str, component: str) -> None:
 
 
 @pytest.mark.parametrize(("hub", "until"), rows("generator/hubs-out-of-reach"))
-def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(hub: str, until: str) -> None:
+def test_who_is_out_of_reach_is_said_first_and_the_hubs_scheduler_stays_on(
+    hub: str, until: str
+) -> None:
     result = imported(hub)
     assert result.report().startswith("Roost places no users until ")
     assert until in result.report().splitlines()[0]
     assert not any(SCHEDULER in line for line in result.switch_off)
     assert any(line.startswith(f"{SCHEDULER}: ") for line in result.keep)
     try_import(result)
-    assert PYTHON not in until or (until in result.report().splitlines()[0] and "podClasses" not in result.values)
-    code = "def hook(spawner):\\n  namespace = scheduler_name = f()\\n  spawner.extra_pod_config['dnsPolicy'] = f()"
+    assert PYTHON not in until or (
+        until in result.report().splitlines()[0] and "podClasses" not in result.values
+    )
+    code = (
+        "def hook(spawner):\\n  namespace = scheduler_name = f()\\n "
+        " spawner.extra_pod_config['dnsPolicy'] = f()"
+    )
     assert not imported(_extra(f"{code}\\nc.Other.namespace = f()")).places_users_once
 
 
 @pytest.mark.parametrize(("code", "told"), rows("generator/hubs-python-images"))
 def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> None:
-    gpu = "{slug: gpu, kubespawner_override: {image: 'g:1', node_selector: {pool: gpu}, cpu_guarantee: 9}}"
+    gpu = (
+        "{slug: gpu, kubespawner_override: {image: 'g:1', node_selector: {pool: gpu},"
+        " cpu_guarantee: 9}}"
+    )
     room = "scheduling: {userPlaceholder: {enabled: true, replicas: 3}}"
-    hub = f"{_extra(code)}\nsingleuser: {{image: {{name: a/b, tag: '1'}}, profileList: [{gpu}]}}\n{room}"
+    hub = (
+        f"{_extra(code)}\nsingleuser: {{image: {{name: a/b, tag: '1'}}, profileList:"
+        f" [{gpu}]}}\n{room}"
+    )
     result = imported(hub.replace(f"[{gpu}]", "[{slug: a}]") if "image" in code else hub)
     try_import(result)
     assert result.tried == [f"users: Roost's scheduler, {told}"]
@@ -199,47 +244,71 @@ def test_an_image_that_python_chooses_is_not_promised(code: str, told: str) -> N
     assert ("keep 3 placeholders" in "".join(result.summary.will)) == ("placeholders" in told)
     assert [at(one, "nodeSelector") for one in listing(result.values["placeholders"])] == [None]
     assert ("write the size that your profiles give" in result.to_yaml()) == ("profiles" in told)
-    assert not any("profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub"))
-    assert (named(result), "bring" in "".join(result.summary.will)) == ([(1, "hub.extraConfig.a")], False)
+    assert not any(
+        "profiles choose" in one.reason for one in propose(result, [("hub.yaml", hub)], "hub")
+    )
+    assert (named(result), "bring" in "".join(result.summary.will)) == (
+        [(1, "hub.extraConfig.a")],
+        False,
+    )
 
 
 def test_profiles_that_python_writes_out_are_carried_and_the_first_stays_the_default_one() -> None:
-    gpu = "{'display_name': 'GPU', 'kubespawner_override': {'image': 'g:1', 'extra_resource_limits': {'a.b/gpu': '1'}}}"
+    gpu = (
+        "{'display_name': 'GPU', 'kubespawner_override': {'image': 'g:1', 'extra_resource_limits':"
+        " {'a.b/gpu': '1'}}}"
+    )
     profiles = (
-        f"[{{'display_name': 'Usual'}}, {gpu}, {{'display_name': 'Odd', 'kubespawner_override': {{'image': 7}}}}]"
+        f"[{{'display_name': 'Usual'}}, {gpu}, {{'display_name': 'Odd', 'kubespawner_override':"
+        " {'image': 7}}]"
     )
     result = imported(
-        f"{_extra(f'c.KubeSpawner.profile_list = {profiles}')}\nsingleuser: {{image: {{name: a, tag: '1'}}}}"
+        f"{_extra(f'c.KubeSpawner.profile_list = {profiles}')}\nsingleuser: {{image: {{name: a,"
+        " tag: '1'}}"
     )
     carried = listing(value(result, "singleuser.profileList"))
     assert [at(one, "display_name") for one in carried] == ["Usual", "GPU"]
     assert images(result) == {normalise_reference("a:1"), normalise_reference("g:1")}
     try_import(result)
-    assert [line.partition(":")[0] for line in result.tried] == ["users of Usual, GPU", "users of Odd"]
+    assert [line.partition(":")[0] for line in result.tried] == [
+        "users of Usual, GPU",
+        "users of Odd",
+    ]
     assert (1, "hub.extraConfig.a[2].kubespawner_override.image") in named(result)
 
 
 def test_a_filter_of_profiles_runs_however_they_were_set_before() -> None:
     for profiles in ("c.KubeSpawner.profile_list", "c.KubeSpawner['profile_list']"):
-        written = "setattr(c.KubeSpawner, 'profile_list', [{'kubespawner_override': {'image': 'a:1'}}])"
+        written = (
+            "setattr(c.KubeSpawner, 'profile_list', [{'kubespawner_override': {'image': 'a:1'}}])"
+        )
         result = imported(_extra(f"{written}\\nif {profiles}:\\n  {profiles} = f"))
         assert (value(result, "singleuser.profileList"), images(result)) == ([], set())
 
 
 def test_the_first_choice_that_python_writes_out_stays_the_default_one() -> None:
-    choices = "{'z': {'kubespawner_override': {'image': 'z:1'}}, 'a': {'kubespawner_override': {'image': 'a:1'}}}"
+    choices = (
+        "{'z': {'kubespawner_override': {'image': 'z:1'}}, 'a': {'kubespawner_override': {'image':"
+        " 'a:1'}}}"
+    )
     result = imported(
-        _extra(f"c.KubeSpawner.profile_list = [{{'profile_options': {{'o': {{'choices': {choices}}}}}}}]")
+        _extra(
+            "c.KubeSpawner.profile_list = [{'profile_options': {'o': {'choices':"
+            f" {choices}}}}}}}]"
+        )
     )
     (seat,) = profile_seats(value(result, "singleuser"), {}, [])
     assert seat["image"] == "z:1"
 
 
 def test_what_is_refused_is_not_carried_promised_or_spoken_of() -> None:
-    # A number is no label's value; a template is no tag; of extraPodConfig only what is about placement is named.
+    # A number is no label's value; a template is no tag; of extraPodConfig only what is about
+    # placement is named.
     profile = "{kubespawner_override: {image: 'a:1', node_selector: {pool: 7, zone: a}}}"
     pod = "extraPodConfig: {schedulerName: mine, dnsPolicy: Default, nodeSelector: {pool: users}}"
-    result = imported(f"singleuser: {{image: {{name: b, tag: '{{{{tag}}}}'}}, profileList: [{profile}], {pod}}}")
+    result = imported(
+        f"singleuser: {{image: {{name: b, tag: '{{{{tag}}}}'}}, profileList: [{profile}], {pod}}}"
+    )
     (carried,) = listing(value(result, "singleuser.profileList"))
     assert at(carried, "kubespawner_override", "node_selector") == {"zone": "a"}
     assert {key for _, key in named(result)} == {
@@ -276,23 +345,43 @@ def test_values_inside_objects_of_argo_cd_and_flux_are_read_with_their_lines() -
     result = imported_file("argo-application")
     assert images(result) == {"registry.example.org/lab:1"}
     assert result.values["replaceSchedulers"] == ["jupyterhub-user-scheduler"]
-    flux = "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  releaseName: lab\n  values:\n"
+    flux = (
+        "apiVersion: helm.toolkit.fluxcd.io/v2\nkind: HelmRelease\nspec:\n  releaseName: lab\n "
+        " values:\n"
+    )
     odd = imported_text(f"{flux}    singleuser:\n      image: {{name: a/b, tag: [1]}}\n")
-    assert (named(odd), odd.values["replaceSchedulers"]) == ([(7, "singleuser.image.tag")], ["lab-user-scheduler"])
+    assert (named(odd), odd.values["replaceSchedulers"]) == (
+        [(7, "singleuser.image.tag")],
+        ["lab-user-scheduler"],
+    )
     sources = hub("argo-sources")
     written = imported(sources)
-    assert (images(written), named(written)) == ({"docker.io/a/b:1"}, [(12, "singleuser.nodeSelector")])
+    assert (images(written), named(written)) == (
+        {"docker.io/a/b:1"},
+        [(12, "singleuser.nodeSelector")],
+    )
     # Argo CD reads one of the two.
-    both = imported(f"{sources.rstrip()}\n        valuesObject: {{singleuser: {{image: {{name: a/b, tag: '2'}}}}}}")
+    both = imported(
+        f"{sources.rstrip()}\n        valuesObject: {{singleuser: {{image: {{name: a/b, tag:"
+        " '2'}}}"
+    )
     assert (images(both), named(both)) == ({"docker.io/a/b:2"}, [])
 
 
 @pytest.mark.parametrize(
     ("kind", "name", "template", "scheduler"),
-    [("Application", "lab", "", "lab-user-scheduler"), ("ApplicationSet", "'{{n}}'", "template", "hub-user-scheduler")],
+    [
+        ("Application", "lab", "", "lab-user-scheduler"),
+        ("ApplicationSet", "'{{n}}'", "template", "hub-user-scheduler"),
+    ],
 )
-def test_what_an_object_takes_from_elsewhere_is_named(kind: str, name: str, template: str, scheduler: str) -> None:
-    helm = "{valueFiles: [x.yaml], parameters: [{name: a, value: b}], valuesObject: {singleuser: {image: {name: a/b}}}}"
+def test_what_an_object_takes_from_elsewhere_is_named(
+    kind: str, name: str, template: str, scheduler: str
+) -> None:
+    helm = (
+        "{valueFiles: [x.yaml], parameters: [{name: a, value: b}], valuesObject: {singleuser:"
+        " {image: {name: a/b}}}}"
+    )
     body = f"metadata: {{name: {name}}}, spec: {{source: {{helm: {helm}}}}}"
     body = f"spec: {{{template}: {{{body}}}}}" if template else body
     result = imported_text(f"{{apiVersion: argoproj.io/v1alpha1, kind: {kind}, {body}}}")
@@ -304,24 +393,39 @@ def test_what_an_object_takes_from_elsewhere_is_named(kind: str, name: str, temp
     assert any("spec.valuesFrom isn't read here" in note for note in imported_text(flux).notes)
 
 
-def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_with_a_gpu_is_proposed() -> None:
+def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_with_a_gpu_is_proposed() -> (
+    None
+):
     result = imported_file("default-profile-with-gpu")
     entry = only_set(result)
     assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}
     path = HUBS / "default-profile-with-gpu.yaml"
     assert propose(result, [(path.name, path.read_bytes())], "hub") == []
     # KubeSpawner takes any text for yes.
-    second = "{display_name: B, default: 'yes', kubespawner_override: {mem_guarantee: 3G, node_selector: {pool: b}}}"
+    second = (
+        "{display_name: B, default: 'yes', kubespawner_override: {mem_guarantee: 3G, node_selector:"
+        " {pool: b}}}"
+    )
     chosen = imported(f"singleuser: {{profileList: [{{display_name: A}}, {second}]}}")
     entry = only_set(chosen)
-    assert (entry["resources"]["requests"], entry["nodeSelector"]) == ({"memory": "3Gi"}, {"pool": "b"})
+    assert (entry["resources"]["requests"], entry["nodeSelector"]) == (
+        {"memory": "3Gi"},
+        {"pool": "b"},
+    )
     # `validate --strict` says nothing of a default profile that is smaller.
     second = second.replace("mem_guarantee: 3G", "mem_guarantee: 0.5Gi, cpu_guarantee: 0")
-    small = imported(f"singleuser: {{cpu: {{guarantee: 2}}, profileList: [{{display_name: A}}, {second}]}}")
+    small = imported(
+        f"singleuser: {{cpu: {{guarantee: 2}}, profileList: [{{display_name: A}}, {second}]}}"
+    )
     assert only_set(small)["resources"] == {"requests": {"memory": "512Mi"}}
-    # Where a seat is a node of its own, the hub's number stood for smaller ones: none stands, but the set learns.
+    # Where a seat is a node of its own, the hub's number stood for smaller ones: none stands, but
+    # the set learns.
     hub = "scheduling: {userPlaceholder: {replicas: 2}}\nsingleuser: {%s}"
-    machine = only_set(imported(hub % "profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]"))
+    machine = only_set(
+        imported(
+            hub % "profileList: [{display_name: A, kubespawner_override: {mem_guarantee: 65G}}]"
+        )
+    )
     assert (machine["replicas"], machine["learn"]) == (0, LEARN)
     kept = only_set(imported(hub % "memory: {guarantee: 65G}"))
     assert (kept["replicas"], kept["learn"]) == (2, LEARN)
@@ -336,9 +440,17 @@ def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_w
 
 
 def test_a_default_profile_that_roost_rejects_leaves_the_usual_users_size() -> None:
-    odd = "{display_name: A, kubespawner_override: {mem_guarantee: 3G, node_selector: {'no label!': b}}}"
+    odd = (
+        "{display_name: A, kubespawner_override: {mem_guarantee: 3G, node_selector: {'no label!':"
+        " b}}}"
+    )
     entry = only_set(imported_text(f"singleuser: {{profileList: [{odd}]}}"))
-    assert entry == {"name": "default", "replicas": 0, "learn": LEARN, "resources": {"requests": {"memory": "1Gi"}}}
+    assert entry == {
+        "name": "default",
+        "replicas": 0,
+        "learn": LEARN,
+        "resources": {"requests": {"memory": "1Gi"}},
+    }
 
 
 def test_extra_pod_config_says_where_placeholders_and_pullers_go() -> None:
@@ -356,7 +468,11 @@ def test_extra_pod_config_says_where_placeholders_and_pullers_go() -> None:
     assert isinstance(defaults, dict)
     assert defaults["nodeSelector"] == value(result, "singleuser.nodeSelector") == {"pool": "b"}
     assert defaults["tolerations"] == [{"key": "b", "operator": "Exists"}]
-    assert defaults["requiredNodeTerms"] == value(result, "singleuser.extraNodeAffinity.required") == terms
+    assert (
+        defaults["requiredNodeTerms"]
+        == value(result, "singleuser.extraNodeAffinity.required")
+        == terms
+    )
 
 
 def test_a_short_report_says_how_much_more_there_is() -> None:

@@ -5,7 +5,15 @@ import yaml
 
 from generator.importing.result import ImportResult
 from generator.importing.source import child
-from tests.unit.generator.imported_hubs import PURPOSE_USER, defaults, hub, imported, placeholder, unmapped, value
+from tests.unit.generator.imported_hubs import (
+    PURPOSE_USER,
+    defaults,
+    hub,
+    imported,
+    placeholder,
+    unmapped,
+    value,
+)
 from tests.unit.generator.linted import table
 
 REQUIRED = "affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution"
@@ -33,10 +41,16 @@ def test_what_a_hub_says_is_kept_or_named(hub: str, expected: str) -> None:
     assert {key: seen(result, key) for key in wanted} == wanted
 
 
-def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_its_users_where_they_may_go() -> None:
+def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_its_users_where_they_may_go() -> (
+    None
+):
     result = imported(hub("plain"))
     kept = ("image.name", "image.tag", "memory.guarantee")
-    assert [value(result, f"singleuser.{key}") for key in kept] == ["quay.io/lab/notebook", "2026.08", "1G"]
+    assert [value(result, f"singleuser.{key}") for key in kept] == [
+        "quay.io/lab/notebook",
+        "2026.08",
+        "1G",
+    ]
     assert result.switch_off == [
         "scheduling.userScheduler.enabled: false",
         "scheduling.userPlaceholder.replicas: 0",
@@ -47,7 +61,10 @@ def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_i
     assert result.unmapped == []
     entry = placeholder(result)
     # KubeSpawner reads G as a power of 1024.
-    assert entry["resources"] == {"requests": {"cpu": "250m", "memory": "1Gi"}, "limits": {"cpu": "2", "memory": "2Gi"}}
+    assert entry["resources"] == {
+        "requests": {"cpu": "250m", "memory": "1Gi"},
+        "limits": {"cpu": "2", "memory": "2Gi"},
+    }
     assert (entry["replicas"], entry["nodeSelector"]) == (4, {"pool": "students"})
     assert entry["requiredNodeTerms"] == [PURPOSE_USER]
     tolerations = entry["tolerations"]
@@ -58,7 +75,10 @@ def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_i
 
 
 def test_a_null_for_a_whole_section_is_absent() -> None:
-    nulls = "scheduling: {userScheduler: null, userPlaceholder: {replicas: null}}\nsingleuser: {memory: null}"
+    nulls = (
+        "scheduling: {userScheduler: null, userPlaceholder: {replicas: null}}\nsingleuser: {memory:"
+        " null}"
+    )
     assert imported(nulls).values == imported("").values
 
 
@@ -74,7 +94,9 @@ def test_programs_tolerate_the_taints_of_the_nodes_that_they_are_sent_to(section
 
 
 def test_core_pods_that_require_core_nodes_bring_roosts_there() -> None:
-    result = imported("scheduling: {corePods: {nodeAffinity: {matchNodePurpose: require}, tolerations: []}}")
+    result = imported(
+        "scheduling: {corePods: {nodeAffinity: {matchNodePurpose: require}, tolerations: []}}"
+    )
     assert all("core" in str(value(result, f"{part}.{REQUIRED}")) for part in PROGRAMS)
     assert [value(result, f"{part}.tolerations") for part in PROGRAMS] == [[]] * 4
 
@@ -89,7 +111,9 @@ def test_placement_keys_without_counterpart_are_named_with_their_line() -> None:
 
 def test_own_plugins_are_kept_over_the_charts_as_helm_merges_them() -> None:
     own = "{score: {enabled: [{name: NodeAffinity, weight: 7}]}}"
-    profile = value(imported(f"scheduling: {{userScheduler: {{plugins: {own}}}}}"), "scheduler.profiles.user")
+    profile = value(
+        imported(f"scheduling: {{userScheduler: {{plugins: {own}}}}}"), "scheduler.profiles.user"
+    )
     assert child(profile, "plugins", "score", "enabled") == [{"name": "NodeAffinity", "weight": 7}]
     assert "NodeResourcesFit" in str(child(profile, "plugins", "score", "disabled"))
     assert "MostAllocated" in str(child(profile, "pluginConfig"))

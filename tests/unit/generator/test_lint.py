@@ -7,7 +7,9 @@ from generator.values.helm_release import Release
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, merged, said, table
 
-POOLS = ", ".join(f'{{kubespawner_override: {{node_selector: {{pool: "{number}"}}}}}}' for number in range(20))
+POOLS = ", ".join(
+    f'{{kubespawner_override: {{node_selector: {{pool: "{number}"}}}}}}' for number in range(20)
+)
 
 
 @pytest.mark.parametrize(("text", "reason"), table("refused"))
@@ -17,14 +19,19 @@ def test_values_that_can_not_work_are_refused_with_the_reason(text: str, reason:
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [*table("warned"), (f"singleuser: {{image: {{name: a}}, profileList: [{POOLS}]}}", "make 21 DaemonSets")],
+    [
+        *table("warned"),
+        (f"singleuser: {{image: {{name: a}}, profileList: [{POOLS}]}}", "make 21 DaemonSets"),
+    ],
 )
 def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: str) -> None:
     assert_warned(text, reason)
 
 
 @pytest.mark.parametrize(("text", "words"), table("reach-warned"))
-def test_a_way_to_a_cold_start_is_named_with_its_fix_and_nothing_beside(text: str, words: str) -> None:
+def test_a_way_to_a_cold_start_is_named_with_its_fix_and_nothing_beside(
+    text: str, words: str
+) -> None:
     (fault,) = found(text)
     assert words in str(fault)
     assert fault.severity == "warning"
@@ -37,7 +44,10 @@ def test_what_is_no_worry_is_not_said(text: str, reason: str) -> None:
 
 
 def test_a_policy_needs_kubernetes_1_36() -> None:
-    off = "podClasses: {build: {home: null}, user: {warm: null}}\nimageGate: {mode: prefer}\nplaceholders: []"
+    off = (
+        "podClasses: {build: {home: null}, user: {warm: null}}\nimageGate: {mode:"
+        " prefer}\nplaceholders: []"
+    )
     text = f"admission: {{mode: policy}}\n{off}"
     assert "policy needs 1.36" in said(text, Release(kube_version="v1.35.9"))
     assert found(text, Release(kube_version="v1.36.0")) == []
@@ -45,9 +55,15 @@ def test_a_policy_needs_kubernetes_1_36() -> None:
 
 
 @pytest.mark.parametrize(("method", "version", "expected"), rows("generator/puller-methods"))
-def test_how_images_come_to_nodes_before_1_35_is_said(method: str, version: str, expected: list[list[str]]) -> None:
+def test_how_images_come_to_nodes_before_1_35_is_said(
+    method: str, version: str, expected: list[list[str]]
+) -> None:
     text = f"singleuser: {{image: {{name: i, tag: v1}}}}\nprePuller: {{method: {method}}}"
-    faults = [fault for fault in report(merged(text), Release(kube_version=version)) if "image volumes" in str(fault)]
+    faults = [
+        fault
+        for fault in report(merged(text), Release(kube_version=version))
+        if "image volumes" in str(fault)
+    ]
     assert [[fault.severity, str(fault).partition("feature ")[2]] for fault in faults] == expected
 
 

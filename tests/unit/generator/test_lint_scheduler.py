@@ -1,4 +1,6 @@
-"""`roost validate` on kube-scheduler: what it would refuse, and what it would silently do otherwise."""
+"""`roost validate` on kube-scheduler: what it would refuse, and what it would silently do
+otherwise.
+"""
 
 import pytest
 
@@ -10,9 +12,14 @@ from tests.unit.generator.linted import assert_refused, assert_warned, found, la
 
 
 def raw(plugins: str = "{}", config: str = "") -> str:
-    """Values of a profile with these plugins and this pluginConfig, and none of the spreading that is warned of."""
+    """Values of a profile with these plugins and this pluginConfig, and none of the spreading that
+    is warned of.
+    """
     spread = "{name: PodTopologySpread, args: {defaultingType: List, defaultConstraints: []}}"
-    return f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: [{spread}, {config}]}}}}}}"
+    return (
+        f"scheduler: {{profiles: {{user: {{plugins: {plugins}, pluginConfig: [{spread},"
+        f" {config}]}}}}}}"
+    )
 
 
 def profiles(name: str) -> list[tuple[str, str]]:
@@ -26,7 +33,10 @@ def profiles(name: str) -> list[tuple[str, str]]:
     return [(whole(text), reason) for text, reason in table(name)]
 
 
-OWN_PLUGIN = raw("{score: {enabled: [{name: Mine, weight: 5}]}}")[:-1] + ", image: {name: quay.io/me/my-scheduler}}"
+OWN_PLUGIN = (
+    raw("{score: {enabled: [{name: Mine, weight: 5}]}}")[:-1]
+    + ", image: {name: quay.io/me/my-scheduler}}"
+)
 
 
 @pytest.mark.parametrize(("text", "reason"), profiles("scheduler-refused"))
@@ -41,20 +51,25 @@ def test_what_kube_scheduler_would_not_take_is_said(text: str, reason: str) -> N
     assert fault.line
 
 
-@pytest.mark.parametrize(("text", "reason"), [*profiles("scheduler-warned"), (OWN_PLUGIN, "must include it")])
+@pytest.mark.parametrize(
+    ("text", "reason"), [*profiles("scheduler-warned"), (OWN_PLUGIN, "must include it")]
+)
 def test_values_that_surprise_are_warned_of_with_the_reason(text: str, reason: str) -> None:
     assert_warned(text, reason)
 
 
 @pytest.mark.parametrize("config", rows("generator/own-arguments"))
-def test_kube_schedulers_own_value_of_an_argument_is_not_warned_of_when_it_is_written_out(config: str) -> None:
+def test_kube_schedulers_own_value_of_an_argument_is_not_warned_of_when_it_is_written_out(
+    config: str,
+) -> None:
     assert said(raw(config=config)) == ""
 
 
 def test_the_lint_says_file_line_key_and_reason() -> None:
-    assert said("scheduler:\n  replicas: 0\n") == (
-        "prod.yaml:2: scheduler.replicas: found 0, expected at least 1. Without it pods with a profile stay Pending. "
-        "Use scheduler.target: none to keep the cluster's scheduler."
+    assert (
+        said("scheduler:\n  replicas: 0\n")
+        == "prod.yaml:2: scheduler.replicas: found 0, expected at least 1. Without it pods with a"
+        " profile stay Pending. Use scheduler.target: none to keep the cluster's scheduler."
     )
 
 
@@ -64,7 +79,9 @@ def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
         assert found("", Release(kube_version=f"v1.{minor}.0")) == []
 
 
-@pytest.mark.parametrize(("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)])
+@pytest.mark.parametrize(
+    ("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)]
+)
 def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
     assert seconds(text) == expected
 
@@ -73,11 +90,16 @@ def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
 def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(
     gates: str, version: str, expected: str
 ) -> None:
-    assert expected in said(f"scheduler: {{featureGates: {{{gates}}}}}", Release(kube_version=version))
+    assert expected in said(
+        f"scheduler: {{featureGates: {{{gates}}}}}", Release(kube_version=version)
+    )
 
 
 def test_gates_of_other_minors_are_no_matter() -> None:
-    assert said('scheduler: {featureGates: {"1.40": {Unborn: true}}}', Release(kube_version="v1.36.0")) == ""
+    assert (
+        said('scheduler: {featureGates: {"1.40": {Unborn: true}}}', Release(kube_version="v1.36.0"))
+        == ""
+    )
 
 
 @pytest.mark.parametrize(("profile", "minor"), rows("generator/later-keys"))
@@ -87,12 +109,20 @@ def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
     assert found(profile, Release(kube_version=f"v1.{minor}.0")) == []
 
 
-ON = "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, OpportunisticBatching: false}}"
+ON = (
+    "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, OpportunisticBatching:"
+    " false}}"
+)
 
 
 @pytest.mark.parametrize(("plugin", "minor", "expected"), rows("generator/plugins"))
-def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said(plugin: str, minor: int, expected: str) -> None:
-    text, release = raw(f"{{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}"), Release(kube_version=f"v1.{minor}.0")
+def test_a_plugin_of_a_later_minor_or_behind_a_gate_is_said(
+    plugin: str, minor: int, expected: str
+) -> None:
+    text, release = (
+        raw(f"{{multiPoint: {{enabled: [{{name: {plugin}}}]}}}}"),
+        Release(kube_version=f"v1.{minor}.0"),
+    )
     assert expected in said(text, release)
     if plugin == "GangScheduling":
         assert said(text.replace("{profiles", f"{{{ON}, profiles"), release) == ""

@@ -23,7 +23,8 @@ from tests.recorded_data import rows
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 DEFAULTS: Final = load((chart_folder() / "values.yaml").read_bytes(), "chart/values.yaml")
-HUBS: Final = frozenset({"jupyterhub", "proxy"})  # values of zero-to-jupyterhub's: below, and test_import_sample.py
+# values of zero-to-jupyterhub's: below, and test_import_sample.py
+HUBS: Final = frozenset({"jupyterhub", "proxy"})
 OTHERS: Final = frozenset(rows("repository/samples-of-others"))
 # Kinds of objects -> where Roost's values are in them.
 KINDS: Final[dict[str, list[str]]] = dict(rows("repository/sample-kinds"))
@@ -38,7 +39,10 @@ class Sample(NamedTuple):
 def samples() -> list[Sample]:
     found = []
     folders = (REPOSITORY / "docs", REPOSITORY / "lab" / "docs")
-    for path in (REPOSITORY / "README.md", *(page for folder in folders for page in sorted(folder.glob("**/*.md")))):
+    for path in (
+        REPOSITORY / "README.md",
+        *(page for folder in folders for page in sorted(folder.glob("**/*.md"))),
+    ):
         text = path.read_text(encoding="utf-8")
         for block in re.finditer(r"^```ya?ml\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
             line = text.count("\n", 0, block.start()) + 2
@@ -65,7 +69,9 @@ def values_of(sample: Sample) -> str | None:
 
 
 SAMPLES: Final = samples()
-VALUES: Final = [Sample(sample.place, text) for sample in SAMPLES if (text := values_of(sample)) is not None]
+VALUES: Final = [
+    Sample(sample.place, text) for sample in SAMPLES if (text := values_of(sample)) is not None
+]
 
 
 def test_samples_are_found() -> None:
@@ -83,12 +89,16 @@ def test_a_sample_of_values_has_no_fault_and_no_warning_and_renders(sample: Samp
 
 
 def test_a_sample_of_a_hubs_values_is_imported() -> None:
-    hubs = [sample for sample in SAMPLES if next(iter(yaml.safe_load(sample.text) or {"": 0})) in HUBS]
+    hubs = [
+        sample for sample in SAMPLES if next(iter(yaml.safe_load(sample.text) or {"": 0})) in HUBS
+    ]
     assert {sample.place.partition(":")[0] for sample in hubs} >= {"docs/tutorials/kind.md"}
     for sample in hubs:
         result = import_layers([(sample.place, sample.text)])
         assert result.switch_off, sample.place
-        assert [str(fault) for fault in result.warnings if fault.severity != "hint"] == [], sample.place
+        assert [str(fault) for fault in result.warnings if fault.severity != "hint"] == [], (
+            sample.place
+        )
 
 
 def test_a_sample_of_booked_events_is_read_whole() -> None:
@@ -113,7 +123,8 @@ PAGES: Final = (
 )
 BLOCK: Final = re.compile(r"^ *```(?:sh|console|)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 BEGIN: Final = re.compile(r"(?:^|[|;] *|&& *| -- |do )(roost [a-z-].*)")
-# What ends a command, unless it is quoted. The name of a command or of an argument has none of these.
+# What ends a command, unless it is quoted. The name of a command or of an argument has none of
+# these.
 END: Final = re.compile(r"[();<>|&]+")
 # What another command prints, in the place of arguments.
 PRINTED: Final = re.compile(r"\$\([^)]*\)")
@@ -128,12 +139,16 @@ class Command(NamedTuple):
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines of shell in blocks, with the number of each one's last line; a line that ends in a backslash goes on."""
+    """Lines of shell in blocks, with the number of each one's last line; a line that ends in a
+    backslash goes on.
+    """
     for block in BLOCK.finditer(text):
         # With prompts, a line that has none was printed.
         prompts = re.search(r"^ *\$ ", block[1], re.MULTILINE) is not None
         joined = ""
-        for number, shown in enumerate(block[1].splitlines(), text.count("\n", 0, block.start()) + 2):
+        for number, shown in enumerate(
+            block[1].splitlines(), text.count("\n", 0, block.start()) + 2
+        ):
             line = shown.strip()
             if prompts and not joined and not line.startswith("$ "):
                 continue
@@ -168,7 +183,10 @@ COMMANDS: Final = commands()
 
 
 def parsed(arguments: tuple[str, ...]) -> click.Context:
-    """What the command line makes of arguments, without running anything. Raises click.UsageError."""
+    """What the command line makes of arguments, without running anything.
+
+    Raises click.UsageError.
+    """
     command: click.Command = cli
     name, rest = "roost", list(arguments)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
@@ -184,11 +202,16 @@ def parsed(arguments: tuple[str, ...]) -> click.Context:
 
 def test_commands_are_found() -> None:
     assert len(COMMANDS) > 80
-    assert {command.place.partition(":")[0] for command in COMMANDS} >= {"README.md", "docs/tutorials/kind.md"}
+    assert {command.place.partition(":")[0] for command in COMMANDS} >= {
+        "README.md",
+        "docs/tutorials/kind.md",
+    }
     assert "records" in {command.arguments[0] for command in COMMANDS}
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: f"{command.place} {command.arguments[0]}")
+@pytest.mark.parametrize(
+    "command", COMMANDS, ids=lambda command: f"{command.place} {command.arguments[0]}"
+)
 def test_the_command_line_takes_what_the_documentation_writes(
     command: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

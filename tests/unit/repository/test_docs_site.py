@@ -29,7 +29,9 @@ CUT: Final = """return [...document.querySelectorAll("pre")].filter((one) => one
 
 @pytest.fixture(scope="module")
 def site() -> Path:
-    done = subprocess.run([REPOSITORY / "tools/docs.sh"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [REPOSITORY / "tools/docs.sh"], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return REPOSITORY / "build/docs"
 
@@ -44,12 +46,18 @@ def driver() -> Iterator[Chrome]:
 
 @pytest.mark.slow
 def test_links_and_pictures_of_the_built_site_are_there(site: Path) -> None:
-    texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html") if "_static" not in page.parts}
+    texts = {
+        page: page.read_text(encoding="utf-8")
+        for page in site.rglob("*.html")
+        if "_static" not in page.parts
+    }
     names = {page: {unquote(name) for name in NAME.findall(text)} for page, text in texts.items()}
     broken, found = [], 0
     for page, text in texts.items():
         for target in TARGET.findall(text):
-            path, _, anchor = unquote(target.partition("?")[0] if "#" not in target else target).partition("#")
+            path, _, anchor = unquote(
+                target.partition("?")[0] if "#" not in target else target
+            ).partition("#")
             if re.match(r"[a-z]+:|//", target):
                 continue
             found += 1
@@ -78,7 +86,9 @@ def test_samples_are_whole_on_a_desk(site: Path, driver: Chrome) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["index", "how-to/ci", "placement", "command-line", "decisions/0003-names"])
+@pytest.mark.parametrize(
+    "page", ["index", "how-to/ci", "placement", "command-line", "decisions/0003-names"]
+)
 def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page: str) -> None:
     # The last is A4's, less margins.
     for width, media in ((390, ""), (1440, ""), (718, "print")):
@@ -96,7 +106,10 @@ def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page:
 def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
     folders = "generator webhook roost roost_core lab/roost_lab chart templates benchmarks tools"
     files = [
-        path for folder in folders.split() for path in (REPOSITORY / folder).rglob("*") if path.suffix in NAMES_PAGES
+        path
+        for folder in folders.split()
+        for path in (REPOSITORY / folder).rglob("*")
+        if path.suffix in NAMES_PAGES
     ]
     missing = []
     for path in files:
@@ -105,7 +118,11 @@ def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
             headings = HEADING.findall(file.read_text(encoding="utf-8")) if file.is_file() else []
             if not file.is_file() or (
                 anchor
-                and anchor not in [re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings]
+                and anchor
+                not in [
+                    re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+                    for heading in headings
+                ]
             ):
                 missing.append(f"{path.relative_to(REPOSITORY)}: {page}#{anchor}")
     assert missing == []

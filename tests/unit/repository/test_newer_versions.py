@@ -15,7 +15,9 @@ from tools.registry import Answer, Registries, RegistryError
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 TAGS: Final = {
-    "library/python": [f"{tag}-slim-trixie" for tag in ("3.13.9", "3.13.11", "3.14.0rc1", "3.14")] + ["latest"],
+    "library/python": (
+        [f"{tag}-slim-trixie" for tag in ("3.13.9", "3.13.11", "3.14.0rc1", "3.14")] + ["latest"]
+    ),
     "library/golang": ["1.26-trixie", "1.27-alpine"],
     "pause": ["3.10", "3.10.1", "sha256-abc.sig"],
     "kindest/node": ["v1.37.0", "v1.37.2", "v1.37.10", "v1.37.11-rc.0", "v1.36.12", "latest"],
@@ -27,8 +29,10 @@ def root(tmp_path: Path) -> Path:
     files = {
         "tests/controlplane/kubernetes/go.mod": "require k8s.io/kubernetes v1.37.2\n",
         "tests/controlplane/kubernetes/minor-1.36.mod": "require k8s.io/kubernetes v1.36.3\n",
-        "chart/values.yaml": 'scheduler: {image: {tags: {"1.36": v1.36.3, "1.37": v1.37.1}}}\n'
-        'placeholder: {image: {name: registry.k8s.io/pause, tag: "3.10.1"}}\n',
+        "chart/values.yaml": (
+            'scheduler: {image: {tags: {"1.36": v1.36.3, "1.37": v1.37.1}}}\n'
+            'placeholder: {image: {name: registry.k8s.io/pause, tag: "3.10.1"}}\n'
+        ),
         "Dockerfile": "ARG BASE=python:3.13.9-slim-trixie\nARG GO=golang:1.26-trixie\n",
         "requirements/dev.txt": "flask==3.1.0 \\\n    --hash=sha256:00\npsycopg[binary]==3.2.0\n",
     }
@@ -39,8 +43,17 @@ def root(tmp_path: Path) -> Path:
 
 
 def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
-    minors = {"37": "v1.37.2\n", "36": "v1.36.5", "35": "v1.35.9", "34": "v1.34.9", "33": "v1.33.13"}
-    releases = {"stable.txt": "v1.38.0", **{f"stable-1.{minor}.txt": patch for minor, patch in minors.items()}}
+    minors = {
+        "37": "v1.37.2\n",
+        "36": "v1.36.5",
+        "35": "v1.35.9",
+        "34": "v1.34.9",
+        "33": "v1.33.13",
+    }
+    releases = {
+        "stable.txt": "v1.38.0",
+        **{f"stable-1.{minor}.txt": patch for minor, patch in minors.items()},
+    }
     if url.startswith("https://dl.k8s.io/release/"):
         return Answer(200, {}, releases[url.rpartition("/")[2]].encode())
     name = url.partition("/v2/")[2].partition("/tags/")[0]
@@ -49,7 +62,9 @@ def answer(_method: str, url: str, _headers: Mapping[str, str]) -> Answer:
 
 def run(_command: Sequence[str]) -> str:
     versions = (("Flask", "3.1.0", "3.2.0"), ("pip", "23", "26"))
-    return json.dumps([{"name": name, "version": old, "latest_version": new} for name, old, new in versions])
+    return json.dumps(
+        [{"name": name, "version": old, "latest_version": new} for name, old, new in versions]
+    )
 
 
 def silent(_method: str, _url: str, _headers: Mapping[str, str]) -> Answer:
@@ -59,8 +74,12 @@ def silent(_method: str, _url: str, _headers: Mapping[str, str]) -> Answer:
 WORLD: Final = World(answer, run)
 
 
-def test_patches_a_new_minor_images_of_the_same_shape_and_locked_packages_are_named(root: Path) -> None:
-    found = [str(line) for source in (kubernetes, images, dependencies) for line in source(WORLD, root)]
+def test_patches_a_new_minor_images_of_the_same_shape_and_locked_packages_are_named(
+    root: Path,
+) -> None:
+    found = [
+        str(line) for source in (kubernetes, images, dependencies) for line in source(WORLD, root)
+    ]
     assert found == printed("newer-versions").splitlines()
     assert newest_like("3.10.1", ["3.9.12", "3.11", "3.10.0"]) == "3.10.1"
 
@@ -70,13 +89,18 @@ def test_this_checkout_is_read(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == ""
 
 
-def test_a_source_that_does_not_answer_is_named_and_the_others_are_asked(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_source_that_does_not_answer_is_named_and_the_others_are_asked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     def fails(_command: Sequence[str]) -> str:
         raise subprocess.CalledProcessError(1, "pip")
 
     assert main([], World(silent, fails)) == 2
     said = capsys.readouterr().err
-    assert "Kubernetes couldn't be compared: https://dl.k8s.io/release/stable-1.37.txt: no route to host" in said
+    assert (
+        "Kubernetes couldn't be compared: https://dl.k8s.io/release/stable-1.37.txt: no route to"
+        " host" in said
+    )
     assert "images couldn't be compared: " in said
     assert "dependencies couldn't be compared: pip list --outdated" in said
     assert "Traceback" not in said
@@ -89,16 +113,28 @@ def test_the_newest_tag_of_a_minor_is_printed(capsys: pytest.CaptureFixture[str]
     assert "no tag begins with v1.99." in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("manager", "file", "least"), [(0, "chart/values.yaml", 3), (1, "tools/scan.sh", 1)])
-def test_renovate_finds_the_schedulers_tags_and_the_scanner(manager: int, file: str, least: int) -> None:
+@pytest.mark.parametrize(
+    ("manager", "file", "least"), [(0, "chart/values.yaml", 3), (1, "tools/scan.sh", 1)]
+)
+def test_renovate_finds_the_schedulers_tags_and_the_scanner(
+    manager: int, file: str, least: int
+) -> None:
     settings = json.loads((ROOT / "renovate.json").read_text(encoding="utf-8"))
     (pattern,) = settings["customManagers"][manager]["matchStrings"]
-    assert len(re.findall(pattern.replace("(?<", "(?P<"), (ROOT / file).read_text(encoding="utf-8"))) >= least
+    assert (
+        len(re.findall(pattern.replace("(?<", "(?P<"), (ROOT / file).read_text(encoding="utf-8")))
+        >= least
+    )
 
 
 def test_the_scanner_finds_every_lock_file() -> None:
-    printed = subprocess.run([ROOT / "tools/scan.sh", "--dry-run"], capture_output=True, text=True, check=True).stdout
-    locked = {f"--lockfile=requirements.txt:requirements/{file.name}" for file in (ROOT / "requirements").glob("*.txt")}
+    printed = subprocess.run(
+        [ROOT / "tools/scan.sh", "--dry-run"], capture_output=True, text=True, check=True
+    ).stdout
+    locked = {
+        f"--lockfile=requirements.txt:requirements/{file.name}"
+        for file in (ROOT / "requirements").glob("*.txt")
+    }
     assert locked <= set(printed.split())
 
 
@@ -119,8 +155,12 @@ class Registry:
             return Answer(401, {"www-authenticate": challenge}, b"")
         if self.status != 200:
             return Answer(self.status, {}, b"")
-        following = {"link": '</v2/a/b/tags/list?last=2&n=1000>; rel="next"'} if "last" not in url else {}
-        return Answer(200, following, json.dumps({"tags": ["3"] if "last" in url else ["1", "2"]}).encode())
+        following = (
+            {"link": '</v2/a/b/tags/list?last=2&n=1000>; rel="next"'} if "last" not in url else {}
+        )
+        return Answer(
+            200, following, json.dumps({"tags": ["3"] if "last" in url else ["1", "2"]}).encode()
+        )
 
 
 @pytest.mark.parametrize("realm", ["https://auth.example.org/token", "http://localhost:5000/token"])
@@ -142,5 +182,7 @@ def test_no_token_is_fetched_from_a_file_or_without_encryption(realm: str) -> No
 
 
 def test_a_registrys_no_names_the_image() -> None:
-    with pytest.raises(RegistryError, match=r"^r\.example\.org/a/b: r\.example\.org: it has no such image"):
+    with pytest.raises(
+        RegistryError, match=r"^r\.example\.org/a/b: r\.example\.org: it has no such image"
+    ):
         Registries(Registry(404).fetch).tags("r.example.org/a/b")

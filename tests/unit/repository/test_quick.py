@@ -1,4 +1,6 @@
-"""Tools of whoever works on Roost: sizes, the rooms of a change, the demo, what the image's build takes."""
+"""Tools of whoever works on Roost: sizes, the rooms of a change, the demo, what the image's build
+takes.
+"""
 
 import re
 import sqlite3
@@ -19,7 +21,10 @@ def test_a_changed_file_has_its_rooms_tests(changed: str, room: str) -> None:
 
 
 def test_a_room_is_run_once_and_what_has_no_tests_runs_none() -> None:
-    files = "webhook/review.py webhook/watch.py tests/unit/webhook/test_warm.py LICENSE benchmarks/ring.py"
+    files = (
+        "webhook/review.py webhook/watch.py tests/unit/webhook/test_warm.py LICENSE"
+        " benchmarks/ring.py"
+    )
     assert rooms_of(map(Path, files.split())) == [Path("tests/unit/webhook")]
 
 
@@ -43,7 +48,10 @@ def test_the_demo_places_three_pods_records_them_and_leaves_two_pages(
     for page in ("report.html", "replay.html"):
         assert "</html>" in (tmp_path / page).read_text(encoding="utf-8")
     with sqlite3.connect(tmp_path / "demo.db") as record:
-        bindings = "SELECT pod_class, node_name FROM decision JOIN pod ON uid = pod_uid WHERE kind = 'bind'"
+        bindings = (
+            "SELECT pod_class, node_name FROM decision JOIN pod ON uid = pod_uid WHERE kind ="
+            " 'bind'"
+        )
         nodes = dict(record.execute(f"{bindings} AND pod_class <> ''").fetchall())
     assert nodes.keys() == set(demo.CLASSES)
     assert (nodes["user"], nodes["placeholder"]) == (demo.USER_NODE, demo.PLACEHOLDER_NODE)
@@ -57,9 +65,20 @@ def test_the_build_context_holds_what_the_wheel_and_the_dockerfile_name() -> Non
     lines = (ROOT / ".dockerignore").read_text().splitlines()
     context = {line.removeprefix("!") for line in lines if line.startswith("!")}
     assert all((ROOT / name).exists() for name in context)
-    projects = {folder: tomllib.loads((ROOT / folder / "pyproject.toml").read_text()) for folder in ("", "lab/")}
-    targets = {folder: project["tool"]["hatch"]["build"]["targets"] for folder, project in projects.items()}
-    wheels = {f"{folder}{name}" for folder, built in targets.items() for name in built["wheel"]["only-include"]}
-    copied = re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    projects = {
+        folder: tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+        for folder in ("", "lab/")
+    }
+    targets = {
+        folder: project["tool"]["hatch"]["build"]["targets"] for folder, project in projects.items()
+    }
+    wheels = {
+        f"{folder}{name}"
+        for folder, built in targets.items()
+        for name in built["wheel"]["only-include"]
+    }
+    copied = re.findall(
+        r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE
+    )
     named = {name for names in copied for name in names.split()} - {".", "lab"}
     assert wheels | named <= context

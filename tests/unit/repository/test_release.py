@@ -1,4 +1,6 @@
-"""What a release does: workflows call scripts that exist, addresses are filled in once, the wheel works by itself."""
+"""What a release does: workflows call scripts that exist, addresses are filled in once, the wheel
+works by itself.
+"""
 
 import hashlib
 import os
@@ -48,7 +50,9 @@ def workflow(path: Path) -> dict[str, Any]:
 def call(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **ENVIRONMENT, **more, "PYTHONPATH": str(ROOT)}
     environment.pop("GITHUB_OUTPUT", None)
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, env=environment
+    )
 
 
 def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
@@ -59,16 +63,24 @@ def test_actions_are_pinned_by_commit_with_their_version_beside_it() -> None:
         if re.match(r"\s+(- )?uses: ", line)
     ]
     assert len(used) > 10
-    others = [line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)]
+    others = [
+        line for line in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", line)
+    ]
     assert others == ["./.github/workflows/ci.yml"]
 
 
-def test_only_jobs_that_publish_may_write_anything_and_the_last_is_what_cannot_be_taken_back() -> None:
+def test_only_jobs_that_publish_may_write_anything_and_the_last_is_what_cannot_be_taken_back() -> (
+    None
+):
     for path in WORKFLOWS:
         body = workflow(path)
         assert body["permissions"] == {"contents": "read"}
-        writers = {name for name, job in body["jobs"].items() if "write" in str(job.get("permissions"))}
-        assert writers == ({"image", "chart", "pypi", "forge"} if path.name == "release.yml" else set())
+        writers = {
+            name for name, job in body["jobs"].items() if "write" in str(job.get("permissions"))
+        }
+        assert writers == (
+            {"image", "chart", "pypi", "forge"} if path.name == "release.yml" else set()
+        )
         if path.name == "release.yml":
             assert {"image", "chart"} <= set(body["jobs"]["pypi"]["needs"])
         elif path.name == "ci.yml":
@@ -78,7 +90,9 @@ def test_only_jobs_that_publish_may_write_anything_and_the_last_is_what_cannot_b
 PINNED: Final = ("roost@sha256:00", "roost-lab@sha256:01")
 DRY_RUNS: Final = {
     "login.sh": ("docker login registry.example.org --username me --password-stdin",),
-    "image.sh": tuple(f"--tag registry.example.org/me/{name}:0.1.0" for name in ("roost", "roost-lab")),
+    "image.sh": tuple(
+        f"--tag registry.example.org/me/{name}:0.1.0" for name in ("roost", "roost-lab")
+    ),
     "sbom.sh": tuple(f"syft scan registry:registry.example.org/me/{at}" for at in PINNED),
     "sign.sh": tuple(f"cosign sign --yes registry.example.org/me/{at}" for at in PINNED),
     "chart.sh": ("/roost-0.1.0.tgz oci://registry.example.org/charts",),
@@ -106,7 +120,10 @@ def test_the_plugins_manifest_names_an_archive_that_holds_it(tmp_path: Path) -> 
     manifest = yaml.safe_load((archive.parent / "roost.yaml").read_text(encoding="utf-8"))
     here = version.version_of()
     assert manifest["spec"]["version"] == f"v{here}"
-    assert (manifest["metadata"]["name"], len(manifest["spec"]["shortDescription"]) <= 50) == ("roost", True)
+    assert (manifest["metadata"]["name"], len(manifest["spec"]["shortDescription"]) <= 50) == (
+        "roost",
+        True,
+    )
     (platform,) = manifest["spec"]["platforms"]
     assert ({platform["sha256"]}, platform["bin"]) == (checksums, "kubectl-roost")
     assert platform["uri"] == f"{KNOWN.repository}/releases/download/v{here}/kubectl-roost.tar.gz"
@@ -121,11 +138,14 @@ def test_an_argument_that_is_none_is_refused() -> None:
     assert "found argument --dry, expected --dry-run or --help" in done.stderr
 
 
-def test_an_address_that_is_not_known_says_where_to_write_it(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_address_that_is_not_known_says_where_to_write_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     if not read_addresses({}).image:
         assert addresses.main(["image"]) == 1
         assert (
-            "addresses.image of release.toml is empty. Write it there, or set ROOST_IMAGE." in capsys.readouterr().err
+            "addresses.image of release.toml is empty. Write it there, or set ROOST_IMAGE."
+            in capsys.readouterr().err
         )
     assert addresses.main(["nothing"]) == 2
 
@@ -135,7 +155,10 @@ def test_what_is_no_address_is_refused(variable: str, value: str) -> None:
     with pytest.raises(AddressError, match=f"{variable}, or addresses.*found .*, expected "):
         read_addresses({variable: value})
     # Registries' names have no capitals.
-    assert read_addresses({"ROOST_IMAGE": "ghcr.example.org/Me/Roost"}).image == "ghcr.example.org/me/roost"
+    assert (
+        read_addresses({"ROOST_IMAGE": "ghcr.example.org/Me/Roost"}).image
+        == "ghcr.example.org/me/roost"
+    )
 
 
 def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
@@ -150,13 +173,19 @@ def test_a_tag_is_compared_with_files_and_change_log(tmp_path: Path) -> None:
     assert f"tag v99.0.0: expected v{here}" in found
     (tmp_path / "CHANGELOG.md").write_text("## Unreleased\n\n### Added\n\n- A.\n")
     expected = [" found no section 0.", " Unreleased has entr"]
-    assert [fault.partition(":")[2][:20] for fault in version.faults(f"v{here}", tmp_path)] == expected
+    assert [
+        fault.partition(":")[2][:20] for fault in version.faults(f"v{here}", tmp_path)
+    ] == expected
 
 
 def test_changes_are_read_from_the_change_log() -> None:
     entries = "### Added\n\n- A [page](docs/a.md),\n  long.\n- B.\n\n### Fixed\n\n- C.\n"
     text = f"# L\n\n## 1.0.0 (2026)\n\n{entries}\n## 0.9.0\n\n### Added\n\n- D.\n"
-    assert changes_of(text, "1.0.0") == [("added", "A page, long."), ("added", "B."), ("fixed", "C.")]
+    assert changes_of(text, "1.0.0") == [
+        ("added", "A page, long."),
+        ("added", "B."),
+        ("fixed", "C."),
+    ]
     assert changes_of(text, "2.0.0") == []
 
 
@@ -176,7 +205,10 @@ def test_addresses_are_filled_in(copied: Path) -> None:
     values = yaml.safe_load((copied / "chart/values.yaml").read_text(encoding="utf-8"))
     assert values["image"]["name"] == KNOWN.image
     assert values["recorder"]["image"]["name"] == f"{KNOWN.image}-lab"
-    assert values["monitoring"]["prometheusRule"]["runbooks"] == "https://roost.example.org/alerts.html"
+    assert (
+        values["monitoring"]["prometheusRule"]["runbooks"]
+        == "https://roost.example.org/alerts.html"
+    )
     notes = (copied / "chart/templates/NOTES.txt").read_text(encoding="utf-8")
     assert "(https://roost.example.org/install-helm.html, The image)" in notes
     assert "docs/" not in notes
@@ -207,18 +239,34 @@ def test_the_wheel_of_a_release_runs_in_an_environment_of_its_own(tmp_path: Path
     home = tmp_path / "venv"
     venv.create(home, clear=True, with_pip=False)
     packages = next((home / "lib").glob("python*")) / "site-packages"
-    (packages / "dependencies.pth").write_text(next(path for path in sys.path if path.endswith("site-packages")) + "\n")
-    pip = [sys.executable, "-m", "pip", "--python", str(home / "bin" / "python"), "install", "--no-deps", "--no-index"]
+    (packages / "dependencies.pth").write_text(
+        next(path for path in sys.path if path.endswith("site-packages")) + "\n"
+    )
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(home / "bin" / "python"),
+        "install",
+        "--no-deps",
+        "--no-index",
+    ]
     subprocess.run([*pip, "--ignore-installed", "--quiet", *map(str, wheels)], check=True, cwd=home)
     plain = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
 
     def run(program: str, *arguments: str) -> str:
         command = [str(home / "bin" / program), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=home, env=plain)
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, cwd=home, env=plain
+        )
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 
     # The chart in the wheel names the released image.
-    assert f"{KNOWN.image}:{version.version_of()}" in run("roost", "images", "--kube-version", "v1.37.2").splitlines()
+    assert (
+        f"{KNOWN.image}:{version.version_of()}"
+        in run("roost", "images", "--kube-version", "v1.37.2").splitlines()
+    )
     assert run("roost", "why", "--help").startswith("Usage: roost why")
     assert run("python", "-c", "import roost; print(roost.__path__[0])").startswith(str(packages))

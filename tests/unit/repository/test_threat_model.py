@@ -10,9 +10,17 @@ from tests.builders import default_values, merged
 PAGE = Path(__file__).resolve().parents[3] / "docs/threat-model.md"
 READS = {"get", "list", "watch"}
 # Features that give rights, all off by default.
-MORE: dict[str, Any] = {"popularImages": {"enabled": True}, "events": {"enabled": True}, "recorder": {"enabled": True}}
+MORE: dict[str, Any] = {
+    "popularImages": {"enabled": True},
+    "events": {"enabled": True},
+    "recorder": {"enabled": True},
+}
 # What the page calls by what it is for.
-WORDS = {"mutatingwebhookconfigurations": "caBundle", "pods/eviction": "evict", "statefulsets/scale": "placeholders"}
+WORDS = {
+    "mutatingwebhookconfigurations": "caBundle",
+    "pods/eviction": "evict",
+    "statefulsets/scale": "placeholders",
+}
 
 
 def test_the_threat_model_names_each_right_that_is_rendered() -> None:
@@ -25,5 +33,11 @@ def test_the_threat_model_names_each_right_that_is_rendered() -> None:
         for rule in body["rules"] if manifest.identity.kind in ("Role", "ClusterRole") else ():
             # What controllers and scheduler read has a table of its own.
             if account in ("webhook", "recorder") or not READS.issuperset(rule["verbs"]):
-                words = {WORDS.get(one, one.rpartition("/")[0] or one).removesuffix("s") for one in rule["resources"]}
-                assert [word for word in words if word.lower() not in may[account]] == [], (account, rule)
+                words = {
+                    WORDS.get(one, one.rpartition("/")[0] or one).removesuffix("s")
+                    for one in rule["resources"]
+                }
+                assert [word for word in words if word.lower() not in may[account]] == [], (
+                    account,
+                    rule,
+                )

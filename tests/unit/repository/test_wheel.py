@@ -23,7 +23,16 @@ DATA = {"templates": "roost/data/templates", "chart": "roost/data/chart"}
 
 
 def names_in_wheel(project: Path, directory: Path) -> frozenset[str]:
-    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(directory)]
+    command = [
+        sys.executable,
+        "-m",
+        "hatchling",
+        "build",
+        "--target",
+        "wheel",
+        "--directory",
+        str(directory),
+    ]
     subprocess.run(command, cwd=project, check=True, capture_output=True)
     (wheel,) = directory.glob("*.whl")
     with zipfile.ZipFile(wheel) as archive:
@@ -31,7 +40,11 @@ def names_in_wheel(project: Path, directory: Path) -> frozenset[str]:
 
 
 def files(folder: str) -> list[str]:
-    found = [path for path in (ROOT / folder).rglob("*") if path.is_file() and "__pycache__" not in path.parts]
+    found = [
+        path
+        for path in (ROOT / folder).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    ]
     return [path.relative_to(ROOT / folder).as_posix() for path in found]
 
 
@@ -60,7 +73,8 @@ def test_the_wheel_of_the_lab_holds_the_lab_alone_and_whole(tmp_path: Path) -> N
     assert "roost_lab/py.typed" in names
 
 
-# Finds no module of the named packages and no entry point, as where they aren't installed; then runs `roost`.
+# Finds no module of the named packages and no entry point, as where they aren't installed; then
+# runs `roost`.
 PROGRAM = """
 import sys
 from importlib import metadata
@@ -77,8 +91,12 @@ sys.exit(main(sys.argv[2:]))
 
 
 def only_in_the_lab() -> set[str]:
-    """Top-level modules of the packages that `pip install roost` doesn't bring, and roost-lab does."""
-    project = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    """Top-level modules of the packages that `pip install roost` doesn't bring, and roost-lab
+    does.
+    """
+    project = tomllib.loads((ROOT / "lab" / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     listed = {
         re.split(r"[\[>=]", text)[0]
         for texts in (project["dependencies"], *project["optional-dependencies"].values())
@@ -100,21 +118,33 @@ def needs_of(package: str) -> set[str]:
             with contextlib.suppress(metadata.PackageNotFoundError):
                 needs = metadata.requires(name) or []
                 found.add(name)
-                waiting += [re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need]
+                waiting += [
+                    re.split(r"[^\w.-]", need)[0] for need in needs if "extra ==" not in need
+                ]
     return found
 
 
 def test_the_plain_install_brings_few_packages_and_each_has_its_reason() -> None:
-    locked = re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"), re.MULTILINE)
+    locked = re.findall(
+        r"^([\w.-]+)==",
+        (ROOT / "requirements" / "run.txt").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     ours = set(locked) - needs_of("kubernetes") | {"kubernetes", "pyyaml", "urllib3"}
     assert len(ours) <= 25
     reasons = (ROOT / "docs" / "decisions" / "0001-dependencies.md").read_text(encoding="utf-8")
-    assert [name for name in sorted(ours) if not re.search(rf"\b{re.escape(name)}\b", reasons, re.IGNORECASE)] == []
+    assert [
+        name
+        for name in sorted(ours)
+        if not re.search(rf"\b{re.escape(name)}\b", reasons, re.IGNORECASE)
+    ] == []
 
 
 def roost(*arguments: str, missing: set[str] | None = None) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", PROGRAM, ",".join(missing or only_in_the_lab()), *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def test_the_packages_of_the_lab_are_told_from_the_plain_install() -> None:
@@ -140,7 +170,9 @@ def test_a_command_of_the_lab_says_what_to_install(command: str) -> None:
 
 
 def test_an_option_that_needs_one_more_package_says_which() -> None:
-    done = roost("simulate", "--dask", "tcp://127.0.0.1:1", "--days", "0.01", missing={"distributed"})
+    done = roost(
+        "simulate", "--dask", "tcp://127.0.0.1:1", "--days", "0.01", missing={"distributed"}
+    )
     assert done.returncode != 0
     assert "distributed" in done.stderr
 
@@ -153,7 +185,13 @@ def entry_point(folder: Path, name: str) -> None:
     target = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][name]
     module, _, function = target.partition(":")
     script = folder / name
-    lines = (f"#!{sys.executable}", "import sys", f"from {module} import {function}", f"sys.exit({function}())", "")
+    lines = (
+        f"#!{sys.executable}",
+        "import sys",
+        f"from {module} import {function}",
+        f"sys.exit({function}())",
+        "",
+    )
     script.write_text("\n".join(lines))
     script.chmod(0o755)
 
@@ -168,7 +206,9 @@ def by_krew(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("install", [by_pip, by_krew])
-def test_kubectl_finds_the_plugin_and_runs_it(install: Callable[[Path], None], tmp_path: Path) -> None:
+def test_kubectl_finds_the_plugin_and_runs_it(
+    install: Callable[[Path], None], tmp_path: Path
+) -> None:
     kubectl = require_binary("kubectl")
     install(tmp_path)
     environment = {**os.environ, "PATH": f"{tmp_path}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
@@ -185,6 +225,10 @@ def test_kubectl_finds_the_plugin_and_runs_it(install: Callable[[Path], None], t
 
 def test_without_the_package_what_krew_installs_says_so(tmp_path: Path) -> None:
     done = subprocess.run(
-        [str(KREW / "kubectl-roost")], env={"PATH": f"{tmp_path}:/bin"}, capture_output=True, text=True, check=False
+        [str(KREW / "kubectl-roost")],
+        env={"PATH": f"{tmp_path}:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, "isn't installed" in done.stderr) == (127, True)

@@ -13,12 +13,17 @@ PAGE = (Path(__file__).resolve().parents[3] / "docs" / "beliefs.md").read_text(e
 
 
 @pytest.mark.parametrize(
-    ("heading", "table"), [("The webhook", beliefs.WEBHOOK), ("The controllers", beliefs.CONTROLLERS)]
+    ("heading", "table"),
+    [("The webhook", beliefs.WEBHOOK), ("The controllers", beliefs.CONTROLLERS)],
 )
-def test_each_belief_has_its_row_with_its_age_and_what_happens_then(heading: str, table: tuple[Belief, ...]) -> None:
+def test_each_belief_has_its_row_with_its_age_and_what_happens_then(
+    heading: str, table: tuple[Belief, ...]
+) -> None:
     section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (.+?) \| .+? \| (.+?) \| (.+?) \|$", section, re.MULTILINE)[1:]
     assert [name for name, _, _ in rows] == [belief.name for belief in table]
     for belief, (_, age, then) in zip(table, rows, strict=True):
         assert belief.then in then
-        assert math.isinf(belief.age_seconds) or re.search(rf"\b{belief.age_seconds:g} s\b", age), belief
+        assert math.isinf(belief.age_seconds) or re.search(rf"\b{belief.age_seconds:g} s\b", age), (
+            belief
+        )

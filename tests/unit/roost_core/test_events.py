@@ -1,4 +1,6 @@
-"""Booked events as entries of a list: what is accepted, what is refused, and when an event begins."""
+"""Booked events as entries of a list: what is accepted, what is refused, and when an event
+begins.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,12 +13,19 @@ from roost_core.release.reader import Reader
 from tests.recorded_data import rows
 
 LIMITS = Limits(("default", "gpu"), 200)
-LECTURE = {"name": "lecture", "people": 120, "timeZone": "Europe/Berlin", "start": "2026-11-24T09:00"}
+LECTURE = {
+    "name": "lecture",
+    "people": 120,
+    "timeZone": "Europe/Berlin",
+    "start": "2026-11-24T09:00",
+}
 
 
 def _parse(*entries: Any) -> tuple[tuple[Event, ...], list[str]]:
     read = Reader()
-    return parse_events(read, list(entries), "events", LIMITS), [str(fault) for fault in read.faults]
+    return parse_events(read, list(entries), "events", LIMITS), [
+        str(fault) for fault in read.faults
+    ]
 
 
 def _starts(event: Event, after: str, count: int) -> list[int]:
@@ -35,7 +44,9 @@ def test_an_event_has_the_first_set_and_its_image_in_the_full_form() -> None:
 
 
 @pytest.mark.parametrize(("start", "after", "starts"), rows("roost_core/event-starts"))
-def test_a_date_begins_once_and_a_weekly_event_keeps_its_local_time(start: str, after: str, starts: list[str]) -> None:
+def test_a_date_begins_once_and_a_weekly_event_keeps_its_local_time(
+    start: str, after: str, starts: list[str]
+) -> None:
     (event,), _ = _parse({**LECTURE, "start": start})
     assert _starts(event, after, 2) == [parse_moment(text, "UTC") for text in starts]
 

@@ -30,49 +30,77 @@ NINE = 9 * 60
 WORTH = worth_of(10, 20, 6)
 
 
-def classes(days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[int, ...] = (), zone: int = 0) -> History:
-    """So many come within eight minutes from 9:00 on one weekday, for an hour, beside ten who are always there."""
+def classes(
+    days: int, people: int = 75, *, weekday: int = 1, holidays: tuple[int, ...] = (), zone: int = 0
+) -> History:
+    """So many come within eight minutes from 9:00 on one weekday, for an hour, beside ten who are
+    always there.
+    """
     levels = array("i", [10] * (days * DAY_MINUTES))
     for day in range(weekday, days, 7):
         if day not in holidays:
             for minute in range(68):
-                levels[day * DAY_MINUTES + NINE - zone + minute] += min(people, people * minute // 8)
+                levels[day * DAY_MINUTES + NINE - zone + minute] += min(
+                    people, people * minute // 8
+                )
     return History(BEGIN, levels)
 
 
-def forecast(history: History, minute: int, came: float | None = None, worth: Worth = WORTH) -> Forecast:
+def forecast(
+    history: History, minute: int, came: float | None = None, worth: Worth = WORTH
+) -> Forecast:
     outlook = look_ahead(history, BEGIN + minute, "UTC")
     assert outlook is not None
     return forecast_need(outlook, came, worth)
 
 
 def test_a_class_is_expected_a_boot_time_early_and_who_has_come_needs_no_seat() -> None:
-    history, monday, tuesday = classes(28), 28 * DAY_MINUTES + NINE, 28 * DAY_MINUTES + TUESDAY + NINE
+    history, monday, tuesday = (
+        classes(28),
+        28 * DAY_MINUTES + NINE,
+        28 * DAY_MINUTES + TUESDAY + NINE,
+    )
     assert forecast(history, tuesday - 10, 0).worth == 0
     assert forecast(history, tuesday - 2, 0).worth == 37
     assert forecast(history, tuesday, 0).worth >= 56
-    # Half have come, as on the days before; all have come, the last of them late: no class is still to begin.
+    # Half have come, as on the days before; all have come, the last of them late: no class is still
+    # to begin.
     assert 30 <= forecast(history, tuesday + 4, 37).worth <= 40
-    late = [*(10 + 65 * minute // 8 for minute in range(9)), *(75 + 2 * minute for minute in range(1, 6))]
+    late = [
+        *(10 + 65 * minute // 8 for minute in range(9)),
+        *(75 + 2 * minute for minute in range(1, 6)),
+    ]
     levels = array("i", [*history.levels, *[10] * (TUESDAY + NINE), *late])
     assert forecast(History(BEGIN, levels), tuesday + 13, 10).worth == 0
     # Nobody came: up to ten minutes late they may be, then what stands by goes.
-    assert [forecast(history, tuesday + minute, 0).worth >= 40 for minute in (2, 4, 8)] == [True] * 3
+    assert [forecast(history, tuesday + minute, 0).worth >= 40 for minute in (2, 4, 8)] == [
+        True
+    ] * 3
     assert forecast(history, tuesday + 20, 0).worth == 0
     # All came early, but for a few minutes.
     assert forecast(history, tuesday + 5, 75).worth <= 28
-    # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the class.
+    # Other days of the week hardly count, and a holiday doesn't make up for three weeks with the
+    # class.
     assert forecast(history, monday, 0) == Forecast(worth=0, steady=0)
     assert forecast(classes(28, holidays=(22,)), tuesday, 0).worth >= 56
 
 
 def test_a_class_at_a_new_hour_or_larger_than_any_gets_seats_as_soon_as_it_begins() -> None:
     history, tuesday = classes(28), 28 * DAY_MINUTES + TUESDAY + NINE
-    # So many within three minutes; all at once. The end of a wave isn't its beginning. A third node for the last
-    # seven of 47 is worth less than it costs.
-    for at, came, seats in ((240, [9, 18, 28], 40), (1, [9, 18, 28], 40), (240, [1, 1, 2], 0), (240, [28, 28, 28], 0)):
-        levels = array("i", [*history.levels, *[10] * (TUESDAY + NINE + at), *(10 + each for each in came)])
-        assert seats <= forecast(History(BEGIN, levels), tuesday + at + 2, came[-1]).worth <= 2 * seats
+    # So many within three minutes; all at once. The end of a wave isn't its beginning. A third node
+    # for the last seven of 47 is worth less than it costs.
+    for at, came, seats in (
+        (240, [9, 18, 28], 40),
+        (1, [9, 18, 28], 40),
+        (240, [1, 1, 2], 0),
+        (240, [28, 28, 28], 0),
+    ):
+        levels = array(
+            "i", [*history.levels, *[10] * (TUESDAY + NINE + at), *(10 + each for each in came)]
+        )
+        assert (
+            seats <= forecast(History(BEGIN, levels), tuesday + at + 2, came[-1]).worth <= 2 * seats
+        )
 
 
 def test_with_less_than_two_days_nothing_is_forecast_and_then_days_are_alike() -> None:
@@ -104,11 +132,10 @@ def test_users_who_come_one_by_one_need_the_same_at_all_minutes() -> None:
     # Where few come, at 12:30 or 13:20, one seat is had between the two.
     begins = [60.0 * (BEGIN + day * DAY_MINUTES + 750 + day % 2 * 50) for day in range(14)]
     few = history_of((begin, begin + 1800, 1.0) for begin in begins)
-    assert [forecast(few, 14 * DAY_MINUTES + minute, 0, worth_of(100, 1, 6)).worth for minute in (600, 780, 900)] == [
-        0,
-        1,
-        0,
-    ]
+    assert [
+        forecast(few, 14 * DAY_MINUTES + minute, 0, worth_of(100, 1, 6)).worth
+        for minute in (600, 780, 900)
+    ] == [0, 1, 0]
 
 
 def test_a_class_of_every_second_week_and_one_after_two_empty_weeks_have_their_seats() -> None:
@@ -135,9 +162,17 @@ def test_nodes_are_taken_while_the_waiting_that_they_save_is_worth_them() -> Non
 
 def test_a_node_for_one_is_the_first_to_go_and_a_class_that_always_comes_the_last() -> None:
     always, now_and_then = [(140.0, 4.0)], [(1.0, 1.0), (0.0, 3.0)]
-    for price, has_class, has_one in ((0.2, False, False), (1.0, True, False), (10.0, True, False), (90.0, True, True)):
+    for price, has_class, has_one in (
+        (0.2, False, False),
+        (1.0, True, False),
+        (10.0, True, False),
+        (90.0, True, True),
+    ):
         worth = worth_of(price, 18, 6)
-        assert (seats_worth(always, worth) == 140, seats_worth(now_and_then, worth) == 1) == (has_class, has_one)
+        assert (seats_worth(always, worth) == 140, seats_worth(now_and_then, worth) == 1) == (
+            has_class,
+            has_one,
+        )
 
 
 def test_where_a_user_fills_a_node_it_costs_less_than_one_that_others_keep() -> None:
@@ -148,7 +183,14 @@ def test_where_a_user_fills_a_node_it_costs_less_than_one_that_others_keep() -> 
 
 
 def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
-    assert [Ceiling(spent, 100).left for spent in (-5, 0, 50, 75, 100, 300)] == [1, 1, 1, 0.25, 0, 0]
+    assert [Ceiling(spent, 100).left for spent in (-5, 0, 50, 75, 100, 300)] == [
+        1,
+        1,
+        1,
+        0.25,
+        0,
+        0,
+    ]
     assert Ceiling(0, 0).left == 0
     worth = Ceiling(97, 100).cut(WORTH)
     history, begin = classes(28), BEGIN + 28 * DAY_MINUTES
@@ -159,7 +201,9 @@ def test_the_ceiling_cuts_from_half_of_it_on_a_little_at_a_time() -> None:
             "i",
             [
                 max(each, later)
-                for each, later in zip(history.levels, [*history.levels[120:], *[10] * 120], strict=True)
+                for each, later in zip(
+                    history.levels, [*history.levels[120:], *[10] * 120], strict=True
+                )
             ],
         ),
     )
@@ -176,7 +220,8 @@ def test_what_rises_are_known_stays_true_as_the_history_grows() -> None:
     for level in (10, 12, 11, 30, 10, 10, 10, 10, 10, 10, 40):
         history = history.with_level(history.end, level)
         assert [rises.at(history, minute) for minute in range(history.end - 12, history.end)] == [
-            history.growth(minute, history.ahead_minutes) for minute in range(history.end - 12, history.end)
+            history.growth(minute, history.ahead_minutes)
+            for minute in range(history.end - 12, history.end)
         ]
     assert rises.fits(history)
     assert not rises.fits(History(history.first, history.levels, boots=(900, 900, 900)))
@@ -184,7 +229,14 @@ def test_what_rises_are_known_stays_true_as_the_history_grows() -> None:
 
 def test_levels_are_kept_over_a_short_pause_and_unknown_after_a_long_one() -> None:
     history = History().with_level(BEGIN, 3.2).with_level(BEGIN + 3, 8).with_level(BEGIN + 60, 1)
-    assert [history.at(BEGIN + each) for each in (0, 2, 3, 4, 59, 60)] == [3, 3, 8, UNSEEN, UNSEEN, 1]
+    assert [history.at(BEGIN + each) for each in (0, 2, 3, 4, 59, 60)] == [
+        3,
+        3,
+        8,
+        UNSEEN,
+        UNSEEN,
+        1,
+    ]
     assert history.growth(BEGIN, 3) == 5
     assert history.growth(BEGIN + 10, 3) is None
     # The clock goes back: nothing is lost, and nothing counts twice.
@@ -197,9 +249,13 @@ def test_a_history_is_kept_for_eight_weeks_and_its_text_is_bounded() -> None:
     assert KEPT_DAYS <= len(history.levels) / DAY_MINUTES <= KEPT_DAYS + 1
     assert len(history.as_text()) < 10_000
     kept = read_history(history.as_text())
-    assert [kept.at(minute) for minute in range(kept.end - WEEK, kept.end)] == list(history.levels[-WEEK:])
+    assert [kept.at(minute) for minute in range(kept.end - WEEK, kept.end)] == list(
+        history.levels[-WEEK:]
+    )
     # As much as a day can hold goes in part.
-    restless = History(0, array("i", [(each * 7919) % 99_991 for each in range(KEPT_DAYS * DAY_MINUTES)]))
+    restless = History(
+        0, array("i", [(each * 7919) % 99_991 for each in range(KEPT_DAYS * DAY_MINUTES)])
+    )
     assert len(restless.as_text()) < MOST_TEXT + 1000
     assert read_history(restless.as_text()).end == restless.end
 

@@ -16,13 +16,20 @@ from roost_core.release.windows import parse_windows
 from tests.recorded_data import rows
 
 
-def _window(start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture") -> Window:
+def _window(
+    start: str, end: str, *, replicas: int = 30, zone: str = "Europe/Berlin", name: str = "lecture"
+) -> Window:
     return Window(name, replicas, zone, start, end)
 
 
-def _changes(windows: list[Window], begin: str, end: str, zone: str, otherwise: int = 3) -> list[tuple[str, int]]:
+def _changes(
+    windows: list[Window], begin: str, end: str, zone: str, otherwise: int = 3
+) -> list[tuple[str, int]]:
     span = (parse_moment(begin, zone), parse_moment(end, zone))
-    return [(local_time(change.at, zone)[4:], change.replicas) for change in changes_between(windows, otherwise, *span)]
+    return [
+        (local_time(change.at, zone)[4:], change.replicas)
+        for change in changes_between(windows, otherwise, *span)
+    ]
 
 
 def _faults(**changed: object) -> list[str]:
@@ -43,12 +50,20 @@ def test_a_window_is_cron_texts_or_dates_in_a_zone(changed: dict[str, object]) -
 
 
 @pytest.mark.parametrize(("changed", "said"), rows("windows-refused"))
-def test_what_is_wrong_with_a_window_is_said_with_its_key(changed: dict[str, object], said: str) -> None:
+def test_what_is_wrong_with_a_window_is_said_with_its_key(
+    changed: dict[str, object], said: str
+) -> None:
     assert said in "\n".join(_faults(**changed))
 
 
 def test_two_windows_of_one_name_are_a_fault() -> None:
-    entry = {"name": "a", "replicas": 1, "timeZone": "UTC", "start": "0 8 * * *", "end": "0 9 * * *"}
+    entry = {
+        "name": "a",
+        "replicas": 1,
+        "timeZone": "UTC",
+        "start": "0 8 * * *",
+        "end": "0 9 * * *",
+    }
     read = Reader()
     parse_windows(read, [entry, entry], "placeholders[0].windows")
     assert [fault.key for fault in read.faults] == ["placeholders[0].windows[1].name"]
@@ -60,7 +75,9 @@ def test_two_windows_of_one_name_are_a_fault() -> None:
 def test_where_windows_overlap_the_most_replicas_win_also_below_the_sets_own_number() -> None:
     night = _window("0 20 * * *", "0 6 * * *", replicas=0, name="night")
     exam = _window("2026-10-02T22:00", "2026-10-03T02:00", replicas=50, name="exam")
-    found = _changes([night, exam], "2026-10-02T12:00", "2026-10-03T12:00", "Europe/Berlin", otherwise=5)
+    found = _changes(
+        [night, exam], "2026-10-02T12:00", "2026-10-03T12:00", "Europe/Berlin", otherwise=5
+    )
     wanted = {"02 12": 5, "02 20": 0, "02 22": 50, "03 02": 0, "03 06": 5}
     assert found == [(f"2026-10-{at}:00 CEST", replicas) for at, replicas in wanted.items()]
 
@@ -71,12 +88,17 @@ def test_a_local_time_is_one_moment(zone: str, text: str, utc: str) -> None:
 
 
 def test_a_moment_may_be_given_with_its_offset() -> None:
-    assert parse_moment("2027-01-01T08:00+05:30", "Europe/Berlin") == parse_moment("2027-01-01T02:30Z", "Asia/Kolkata")
+    assert parse_moment("2027-01-01T08:00+05:30", "Europe/Berlin") == parse_moment(
+        "2027-01-01T02:30Z", "Asia/Kolkata"
+    )
 
 
 def test_a_spell_ends_with_the_next_edge_of_any_window_and_never_without_windows() -> None:
     now = parse_moment("2026-10-05T12:00", "UTC")
-    day, date = _window("0 8 * * *", "0 18 * * *", zone="UTC"), _window("2020-01-01T00:00", "2020-01-02T00:00")
+    day, date = (
+        _window("0 8 * * *", "0 18 * * *", zone="UTC"),
+        _window("2020-01-01T00:00", "2020-01-02T00:00"),
+    )
     period = period_at([day, date], 3, now)
     assert (period.replicas, period.windows, period.until) == (30, ("lecture",), now + 6 * 3600)
     assert period_at([date], 3, now).until is None
@@ -92,5 +114,7 @@ def test_nodes_are_rounded_up_at_each_change() -> None:
 
 
 @pytest.mark.parametrize(("start", "end", "never"), rows("roost_core/windows-never"))
-def test_a_window_whose_every_start_is_an_end_never_holds(start: str, end: str, never: bool) -> None:
+def test_a_window_whose_every_start_is_an_end_never_holds(
+    start: str, end: str, never: bool
+) -> None:
     assert never_holds(Window("w", 1, "Europe/Berlin", start, end)) is never

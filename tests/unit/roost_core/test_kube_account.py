@@ -1,4 +1,6 @@
-"""Whom a program asks, and as whom: by its pod's account or a kubeconfig; what an unreachable server's message says."""
+"""Whom a program asks, and as whom: by its pod's account or a kubeconfig; what an unreachable
+server's message says.
+"""
 
 import json
 import socket
@@ -54,7 +56,10 @@ class Server:
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
     def environment(self, host: str = "127.0.0.1") -> dict[str, str]:
-        return {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": str(self.http.server_port)}
+        return {
+            "KUBERNETES_SERVICE_HOST": host,
+            "KUBERNETES_SERVICE_PORT": str(self.http.server_port),
+        }
 
 
 @pytest.fixture
@@ -69,7 +74,9 @@ def connect(folder: Path, environment: dict[str, str]) -> Client:
     return connect_in_pod(folder, environment, lambda _verb: None)
 
 
-def test_a_pod_shows_its_token_to_a_server_that_its_ca_signed(server: Server, tmp_path: Path) -> None:
+def test_a_pod_shows_its_token_to_a_server_that_its_ca_signed(
+    server: Server, tmp_path: Path
+) -> None:
     assert connect(tmp_path, server.environment()).get("/version") == {}
     assert server.tokens == ["Bearer first"]
 
@@ -98,11 +105,16 @@ def test_a_token_that_the_kubelet_replaced_is_used_within_a_minute(tmp_path: Pat
         header()
 
 
-@pytest.mark.parametrize(("host", "url"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")])
+@pytest.mark.parametrize(
+    ("host", "url"), [("10.0.0.1", "https://10.0.0.1:443"), ("fd00::1", "https://[fd00::1]:443")]
+)
 def test_an_address_may_be_of_either_family(host: str, url: str, tmp_path: Path) -> None:
     for name in ("token", "ca.crt"):
         (tmp_path / name).write_text("x")
-    assert connect(tmp_path, {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}).host == url
+    assert (
+        connect(tmp_path, {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": "443"}).host
+        == url
+    )
 
 
 @pytest.mark.parametrize("without", ["KUBERNETES_SERVICE_PORT", "token", "ca.crt"])
@@ -116,7 +128,10 @@ def test_what_is_missing_in_a_pod_is_named(
         monkeypatch.delenv(without)
     else:
         (tmp_path / without).write_text(" \n")
-    with pytest.raises(ClusterError, match=f"the pod's service account can't be used: .*{without}.* Give --kubeconfig"):
+    with pytest.raises(
+        ClusterError,
+        match=f"the pod's service account can't be used: .*{without}.* Give --kubeconfig",
+    ):
         kube.connect(None)
 
 
@@ -127,8 +142,12 @@ def kubeconfig(path: Path, server: str, *contexts: str, current: str = "") -> Pa
         "apiVersion": "v1",
         "kind": "Config",
         "current-context": current or contexts[0],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}} for name in contexts],
-        "clusters": [{"name": name, "cluster": {"server": f"{server}/{name}"}} for name in contexts],
+        "contexts": [
+            {"name": name, "context": {"cluster": name, "user": name}} for name in contexts
+        ],
+        "clusters": [
+            {"name": name, "cluster": {"server": f"{server}/{name}"}} for name in contexts
+        ],
         "users": [{"name": name, "user": {"token": "t"}} for name in contexts],
     }
     path.write_text(json.dumps(config))
@@ -139,7 +158,9 @@ def host(named: str | None, context: str | None = None, **environment: str) -> s
     return connect_as_user(named, context, environment).host
 
 
-def test_a_file_that_is_named_comes_before_the_environment_and_that_before_home(tmp_path: Path) -> None:
+def test_a_file_that_is_named_comes_before_the_environment_and_that_before_home(
+    tmp_path: Path,
+) -> None:
     named = str(kubeconfig(tmp_path / "named", "http://named", "a"))
     exported = str(kubeconfig(tmp_path / "exported", "http://exported", "a"))
     kubeconfig(tmp_path / ".kube" / "config", "http://home", "a")
@@ -164,17 +185,23 @@ def test_kubeconfig_may_hold_several_files_and_a_context_of_any(tmp_path: Path) 
 
 def test_in_a_pod_its_own_account_is_used_where_there_is_no_kubeconfig(tmp_path: Path) -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOME": str(tmp_path)}
-    with pytest.raises(ClusterError, match=r"^the pod's service account can't be used: [^.]*\. Give --kubeconfig"):
+    with pytest.raises(
+        ClusterError, match=r"^the pod's service account can't be used: [^.]*\. Give --kubeconfig"
+    ):
         host(None, **pod)
     with pytest.raises(ClusterError, match="there is no"):
         host(None, "a", **pod)
-    with pytest.raises(ClusterError, match=r"there is no .*/\.kube/config\. Give --kubeconfig FILE\.$"):
+    with pytest.raises(
+        ClusterError, match=r"there is no .*/\.kube/config\. Give --kubeconfig FILE\.$"
+    ):
         host(None, HOME=str(tmp_path))
     kubeconfig(tmp_path / ".kube" / "config", "http://home", "a")
     assert host(None, **pod) == "http://home/a"
 
 
-def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_ask_as_the_pod_whatever_a_shell_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path / "exported", "http://exported", "a")))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with pytest.raises(ClusterError, match="the pod's service account"):
@@ -183,7 +210,9 @@ def test_programs_ask_as_the_pod_whatever_a_shell_exports(tmp_path: Path, monkey
 
 @pytest.mark.parametrize(("odd", "said"), rows("roost_core/no-kubeconfigs"))
 @pytest.mark.parametrize("beside", ["", "missing", "good"])
-def test_a_file_that_is_no_kubeconfig_is_named(beside: str, odd: str, said: str, tmp_path: Path) -> None:
+def test_a_file_that_is_no_kubeconfig_is_named(
+    beside: str, odd: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "odd").write_text(odd)
     kubeconfig(tmp_path / "good", "http://good", "b")
     with pytest.raises(ClusterError, match=said) as raised:
@@ -208,7 +237,9 @@ def test_an_unreachable_servers_message_has_its_address_and_the_cause(tmp_path: 
         # Bound, not listening: nobody else gets the port, and connections are refused.
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        client = connect_as_user(str(kubeconfig(tmp_path / "k", f"http://user:secret@127.0.0.1:{port}", "a")))
+        client = connect_as_user(
+            str(kubeconfig(tmp_path / "k", f"http://user:secret@127.0.0.1:{port}", "a"))
+        )
         with pytest.raises(ClusterError) as raised:
             client.get("/version")
     assert str(raised.value) == f"API server 127.0.0.1:{port} unreachable: Connection refused"
@@ -219,7 +250,12 @@ def test_an_unreachable_servers_message_has_its_address_and_the_cause(tmp_path: 
     [
         (urllib3.exceptions.ConnectTimeoutError("slow"), "no answer in time"),
         (TimeoutError(), "no answer in time"),
-        (urllib3.exceptions.ProtocolError("reset", ConnectionResetError(104, "Connection reset by peer")), "reset by"),
+        (
+            urllib3.exceptions.ProtocolError(
+                "reset", ConnectionResetError(104, "Connection reset by peer")
+            ),
+            "reset by",
+        ),
         (urllib3.exceptions.HTTPError("odd"), "HTTPError"),
     ],
 )

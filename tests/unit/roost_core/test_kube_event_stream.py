@@ -1,4 +1,6 @@
-"""An event stream against a server that says odd things: whatever it is, the stream goes on, and its fault is seen."""
+"""An event stream against a server that says odd things: whatever it is, the stream goes on, and
+its fault is seen.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ def item(name: str, version: int) -> Object:
 
 
 class Server:
-    """An empty list at version 10, then one watch after the other from a script; what is raised in one is scripted."""
+    """An empty list at version 10, then one watch after the other from a script; what is raised in
+    one is scripted.
+    """
 
     def __init__(self, *watches: Sequence[object]) -> None:
         self.watches = list(watches)
@@ -36,9 +40,14 @@ class Server:
         self.stop = threading.Event()
 
     def get(self, _path: str, query: Mapping[str, Any]) -> Object:
-        return {"metadata": {"resourceVersion": str(query.get("resourceVersion") or self.version)}, "items": []}
+        return {
+            "metadata": {"resourceVersion": str(query.get("resourceVersion") or self.version)},
+            "items": [],
+        }
 
-    def lines(self, _path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, _path: str, query: Mapping[str, Any], _silence_seconds: float
+    ) -> Iterator[bytes]:
         self.asked.append(str(query["resourceVersion"]))
         self.seconds.append(query["timeoutSeconds"])
         if not self.watches:
@@ -77,25 +86,35 @@ class Ran:
         return [one.item for one in self.told if one.change is WatchEventType.ADDED]
 
 
-def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fault_that_nobody_foresaw_ends_the_watch_and_not_the_stream(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     server = Server([added("a", 11), RuntimeError("what no one thought of")], [added("b", 12)])
     with caplog.at_level(logging.INFO):
         ran = Ran(server)
     assert ran.names() == ["a", "b"]
     assert server.asked == ["10", "11", "12"]
     assert ran.errors == ["things"]
-    (line,) = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    (line,) = [
+        record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING
+    ]
     assert line.startswith(
-        "watch broken kind=things: unforeseen RuntimeError: what no one thought of (test_kube_event_stream.py:"
+        "watch broken kind=things: unforeseen RuntimeError: what no one thought of"
+        " (test_kube_event_stream.py:"
     )
     assert "\n" not in line
 
 
-def test_what_a_server_has_forgotten_when_it_answers_again_is_listed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_server_has_forgotten_when_it_answers_again_is_listed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     waits: list[float] = []
     monkeypatch.setattr(event_stream, "FIRST_BACKOFF_SECONDS", 0.5)
     monkeypatch.setattr(event_stream, "LAST_BACKOFF_SECONDS", 30.0)
-    expired = {"type": "ERROR", "object": {"code": 410, "reason": "Expired", "metadata": {"resourceVersion": "10"}}}
+    expired = {
+        "type": "ERROR",
+        "object": {"code": 410, "reason": "Expired", "metadata": {"resourceVersion": "10"}},
+    }
     server = Server(*[[ClusterError("no answer in time")]] * 6, [expired], [expired])
     monkeypatch.setattr(server.stop, "wait", waits.append)
     Ran(server, gapless=False, clock=lambda: 60.0 if waits else 0.0)
@@ -138,18 +157,26 @@ def test_a_stream_that_could_not_list_for_an_unforeseen_fault_lists_again() -> N
 
     ran = Ran(Broken())
     assert ran.errors == ["things"]
-    assert [one.change for one in ran.told] == [WatchEventType.LISTING, WatchEventType.LISTING, WatchEventType.SYNCED]
+    assert [one.change for one in ran.told] == [
+        WatchEventType.LISTING,
+        WatchEventType.LISTING,
+        WatchEventType.SYNCED,
+    ]
 
 
 class Clock:
-    """Time that passes only when a script lets it, with a server that comes to stand elsewhere meanwhile."""
+    """Time that passes only when a script lets it, with a server that comes to stand elsewhere
+    meanwhile.
+    """
 
     now = 0.0
 
     def __call__(self) -> float:
         return self.now
 
-    def silence(self, seconds: float, server: Server | None = None, version: str = "") -> Callable[[], None]:
+    def silence(
+        self, seconds: float, server: Server | None = None, version: str = ""
+    ) -> Callable[[], None]:
         def pass_by() -> None:
             self.now += seconds
             if server is not None:
@@ -158,7 +185,9 @@ class Clock:
         return pass_by
 
 
-def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_silent_watch() -> None:
+def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_silent_watch() -> (
+    None
+):
     clock, server = Clock(), Server()
     # Others' changes move the server's version; ours, told late, must not be skipped.
     server.watches = [
@@ -174,7 +203,9 @@ def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_s
     assert ran.stream.age_seconds() == 0.0
 
 
-def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> None:
+def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> (
+    None
+):
     clock, server = Clock(), Server()
 
     def read(thing: Object) -> str:

@@ -18,7 +18,9 @@ OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-webhoo
 
 
 class Server:
-    """Refuses a change of a Lease that somebody else has changed meanwhile, as an API server does."""
+    """Refuses a change of a Lease that somebody else has changed meanwhile, as an API server
+    does.
+    """
 
     def __init__(self) -> None:
         self.lease: Object | None = None
@@ -97,7 +99,9 @@ def test_a_lease_is_made_with_its_owner_and_again_when_somebody_deleted_it(serve
         assert (lease["spec"]["holderIdentity"], one.is_leader) == ("one", True)
 
 
-def test_an_api_server_that_falls_silent_costs_the_lead_only_once_the_renewal_is_too_old(server: Server) -> None:
+def test_an_api_server_that_falls_silent_costs_the_lead_only_once_the_renewal_is_too_old(
+    server: Server,
+) -> None:
     clock = Clock()
     one = candidate(server, "one", clock)
     one.try_once()
@@ -109,7 +113,9 @@ def test_an_api_server_that_falls_silent_costs_the_lead_only_once_the_renewal_is
     assert not one.is_leader
 
 
-@pytest.mark.parametrize("written", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z", "soon", None, 7])
+@pytest.mark.parametrize(
+    "written", ["1999-01-01T00:00:00.000000Z", "2999-01-01T00:00:00.000000Z", "soon", None, 7]
+)
 def test_times_that_others_write_count_for_nothing(server: Server, written: object) -> None:
     clock = Clock()
     one, other = candidate(server, "one", clock), candidate(server, "other", clock)
@@ -133,7 +139,8 @@ def test_who_leads_writes_without_reading(server: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("metadata", "spec", "leads"), [({"labels": {"a": "b"}}, {}, True), ({}, {"holderIdentity": "usurper"}, False)]
+    ("metadata", "spec", "leads"),
+    [({"labels": {"a": "b"}}, {}, True), ({}, {"holderIdentity": "usurper"}, False)],
 )
 def test_a_lease_that_somebody_changed_is_read_again_and_left_to_whoever_it_names(
     metadata: Object, spec: Object, leads: bool, server: Server

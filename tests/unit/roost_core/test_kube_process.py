@@ -1,4 +1,6 @@
-"""What every program does: it ends when asked, knows the cluster's minor, and logs each thing once a minute."""
+"""What every program does: it ends when asked, knows the cluster's minor, and logs each thing once
+a minute.
+"""
 
 import io
 import logging
@@ -128,8 +130,10 @@ def test_what_one_place_says_of_different_things_is_written_up_to_a_bound(log: L
     assert len(log.lines) == TEXTS_A_CAUSE
     log.now = QUIET_SECONDS
     log.logger.info("anything")
-    assert log.lines[-2] == (
-        f"ERROR webhook.test left out {1000 - TEXTS_A_CAUSE} more like: pod admitted unchanged: uid=%s"
+    assert (
+        log.lines[-2]
+        == f"ERROR webhook.test left out {1000 - TEXTS_A_CAUSE} more like: pod admitted unchanged:"
+        " uid=%s"
     )
 
 

@@ -1,4 +1,6 @@
-"""A watch cache against a server that is scripted: lists, events, ends and refusals, in this order."""
+"""A watch cache against a server that is scripted: lists, events, ends and refusals, in this
+order.
+"""
 
 import threading
 from collections.abc import Iterator, Mapping
@@ -30,7 +32,10 @@ def page(version: int, *items: Object, more: str = "") -> Object:
 
 
 class ScriptedServer:
-    """Answers lists and watches from two queues; an Exception in one is raised. Stops the cache at their end."""
+    """Answers lists and watches from two queues; an Exception in one is raised.
+
+    Stops the cache at their end.
+    """
 
     def __init__(self, lists: list[object], watches: list[object]) -> None:
         self.lists, self.watches = lists, watches
@@ -42,7 +47,9 @@ class ScriptedServer:
         self.list_queries.append(dict(query))
         return cast("Object", self._next(self.lists))
 
-    def lines(self, _path: str, query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, _path: str, query: Mapping[str, Any], _silence_seconds: float
+    ) -> Iterator[bytes]:
         self.watch_queries.append(dict(query))
         for line in cast("list[object]", self._next(self.watches)):
             if isinstance(line, Exception):
@@ -67,7 +74,11 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def run(server: ScriptedServer, **options: Any) -> WatchCache[str]:
     cache: WatchCache[str] = WatchCache(
-        cast("Client", server), "/things", lambda thing: thing["colour"] or None, kind="things", **options
+        cast("Client", server),
+        "/things",
+        lambda thing: thing["colour"] or None,
+        kind="things",
+        **options,
     )
     cache.run(server.stop)
     return cache
@@ -75,11 +86,20 @@ def run(server: ScriptedServer, **options: Any) -> WatchCache[str]:
 
 A, B = item("a", 1), item("b", 2)
 GONE = event("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})
-LATE = [event("MODIFIED", item("a", 3, "blue")), event("ADDED", item("a", 2)), event("DELETED", item("a", 3))]
+LATE = [
+    event("MODIFIED", item("a", 3, "blue")),
+    event("ADDED", item("a", 2)),
+    event("DELETED", item("a", 3)),
+]
 TOLD_AS_GONE = ("a place that was forgotten", "a deleted object", "what its reader drops")
 # What the server says, what the cache then has, and where each watch began.
 RUNS: dict[str, tuple[list[object], list[object], dict[str, str], list[str]]] = {
-    "every page of a list": ([page(5, A, more="next"), page(5, B)], [], {"ns/a": "red", "ns/b": "red"}, ["5"]),
+    "every page of a list": (
+        [page(5, A, more="next"), page(5, B)],
+        [],
+        {"ns/a": "red", "ns/b": "red"},
+        ["5"],
+    ),
     "no namespace": ([page(1, item("a", 1, namespace=None))], [], {"a": "red"}, ["1"]),
     "a watch that was cut": (
         [page(5)],
@@ -99,17 +119,32 @@ RUNS: dict[str, tuple[list[object], list[object], dict[str, str], list[str]]] = 
         {"ns/b": "blue"},
         ["5", "90", "90"],
     ),
-    "410 to a watch": ([page(5), page(7)], [[], ApiError(410, "Gone"), []], {}, ["5", "5", "7", "7"]),
+    "410 to a watch": (
+        [page(5), page(7)],
+        [[], ApiError(410, "Gone"), []],
+        {},
+        ["5", "5", "7", "7"],
+    ),
     "a connection that was dropped": (
         [page(5)],
         [[event("ADDED", item("a", 6)), ClusterError("connection reset")], []],
         {"ns/a": "red"},
         ["5", "6", "6"],
     ),
-    "a line that is no event": ([page(5), page(6)], [[b'{"type": "ADDED"'], []], {}, ["5", "6", "6"]),
+    "a line that is no event": (
+        [page(5), page(6)],
+        [[b'{"type": "ADDED"'], []],
+        {},
+        ["5", "6", "6"],
+    ),
     "a deleted object": ([page(5, A)], [[event("DELETED", item("a", 6))]], {}, ["5", "6"]),
     "what comes again or late": ([page(1, A)], [LATE], {"ns/a": "blue"}, ["1", "3"]),
-    "what its reader drops": ([page(5, A)], [[event("MODIFIED", item("a", 6, colour=""))]], {}, ["5", "6"]),
+    "what its reader drops": (
+        [page(5, A)],
+        [[event("MODIFIED", item("a", 6, colour=""))]],
+        {},
+        ["5", "6"],
+    ),
 }
 
 
@@ -121,7 +156,9 @@ def test_the_cache_has_what_the_server_has_and_resumes_where_it_was(case: str) -
     assert cache.objects() == objects
     assert [query["resourceVersion"] for query in server.watch_queries] == begun
     assert len(server.list_queries) == len(lists)
-    assert [query["continue"] for query in server.list_queries if "continue" in query] == ["next"] * ("page" in case)
+    assert [query["continue"] for query in server.list_queries if "continue" in query] == [
+        "next"
+    ] * ("page" in case)
     assert cache.synced
     told = {**dict.fromkeys({"ns/a"} if case in TOLD_AS_GONE else ()), **objects}
     assert cache.take_changes() == told
@@ -195,7 +232,9 @@ def test_watches_that_end_at_once_without_a_word_are_tried_ever_more_seldom(
     assert len(limits) == pauses
 
 
-def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_watch_that_lasted_though_nothing_happened_is_resumed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("random.uniform", lambda _low, _high: pytest.fail("it paused"))
     moments = [100.0]
     server = ScriptedServer([page(5)], [[], []])

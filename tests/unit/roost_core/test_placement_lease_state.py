@@ -38,7 +38,9 @@ def test_before_the_first_look_nothing_is_known() -> None:
     assert not LeaseState.UNKNOWN.is_away
 
 
-@pytest.mark.parametrize("found", [None, {}, {"spec": {}}, {"spec": None}, {"spec": {"holderIdentity": ""}}])
+@pytest.mark.parametrize(
+    "found", [None, {}, {"spec": {}}, {"spec": None}, {"spec": {"holderIdentity": ""}}]
+)
 def test_a_lease_that_nobody_held_is_never_held(found: Mapping[str, object] | None) -> None:
     assert Seen().at(1, found) is LeaseState.NEVER_HELD
     assert LeaseState.NEVER_HELD.is_away
@@ -78,7 +80,9 @@ def test_a_clock_that_differs_misleads_until_the_next_renewal_at_most() -> None:
 
 
 @pytest.mark.parametrize("blind", [[(3, 53)], [(3, 18), (19, 50), (51, 61)]])
-def test_silence_while_nothing_could_be_read_does_not_count_up_to_two_durations(blind: list[tuple[int, int]]) -> None:
+def test_silence_while_nothing_could_be_read_does_not_count_up_to_two_durations(
+    blind: list[tuple[int, int]],
+) -> None:
     seen = Seen()
     seen.at(1, lease(1))
     for since, until in blind:
@@ -96,10 +100,17 @@ def test_the_holder_could_renew_it_while_only_we_were_refused() -> None:
 
 
 @pytest.mark.parametrize("is_refused", [True, False])
-def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(is_refused: bool) -> None:
+def test_what_was_seen_last_is_believed_for_two_durations_after_the_last_look(
+    is_refused: bool,
+) -> None:
     seen = Seen()
     seen.at(1, lease(1))
-    for now, state in ((3, LeaseState.HELD), (31, LeaseState.HELD), (32, LeaseState.STALE), (900, LeaseState.STALE)):
+    for now, state in (
+        (3, LeaseState.HELD),
+        (31, LeaseState.HELD),
+        (32, LeaseState.STALE),
+        (900, LeaseState.STALE),
+    ):
         seen.observer.fail(now, is_refused=is_refused)
         assert seen.observer.state is state
     assert seen.at(901, lease(900)) is LeaseState.HELD
@@ -124,7 +135,9 @@ def test_one_that_was_never_read_is_stale_after_two_durations() -> None:
         ("hub-roost-scheduler-old_1-2", "", LeaseState.HELD),
     ],
 )
-def test_a_holder_with_another_configuration_is_outdated(holder: str, asked: str, state: LeaseState) -> None:
+def test_a_holder_with_another_configuration_is_outdated(
+    holder: str, asked: str, state: LeaseState
+) -> None:
     observer = LeaseObserver("hub-roost-scheduler-", asked)
     observer.see(lease(1, holder=holder), 1, EPOCH + 1)
     assert observer.state is state
@@ -165,7 +178,9 @@ def test_changes_are_told_once_and_the_first_look_always() -> None:
     for _ in range(3):
         watched.look()
     assert watched.has_looked
-    assert server.asked[0] == "/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler"
+    assert (
+        server.asked[0] == "/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler"
+    )
     assert told == ["changed"]
     assert watched.age_seconds() == pytest.approx(2)
     for _ in range(14):
@@ -175,8 +190,12 @@ def test_changes_are_told_once_and_the_first_look_always() -> None:
     assert (watched.state, told) == (LeaseState.STALE, ["changed", "changed"])
 
 
-@pytest.mark.parametrize("error", [ApiError(401, "no token"), ApiError(403, "forbidden"), ClusterError("no route")])
-def test_a_lease_that_cannot_be_read_is_believed_for_two_durations_and_told(error: ClusterError) -> None:
+@pytest.mark.parametrize(
+    "error", [ApiError(401, "no token"), ApiError(403, "forbidden"), ClusterError("no route")]
+)
+def test_a_lease_that_cannot_be_read_is_believed_for_two_durations_and_told(
+    error: ClusterError,
+) -> None:
     told: list[str] = []
     watched = watch(FakeServer(lease(2), error), told)
     for _ in range(16):
@@ -195,7 +214,9 @@ def test_a_look_that_fails_unexpectedly_is_believed_no_longer() -> None:
 
 
 def test_whatever_stands_in_the_lease_the_thread_lives() -> None:
-    watched = watch(FakeServer({"spec": "odd"}, {"spec": {"holderIdentity": 1, "renewTime": []}}, lease(4)), [])
+    watched = watch(
+        FakeServer({"spec": "odd"}, {"spec": {"holderIdentity": 1, "renewTime": []}}, lease(4)), []
+    )
     states = []
     for _ in range(3):
         watched.look()

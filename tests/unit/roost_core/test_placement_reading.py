@@ -1,4 +1,6 @@
-"""What values and pods say: amounts, managed images, classes, repositories, and the home's bound on load."""
+"""What values and pods say: amounts, managed images, classes, repositories, and the home's bound on
+load.
+"""
 
 from fractions import Fraction
 
@@ -23,7 +25,9 @@ def test_quantities_are_read_as_kubernetes_reads_them(text: object, number: int 
     assert parse_quantity(text) == Fraction(number)
 
 
-@pytest.mark.parametrize("text", ["", "much", "1 Gi", "1K", "1gi", "e3", "1e999999999", True, None, [], float("nan")])
+@pytest.mark.parametrize(
+    "text", ["", "much", "1 Gi", "1K", "1gi", "e3", "1e999999999", True, None, [], float("nan")]
+)
 def test_what_is_no_quantity_is_refused(text: object) -> None:
     with pytest.raises(ValueError):
         parse_quantity(text)
@@ -32,7 +36,12 @@ def test_what_is_no_quantity_is_refused(text: object) -> None:
 def test_k_m_g_t_are_powers_of_1024_to_the_hub_and_of_1000_to_kubernetes() -> None:
     assert parse_hub_bytes("1G") == 1_073_741_824
     assert parse_quantity("1G") == 1_000_000_000
-    assert [parse_hub_bytes(text) for text in ("1K", "450M", "0.5T", 7)] == [1024, 471_859_200, 2**39, 7]
+    assert [parse_hub_bytes(text) for text in ("1K", "450M", "0.5T", 7)] == [
+        1024,
+        471_859_200,
+        2**39,
+        7,
+    ]
     with pytest.raises(ValueError):
         parse_hub_bytes("1Gi")
 
@@ -43,14 +52,18 @@ def test_an_image_has_the_full_name_that_the_kubelet_gives_it(written: str, full
 
 
 @pytest.mark.parametrize(
-    "odd", [None, [], "x", 1, {"image": None, "profileList": None}, {"image": [], "profileList": "x"}]
+    "odd",
+    [None, [], "x", 1, {"image": None, "profileList": None}, {"image": [], "profileList": "x"}],
 )
 def test_odd_image_values_manage_nothing(odd: object) -> None:
     assert managed_images(odd, odd) == frozenset()
 
 
 def class_name(
-    labels: dict[str, str], namespace: str, known: dict[str, dict[str, str]] | None = None, **classes: object
+    labels: dict[str, str],
+    namespace: str,
+    known: dict[str, dict[str, str]] | None = None,
+    **classes: object,
 ) -> str:
     read = settings(podClasses=classes)
     found = Classes(read.namespace, read.classes).classify(labels, namespace, known)
@@ -73,32 +86,59 @@ def test_without_a_selector_a_class_lives_in_the_releases_namespace() -> None:
     assert class_name(USER, "another-hub") == ""
 
 
-@pytest.mark.parametrize(("selector", "namespace", "known", "found"), rows("roost_core/user-namespaces"))
+@pytest.mark.parametrize(
+    ("selector", "namespace", "known", "found"), rows("roost_core/user-namespaces")
+)
 def test_user_namespaces_are_found_by_the_classs_selector(
     selector: str, namespace: str, known: dict[str, str] | None, found: str
 ) -> None:
-    user = {"match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": yaml.safe_load(selector)}}
-    assert class_name(USER, namespace, None if known is None else {namespace: known}, user=user) == found
+    user = {
+        "match": {
+            "labels": {"component": "singleuser-server"},
+            "namespaceSelector": yaml.safe_load(selector),
+        }
+    }
+    assert (
+        class_name(USER, namespace, None if known is None else {namespace: known}, user=user)
+        == found
+    )
 
 
 def test_a_repository_is_read_from_the_first_place_that_names_it() -> None:
-    places = [KeySource("annotation", "binder-repo"), KeySource("env", "BINDER_REPO_URL"), KeySource("image")]
+    places = [
+        KeySource("annotation", "binder-repo"),
+        KeySource("env", "BINDER_REPO_URL"),
+        KeySource("image"),
+    ]
     build = read_pod_body(build_pod("https://github.com/a/b.git"), NAMESPACE)
     assert repository_of(build, places) == "https://github.com/a/b.git"
     body = user_pod("registry.example.org/binder-a-2db-123456:f00")
-    assert repository_of(read_pod_body(body, NAMESPACE), places) == "registry.example.org/binder-a-2db-123456"
+    assert (
+        repository_of(read_pod_body(body, NAMESPACE), places)
+        == "registry.example.org/binder-a-2db-123456"
+    )
     variables = {"OTHER": "x", "BINDER_REPO_URL": "https://a/b"}
-    body["spec"]["containers"][0]["env"] = [{"name": name, "value": value} for name, value in variables.items()]
+    body["spec"]["containers"][0]["env"] = [
+        {"name": name, "value": value} for name, value in variables.items()
+    ]
     assert repository_of(read_pod_body(body, NAMESPACE), places) == "https://a/b"
     body["metadata"]["labels"]["repo"] = "from-label"
-    assert repository_of(read_pod_body(body, NAMESPACE), [KeySource("label", "repo"), *places]) == "from-label"
+    assert (
+        repository_of(read_pod_body(body, NAMESPACE), [KeySource("label", "repo"), *places])
+        == "from-label"
+    )
     assert repository_of(read_pod_body(body, NAMESPACE), places[:1]) == ""
 
 
 def test_repository_keys_keep_case_and_git_suffix_so_that_binderhubs_caches_stay_warm() -> None:
     places = [KeySource("annotation", "binder-repo")]
-    texts = [f"https://github.com/{name}" for name in ("Org/Repo", "org/repo", "org/repo.git", "10.5281/zenodo.1")]
-    assert [repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts] == texts
+    texts = [
+        f"https://github.com/{name}"
+        for name in ("Org/Repo", "org/repo", "org/repo.git", "10.5281/zenodo.1")
+    ]
+    assert [
+        repository_of(read_pod_body(build_pod(text), NAMESPACE), places) for text in texts
+    ] == texts
 
 
 @pytest.mark.parametrize("text", rows("roost_core/odd-pods"))
@@ -118,4 +158,6 @@ def test_the_bound_on_load_is_max_of_the_floor_and_the_share() -> None:
 @pytest.mark.parametrize(("loads", "max_load", "order"), rows("roost_core/homes"))
 def test_the_bound_orders_homes(loads: tuple[int, ...], max_load: float, order: str) -> None:
     at = dict(zip("abc", loads, strict=True))
-    assert choose_homes([*"abc"], at, running=sum(loads), nodes=3, min_load=4, max_load=max_load) == [*order]
+    assert choose_homes(
+        [*"abc"], at, running=sum(loads), nodes=3, min_load=4, max_load=max_load
+    ) == [*order]

@@ -4,7 +4,12 @@ from typing import Any
 
 import pytest
 
-from roost_core.placement.kubelet_pulls import PulledMessage, image_in_message, read_pull_event, read_pulled_message
+from roost_core.placement.kubelet_pulls import (
+    PulledMessage,
+    image_in_message,
+    read_pull_event,
+    read_pulled_message,
+)
 from roost_core.placement.rendezvous import rank_nodes
 from tests.recorded_data import object_of, rows
 
@@ -17,7 +22,8 @@ def test_the_order_is_binderhubs(key: str, order: str) -> None:
 
 
 def test_a_key_and_a_node_that_hash_alike_are_told_apart_by_the_nodes_name() -> None:
-    # "a" + "b-c" and "a-b" + "c" are the same bytes: each key still has one order, the same in every process.
+    # "a" + "b-c" and "a-b" + "c" are the same bytes: each key still has one order, the same in
+    # every process.
     assert rank_nodes("a", ["b-c", "z"]) == rank_nodes("a", ["z", "b-c"])
 
 
@@ -27,7 +33,9 @@ def test_messages_of_pulled_images(message: str, expected: list[Any] | None) -> 
 
 
 def test_a_size_of_thousands_of_digits_is_none() -> None:
-    said = read_pulled_message(f'Successfully pulled image "a:1" in 2s. Image size: {"9" * 5000} bytes.')
+    said = read_pulled_message(
+        f'Successfully pulled image "a:1" in 2s. Image size: {"9" * 5000} bytes.'
+    )
     assert said == PulledMessage("a:1", False, 2_000_000, 2_000_000)
 
 

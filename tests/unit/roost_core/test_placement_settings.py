@@ -30,7 +30,9 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
     }
     user = {"join": {"user": 101, "nobody": 1}, "match": {"labels": {}}}
     classes = {"user": user, "build": build, "placeholder": {"match": {"labels": None}}}
-    found = faults(version=2, schedulerTarget="eks", imageGate={"mode": "maybe"}, podClasses=classes)
+    found = faults(
+        version=2, schedulerTarget="eks", imageGate={"mode": "maybe"}, podClasses=classes
+    )
     assert set(found) == {
         *("version", "schedulerTarget", "imageGate.mode"),
         *(f"podClasses.user.join.{key}" for key in ("user", "nobody")),
@@ -43,7 +45,10 @@ def test_all_faults_come_at_once_and_name_their_keys() -> None:
 def test_a_fault_says_what_was_found_and_what_is_accepted() -> None:
     with pytest.raises(SettingsError) as caught:
         parse_settings(policy_document(podClasses={"user": {"join": {"user": 250}}}))
-    assert str(caught.value) == "podClasses.user.join.user: found 250, expected a whole number from 1 to 100."
+    assert (
+        str(caught.value)
+        == "podClasses.user.join.user: found 250, expected a whole number from 1 to 100."
+    )
 
 
 @pytest.mark.parametrize("term", rows("roost_core/terms-refused"))
@@ -59,7 +64,11 @@ def test_what_is_no_document_is_a_fault_and_nothing_else(document: bytes) -> Non
 
 
 def test_null_and_absent_are_the_same() -> None:
-    rules = settings(podClasses={"user": {"join": None, "preferredNodeTerms": None, "resources": None, "home": None}})
+    rules = settings(
+        podClasses={
+            "user": {"join": None, "preferredNodeTerms": None, "resources": None, "home": None}
+        }
+    )
     user = rules.classes["user"]
     assert (user.join, user.preferred_node_terms, user.resources, user.home) == ({}, (), {}, None)
 

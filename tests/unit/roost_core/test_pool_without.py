@@ -1,7 +1,17 @@
-"""The nodes that the same people would have had without learning, and the account of what it saved and cost."""
+"""The nodes that the same people would have had without learning, and the account of what it saved
+and cost.
+"""
 
 from roost.controllers.headroom.accounting import week_begin
-from roost_core.placement.headroom_account import KEPT_CLASSES, KEPT_WEEKS, Account, LateClass, Week, Why, read_account
+from roost_core.placement.headroom_account import (
+    KEPT_CLASSES,
+    KEPT_WEEKS,
+    Account,
+    LateClass,
+    Week,
+    Why,
+    read_account,
+)
 from roost_core.placement.headroom_windows import parse_moment
 from roost_core.placement.pool_without import Came, PoolFacts, PoolWithout
 
@@ -73,7 +83,12 @@ def test_an_account_adds_minutes_up_to_weeks_keeps_the_last_ones_and_is_read_bac
             account = account.with_minute(minute, 10_080 * week + 1)
     assert len(account.weeks) == KEPT_WEEKS
     last = account.weeks[-1]
-    assert (last.people, last.late, round(last.saved_hours, 6), last.net_node_hours) == (6, 2, 0.8, 1.0)
+    assert (last.people, last.late, round(last.saved_hours, 6), last.net_node_hours) == (
+        6,
+        2,
+        0.8,
+        1.0,
+    )
     # Four weeks ago counts two fifths.
     assert 3.5 < account.month_node_hours < 5
     after_the_break = account.with_minute(Week(10_080 * 30), 10_080 * 30)

@@ -35,7 +35,9 @@ class TestFilters:
         using = profile(plugins={"filter": {"enabled": enabled}})
         greedy = pod("p", requests={"cpu": "2"}, nodeSelector={"pool": "user"})
         assert why(greedy, state, using) == {"n": ("Insufficient cpu",)}
-        assert why(pod("q", nodeSelector={"pool": "user"}), state, using)["n"][0].startswith("node(s) didn't match")
+        assert why(pod("q", nodeSelector={"pool": "user"}), state, using)["n"][0].startswith(
+            "node(s) didn't match"
+        )
 
     def test_what_a_device_class_maps_is_asked_of_nodes_that_list_it_alone(self) -> None:
         state = ClusterState([node("a"), node("b", extra={"example.com/gpu": "1"})])
@@ -46,9 +48,12 @@ class TestFilters:
         assert why(wants, state) == {"a": (), "b": lacking}
 
     @pytest.mark.parametrize(
-        ("minor", "taint", "pointless"), [(33, " {a: 1}", "No preemption victims"), (34, "(s)", "Preemption is not")]
+        ("minor", "taint", "pointless"),
+        [(33, " {a: 1}", "No preemption victims"), (34, "(s)", "Preemption is not")],
     )
-    def test_words_of_older_minors_are_their_own(self, minor: int, taint: str, pointless: str) -> None:
+    def test_words_of_older_minors_are_their_own(
+        self, minor: int, taint: str, pointless: str
+    ) -> None:
         state = ClusterState([node("a", taints=["a=1:NoSchedule"]), node("b", cpu="1")])
         said = schedule(pod("p", requests={"cpu": "2"}), state, default_profile(minor)).message
         assert f"1 Insufficient cpu, 1 node(s) had untolerated taint{taint}. " in said
@@ -74,14 +79,29 @@ class TestCycles:
 
     @pytest.mark.parametrize(
         ("nodes", "percent", "expected"),
-        [(99, 10, 99), (100, 0, 100), (200, 0, 100), (1000, 0, 420), (6000, 0, 300), (1000, 100, 1000), (500, 30, 150)],
+        [
+            (99, 10, 99),
+            (100, 0, 100),
+            (200, 0, 100),
+            (1000, 0, 420),
+            (6000, 0, 300),
+            (1000, 100, 1000),
+            (500, 30, 150),
+        ],
     )
-    def test_in_large_clusters_only_a_share_is_looked_for(self, nodes: int, percent: int, expected: int) -> None:
-        assert feasible_wanted(nodes, replace(DEFAULT, percentage_of_nodes_to_score=percent)) == expected
+    def test_in_large_clusters_only_a_share_is_looked_for(
+        self, nodes: int, percent: int, expected: int
+    ) -> None:
+        assert (
+            feasible_wanted(nodes, replace(DEFAULT, percentage_of_nodes_to_score=percent))
+            == expected
+        )
 
 
 def test_a_node_without_any_room_told_scores_nothing() -> None:
-    table = score_nodes(pod("p"), ["a"], ClusterState([read_node({"metadata": {"name": "a"}})]), DEFAULT)
+    table = score_nodes(
+        pod("p"), ["a"], ClusterState([read_node({"metadata": {"name": "a"}})]), DEFAULT
+    )
     assert table.points["NodeResourcesFit"] == [0]
 
 
@@ -93,7 +113,9 @@ def test_where_counts_of_images_are_fresh_rare_images_count_little(
     size: int, holders: int, nodes: int, expected: int
 ) -> None:
     images = {"image:1": size * 2**20}
-    state = ClusterState([node(f"n{index}", images=images if index < holders else {}) for index in range(nodes)])
+    state = ClusterState(
+        [node(f"n{index}", images=images if index < holders else {}) for index in range(nodes)]
+    )
     points = score_nodes(pod("p"), state.rows, state, DEFAULT).points["ImageLocality"]
     assert (points[0], points[-1]) == (expected, 0)
 
@@ -116,7 +138,9 @@ def test_a_budget_protects_better_than_priority() -> None:
         ((replace(budget, disruptions_allowed=1),), "a"),
         ((replace(budget, disrupted_pods=frozenset({"x"})),), "a"),
     ):
-        state = ClusterState([node(name, cpu="1") for name in "ab"], pods, Surroundings(budgets=budgets))
+        state = ClusterState(
+            [node(name, cpu="1") for name in "ab"], pods, Surroundings(budgets=budgets)
+        )
         found, _ = preempt(pod("p", requests={"cpu": "1"}), state, DEFAULT)
         assert found is not None
         assert (found.node, found.equals) == (victims_node, ())
@@ -153,13 +177,22 @@ def scores(**plugins: Any) -> list[tuple[str, int]]:
 
 
 def test_a_plugin_named_under_score_gets_that_weight_and_comes_first() -> None:
-    found = scores(score={"enabled": [{"name": "ImageLocality", "weight": 9}, {"name": "NodeAffinity", "weight": 5}]})
+    found = scores(
+        score={
+            "enabled": [
+                {"name": "ImageLocality", "weight": 9},
+                {"name": "NodeAffinity", "weight": 5},
+            ]
+        }
+    )
     assert found[:3] == [("ImageLocality", 9), ("NodeAffinity", 5), ("TaintToleration", 3)]
     assert len(found) == len(scores())
 
 
 @pytest.mark.parametrize(("plugins", "plugin", "weight"), rows("scorer-weights"))
-def test_a_scorers_weight_is_what_kube_scheduler_makes_of_it(plugins: str, plugin: str, weight: int | None) -> None:
+def test_a_scorers_weight_is_what_kube_scheduler_makes_of_it(
+    plugins: str, plugin: str, weight: int | None
+) -> None:
     assert dict(scores(**yaml.safe_load(plugins))).get(plugin) == weight
 
 
@@ -169,7 +202,10 @@ def test_a_star_leaves_only_what_is_enabled_beside_it() -> None:
 
 
 def test_arguments_are_read() -> None:
-    strategy = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}]}
+    strategy = {
+        "type": "MostAllocated",
+        "resources": [{"name": "cpu", "weight": 3}, {"name": "memory"}],
+    }
     found = profile(**arguments("NodeResourcesFit", scoringStrategy=strategy))
     assert found.fit.resources == (("cpu", 3), ("memory", 1))
     assert profile(**arguments("PodTopologySpread", defaultingType="List")).default_spread == ()
@@ -179,7 +215,10 @@ def test_the_profiles_own_percentage_stands_over_the_global_one() -> None:
     profiles = [{"schedulerName": "a", "percentageOfNodesToScore": 70}, {"schedulerName": "b"}]
     body = {"percentageOfNodesToScore": 30, "profiles": profiles}
     found = read_profiles(body, NEWEST_MINOR)
-    assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (70, 30)
+    assert (found["a"].percentage_of_nodes_to_score, found["b"].percentage_of_nodes_to_score) == (
+        70,
+        30,
+    )
 
 
 @pytest.mark.parametrize(("body", "word"), table("profiles-unknown"))

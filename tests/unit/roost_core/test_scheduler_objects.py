@@ -1,4 +1,6 @@
-"""Nodes and pods as scheduling needs them: amounts, requests, terms, moments; and what of them is no pod."""
+"""Nodes and pods as scheduling needs them: amounts, requests, terms, moments; and what of them is
+no pod.
+"""
 
 import datetime as dt
 from typing import Any
@@ -27,10 +29,16 @@ def spec(**body: Any) -> PodSpec:
 
 
 def test_terms_that_match_nothing_are_left_out_so_that_none_left_matches_nothing() -> None:
-    required = {"nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]}
-    found = spec(affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}})
+    required = {
+        "nodeSelectorTerms": [{}, {"matchExpressions": [{"key": "a", "operator": "Exists"}]}]
+    }
+    found = spec(
+        affinity={"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    )
     assert found.required_node_terms is not None
-    assert [one.expressions for one in found.required_node_terms] == [(Requirement("a", "Exists", frozenset()),)]
+    assert [one.expressions for one in found.required_node_terms] == [
+        (Requirement("a", "Exists", frozenset()),)
+    ]
     assert spec().required_node_terms is None
 
 
@@ -64,7 +72,12 @@ def test_while_a_resize_is_under_way_the_larger_of_wanted_granted_and_in_force_c
 
 def test_what_scheduling_needs_of_a_pod_is_read() -> None:
     state = read_pod(object_of("placeholder"))
-    assert (state.key, state.uid, state.node_name, state.phase) == ("jhub/placeholder-0", "u", "a", "Running")
+    assert (state.key, state.uid, state.node_name, state.phase) == (
+        "jhub/placeholder-0",
+        "u",
+        "a",
+        "Running",
+    )
     assert (state.priority, state.preempts, state.scheduler_name) == (-10, False, "mine")
     assert state.started is not None
     assert state.started - state.created == 1
@@ -78,13 +91,24 @@ def test_containers_are_kept_only_when_they_are_asked_for() -> None:
     body = object_of("pod-that-fails")
     assert read_pod(body).containers == ()
     main, init = read_pod(body, keep_containers=True).containers
-    assert (main.image, main.waiting_reason, main.waiting_message) == ("i", "ImagePullBackOff", "no such host")
-    assert (init.image_id, init.init, init.terminated, init.running) == ("sha256:1", True, True, False)
+    assert (main.image, main.waiting_reason, main.waiting_message) == (
+        "i",
+        "ImagePullBackOff",
+        "no such host",
+    )
+    assert (init.image_id, init.init, init.terminated, init.running) == (
+        "sha256:1",
+        True,
+        True,
+        False,
+    )
 
 
 def test_equal_specs_become_one_object_through_a_pool() -> None:
     pool: dict[PodSpec, PodSpec] = {}
-    bodies = [{"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"]
+    bodies = [
+        {"metadata": {"name": name}, "spec": {"containers": [container(cpu="1")]}} for name in "ab"
+    ]
     first, second = (read_pod(body, specs=pool) for body in bodies)
     assert first.spec is second.spec
 
@@ -93,7 +117,12 @@ def test_what_scheduling_needs_of_a_node_is_read() -> None:
     state = read_node(object_of("node"))
     assert state.taints == (Taint("k", "", "NoSchedule"),)
     assert (state.unschedulable, state.ready) == (True, True)
-    assert state.allocatable == {"cpu": 3900, "memory": 8192 * MIB, "pods": 110, "example.com/gpu": 2}
+    assert state.allocatable == {
+        "cpu": 3900,
+        "memory": 8192 * MIB,
+        "pods": 110,
+        "example.com/gpu": 2,
+    }
     assert state.images == {"i@sha256:1": 5, "i:1": 5}
     assert state.ready_since is not None
     assert state.ready_since - state.created == 60
@@ -105,14 +134,22 @@ def test_what_is_no_pod_raises_one_error_and_no_other(text: str) -> None:
         read_pod(yaml.safe_load(text))
 
 
-@pytest.mark.parametrize("body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}])
+@pytest.mark.parametrize(
+    "body", [None, {}, {"metadata": {"name": "a"}, "status": {"allocatable": {"cpu": []}}}]
+)
 def test_what_is_no_node_raises_one_error_and_no_other(body: Any) -> None:
     with pytest.raises(MalformedObjectError):
         read_node(body)
 
 
 @pytest.mark.parametrize(
-    "text", ["1970-01-01T00:00:00Z", "2024-02-29T23:59:60Z", "2000-03-01T01:02:03.5+02:00", "2026-11-21T17:50:29-05:30"]
+    "text",
+    [
+        "1970-01-01T00:00:00Z",
+        "2024-02-29T23:59:60Z",
+        "2000-03-01T01:02:03.5+02:00",
+        "2026-11-21T17:50:29-05:30",
+    ],
 )
 def test_moments_are_seconds_since_1970(text: str) -> None:
     leap = text.replace(":60Z", ":59Z")

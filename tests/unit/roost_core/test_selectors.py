@@ -1,4 +1,6 @@
-"""Nodes, selectors and taints: what a node must be for a pod to be bound to it, and nodes that leave."""
+"""Nodes, selectors and taints: what a node must be for a pod to be bound to it, and nodes that
+leave.
+"""
 
 from typing import Any
 
@@ -30,7 +32,9 @@ absent Lt ["9"] | zone Gt ["1"] | size Gt ["1_0"] | size Lt ["9", "10"] | zone N
 def test_operators_mean_what_kubernetes_says(rows: str, matches: bool) -> None:
     for row in rows.strip().replace("\n", " | ").split(" | "):
         key, operator, values = row.split(" ", 2)
-        read = selectors.read_requirement({"key": key, "operator": operator, "values": yaml.safe_load(values)})
+        read = selectors.read_requirement(
+            {"key": key, "operator": operator, "values": yaml.safe_load(values)}
+        )
         assert (read is not None and selectors.requirement_matches(*read, LABELS)) is matches, row
 
 
@@ -67,12 +71,12 @@ def test_an_empty_label_selector_matches_all_and_an_unreadable_one_is_none() -> 
 
 
 def test_match_labels_and_the_equal_expression_are_the_same_rule() -> None:
-    assert selectors.read_label_selector({"matchLabels": {"zone": "a"}}) == selectors.read_label_selector(
-        {"matchExpressions": [expression("zone", "a")]}
-    )
-    assert selectors.read_label_selector({"matchExpressions": [expression("zone", "a", "b")]}) == frozenset(
-        {selectors.Requirement("zone", "In", frozenset({"b", "a"}))}
-    )
+    assert selectors.read_label_selector(
+        {"matchLabels": {"zone": "a"}}
+    ) == selectors.read_label_selector({"matchExpressions": [expression("zone", "a")]})
+    assert selectors.read_label_selector(
+        {"matchExpressions": [expression("zone", "a", "b")]}
+    ) == frozenset({selectors.Requirement("zone", "In", frozenset({"b", "a"}))})
 
 
 TAINT = selectors.Taint("dedicated", "user", "NoSchedule")
@@ -80,18 +84,23 @@ TAINT = selectors.Taint("dedicated", "user", "NoSchedule")
 
 @pytest.mark.parametrize(("toleration", "covers"), rows("roost_core/tolerations"))
 def test_tolerations_cover_what_kubernetes_says(toleration: str, covers: bool) -> None:
-    assert selectors.tolerates(selectors.read_tolerations([yaml.safe_load(toleration)]), TAINT) is covers
+    assert (
+        selectors.tolerates(selectors.read_tolerations([yaml.safe_load(toleration)]), TAINT)
+        is covers
+    )
 
 
 def test_a_soft_taint_keeps_nobody_off() -> None:
     assert selectors.untolerated([selectors.Taint("leaving", "", "PreferNoSchedule")], []) is None
-    assert selectors.untolerated([selectors.Taint("leaving", "", "NoExecute")], []) == selectors.Taint(
-        "leaving", "", "NoExecute"
-    )
+    assert selectors.untolerated(
+        [selectors.Taint("leaving", "", "NoExecute")], []
+    ) == selectors.Taint("leaving", "", "NoExecute")
 
 
 def rules(
-    selector: dict[str, str] | None = None, terms: list[object] | None = None, tolerations: tuple[object, ...] = ()
+    selector: dict[str, str] | None = None,
+    terms: list[object] | None = None,
+    tolerations: tuple[object, ...] = (),
 ) -> selectors.NodeRules:
     return selectors.read_node_rules(selector or {}, terms, tolerations)
 
@@ -110,7 +119,9 @@ def test_the_node_selector_counts_beside_the_terms() -> None:
     assert not node_admits(rules({"pool": "gpu"}, [in_b]), Node("node-1", {"zone": "b"}))
 
 
-@pytest.mark.parametrize("node", [Node("node-1", unschedulable=True), Node("node-1", taints=(TAINT,))])
+@pytest.mark.parametrize(
+    "node", [Node("node-1", unschedulable=True), Node("node-1", taints=(TAINT,))]
+)
 def test_a_cordoned_or_tainted_node_admits_only_pods_that_tolerate_it(node: Node) -> None:
     assert not node_admits(rules(), node)
     assert node_admits(rules(tolerations=({"operator": "Exists"},)), node)
@@ -126,7 +137,9 @@ def body(taint: str = "", **metadata: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("taint", "metadata", "leaves"), rows("roost_core/nodes-that-leave"))
-def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(taint: str, metadata: Any, leaves: bool) -> None:
+def test_webhook_and_controllers_plan_nothing_on_a_node_that_leaves(
+    taint: str, metadata: Any, leaves: bool
+) -> None:
     node = read_node(body(taint, **metadata))
     assert node.leaving is leaves
     assert node.unschedulable is False

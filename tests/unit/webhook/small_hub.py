@@ -1,4 +1,6 @@
-"""A hub with one image on one of two nodes, and with builders on five: what the tests of rules share."""
+"""A hub with one image on one of two nodes, and with builders on five: what the tests of rules
+share.
+"""
 
 from roost_core.placement.rendezvous import rank_nodes
 from tests.builders import IMAGE, REPOSITORY, Object, builder_nodes, expression, facts, held, node
@@ -11,9 +13,16 @@ PREFERS_HOLDER = {"weight": 100, "preference": {"matchExpressions": [HOLDS]}}
 HERE = facts(node("n1", IMAGE), node("n2"))
 RING = rank_nodes(REPOSITORY, [f"node-{index}" for index in range(5)])
 FIVE = facts(*builder_nodes(), builders="node-0 node-1 node-2 node-3 node-4")
-PURPOSE = {"weight": 100, "preference": {"matchExpressions": [expression("hub.jupyter.org/node-purpose", "user")]}}
+PURPOSE = {
+    "weight": 100,
+    "preference": {"matchExpressions": [expression("hub.jupyter.org/node-purpose", "user")]},
+}
 
 
 def pair(labels: dict[str, str], weight: int, **more: object) -> Object:
-    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname", **more}
+    term = {
+        "labelSelector": {"matchLabels": labels},
+        "topologyKey": "kubernetes.io/hostname",
+        **more,
+    }
     return {"weight": weight, "podAffinityTerm": term}

@@ -1,4 +1,6 @@
-"""Which pods are left alone and why; scheduler and requests of the others; what audit log and annotations say."""
+"""Which pods are left alone and why; scheduler and requests of the others; what audit log and
+annotations say.
+"""
 
 import copy
 from dataclasses import replace
@@ -43,9 +45,18 @@ def test_who_is_left_alone_and_why() -> None:
     mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "hash"}
     bound["spec"]["nodeName"] = "n1"
     daemon["metadata"]["ownerReferences"] = [{"kind": "DaemonSet", "controller": True, "name": "x"}]
-    own["metadata"]["labels"] |= {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "webhook"}
+    own["metadata"]["labels"] |= {
+        "app.kubernetes.io/part-of": "roost",
+        "app.kubernetes.io/component": "webhook",
+    }
     bodies = (opted_out, mirror, bound, daemon, own)
-    assert list(map(untouched, bodies)) == ["opt-out", "mirror-pod", "node-name", "daemon-set", "own-pod"]
+    assert list(map(untouched, bodies)) == [
+        "opt-out",
+        "mirror-pod",
+        "node-name",
+        "daemon-set",
+        "own-pod",
+    ]
     own["metadata"]["labels"] = {"component": "hub"}
     assert untouched(own) == untouched(user_pod(), namespace="another-hub") == "unmatched"
 
@@ -53,13 +64,20 @@ def test_who_is_left_alone_and_why() -> None:
 def test_who_is_placed_all_the_same_and_names_the_revision_of_its_rules() -> None:
     gates = [{"name": "example.org/wait"}]
     pinned = user_pod(
-        affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}), schedulingGates=gates
+        affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}),
+        schedulingGates=gates,
     )
     pinned["metadata"]["annotations"] = {OPT_OUT_ANNOTATION: "false"}
     placed = place(pinned, HERE)
-    assert (placed["spec"]["schedulerName"], placed["spec"]["schedulingGates"]) == ("hub.jhub.user", gates)
+    assert (placed["spec"]["schedulerName"], placed["spec"]["schedulingGates"]) == (
+        "hub.jhub.user",
+        gates,
+    )
     for body in (pinned, build_pod(), placeholder_pod()):
-        assert place(body, FIVE)["metadata"]["annotations"][POLICY_REVISION_ANNOTATION] == "revision0001"
+        assert (
+            place(body, FIVE)["metadata"]["annotations"][POLICY_REVISION_ANNOTATION]
+            == "revision0001"
+        )
 
 
 @pytest.mark.parametrize("request_change", rows("webhook/other-requests"))
@@ -70,7 +88,11 @@ def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -
 def test_audit_annotations_say_what_was_done() -> None:
     response = Desk(known=FIVE).answer(build_pod())
     home = f"{', '.join(RING[:3])} of 5"
-    assert response["auditAnnotations"] == {"class": "build", "policy-revision": "revision0001", "home": home}
+    assert response["auditAnnotations"] == {
+        "class": "build",
+        "policy-revision": "revision0001",
+        "home": home,
+    }
     assert Desk(known=HERE).answer(user_pod())["auditAnnotations"]["gate"] == "required 1"
 
 
@@ -81,16 +103,26 @@ def test_new_rules_hold_from_the_next_review_on() -> None:
     assert desk.place(user_pod())["spec"]["schedulerName"] == "hub.jhub.other"
 
 
-@pytest.mark.parametrize(("strategy", "name"), [("pack", "hub.jhub.user_strict"), ("imageFirst", "hub.jhub.user")])
+@pytest.mark.parametrize(
+    ("strategy", "name"), [("pack", "hub.jhub.user_strict"), ("imageFirst", "hub.jhub.user")]
+)
 @pytest.mark.parametrize("spec", rows("webhook/own-terms"))
-def test_an_authors_terms_about_pods_decide_before_packing(spec: Object, strategy: str, name: str) -> None:
+def test_an_authors_terms_about_pods_decide_before_packing(
+    spec: Object, strategy: str, name: str
+) -> None:
     desk = Desk(settings(schedulerProfiles={"user": {"strategy": strategy}}), HERE)
     placed, usual = desk.place(user_pod(**spec)), desk.place(user_pod())
-    assert (placed["spec"]["schedulerName"], usual["spec"]["schedulerName"]) == (name, "hub.jhub.user")
+    assert (placed["spec"]["schedulerName"], usual["spec"]["schedulerName"]) == (
+        name,
+        "hub.jhub.user",
+    )
     # Roost's own terms are none of the author's, also when the pod comes again.
     for body in (placed, usual):
         response = desk.answer(body)
-        assert (patched(body, response), "scheduler" in response["auditAnnotations"]) == (body, False)
+        assert (patched(body, response), "scheduler" in response["auditAnnotations"]) == (
+            body,
+            False,
+        )
 
 
 def test_binderhubs_spreading_which_gives_way_to_homes_is_none_of_an_authors_terms() -> None:
@@ -98,7 +130,10 @@ def test_binderhubs_spreading_which_gives_way_to_homes_is_none_of_an_authors_ter
     desk, own = Desk(settings(schedulerProfiles=packing), FIVE), {**spread_term(), "weight": 50}
     for body, name in (
         (build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), "build"),
-        (build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term(), own]}}), "build_strict"),
+        (
+            build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term(), own]}}),
+            "build_strict",
+        ),
         # Here it stays.
         (user_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), "user_strict"),
     ):
@@ -107,8 +142,12 @@ def test_binderhubs_spreading_which_gives_way_to_homes_is_none_of_an_authors_ter
 
 @pytest.mark.parametrize("state", [LeaseState.STALE, LeaseState.NEVER_HELD, LeaseState.UNKNOWN])
 @pytest.mark.parametrize("own", ["default-scheduler", "", "hub-user-scheduler"])
-def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: str, state: LeaseState) -> None:
-    desk = Desk(settings(replaceSchedulers=["hub-user-scheduler"]), replace(HERE, leases={SCHEDULER: state}))
+def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(
+    own: str, state: LeaseState
+) -> None:
+    desk = Desk(
+        settings(replaceSchedulers=["hub-user-scheduler"]), replace(HERE, leases={SCHEDULER: state})
+    )
     body = user_pod(schedulerName=own)
     response = desk.answer(body)
     placed = patched(body, response)
@@ -133,11 +172,18 @@ def test_while_roosts_scheduler_is_away_pods_keep_the_one_that_they_have(own: st
         ),
     ],
 )
-def test_a_scheduler_that_is_there_or_whose_lease_is_not_watched_is_named(known: Any, name: str, left: str) -> None:
+def test_a_scheduler_that_is_there_or_whose_lease_is_not_watched_is_named(
+    known: Any, name: str, left: str
+) -> None:
     desk = Desk(known=replace(HERE, **known))
-    # Only both fields of a priority together could change: the API server resolves one into the other before webhooks.
+    # Only both fields of a priority together could change: the API server resolves one into the
+    # other before webhooks.
     spec = desk.place(user_pod(priority=0, priorityClassName="some-class"))["spec"]
-    assert (spec["schedulerName"], spec["priority"], spec["priorityClassName"]) == (name, 0, "some-class")
+    assert (spec["schedulerName"], spec["priority"], spec["priorityClassName"]) == (
+        name,
+        0,
+        "some-class",
+    )
     assert [decision.left_to_cluster for decision in desk.decisions] == [left]
 
 
@@ -165,7 +211,9 @@ def test_a_container_gets_the_classs_requests_or_none(
     own: Object | None, whole: Object | None, expected: Object
 ) -> None:
     for container in ({"resources": own}, *([{}] if own is None else [])):
-        body = build_pod(containers=[{"name": "builder", "image": "a", **container}], resources=whole)
+        body = build_pod(
+            containers=[{"name": "builder", "image": "a", **container}], resources=whole
+        )
         assert place(body, FIVE)["spec"]["containers"][0]["resources"] == expected
 
 
@@ -176,13 +224,18 @@ def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
         assert place(build_pod(containers=ordered), FIVE)["spec"]["containers"] == ordered
 
 
-@pytest.mark.parametrize(("known", "values", "priority", "is_given"), rows("webhook/harmful-requests"))
+@pytest.mark.parametrize(
+    ("known", "values", "priority", "is_given"), rows("webhook/harmful-requests")
+)
 def test_no_request_is_given_that_could_harm_a_pod(
     known: Object, values: Object, priority: int, *, is_given: bool
 ) -> None:
     quotas = known.get("quotas", {})
     if quotas:
-        known = {**known, "quotas": {namespace: frozenset(scopes) for namespace, scopes in quotas.items()}}
+        known = {
+            **known,
+            "quotas": {namespace: frozenset(scopes) for namespace, scopes in quotas.items()},
+        }
     desk = Desk(settings(**values), replace(FIVE, **known))
     placed = desk.place(build_pod(priority=priority))
     assert bool(placed["spec"]["containers"][0]["resources"]) is is_given
@@ -192,14 +245,20 @@ def test_no_request_is_given_that_could_harm_a_pod(
 
 
 BUILDERS = {
-    "builder": {"match": {"labels": {"component": "image-builder"}}, "profile": "", "resources": {"cpu": "2"}},
+    "builder": {
+        "match": {"labels": {"component": "image-builder"}},
+        "profile": "",
+        "resources": {"cpu": "2"},
+    },
     "user": {"resources": {"cpu": "100m"}},
 }
 
 
 def daemon(**labels: str) -> Object:
     body = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
-    body["metadata"] |= {"ownerReferences": [{"kind": "DaemonSet", "controller": True, "name": "x"}]}
+    body["metadata"] |= {
+        "ownerReferences": [{"kind": "DaemonSet", "controller": True, "name": "x"}]
+    }
     body["metadata"]["labels"] |= labels
     body["spec"]["containers"][0]["resources"] = {}
     return body
@@ -209,7 +268,11 @@ def test_a_daemon_sets_pod_gets_its_classs_requests_and_nothing_else() -> None:
     desk = Desk(settings(podClasses=BUILDERS), known=FIVE)
     for body in (daemon(), daemon(component="image-builder")):
         placed = desk.place(body)
-        requests = {"cpu": "2"} if body["metadata"]["labels"]["component"] == "image-builder" else {"cpu": "100m"}
+        requests = (
+            {"cpu": "2"}
+            if body["metadata"]["labels"]["component"] == "image-builder"
+            else {"cpu": "100m"}
+        )
         changed = copy.deepcopy(body)
         changed["spec"]["containers"][0]["resources"] = {"requests": requests}
         assert placed == changed

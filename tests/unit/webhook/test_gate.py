@@ -1,4 +1,6 @@
-"""The gate: when a pod is kept off nodes that are pulling its images, and when it only prefers holders."""
+"""The gate: when a pod is kept off nodes that are pulling its images, and when it only prefers
+holders.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,22 +35,33 @@ from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_
 from webhook.facts import Facts
 
 
-def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> None:
+def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> (
+    None
+):
     placed = place(user_pod(), HERE)
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert PREFERS_HOLDER in node_terms(placed)
 
 
-@pytest.mark.parametrize("asked", [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}])
-def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted_apart(asked: dict[str, str]) -> None:
-    # zero-to-jupyterhub's recipe for GPUs has no node selector: the extended resource alone says where such pods go.
+@pytest.mark.parametrize(
+    "asked", [{"memory": "60Gi"}, {"cpu": "1", "nvidia.com/gpu": "1"}, {"cpu": "8001m"}]
+)
+def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted_apart(
+    asked: dict[str, str],
+) -> None:
+    # zero-to-jupyterhub's recipe for GPUs has no node selector: the extended resource alone says
+    # where such pods go.
     small = node("n1", IMAGE, allocatable={"cpu": 8000, "memory": 16 * 2**30, "pods": 110})
     body = user_pod()
     body["spec"]["containers"][0]["resources"] = {"requests": asked}
     placed, degraded, warnings = degraded_outcome(body, facts(small))
     assert (required_terms(placed), degraded) == (None, "no-holder-fits")
     assert any("large enough" in warning for warning in warnings)
-    large = node("n2", IMAGE, allocatable={"cpu": 9000, "memory": 64 * 2**30, "nvidia.com/gpu": 1, "pods": 110})
+    large = node(
+        "n2",
+        IMAGE,
+        allocatable={"cpu": 9000, "memory": 64 * 2**30, "nvidia.com/gpu": 1, "pods": 110},
+    )
     placed, degraded, _ = degraded_outcome(body, facts(small, large))
     assert (required_terms(placed), degraded) == ([{"matchExpressions": [KEEPS_OFF]}], "")
     # Nodes may have what a DeviceClass maps without listing it.
@@ -63,20 +76,29 @@ def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted
     [
         ({CONTROLLERS: LeaseState.HELD}, ""),
         ({}, ""),
-        *(({CONTROLLERS: state}, "controllers-stale") for state in LeaseState if state is not LeaseState.HELD),
+        *(
+            ({CONTROLLERS: state}, "controllers-stale")
+            for state in LeaseState
+            if state is not LeaseState.HELD
+        ),
     ],
 )
 def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_might_be_closed_for_ever(
     leases: Mapping[str, LeaseState], degraded: str
 ) -> None:
     placed, reason, warnings = degraded_outcome(user_pod(), replace(HERE, leases=leases))
-    assert (required_terms(placed), reason) == (None if degraded else [{"matchExpressions": [KEEPS_OFF]}], degraded)
+    assert (required_terms(placed), reason) == (
+        None if degraded else [{"matchExpressions": [KEEPS_OFF]}],
+        degraded,
+    )
     assert PREFERS_HOLDER in node_terms(placed)
     assert any("Lease" in warning for warning in warnings) is bool(degraded)
 
 
 @pytest.mark.parametrize(("spec", "lowest", "degraded"), rows("webhook/may-preempt"))
-def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Object, lowest: int, degraded: str) -> None:
+def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(
+    spec: Object, lowest: int, degraded: str
+) -> None:
     body = user_pod()
     body["spec"].update(spec)
     placed, reason, warnings = degraded_outcome(body, replace(HERE, lowest_priority=lowest))
@@ -87,7 +109,9 @@ def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(spec: Obje
 
 
 @pytest.mark.parametrize(("constraint", "degraded"), rows("webhook/spread"))
-def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(constraint: Object, degraded: str) -> None:
+def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(
+    constraint: Object, degraded: str
+) -> None:
     body = user_pod()
     body["spec"]["topologySpreadConstraints"] = [
         {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", **constraint}
@@ -98,10 +122,18 @@ def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(constrain
 
 
 @pytest.mark.parametrize(("terms", "expected"), rows("webhook/gate-terms"))
-def test_a_requirement_is_added_to_each_term_that_holders_may_meet(terms: list[Object], expected: list[Object]) -> None:
-    body, here = user_pod(affinity=requires_nodes(*terms)), facts(node("n1", IMAGE, labels={"zone": "a"}))
+def test_a_requirement_is_added_to_each_term_that_holders_may_meet(
+    terms: list[Object], expected: list[Object]
+) -> None:
+    body, here = (
+        user_pod(affinity=requires_nodes(*terms)),
+        facts(node("n1", IMAGE, labels={"zone": "a"})),
+    )
     placed, degraded, _ = degraded_outcome(body, here)
-    assert (required_terms(placed), degraded) == (expected, "no-holder" if terms == expected else "")
+    assert (required_terms(placed), degraded) == (
+        expected,
+        "no-holder" if terms == expected else "",
+    )
 
 
 def test_an_image_is_known_however_and_wherever_written_and_another_holds_nobody_back() -> None:
@@ -117,7 +149,9 @@ def test_an_image_is_known_however_and_wherever_written_and_another_holds_nobody
     assert required_terms(place(own, HERE)) == [{"matchExpressions": [KEEPS_OFF]}]
 
 
-def degraded_outcome(body: Object, known: Facts, rules: ReleaseSettings | None = None) -> tuple[Object, str, list[str]]:
+def degraded_outcome(
+    body: Object, known: Facts, rules: ReleaseSettings | None = None
+) -> tuple[Object, str, list[str]]:
     desk = Desk(rules, known)
     response = desk.answer(body)
     (decision,) = desk.decisions
@@ -134,7 +168,8 @@ def degraded_outcome(body: Object, known: Facts, rules: ReleaseSettings | None =
     ],
 )
 def test_a_holder_that_the_pods_own_rules_shut_out_is_no_holder(holder: Node) -> None:
-    # Else a pool at zero, whose new nodes lack the label, would never start: its pods would wait for ever.
+    # Else a pool at zero, whose new nodes lack the label, would never start: its pods would wait
+    # for ever.
     body = user_pod(nodeSelector={"pool": "gpu"})
     placed, degraded, _ = degraded_outcome(body, facts(holder, node("n2", labels={"pool": "gpu"})))
     assert required_terms(placed) is None
@@ -164,7 +199,9 @@ def test_builds_and_placeholders_are_not_gated() -> None:
         assert LABEL not in str(place(body, HERE))
 
 
-def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_holders_are_gone() -> None:
+def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_holders_are_gone() -> (
+    None
+):
     placed = place(user_pod(), HERE)
     again, degraded, _ = degraded_outcome(placed, facts(node("n1")))
     assert (again, degraded) == (placed, "")
@@ -177,7 +214,8 @@ def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_ho
         ([IMAGE], facts(node("n1", labels={LABEL: "pulling"})), [], "no-holder"),
         ([IMAGE], facts(node("n1", labels={LABEL: "open"})), [], "no-holder"),
         ([IMAGE], Facts(), [], "nodes-unknown"),
-        # Each is held somewhere and both together nowhere: with both required the pod would stay pending.
+        # Each is held somewhere and both together nowhere: with both required the pod would stay
+        # pending.
         (BOTH, facts(node("n1", IMAGE), node("n2", OTHER_IMAGE)), [KEEPS_OFF], "no-holder"),
         (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE)), [KEEPS_OFF_OTHER], "no-holder"),
         (BOTH, facts(node("n1"), node("n2", OTHER_IMAGE, IMAGE)), [KEEPS_OFF, KEEPS_OFF_OTHER], ""),
@@ -186,11 +224,15 @@ def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_ho
 def test_the_gate_requires_what_one_node_has_prefers_all_and_says_what_it_left_out(
     images: list[str], known: Facts, required: list[Object], degraded: str
 ) -> None:
-    rules = settings(prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}})
+    rules = settings(
+        prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}
+    )
     placed, reason, warnings = degraded_outcome(user_pod(*images), known, rules)
     assert required_terms(placed) == ([{"matchExpressions": required}] if required else None)
     assert reason == degraded
-    for label, keeps_off in list(zip((LABEL, OTHER_LABEL), (KEEPS_OFF, KEEPS_OFF_OTHER), strict=True))[: len(images)]:
+    for label, keeps_off in list(
+        zip((LABEL, OTHER_LABEL), (KEEPS_OFF, KEEPS_OFF_OTHER), strict=True)
+    )[: len(images)]:
         has_image = {"matchExpressions": [{"key": label, "operator": "In", "values": ["true"]}]}
         assert {"weight": 100, "preference": has_image} in node_terms(placed)
         assert (label in " ".join(warnings)) == (keeps_off not in required)

@@ -1,4 +1,6 @@
-"""The home of a repository's builds: the ring, BinderHub's own terms, the bound on load, and builds sent lately."""
+"""The home of a repository's builds: the ring, BinderHub's own terms, the bound on load, and builds
+sent lately.
+"""
 
 import copy
 from dataclasses import replace
@@ -39,7 +41,9 @@ from webhook.ledger import Ledger, unnamed
 FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 
 
-def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights_by_builder_pods_alone_if_need_be() -> None:
+def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights_by_builder_pods_alone_if_need_be() -> (
+    None
+):
     placed = place(build_pod(), FIVE)
     assert homes_of(placed) == FIRST_THREE
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
@@ -48,7 +52,9 @@ def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights_by_bui
 
 def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_name() -> None:
     rules = settings(podClasses={"build": {"home": {"matchBy": "hostname", "weights": [100]}}})
-    here = facts(node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0")
+    here = facts(
+        node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0"
+    )
     placed = place(build_pod(), here, rules)
     assert node_terms(placed) == [sticky_term("ip-10-0-0-1")]
     # Though BinderHub's equal term goes.
@@ -61,14 +67,21 @@ def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_
 def test_binderhubs_sticky_term_gives_way_by_its_shape_only() -> None:
     keep = [
         {**sticky_term("node-x"), "weight": 99},
-        {"weight": 100, "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "a", "b")]}},
+        {
+            "weight": 100,
+            "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "a", "b")]},
+        },
         {"weight": 100, "preference": {"matchExpressions": [expression("zone", "a")]}},
         {
             "weight": 100,
-            "preference": {"matchExpressions": [expression("kubernetes.io/hostname", "a", operator="NotIn")]},
+            "preference": {
+                "matchExpressions": [expression("kubernetes.io/hostname", "a", operator="NotIn")]
+            },
         },
     ]
-    body = build_pod(affinity=prefers_nodes(keep[0], sticky_term("node-x"), *keep[1:], sticky_term("node-y")))
+    body = build_pod(
+        affinity=prefers_nodes(keep[0], sticky_term("node-x"), *keep[1:], sticky_term("node-y"))
+    )
     placed = place(body, FIVE)
     assert node_terms(placed)[:4] == keep
     assert len(homes_of(placed)) == 3
@@ -78,28 +91,41 @@ def test_binderhubs_spreading_term_gives_way_by_its_shape_only() -> None:
     keep = [{**spread_term(), "weight": 50}, copy.deepcopy(spread_term())]
     keep[1]["podAffinityTerm"]["topologyKey"] = "topology.kubernetes.io/zone"
     required = [{"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}]
-    terms = {PREFERRED: [keep[0], spread_term(), keep[1]], "requiredDuringSchedulingIgnoredDuringExecution": required}
+    terms = {
+        PREFERRED: [keep[0], spread_term(), keep[1]],
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
+    }
     placed = place(build_pod(affinity={"podAntiAffinity": terms}), FIVE)
     assert placed["spec"]["affinity"]["podAntiAffinity"] == {**terms, PREFERRED: keep}
     # Builds that avoid builds say so in the same words.
     avoids = settings(podClasses={"build": {"avoid": {"build": 100}}})
-    placed = place(build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), FIVE, avoids)
+    placed = place(
+        build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}}), FIVE, avoids
+    )
     assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
 
 
-def test_with_no_ready_builder_a_repositorys_builds_still_meet_and_with_nothing_known_are_left_alone() -> None:
+def test_with_no_ready_builder_a_repositorys_builds_still_meet_and_with_nothing_known_are_left_alone() -> (
+    None
+):
     body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
     placed = place(body, facts(*builder_nodes()))
     # BinderHub's words, at a weight that only breaks ties.
     assert pod_terms(placed, "podAntiAffinity") == [{**spread_term(), "weight": 1}]
     assert homes_of(placed) == FIRST_THREE
     placed = place(body, Facts())
-    assert (pod_terms(placed, "podAntiAffinity"), node_terms(placed), required_terms(placed)) == ([], [], None)
+    assert (pod_terms(placed, "podAntiAffinity"), node_terms(placed), required_terms(placed)) == (
+        [],
+        [],
+        None,
+    )
 
 
 def test_binderhubs_terms_stay_where_there_is_no_home() -> None:
     sticky = prefers_nodes(sticky_term("node-x"))
-    placed = place(user_pod(affinity={**sticky, "podAntiAffinity": {PREFERRED: [spread_term()]}}), HERE)
+    placed = place(
+        user_pod(affinity={**sticky, "podAntiAffinity": {PREFERRED: [spread_term()]}}), HERE
+    )
     assert sticky_term("node-x") in node_terms(placed)
     assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
     unready = place(build_pod(affinity=sticky), facts(*builder_nodes()))
@@ -109,8 +135,12 @@ def test_binderhubs_terms_stay_where_there_is_no_home() -> None:
 
 
 def test_a_node_that_the_builds_own_selector_shuts_out_is_no_home() -> None:
-    nodes = [node(name, labels={"pool": "builds" if name in RING[2:] else "users"}) for name in RING]
-    placed = place(build_pod(nodeSelector={"pool": "builds"}), facts(*nodes, builders=" ".join(RING)))
+    nodes = [
+        node(name, labels={"pool": "builds" if name in RING[2:] else "users"}) for name in RING
+    ]
+    placed = place(
+        build_pod(nodeSelector={"pool": "builds"}), facts(*nodes, builders=" ".join(RING))
+    )
     assert [name for _, name in homes_of(placed)] == RING[2:5]
 
 
@@ -129,7 +159,11 @@ def test_a_build_reviewed_again_keeps_its_home_whatever_the_load_is_by_then() ->
 
 
 def test_a_copied_annotation_without_its_terms_is_no_home() -> None:
-    body = build_pod(affinity=prefers_nodes({"weight": 1, "preference": {"matchExpressions": [expression("a", "b")]}}))
+    body = build_pod(
+        affinity=prefers_nodes(
+            {"weight": 1, "preference": {"matchExpressions": [expression("a", "b")]}}
+        )
+    )
     body["metadata"]["annotations"][HOME_TARGET_ANNOTATION] = "node-of-another-life"
     placed = place(body, FIVE)
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
@@ -137,19 +171,30 @@ def test_a_copied_annotation_without_its_terms_is_no_home() -> None:
 
 def test_an_authors_loud_term_beside_the_home_is_warned_of_but_not_binderhubs_which_goes() -> None:
     loud = {"weight": 50, "preference": {"matchExpressions": [expression("zone", "a")]}}
-    for term, is_told in ((loud, True), ({**loud, "weight": 49}, False), (sticky_term("node-x"), False)):
+    for term, is_told in (
+        (loud, True),
+        ({**loud, "weight": 49}, False),
+        (sticky_term("node-x"), False),
+    ):
         said = Desk(known=FIVE).answer(build_pod(affinity=prefers_nodes(term))).get("warnings", [])
         assert ["outvote" in text for text in said] == [True] * is_told
 
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:
     key = [{"env": "BINDER_REPO_URL"}, {"image": "repository"}]
-    home = {"key": key, "builders": {"labels": None}, "matchBy": "name", "weights": [10], "minLoad": 1, "maxLoad": 0}
+    home = {
+        "key": key,
+        "builders": {"labels": None},
+        "matchBy": "name",
+        "weights": [10],
+        "minLoad": 1,
+        "maxLoad": 0,
+    }
     body = user_pod()
     body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
-    assert homes_of(place(body, facts(*builder_nodes()), settings(podClasses={"user": {"home": home}}))) == [
-        (10, RING[0])
-    ]
+    assert homes_of(
+        place(body, facts(*builder_nodes()), settings(podClasses={"user": {"home": home}}))
+    ) == [(10, RING[0])]
 
 
 def test_ring_sizes_follow_the_nodes() -> None:
@@ -172,9 +217,15 @@ def test_ring_sizes_follow_the_nodes() -> None:
 
 @pytest.mark.parametrize(
     ("first", "builders"),
-    [(node(RING[0], ready=False), RING), (node(RING[0], unschedulable=True), RING), (node(RING[0]), RING[1:])],
+    [
+        (node(RING[0], ready=False), RING),
+        (node(RING[0], unschedulable=True), RING),
+        (node(RING[0]), RING[1:]),
+    ],
 )
-def test_a_node_unready_cordoned_or_without_ready_builder_is_no_home(first: Node, builders: list[str]) -> None:
+def test_a_node_unready_cordoned_or_without_ready_builder_is_no_home(
+    first: Node, builders: list[str]
+) -> None:
     placed = place(build_pod(), facts(first, *map(node, RING[1:]), builders=" ".join(builders)))
     assert [name for _, name in homes_of(placed)] == RING[1:4]
 
@@ -183,13 +234,15 @@ TAINTED = (Taint("dedicated", "users", "NoSchedule"),)
 
 
 def burst(known: Facts, builds: int = 60) -> tuple[int, str]:
-    """How many builds of a burst, of ten repositories, went to their repository's first home, and their last note."""
+    """How many builds of a burst, of ten repositories, went to their repository's first home, and
+    their last note.
+    """
     desk, at_home, note = Desk(known=known), 0, ""
     ring = {name for name, one in (known.nodes or {}).items() if not one.taints}
     for index in range(builds):
         repository = f"{REPOSITORY}-{index % 10}"
         response = desk.answer(build_pod(repository, name=f"build-{index}"))
-        ((_, first), *_) = homes_of(patched(build_pod(repository), response))
+        (_, first), *_ = homes_of(patched(build_pod(repository), response))
         at_home += first == rank_nodes(repository, ring)[0]
         note = response["auditAnnotations"]["home"]
     return at_home, note
@@ -217,7 +270,9 @@ def test_the_bound_follows_a_taint_that_comes_and_goes() -> None:
     for change, first in ((back, RING[1]), (away, RING[0]), (back, RING[1])):
         nodes = nodes.updated(change)
         desk.facts = replace(
-            facts(builders=" ".join(RING), builds=running), nodes=nodes, builder_nodes=FIVE.builder_nodes
+            facts(builders=" ".join(RING), builds=running),
+            nodes=nodes,
+            builder_nodes=FIVE.builder_nodes,
         )
         assert homes_of(desk.place(build_pod()))[0][1] == first
 
@@ -228,13 +283,16 @@ def homes_of_builds(desk: Desk, count: int, name: str = "build") -> list[str]:
 
 
 def test_a_burst_counts_before_the_watch_shows_it() -> None:
-    # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has room again.
+    # With ten running the bound has grown from 4 to ceil(2 x 11 / 5) = 5, so the first node has
+    # room again.
     expected = [RING[0]] * 4 + [RING[1]] * 4 + [RING[2]] * 2 + [RING[0]]
     assert homes_of_builds(Desk(known=FIVE), 11) == expected
     desk, body = Desk(known=FIVE), build_pod()
     body["metadata"] |= {"name": None, "generateName": "build-"}
     # Pods whose names are yet to be made are told apart.
-    assert [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)] == expected[:5]
+    assert [homes_of(desk.place(body, uid=f"uid-{index}"))[0][1] for index in range(5)] == expected[
+        :5
+    ]
 
 
 def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
@@ -242,7 +300,9 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
     for index in range(3):
         desk.place(build_pod(name=f"other-{index}"))
     assert {homes_of(desk.place(build_pod()))[0][1] for _ in range(20)} == {RING[0]}
-    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {f"{NAMESPACE}/build-1": RING[0]}
+    shown = {f"{NAMESPACE}/other-{index}": RING[0] for index in range(2)} | {
+        f"{NAMESPACE}/build-1": RING[0]
+    }
     desk.reviewer.pod_seen(NAMESPACE, "other-2")
     desk.facts = facts(*builder_nodes(), builders=" ".join(RING), builds=shown)
     assert homes_of(desk.place(build_pod()))[0][1] == RING[0]
@@ -251,7 +311,9 @@ def test_repeated_posts_of_one_pod_count_once_and_get_the_same_home() -> None:
 
 
 @pytest.mark.parametrize("own", RING[:2])
-def test_a_repeated_post_does_not_raise_the_bound_by_itself_nor_lower_its_nodes_load(own: str) -> None:
+def test_a_repeated_post_does_not_raise_the_bound_by_itself_nor_lower_its_nodes_load(
+    own: str,
+) -> None:
     nodes = [RING[0]] * 4 + [RING[1]] * 2 + [RING[2]] * 3
     builds = {f"{NAMESPACE}/other-{index}": node for index, node in enumerate(nodes)}
     builds[f"{NAMESPACE}/build-1"] = own
@@ -279,16 +341,24 @@ def test_after_a_flood_of_made_up_reviews_pods_that_come_bring_back_trust() -> N
 
 
 def test_a_build_that_is_neither_bound_nor_sent_anywhere_counts_among_the_running() -> None:
-    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) = 6.
+    # Four at home are at the floor of the bound; with eight more somewhere it is ceil(2 x 13 / 5) =
+    # 6.
     lost = {f"{NAMESPACE}/lost-{index}": "" for index in range(8)}
     busy = {f"{NAMESPACE}/busy-{index}": RING[0] for index in range(4)}
-    assert homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[0][1] == RING[1]
+    assert (
+        homes_of(place(build_pod(), facts(*builder_nodes(), builders=" ".join(RING), builds=busy)))[
+            0
+        ][1]
+        == RING[1]
+    )
     both = facts(*builder_nodes(), builders=" ".join(RING), builds=busy | lost)
     assert homes_of(place(build_pod(), both))[0][1] == RING[0]
 
 
 @pytest.mark.parametrize(("count", "remembered"), [(4096, 4096), (10_000, 0)])
-def test_decisions_count_until_the_watch_shows_them_and_after_a_flood_none(count: int, remembered: int) -> None:
+def test_decisions_count_until_the_watch_shows_them_and_after_a_flood_none(
+    count: int, remembered: int
+) -> None:
     ledger = Ledger()
     for index in range(count):
         ledger.record(f"a/{index}", PlacedPod("build", f"n{index % 3}"), 0.0)

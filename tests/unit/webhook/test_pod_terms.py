@@ -1,4 +1,6 @@
-"""Terms about other pods and about nodes: join, avoid, preferred nodes, the marked node; and patches that apply."""
+"""Terms about other pods and about nodes: join, avoid, preferred nodes, the marked node; and
+patches that apply.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -48,11 +50,19 @@ SHARED = {"matchLabels": {"pool": "users"}}
 GUARD = frozenset({"CrossNamespacePodAffinity"})
 
 
-@pytest.mark.parametrize(("who", "spec", "classes", "joins", "avoids"), rows("webhook/joins-and-avoids"))
-def test_whom_pods_join_and_avoid(who: str, spec: Object, classes: Object, joins: Object, avoids: Object) -> None:
-    placed = place((user_pod if who == "user" else placeholder_pod)(**spec), HERE, settings(podClasses=classes))
+@pytest.mark.parametrize(
+    ("who", "spec", "classes", "joins", "avoids"), rows("webhook/joins-and-avoids")
+)
+def test_whom_pods_join_and_avoid(
+    who: str, spec: Object, classes: Object, joins: Object, avoids: Object
+) -> None:
+    placed = place(
+        (user_pod if who == "user" else placeholder_pod)(**spec), HERE, settings(podClasses=classes)
+    )
     for kind, expected in (("podAffinity", joins), ("podAntiAffinity", avoids)):
-        assert pod_terms(placed, kind) == [pair({"component": one}, weight) for one, weight in expected.items()]
+        assert pod_terms(placed, kind) == [
+            pair({"component": one}, weight) for one, weight in expected.items()
+        ]
 
 
 EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]
@@ -83,7 +93,13 @@ AWAY = replace(HERE, leases={SCHEDULER: LeaseState.STALE})
         (HERE, {"schedulerTarget": "none"}, "another scheduler"),
         (HERE, {"podClasses": {"build": {"profile": ""}}}, "another scheduler"),
     ],
-    ids=["beside Karpenter's nodes", "nodes unknown", "scheduler away", "no scheduler", "builds by another"],
+    ids=[
+        "beside Karpenter's nodes",
+        "nodes unknown",
+        "scheduler away",
+        "no scheduler",
+        "builds by another",
+    ],
 )
 def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavier_one_stays(
     body: Object, known: Facts, changes: dict[str, Any], why: str
@@ -92,20 +108,29 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
     assert pod_terms(desk.place(body), "podAntiAffinity") == []
     assert why in desk.decisions[0].audit["avoid"]
     given = changes.get("podClasses", {})
-    heavier = {name: {"avoid": {"placeholder": 2}, **given.get(name, {})} for name in ("user", "build", "placeholder")}
+    heavier = {
+        name: {"avoid": {"placeholder": 2}, **given.get(name, {})}
+        for name in ("user", "build", "placeholder")
+    }
     rules = settings(**{**changes, "podClasses": heavier})
-    assert pod_terms(place(body, known, rules), "podAntiAffinity") == [pair({"component": "user-placeholder"}, 2)]
+    assert pod_terms(place(body, known, rules), "podAntiAffinity") == [
+        pair({"component": "user-placeholder"}, 2)
+    ]
 
 
 @pytest.mark.parametrize(("own", "is_equal"), rows("webhook/pair-terms"))
-def test_an_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling(own: Object, is_equal: bool) -> None:
+def test_an_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling(
+    own: Object, is_equal: bool
+) -> None:
     placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
     assert pod_terms(placed, "podAffinity") == [own, *([] if is_equal else [pair(USERS, 100)])]
 
 
 def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
     labels, selector = {"component": "singleuser-server"}, {"matchLabels": {"hub": "jhub"}}
-    rules = settings(podClasses={"user": {"match": {"labels": labels, "namespaceSelector": selector}}})
+    rules = settings(
+        podClasses={"user": {"match": {"labels": labels, "namespaceSelector": selector}}}
+    )
     known = facts(node("n1", IMAGE), namespaces={"user-ada": {"hub": "jhub"}})
     placed = Desk(rules, known).place(user_pod(), namespace="user-ada")
     assert pod_terms(placed, "podAffinity") == [pair(labels, 100, namespaceSelector=selector)]
@@ -114,9 +139,13 @@ def test_user_namespaces_are_counted_across_by_the_classs_selector() -> None:
 
 def test_from_another_namespace_a_class_of_the_releases_own_is_named_by_it() -> None:
     match = {"labels": {"component": "user-placeholder"}, "namespaceSelector": {}}
-    rules = settings(podClasses={"placeholder": {"match": match, "avoid": {"user": 2, "build": None}}})
+    rules = settings(
+        podClasses={"placeholder": {"match": match, "avoid": {"user": 2, "build": None}}}
+    )
     placed = Desk(rules).place(placeholder_pod(), namespace="placeholders")
-    assert pod_terms(placed, "podAntiAffinity") == [pair({"component": "singleuser-server"}, 2, namespaces=[NAMESPACE])]
+    assert pod_terms(placed, "podAntiAffinity") == [
+        pair({"component": "singleuser-server"}, 2, namespaces=[NAMESPACE])
+    ]
 
 
 def test_an_equal_preferred_node_term_is_not_doubled_whatever_its_weight() -> None:
@@ -132,10 +161,14 @@ def attraction(name: str) -> Object:
 
 def test_a_placeholder_is_drawn_to_the_node_marked_for_its_set() -> None:
     marked = [attraction(name) for name in ("gpu", "default")]
-    assert [term for term in node_terms(place(placeholder_pod({PLACEHOLDER_SET_LABEL: "gpu"}))) if term in marked] == [
-        attraction("gpu")
+    assert [
+        term
+        for term in node_terms(place(placeholder_pod({PLACEHOLDER_SET_LABEL: "gpu"})))
+        if term in marked
+    ] == [attraction("gpu")]
+    assert [term for term in node_terms(place(placeholder_pod())) if term in marked] == [
+        attraction("default")
     ]
-    assert [term for term in node_terms(place(placeholder_pod())) if term in marked] == [attraction("default")]
     unnamed = place(placeholder_pod(), rules=settings(placeholders=None))
     assert "attract-placeholders" not in str(unnamed)
 
@@ -153,13 +186,16 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair_unless_a_quot
     quotas: dict[str, frozenset[str]] | None, why: str
 ) -> None:
     desk = Desk(
-        settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}}), replace(HERE, quotas=quotas)
+        settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}}),
+        replace(HERE, quotas=quotas),
     )
     more: Object = {} if why else {"namespaces": [NAMESPACE], "namespaceSelector": SHARED}
     placed = desk.place(user_pod())
     assert pod_terms(placed, "podAffinity") == [pair(USERS, 100, **more)]
     assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, 3, **more)]
-    assert any(why in warning for warning in desk.answer(user_pod()).get("warnings", [])) is bool(why)
+    assert any(why in warning for warning in desk.answer(user_pod()).get("warnings", [])) is bool(
+        why
+    )
     # Twice is once.
     assert desk.place(placed) == placed
 
@@ -197,14 +233,21 @@ def annotated(room_bytes: int, more: dict[str, str] | None = None) -> Object:
     # Of two bytes a letter.
     used_bytes = sum(len(key) + len(value) for key, value in more.items()) + len("notes1")
     left_bytes = 256 * 1024 - used_bytes - room_bytes
-    body["metadata"]["annotations"] = {"notes": "é" * (left_bytes // 2) + "1" + "x" * (left_bytes % 2), **more}
+    body["metadata"]["annotations"] = {
+        "notes": "é" * (left_bytes // 2) + "1" + "x" * (left_bytes % 2),
+        **more,
+    }
     return body
 
 
 def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -> None:
     revision = settings().revision
     need = len(POLICY_REVISION_ANNOTATION) + len(revision)
-    for room_bytes, fitting in ((0, set()), (need - 1, {HOME_TARGET_ANNOTATION}), (need, {POLICY_REVISION_ANNOTATION})):
+    for room_bytes, fitting in (
+        (0, set()),
+        (need - 1, {HOME_TARGET_ANNOTATION}),
+        (need, {POLICY_REVISION_ANNOTATION}),
+    ):
         body, desk = annotated(room_bytes), Desk(known=FIVE)
         placed = desk.place(body)
         found = placed["metadata"]["annotations"]
@@ -217,10 +260,17 @@ def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -
         ]
 
 
-def test_an_older_annotation_of_ours_makes_room_for_one_of_its_length_and_stays_where_it_is_a_byte_shorter() -> None:
+def test_an_older_annotation_of_ours_makes_room_for_one_of_its_length_and_stays_where_it_is_a_byte_shorter() -> (
+    None
+):
     revision, home = settings().revision, RING[0]
-    # A pod that is over the limit already may have an annotation replaced by one of the same length.
-    for room, old, new in ((0, "x" * len(home), home), (-2, "x" * len(home), home), (0, "x" * (len(home) - 1), "")):
+    # A pod that is over the limit already may have an annotation replaced by one of the same
+    # length.
+    for room, old, new in (
+        (0, "x" * len(home), home),
+        (-2, "x" * len(home), home),
+        (0, "x" * (len(home) - 1), ""),
+    ):
         body = annotated(room, {POLICY_REVISION_ANNOTATION: "x" * 12, HOME_TARGET_ANNOTATION: old})
         found = place(body, FIVE)["metadata"]["annotations"]
         assert found[HOME_TARGET_ANNOTATION] == (new or old)
@@ -234,9 +284,14 @@ def test_a_required_affinity_that_is_invalid_by_itself_stays_so() -> None:
 
 def test_node_terms_are_the_same_rule_whatever_their_order() -> None:
     first, second = (expression("metadata.name", name, operator="NotIn") for name in ("n1", "n2"))
-    assert node_rule({"matchFields": [first, second]}) == node_rule({"matchFields": [second, first]})
+    assert node_rule({"matchFields": [first, second]}) == node_rule(
+        {"matchFields": [second, first]}
+    )
     assert node_rule({"matchFields": [first]}) != node_rule({"matchFields": [second]})
     one = {"matchExpressions": [expression("zone", "a", "b"), expression("pool", "x")]}
-    other = {"matchExpressions": [expression("pool", "x"), expression("zone", "b", "a")], "matchFields": []}
+    other = {
+        "matchExpressions": [expression("pool", "x"), expression("zone", "b", "a")],
+        "matchFields": [],
+    }
     assert node_rule(one) == node_rule(other)
     assert node_rule(one) != node_rule({"matchFields": one["matchExpressions"]})

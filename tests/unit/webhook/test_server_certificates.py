@@ -1,4 +1,6 @@
-"""The leader that keeps the webhook's certificates, in simulated time: every API server trusts every leaf served."""
+"""The leader that keeps the webhook's certificates, in simulated time: every API server trusts
+every leaf served.
+"""
 
 import contextlib
 import datetime as dt
@@ -23,7 +25,15 @@ from roost.controllers.certificates import (
     service_names,
 )
 from roost_core.kube.client import ApiError, ClusterError
-from roost_core.kube.pki import PkiError, leaf_names, make_authority, read_authority, read_leaf, sign_leaf, split_bundle
+from roost_core.kube.pki import (
+    PkiError,
+    leaf_names,
+    make_authority,
+    read_authority,
+    read_leaf,
+    sign_leaf,
+    split_bundle,
+)
 from webhook.certificates.tls import ServingCertificate, TlsError
 
 Object = dict[str, Any]
@@ -47,7 +57,9 @@ class FakeSecret:
         return (None, {}) if self.data is None else ({"version": self.version}, dict(self.data))
 
     def write(self, before: Object | None, data: Mapping[str, bytes]) -> None:
-        if (before is None) != (self.data is None) or (before is not None and before["version"] != self.version):
+        if (before is None) != (self.data is None) or (
+            before is not None and before["version"] != self.version
+        ):
             raise ApiError(409, "somebody else was faster")
         self.data, self.version, self.writes = dict(data), self.version + 1, self.writes + 1
 
@@ -69,9 +81,13 @@ class FakeBundle:
 
 
 class Hub:
-    """Replicas of the controllers on two Secrets and one configuration; the first leads until told otherwise."""
+    """Replicas of the controllers on two Secrets and one configuration; the first leads until told
+    otherwise.
+    """
 
-    def __init__(self, replicas: int = 1, lives: Lifetimes = LIVES, names: tuple[str, ...] = NAMES) -> None:
+    def __init__(
+        self, replicas: int = 1, lives: Lifetimes = LIVES, names: tuple[str, ...] = NAMES
+    ) -> None:
         self.now = START
         self.leader = 0
         self.ca, self.leaf, self.bundle = FakeSecret(), FakeSecret(), FakeBundle()
@@ -112,11 +128,14 @@ class Hub:
         bundles = [frozenset(split_bundle(pem)) for pem in self.bundle.entries.values()]
         return [x509.load_pem_x509_certificate(pem) for pem in frozenset.intersection(*bundles)]
 
-    def is_trusted(self, certificate: x509.Certificate, authorities: list[x509.Certificate]) -> bool:
+    def is_trusted(
+        self, certificate: x509.Certificate, authorities: list[x509.Certificate]
+    ) -> bool:
         """As a TLS client would decide it, by signature and by time."""
-        return any(_signed(certificate, authority) and _lives(authority, self.now) for authority in authorities) and (
-            _lives(certificate, self.now)
-        )
+        return any(
+            _signed(certificate, authority) and _lives(authority, self.now)
+            for authority in authorities
+        ) and (_lives(certificate, self.now))
 
 
 def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
@@ -128,7 +147,11 @@ def _signed(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 
 def _lives(certificate: x509.Certificate, now: float) -> bool:
-    return certificate.not_valid_before_utc.timestamp() <= now < certificate.not_valid_after_utc.timestamp()
+    return (
+        certificate.not_valid_before_utc.timestamp()
+        <= now
+        < certificate.not_valid_after_utc.timestamp()
+    )
 
 
 def test_the_leader_makes_one_ca_one_leaf_and_a_bundle_that_fits_in_its_first_look() -> None:
@@ -150,7 +173,9 @@ def test_the_leader_makes_one_ca_one_leaf_and_a_bundle_that_fits_in_its_first_lo
     assert hub.leaf.writes == 2, "renewed at two thirds of its life"
 
 
-def test_who_does_not_lead_writes_and_shows_nothing_and_who_comes_late_makes_all_anew_at_once() -> None:
+def test_who_does_not_lead_writes_and_shows_nothing_and_who_comes_late_makes_all_anew_at_once() -> (
+    None
+):
     hub = Hub(replicas=2)
     hub.tick()
     assert set(hub.shown[0]) == {"ca", "leaf"}
@@ -184,7 +209,9 @@ def test_of_two_that_make_a_ca_at_once_one_adopts_the_others() -> None:
 
 
 @pytest.mark.parametrize("foreign", [False, True])
-def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhile(foreign: bool) -> None:
+def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhile(
+    foreign: bool,
+) -> None:
     hub = Hub()
     hub.tick()
     hub.tick(LIVES.settle + 1)
@@ -194,7 +221,9 @@ def test_a_new_ca_signs_nothing_before_its_time_though_an_entry_appears_meanwhil
     assert hub.bundle.entries is not None
     slow_view = [authority for authority in hub.trusted() if _signed(hub.served(), authority)]
     writes = hub.leaf.writes
-    hub.bundle.entries["fresh"] = make_authority("other", hub.now, DAY).certificate_pem if foreign else b""
+    hub.bundle.entries["fresh"] = (
+        make_authority("other", hub.now, DAY).certificate_pem if foreign else b""
+    )
     for _ in range(5):
         hub.tick(LIVES.settle / 10)
         assert hub.leaf.writes == writes
@@ -222,8 +251,12 @@ def test_a_leaf_for_other_names_is_replaced() -> None:
     losses=st.sets(st.integers(0, 59), max_size=2),
 )
 @pytest.mark.slow
-def test_every_api_server_always_trusts_each_replica(steps: list[float], leaders: list[int], losses: set[int]) -> None:
-    """API servers learn of a bundle late, kubelets bring a leaf late, leaders change, and the CA's Secret is lost."""
+def test_every_api_server_always_trusts_each_replica(
+    steps: list[float], leaders: list[int], losses: set[int]
+) -> None:
+    """API servers learn of a bundle late, kubelets bring a leaf late, leaders change, and the CA's
+    Secret is lost.
+    """
     lives = Lifetimes(ca=15 * DAY, leaf=5 * DAY)
     hub = Hub(replicas=3, lives=lives)
     hub.tick()
@@ -293,12 +326,17 @@ def test_what_is_lost_or_wiped_costs_no_trust(lost: str) -> None:
         ("leaf", {CA_CERTIFICATE: b"the CA's certificate"}),
         (
             "leaf",
-            {LEAF_CERTIFICATE: (one := make_authority("other", START, DAY)).certificate_pem, LEAF_KEY: one.key_pem},
+            {
+                LEAF_CERTIFICATE: (one := make_authority("other", START, DAY)).certificate_pem,
+                LEAF_KEY: one.key_pem,
+            },
         ),
     ],
     ids=["garbage", "half", "empty", "garbage for a leaf", "another use", "somebody else's"],
 )
-def test_a_secret_without_anything_usable_is_filled_with_nothing_else(secret: str, data: dict[str, bytes]) -> None:
+def test_a_secret_without_anything_usable_is_filled_with_nothing_else(
+    secret: str, data: dict[str, bytes]
+) -> None:
     hub = Hub()
     getattr(hub, secret).data = data
     hub.tick()
@@ -313,7 +351,10 @@ def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_change
     hub.tick()
     assert hub.leaf.data is None
     verdict = hub.keepers[0].verdict()
-    assert verdict == (True, "the MutatingWebhookConfiguration does not exist yet, or has no entries")
+    assert verdict == (
+        True,
+        "the MutatingWebhookConfiguration does not exist yet, or has no entries",
+    )
     hub.bundle.entries = entries
     hub.tick(1)
 
@@ -329,10 +370,14 @@ def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_change
 def test_a_leaf_is_read_back_as_it_was_signed_and_taken_for_no_ca() -> None:
     authority, other = (make_authority("ca", START, DAY) for _ in range(2))
     leaf = sign_leaf(authority, ("hub.jhub.svc", "127.0.0.1"), START, DAY / 2)
-    read = read_leaf(leaf.certificate_pem, leaf.key_pem, (other.certificate_pem, authority.certificate_pem))
+    read = read_leaf(
+        leaf.certificate_pem, leaf.key_pem, (other.certificate_pem, authority.certificate_pem)
+    )
     assert read == leaf
     assert leaf_names(read) == ("hub.jhub.svc", "127.0.0.1")
-    assert read_leaf(leaf.certificate_pem, leaf.key_pem, (other.certificate_pem,)).authority_pem == b""
+    assert (
+        read_leaf(leaf.certificate_pem, leaf.key_pem, (other.certificate_pem,)).authority_pem == b""
+    )
     assert sign_leaf(authority, ("a",), START, 30 * DAY).ends_at <= authority.ends_at
     with pytest.raises(PkiError, match="key is not the certificate's"):
         read_leaf(leaf.certificate_pem, authority.key_pem, ())
@@ -359,7 +404,9 @@ def handshake(serving: ServingCertificate) -> bytes:
     return shown
 
 
-def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one_and_a_pair_that_does_not_fit_does_not() -> None:
+def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one_and_a_pair_that_does_not_fit_does_not() -> (
+    None
+):
     serving = ServingCertificate()
     one, other = (make_authority("ca", START, DAY) for _ in range(2))
     serving.use(one.certificate_pem, one.key_pem)
@@ -378,6 +425,8 @@ def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one_and_a_pai
         .sign(key, hashes.SHA256())
     )
     pem = serialization.Encoding.PEM
-    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    private = key.private_bytes(
+        pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
     serving.use(certificate.public_bytes(pem), private)
     assert handshake(serving) == certificate.public_bytes(serialization.Encoding.DER)

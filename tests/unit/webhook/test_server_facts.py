@@ -22,14 +22,20 @@ Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
 NODES, PRIORITIES = "/api/v1/nodes", "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
-USERS, EVERYWHERE = (PODS, "component=singleuser-server"), ("/api/v1/pods", "component=singleuser-server")
+USERS, EVERYWHERE = (
+    (PODS, "component=singleuser-server"),
+    ("/api/v1/pods", "component=singleuser-server"),
+)
 IMAGE = "docker.io/team/x:latest"
 WARM = {"user": {"warm": {"podsPerNode": 4}}}
 SHARED = {"sharedNamespaces": {"matchLabels": {"pool": "users"}}}
 LEASES = {"leases": {"scheduler": "hub-roost-scheduler"}}
 SELECTED = {
     "user": {
-        "match": {"labels": {"component": "singleuser-server"}, "namespaceSelector": {"matchLabels": {"hub": "yes"}}},
+        "match": {
+            "labels": {"component": "singleuser-server"},
+            "namespaceSelector": {"matchLabels": {"hub": "yes"}},
+        },
         "profile": "user",
     }
 }
@@ -37,7 +43,9 @@ QUOTAS, OWN_QUOTAS = "/api/v1/resourcequotas", "/api/v1/namespaces/jhub/resource
 
 
 class FakeServer:
-    """Serves lists by path and label selector; each watch ends after a moment, and a list is all there is to see."""
+    """Serves lists by path and label selector; each watch ends after a moment, and a list is all
+    there is to see.
+    """
 
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], list[Object]] = {}
@@ -61,7 +69,9 @@ class FakeServer:
             raise ApiError(403, f"{path} is forbidden")
         return self.leases.get(path.rpartition("/")[2])
 
-    def lines(self, _path: str, _query: Mapping[str, Any], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, _path: str, _query: Mapping[str, Any], _silence_seconds: float
+    ) -> Iterator[bytes]:
         time.sleep(0.02)
         raise ApiError(410, "list again")
         yield b""
@@ -69,14 +79,28 @@ class FakeServer:
 
 def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> Object:
     ready = {"type": "Ready", "status": "True"}
-    status = {"conditions": [ready], "allocatable": allocatable, "images": [{"names": [one]} for one in images]}
-    return {"metadata": {"name": name, "uid": uid, "labels": {"a": "b"}}, "spec": {}, "status": status}
+    status = {
+        "conditions": [ready],
+        "allocatable": allocatable,
+        "images": [{"names": [one]} for one in images],
+    }
+    return {
+        "metadata": {"name": name, "uid": uid, "labels": {"a": "b"}},
+        "spec": {},
+        "status": status,
+    }
 
 
 def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
     labels = {"component": component, "app": "binder"}
     return {
-        "metadata": {"name": name, "namespace": "jhub", "uid": f"uid-{name}", "labels": labels, **metadata},
+        "metadata": {
+            "name": name,
+            "namespace": "jhub",
+            "uid": f"uid-{name}",
+            "labels": labels,
+            **metadata,
+        },
         "spec": {"nodeName": node_name, "schedulerName": "default-scheduler", "containers": []},
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]},
     }
@@ -110,7 +134,9 @@ class Kept:
         self.thread.start()
 
     def wait(self, predicate: Callable[[], bool]) -> None:
-        wait_until(predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict()))
+        wait_until(
+            predicate, 10, "facts", explain=lambda: (self.keeper.facts, self.keeper.verdict())
+        )
 
     def wait_for_holders(self, *names: str) -> None:
         """Until nodes are known, and of the image's holders these."""
@@ -160,10 +186,18 @@ def test_only_what_the_rules_need_is_watched(server: FakeServer, kept: Kept) -> 
     }
 
 
-def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServer, kept: Kept) -> None:
+def test_facts_hold_nodes_builders_and_the_builds_of_each_node(
+    server: FakeServer, kept: Kept
+) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
-    server.objects[PODS, "app=binder,component=image-builder"] = [pod("dind-a", "image-builder", node_name="a")]
-    builds(server, pod("one", "binderhub-build", node_name="a"), pod("two", "binderhub-build", node_name="a"))
+    server.objects[PODS, "app=binder,component=image-builder"] = [
+        pod("dind-a", "image-builder", node_name="a")
+    ]
+    builds(
+        server,
+        pod("one", "binderhub-build", node_name="a"),
+        pod("two", "binderhub-build", node_name="a"),
+    )
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.facts.nodes is not None)
     facts = kept.keeper.facts
@@ -174,7 +208,9 @@ def test_facts_hold_nodes_builders_and_the_builds_of_each_node(server: FakeServe
     assert set(kept.seen) == {("jhub", "one"), ("jhub", "two")}
 
 
-def test_refused_nodes_leave_facts_made_of_pods_and_are_told(server: FakeServer, kept: Kept) -> None:
+def test_refused_nodes_leave_facts_made_of_pods_and_are_told(
+    server: FakeServer, kept: Kept
+) -> None:
     server.forbidden.add(NODES)
     builds(server, pod("one", "binderhub-build", node_name="a"))
     kept.keeper.follow(settings())
@@ -200,7 +236,10 @@ def test_what_was_never_listed_is_as_old_as_its_watch_and_what_may_not_be_read_h
 
 
 def test_a_fault_while_facts_are_made_loses_no_change(
-    server: FakeServer, kept: Kept, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: FakeServer,
+    kept: Kept,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr("webhook.watch.RETRY_SECONDS", 0.01)
     kept.keeper.follow(settings())
@@ -219,7 +258,9 @@ def test_a_fault_while_facts_are_made_loses_no_change(
     assert "facts not updated" in caplog.text
 
 
-def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server: FakeServer, kept: Kept) -> None:
+def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(
+    server: FakeServer, kept: Kept
+) -> None:
     placed = {POLICY_REVISION_ANNOTATION: "1"}
     opted_out = {"roost.hub.jupyter.org/opt-out": "true"}
     users = [
@@ -238,16 +279,23 @@ def test_unplaced_pods_are_counted_once_and_leave_the_gauge_when_they_go(server:
     assert kept.metric("roost_webhook_unplaced_pods_seen_total", "user") == 1
 
 
-def test_of_pods_with_our_scheduler_own_placeholders_alone_count_as_placed(server: FakeServer, kept: Kept) -> None:
+def test_of_pods_with_our_scheduler_own_placeholders_alone_count_as_placed(
+    server: FakeServer, kept: Kept
+) -> None:
     own = {"app.kubernetes.io/part-of": "roost", "app.kubernetes.io/component": "placeholder"}
-    placeholder, old, alien = (pod(name, "user-placeholder") for name in ("placeholder", "old-placeholder", "alien"))
+    placeholder, old, alien = (
+        pod(name, "user-placeholder") for name in ("placeholder", "old-placeholder", "alien")
+    )
     missed = pod("missed", "singleuser-server")
     missed["spec"]["schedulerName"] = "hub.jhub.user"
     for one in (placeholder, alien):
         one["spec"]["schedulerName"] = "hub.jhub.placeholder"
     for one in (placeholder, old):
         one["metadata"]["labels"] |= own
-    server.objects[PODS, "component=user-placeholder"], server.objects[USERS] = [placeholder, old, alien], [missed]
+    server.objects[PODS, "component=user-placeholder"], server.objects[USERS] = (
+        [placeholder, old, alien],
+        [missed],
+    )
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "placeholder") == 2)
     kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
@@ -266,7 +314,9 @@ def test_users_of_a_namespace_count_once_selected(
         server.objects["/api/v1/namespaces", ""] = [namespace("other", **labels)]
         kept.wait(lambda wanted=labels: (kept.keeper.facts.namespaces or {}).get("other") == wanted)  # type: ignore[misc]
         kept.wait(lambda: kept.metric("roost_webhook_unplaced_pods", "user") == 1)
-    assert [one.message for one in caplog.records].count("other namespaces are selected now: pods are listed anew") == 1
+    assert [one.message for one in caplog.records].count(
+        "other namespaces are selected now: pods are listed anew"
+    ) == 1
 
 
 def test_pods_that_were_listed_while_namespaces_might_not_be_read_are_listed_anew_when_they_may(
@@ -313,7 +363,9 @@ def test_rules_that_need_the_same_watches_keep_them(server: FakeServer, kept: Ke
 
 
 @pytest.mark.usefixtures("hasty")
-def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(server: FakeServer, kept: Kept) -> None:
+def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(
+    server: FakeServer, kept: Kept
+) -> None:
     quotas = object_of("quotas")
     server.objects[QUOTAS, ""], server.objects[OWN_QUOTAS, ""] = quotas, quotas[-1:]
     kept.keeper.follow(settings(podClasses={"build": None}))
@@ -323,7 +375,10 @@ def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(server: 
     kept.wait(lambda: kept.keeper.facts.quotas == {"d": frozenset({"NotBestEffort"})})
     assert (QUOTAS, "") not in server.asked
     kept.keeper.follow(settings(**SHARED))
-    guard, of_a = frozenset({"CrossNamespacePodAffinity"}), frozenset({"requests.ephemeral-storage"})
+    guard, of_a = (
+        frozenset({"CrossNamespacePodAffinity"}),
+        frozenset({"requests.ephemeral-storage"}),
+    )
     every = {"a": guard | of_a, "b": guard, "d": frozenset({"NotBestEffort"})}
     kept.wait(lambda: kept.keeper.facts.quotas == every)
     server.forbidden.add(QUOTAS)
@@ -331,9 +386,12 @@ def test_quotas_that_could_refuse_what_rules_add_are_known_by_namespace(server: 
 
 
 @pytest.mark.usefixtures("hasty")
-def test_what_device_classes_map_is_known_until_they_can_not_be_read(server: FakeServer, kept: Kept) -> None:
+def test_what_device_classes_map_is_known_until_they_can_not_be_read(
+    server: FakeServer, kept: Kept
+) -> None:
     by_name = [
-        {"metadata": {"name": name}, "spec": spec} for name, spec in (("a", {"extendedResourceName": "x/g"}), ("b", {}))
+        {"metadata": {"name": name}, "spec": spec}
+        for name, spec in (("a", {"extendedResourceName": "x/g"}), ("b", {}))
     ]
     server.objects[DEVICE_CLASSES, ""] = by_name
     kept.keeper.follow(settings())
@@ -344,12 +402,20 @@ def test_what_device_classes_map_is_known_until_they_can_not_be_read(server: Fak
 
 
 def priority_class(name: str, value: object, part_of: str = "") -> Object:
-    return {"metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}}, "value": value}
+    return {
+        "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}},
+        "value": value,
+    }
 
 
 @pytest.mark.usefixtures("hasty")
-def test_the_lowest_priority_is_that_of_others_as_our_own_give_way(server: FakeServer, kept: Kept) -> None:
-    own = [priority_class("hub.jhub.roost-placeholder", -10, "roost"), priority_class("b.b.roost-puller", -5, "roost")]
+def test_the_lowest_priority_is_that_of_others_as_our_own_give_way(
+    server: FakeServer, kept: Kept
+) -> None:
+    own = [
+        priority_class("hub.jhub.roost-placeholder", -10, "roost"),
+        priority_class("b.b.roost-puller", -5, "roost"),
+    ]
     server.objects[PRIORITIES, ""] = [*own, priority_class("system-node-critical", 2_000_001_000)]
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)
@@ -364,11 +430,19 @@ def test_the_lowest_priority_is_that_of_others_as_our_own_give_way(server: FakeS
     kept.wait(lambda: kept.keeper.facts.lowest_priority == 0)
 
 
-def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: FakeServer, kept: Kept) -> None:
+def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(
+    server: FakeServer, kept: Kept
+) -> None:
     server.objects[NODES, ""] = [node("a", cpu="2", pods="10"), node("b")]
-    server.objects[USERS] = [user("one", "a", "team/x"), user("two", "b", "team/y"), user("three", "", "team/z")]
+    server.objects[USERS] = [
+        user("one", "a", "team/x"),
+        user("two", "b", "team/y"),
+        user("three", "", "team/z"),
+    ]
     kept.keeper.follow(settings(podClasses={"user": {"warm": {"spare": 1}}}))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3)
+    kept.wait(
+        lambda: kept.keeper.facts.nodes is not None and kept.keeper.facts.warm["user"].running == 3
+    )
     facts = kept.keeper.facts
     assert facts.nodes is not None
     assert facts.nodes["a"].allocatable == {"cpu": 2000, "pods": 10}
@@ -378,7 +452,9 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(server: F
     assert not any(warm.holds(name, "docker.io/team/z:latest") for name in "ab")
 
 
-@pytest.mark.parametrize(("seconds", "fails"), [(WAITED_SECONDS - 1, False), (WAITED_SECONDS, True)])
+@pytest.mark.parametrize(
+    ("seconds", "fails"), [(WAITED_SECONDS - 1, False), (WAITED_SECONDS, True)]
+)
 def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds_that_the_pull_fails(
     seconds: float, fails: bool, server: FakeServer, kept: Kept
 ) -> None:
@@ -402,7 +478,10 @@ def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds
 def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_has_run(
     changes: Object, server: FakeServer, kept: Kept
 ) -> None:
-    server.objects[NODES, ""], server.objects[USERS] = [node("a"), node("b")], [user("one", "a", "team/x")]
+    server.objects[NODES, ""], server.objects[USERS] = (
+        [node("a"), node("b")],
+        [user("one", "a", "team/x")],
+    )
     kept.keeper.follow(settings(podClasses={"user": {"warm": None}}, **changes))
     kept.wait(lambda: kept.keeper.verdict().passed)
     starting = [user(f"start-{name}", name, "team/x") for name in "ab"]
@@ -415,7 +494,9 @@ def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_h
     assert set(kept.keeper.facts.failed_pulls) == {("b", IMAGE)}
 
 
-def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeServer, kept: Kept) -> None:
+def test_a_webhook_that_starts_knows_the_images_that_nodes_report(
+    server: FakeServer, kept: Kept
+) -> None:
     holding = node("a", "team/x:latest", "team/y:latest")
     server.objects[NODES, ""] = [holding, node("b")]
     kept.keeper.follow(settings(podClasses=WARM))
@@ -428,7 +509,9 @@ def test_a_webhook_that_starts_knows_the_images_that_nodes_report(server: FakeSe
 
 
 @pytest.mark.parametrize("changes", rows("webhook/no-images-kept"))
-def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: FakeServer, kept: Kept) -> None:
+def test_without_warm_sets_or_nodes_no_images_are_kept(
+    changes: Object, server: FakeServer, kept: Kept
+) -> None:
     server.objects[NODES, ""] = [node("a", "team/x:1", cpu="2")]
     server.objects[USERS] = [user("one", "a", "team/x")]
     kept.keeper.follow(settings(**changes))
@@ -441,7 +524,9 @@ def test_without_warm_sets_or_nodes_no_images_are_kept(changes: Object, server: 
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(server: FakeServer, kept: Kept) -> None:
+def test_a_lease_that_may_not_be_read_leaves_the_facts_without_it_and_is_told(
+    server: FakeServer, kept: Kept
+) -> None:
     server.forbidden.add("/apis/coordination.k8s.io/v1/namespaces/jhub/leases/hub-roost-scheduler")
     kept.keeper.follow(settings(**LEASES))
     kept.wait(lambda: kept.keeper.verdict().passed)
@@ -482,7 +567,9 @@ def share(server: FakeServer, *pods: Object) -> None:
     server.objects[EVERYWHERE] = list(pods)
 
 
-def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer, kept: Kept) -> None:
+def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(
+    server: FakeServer, kept: Kept
+) -> None:
     share(
         server,
         user("one", "a", "team/x"),
@@ -491,12 +578,15 @@ def test_pods_of_hubs_that_share_the_nodes_count_in_warm_sets(server: FakeServer
         user("one", "a", "team/y", "stranger"),
     )
     kept.keeper.follow(settings(podClasses=WARM, **SHARED))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    kept.wait(
+        lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods)
+    )
     warm = kept.keeper.facts.warm["user"]
     assert (warm.running, warm.pods_on("a"), warm.pods_on("b"), warm.pods_on("")) == (2, 1, 1, 0)
     assert warm.holders(IMAGE) == {"a", "b"}
     assert not warm.holders("docker.io/team/y:latest")
-    # Only our own pods are ours to place: those two came without the webhook, and so did one of ours.
+    # Only our own pods are ours to place: those two came without the webhook, and so did one of
+    # ours.
     assert kept.metric("roost_webhook_unplaced_pods", "user") == 1
     server.objects[EVERYWHERE] = [user("one", "a", "team/x")]
     kept.wait(lambda: kept.keeper.facts.warm["user"].running == 1)
@@ -511,11 +601,15 @@ def test_pods_of_other_hubs_are_read_for_warm_sets_alone(server: FakeServer, kep
     assert paths == {NODES, DEVICE_CLASSES, PRIORITIES, QUOTAS, PODS}
 
 
-def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(server: FakeServer, kept: Kept) -> None:
+def test_a_pod_of_another_hub_counts_in_the_class_that_it_would_have_here(
+    server: FakeServer, kept: Kept
+) -> None:
     other = user("one", "b", "team/x", "hub-b")
     other["metadata"]["labels"]["special"] = "yes"
     share(server, other, user("two", "b", "team/x", "hub-b"))
     special = {"match": {"labels": {"component": "singleuser-server", "special": "yes"}}}
     kept.keeper.follow(settings(podClasses={**WARM, "special": special}, **SHARED))
-    kept.wait(lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods))
+    kept.wait(
+        lambda: kept.keeper.facts.nodes is not None and bool(kept.keeper.facts.warm["user"].pods)
+    )
     assert set(kept.keeper.facts.warm["user"].pods) == {"hub-b/two"}

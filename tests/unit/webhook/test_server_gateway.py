@@ -1,4 +1,6 @@
-"""What each request gets, and what no connection may exceed; nothing that is sent or done becomes a 5xx."""
+"""What each request gets, and what no connection may exceed; nothing that is sent or done becomes a
+5xx.
+"""
 
 import asyncio
 import contextlib
@@ -131,7 +133,9 @@ def test_a_review_is_answered_as_json(body: bytes, content_type: bytes) -> None:
 
 
 @pytest.mark.parametrize(("method", "content_type", "status"), rows("webhook/methods"))
-def test_other_methods_and_content_types_are_refused(method: str, content_type: str, status: int) -> None:
+def test_other_methods_and_content_types_are_refused(
+    method: str, content_type: str, status: int
+) -> None:
     found, headers, _ = answer(request(PODS[0], method=method, content_type=content_type.encode()))
     assert found == status
     assert headers.get(b"allow") == (b"POST" if status == 405 else None)
@@ -140,7 +144,10 @@ def test_other_methods_and_content_types_are_refused(method: str, content_type: 
 @given(path=PATHS)
 @pytest.mark.slow
 def test_any_path_gets_a_4xx(path: str) -> None:
-    assert read_answer(converse(request(b"", path=f"/-{path}"), admission().review))[0] in (400, 404)
+    assert read_answer(converse(request(b"", path=f"/-{path}"), admission().review))[0] in (
+        400,
+        404,
+    )
 
 
 def test_pipelined_requests_are_answered_in_order() -> None:
@@ -150,7 +157,9 @@ def test_pipelined_requests_are_answered_in_order() -> None:
 
 
 def test_who_does_not_read_an_answer_gets_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeTransport, "get_write_buffer_size", lambda self: HEADER_BYTES * len(self.written))
+    monkeypatch.setattr(
+        FakeTransport, "get_write_buffer_size", lambda self: HEADER_BYTES * len(self.written)
+    )
     written = converse(request(PODS[0], closes=False) * 5, admission().review)
     assert re.findall(rb"HTTP/1.1 (\d+)", written) == [b"200", b"400"]
 
@@ -168,7 +177,11 @@ def test_readiness_lists_every_check_and_fails_with_any_of_them() -> None:
     checks = {"policy": lambda: passed, "facts": lambda: ReadyVerdict(passed=False)}
     status, body = get("/readyz", lambda: check_all(checks))
     assert status.startswith("503 ")
-    assert body.decode().splitlines() == ["[+]policy ok: revision 1", "[-]facts failed", "not ready"]
+    assert body.decode().splitlines() == [
+        "[+]policy ok: revision 1",
+        "[-]facts failed",
+        "not ready",
+    ]
     assert get("/livez", lambda: check_all(checks))[0] == "200 OK"
 
 
@@ -212,7 +225,9 @@ class Connections:
 
     def __init__(self, max_held_bytes: int = http.MAX_HELD_BYTES) -> None:
         app = create_app(admission().review)
-        self.server = Server(app, max_connections=16, max_body_bytes=MAX_BODY_BYTES, max_held_bytes=max_held_bytes)
+        self.server = Server(
+            app, max_connections=16, max_body_bytes=MAX_BODY_BYTES, max_held_bytes=max_held_bytes
+        )
 
     def connect(self, *sent: bytes) -> tuple[Connection, Wire]:
         connection, wire = Connection(self.server, "", asyncio.get_running_loop().time()), Wire()
@@ -235,7 +250,9 @@ def run(**how: int) -> Callable[[Callable[[Connections], None]], None]:
     return play
 
 
-def test_an_answer_that_nobody_reads_ends_the_connection_and_an_idle_one_ends_as_soon_as_the_server_says() -> None:
+def test_an_answer_that_nobody_reads_ends_the_connection_and_an_idle_one_ends_as_soon_as_the_server_says() -> (
+    None
+):
     @run()
     def scene(desk: Connections) -> None:
         connection, wire = desk.connect(request(review(user_pod()), closes=False))
@@ -261,7 +278,9 @@ def test_an_answer_that_nobody_reads_ends_the_connection_and_an_idle_one_ends_as
     ],
     ids=["many headers", "a long header", "a long path", "many trailers", "many requests"],
 )
-def test_what_is_more_than_any_request_is_refused_at_once(sent: bytes, answers: list[bytes]) -> None:
+def test_what_is_more_than_any_request_is_refused_at_once(
+    sent: bytes, answers: list[bytes]
+) -> None:
     @run()
     def scene(desk: Connections) -> None:
         _, wire = desk.connect(sent)
@@ -320,7 +339,9 @@ def test_addresses_with_an_unfinished_request_each_starve_no_probe() -> None:
         exits.callback(ops.stop)
         for number in range(1, 25):
             source = (f"127.0.1.{number}", 0)
-            dawdler = exits.enter_context(socket.create_connection(("127.0.0.1", ops.port), 5, source))
+            dawdler = exits.enter_context(
+                socket.create_connection(("127.0.0.1", ops.port), 5, source)
+            )
             dawdler.sendall(b"GET /livez HTT")
             with socket.create_connection(("127.0.0.1", ops.port), 5) as probe:
                 probe.sendall(b"GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n")

@@ -1,4 +1,6 @@
-"""What one replica wires together, without listeners: what it counts, and which policy it takes for its own."""
+"""What one replica wires together, without listeners: what it counts, and which policy it takes for
+its own.
+"""
 
 import json
 from pathlib import Path
@@ -18,7 +20,11 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
     file = folder / "release.json"
     file.write_text(json.dumps(policy_document()))
     options = WebhookOptions(
-        policy_path=file, certificate_folder=folder, release=release, namespace=namespace, uses_cluster=False
+        policy_path=file,
+        certificate_folder=folder,
+        release=release,
+        namespace=namespace,
+        uses_cluster=False,
     )
     return _Replica(options)
 
@@ -26,14 +32,21 @@ def replica(folder: Path, release: str = "hub", namespace: str = "jhub") -> _Rep
 def test_dry_runs_are_not_counted(tmp_path: Path) -> None:
     running = replica(tmp_path)
     for is_dry_run in (True, False):
-        running._count(Decision(ReviewResult.PATCHED, "user", degraded="no-holder"), is_dry_run, 0.001)
+        running._count(
+            Decision(ReviewResult.PATCHED, "user", degraded="no-holder"), is_dry_run, 0.001
+        )
     sample = running._metrics.registry.get_sample_value
     assert sample("roost_webhook_reviews_total", {"class": "user", "result": "patched"}) == 1
-    assert sample("roost_webhook_gate_degradations_total", {"class": "user", "reason": "no-holder"}) == 1
+    assert (
+        sample("roost_webhook_gate_degradations_total", {"class": "user", "reason": "no-holder"})
+        == 1
+    )
 
 
 @pytest.mark.parametrize(("release", "namespace"), [("other", "jhub"), ("hub", "other")])
-def test_the_policy_of_another_release_is_refused(tmp_path: Path, release: str, namespace: str) -> None:
+def test_the_policy_of_another_release_is_refused(
+    tmp_path: Path, release: str, namespace: str
+) -> None:
     running = replica(tmp_path, release, namespace)
     running._policy.poll()
     passed, detail = running._policy.verdict()
@@ -55,7 +68,9 @@ def test_a_key_of_a_class_that_no_rule_reads_is_refused_until_it_is_gone(tmp_pat
     assert running._policy.verdict().passed
 
 
-def test_a_rule_with_a_key_needs_its_place_in_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_with_a_key_needs_its_place_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rule = Rule(
         lambda case: [Annotate("example.org/tier", str(case.pod_class.more["tier"]))],
         lambda _settings, pod_class: "tier" in pod_class.more,
@@ -63,7 +78,9 @@ def test_a_rule_with_a_key_needs_its_place_in_the_table(tmp_path: Path, monkeypa
     )
     monkeypatch.setattr(rules, "RULES", (*rules.RULES, rule))
     running = replica(tmp_path)
-    (tmp_path / "release.json").write_text(json.dumps(policy_document(podClasses={"user": {"tier": "gold"}})))
+    (tmp_path / "release.json").write_text(
+        json.dumps(policy_document(podClasses={"user": {"tier": "gold"}}))
+    )
     running._policy.poll()
     assert running._policy.verdict().passed
     placed = Desk(running._policy.settings).place(user_pod())

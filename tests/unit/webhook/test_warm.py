@@ -15,7 +15,18 @@ from roost_core.placement.warm_sets import Spare, set_size, slots_of
 from roost_core.release.pod_classes import Warm
 from roost_core.release.reader import SettingsError
 from roost_core.release.settings import ReleaseSettings
-from tests.builders import Desk, Object, build_pod, homes_of, node, node_terms, place, pod_terms, settings, user_pod
+from tests.builders import (
+    Desk,
+    Object,
+    build_pod,
+    homes_of,
+    node,
+    node_terms,
+    place,
+    pod_terms,
+    settings,
+    user_pod,
+)
 from tests.recorded_data import rows
 from tests.warm_rule import WarmNode, choose_warm
 from webhook.facts import Facts, PlacedPod, WarmFacts, read_placed_pod
@@ -28,15 +39,22 @@ def on(node: str, images: tuple[str, ...] = (), is_starting: bool = False) -> Pl
     return PlacedPod("user", node, images, is_starting)
 
 
-def n(name: str, pods: int, *, holds: bool = False, created: float = 0.0, slots: int = 4, **more: Any) -> WarmNode:
+def n(
+    name: str, pods: int, *, holds: bool = False, created: float = 0.0, slots: int = 4, **more: Any
+) -> WarmNode:
     return WarmNode(name, pods, slots, holds, created)._replace(**more)
 
 
 @pytest.mark.parametrize(("nodes", "spare", "limit", "expected"), rows("webhook/warm-orders"))
-def test_the_order_of_the_nodes_that_are_named(nodes: list[Object], spare: int, limit: int, expected: str) -> None:
+def test_the_order_of_the_nodes_that_are_named(
+    nodes: list[Object], spare: int, limit: int, expected: str
+) -> None:
     known = [n(**one) for one in nodes]
     running = sum(one.pods for one in known)
-    assert "".join(name for name, _ in choose_warm(known, running=running, spare=spare, limit=limit)) == expected
+    assert (
+        "".join(name for name, _ in choose_warm(known, running=running, spare=spare, limit=limit))
+        == expected
+    )
 
 
 def test_slots_are_what_the_scarcest_resource_takes() -> None:
@@ -48,7 +66,9 @@ def test_slots_are_what_the_scarcest_resource_takes() -> None:
 
 
 def test_users_have_a_warm_set_by_default_and_null_takes_it_away() -> None:
-    assert {name for name, pod_class in settings().classes.items() if pod_class.warm is not None} == {"user"}
+    assert {
+        name for name, pod_class in settings().classes.items() if pod_class.warm is not None
+    } == {"user"}
     assert settings(podClasses={"user": {"warm": None}}).classes["user"].warm is None
     for written, spare in ((-5, Spare(-5)), ("-25%", Spare(percent=-25))):
         found = settings(podClasses={"user": {"warm": {"spare": written}}}).classes["user"].warm
@@ -62,18 +82,26 @@ def test_no_other_text_is_a_share(odd: object) -> None:
 
 
 @pytest.mark.parametrize(("slots", "pods", "percent", "size"), rows("webhook/shares"))
-def test_a_share_is_one_of_the_sets_last_node(slots: tuple[int, ...], pods: int, percent: int, size: int) -> None:
+def test_a_share_is_one_of_the_sets_last_node(
+    slots: tuple[int, ...], pods: int, percent: int, size: int
+) -> None:
     assert set_size(slots, pods, Spare(percent=percent)) == size
 
 
 def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
     with pytest.raises(SettingsError) as raised:
-        settings(podClasses={"user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}})
+        settings(
+            podClasses={
+                "user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}
+            }
+        )
     keys = [fault.key.removeprefix("podClasses.user.warm.") for fault in raised.value.faults]
     assert keys == ["space", "podsPerNode", "spare", "nodes"]
 
 
-def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
     # Seen again, it is the newest.
@@ -81,9 +109,13 @@ def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(monkeypatch: pyt
     assert [image for image in "xyz" if facts.holds("n1", image)] == ["x", "z"]
 
 
-def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> None:
+def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> (
+    None
+):
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
-    facts = facts.updated({"ns/c": on("n1", ("z",)), "ns/d": on("n1", ("y",)), "ns/e": on("n2", ("z",))})
+    facts = facts.updated(
+        {"ns/c": on("n1", ("z",)), "ns/d": on("n1", ("y",)), "ns/e": on("n2", ("z",))}
+    )
     assert [facts.images_since("n1", image) for image in "xyz?"] == [2, 0, 0, 0]
     assert facts.images_since("n9", "x") == 0
     assert facts.updated({"ns/a": None}).images_since("n1", "x") == 0
@@ -105,7 +137,9 @@ def test_a_node_pulls_for_a_pod_until_it_runs_if_no_pod_brought_its_images_befor
 
 
 def reported(*images: str, count: int | None = None) -> Node:
-    return Node("n", images=dict.fromkeys(images, 1), image_count=len(images) if count is None else count)
+    return Node(
+        "n", images=dict.fromkeys(images, 1), image_count=len(images) if count is None else count
+    )
 
 
 def held_of(facts: WarmFacts, *images: str) -> list[str]:
@@ -116,7 +150,10 @@ def held_of(facts: WarmFacts, *images: str) -> list[str]:
 def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
     before = WarmFacts({"ns/a": on("n1", ("h.io/x:1",))})
     facts = before.with_reports(
-        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1")), "n2": (reported(), reported("h.io/y:1"))}
+        {
+            "n1": (reported(), reported("h.io/x:1", "h.io/y:1")),
+            "n2": (reported(), reported("h.io/y:1")),
+        }
     )
     assert facts.holders("h.io/x:1") == {"n1"}
     assert facts.holders("h.io/y:1") == {"n1", "n2"}
@@ -124,7 +161,10 @@ def test_what_a_node_reports_is_on_it_though_no_pod_brought_it() -> None:
     assert facts.updated({"ns/b": on("n1", ("h.io/z:1",))}).images_since("n1", "h.io/y:1") == 1
     assert not before.holds("n1", "h.io/y:1")
     assert facts.without_nodes(["n2"]).holders("h.io/y:1") == {"n1"}
-    assert facts.with_reports({"n1": (reported("h.io/x:1"), reported("h.io/x:1", "h.io/y:1"))}) is facts
+    assert (
+        facts.with_reports({"n1": (reported("h.io/x:1"), reported("h.io/x:1", "h.io/y:1"))})
+        is facts
+    )
 
 
 def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest_images() -> None:
@@ -134,7 +174,10 @@ def test_what_a_report_lacks_may_be_there_because_reports_are_cut_to_the_largest
 
 
 def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> None:
-    images, first = ("pulling", "small", "h.io/x:1", "h.io/y:1"), reported("h.io/x:1", "h.io/y:1", "h.io/z:1")
+    images, first = (
+        ("pulling", "small", "h.io/x:1", "h.io/y:1"),
+        reported("h.io/x:1", "h.io/y:1", "h.io/z:1"),
+    )
     facts = WarmFacts({"ns/a": on("n1", ("pulling",)), "ns/b": on("n1", ("small",))})
     facts = facts.updated({"ns/b": None}).with_reports({"n1": (reported(), first)})
     assert held_of(facts, *images) == [*images]
@@ -145,13 +188,19 @@ def test_what_a_report_that_shrank_lacks_is_gone_but_for_what_pods_need() -> Non
 
 def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("webhook.facts.MAX_IMAGES", 2)
-    facts = WarmFacts({"ns/a": on("n1", ("a",))}).with_reports({"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))})
+    facts = WarmFacts({"ns/a": on("n1", ("a",))}).with_reports(
+        {"n1": (reported(), reported("h.io/x:1", "h.io/y:1"))}
+    )
     # What a pod showed comes before what only the node reports.
     assert held_of(facts, "a", "h.io/x:1", "h.io/y:1") == ["a", "h.io/y:1"]
 
 
-def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> None:
-    facts = WarmFacts({"ns/a": on("n1", ("small",))}).updated({"ns/b": on("n1", ("s2",)), "ns/a": None})
+def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> (
+    None
+):
+    facts = WarmFacts({"ns/a": on("n1", ("small",))}).updated(
+        {"ns/b": on("n1", ("s2",)), "ns/a": None}
+    )
     two_names = reported("h.io/x:1", "h.io/x@sha256:1", "h.io/y:1", count=2)
     facts = facts.with_reports({"n1": (None, two_names)})
     after = facts.with_reports({"n1": (two_names, reported("h.io/y:1", "h.io/z:1", count=2))})
@@ -170,7 +219,9 @@ def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a
 
 
 @pytest.mark.parametrize(("body", "pod_class", "expected"), rows("webhook/bound-pods"))
-def test_bound_pods_tell_images_others_targets(body: Object, pod_class: str, expected: list[Any] | None) -> None:
+def test_bound_pods_tell_images_others_targets(
+    body: Object, pod_class: str, expected: list[Any] | None
+) -> None:
     assert json.loads(json.dumps(read_placed_pod(body, pod_class))) == expected
 
 
@@ -179,12 +230,17 @@ def waiting(reason: str, container: str = "main") -> dict[str, Any]:
 
 
 def test_an_image_that_cannot_be_pulled_is_not_among_the_images_of_the_pod() -> None:
-    containers = [{"name": name, "image": image} for name, image in (("main", "x"), ("side", "y"), ("other", "y"))]
+    containers = [
+        {"name": name, "image": image}
+        for name, image in (("main", "x"), ("side", "y"), ("other", "y"))
+    ]
     said: Any = [waiting("ImagePullBackOff"), waiting("ContainerCreating", "side")]
     status = {"phase": "Pending", "containerStatuses": said}
     spec = {"nodeName": "n1", "containers": containers}
     body: Any = {"metadata": {"name": "p", "annotations": {}}, "spec": spec, "status": status}
-    read = PlacedPod("user", "n1", ("docker.io/library/y:latest",), True, ("docker.io/library/x:latest",))
+    read = PlacedPod(
+        "user", "n1", ("docker.io/library/y:latest",), True, ("docker.io/library/x:latest",)
+    )
     assert read_placed_pod(body, "user") == read
     body["status"]["initContainerStatuses"] = [waiting("ErrImagePull", "other")]
     found = read_placed_pod(body, "user")
@@ -202,18 +258,30 @@ def test_a_node_that_turns_out_not_to_pull_an_image_does_not_hold_it() -> None:
     assert (gone.holders("x"), gone.holders("y")) == (frozenset({"n2"}), frozenset[str]())
 
 
-def test_a_pod_that_never_started_leaves_no_image_unless_another_ran_or_the_node_reports_it() -> None:
+def test_a_pod_that_never_started_leaves_no_image_unless_another_ran_or_the_node_reports_it() -> (
+    None
+):
     facts = WarmFacts({"ns/a": on("n1", (IMAGE,), True)})
     ran = facts.updated({"ns/b": on("n1", (IMAGE,))}).updated({"ns/b": None})
     told = facts.with_reports({"n1": (None, reported(IMAGE))})
-    assert [one.updated({"ns/a": None}).holds("n1", IMAGE) for one in (facts, ran, told)] == [False, True, True]
+    assert [one.updated({"ns/a": None}).holds("n1", IMAGE) for one in (facts, ran, told)] == [
+        False,
+        True,
+        True,
+    ]
 
 
 def test_a_nodes_images_are_read_only_when_asked_for_under_each_name_and_nonsense_is_none() -> None:
     names = ["team/x:1", "quay.io/team/x@sha256:1a"]
-    body = {"metadata": {"name": "n"}, "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]}}
+    body = {
+        "metadata": {"name": "n"},
+        "status": {"images": [{"names": names, "sizeBytes": 5}, {"sizeBytes": 5}]},
+    }
     read = read_node(body)
-    assert (read.image_names, read.image_count) == (("docker.io/team/x:1", "quay.io/team/x@sha256:1a"), 2)
+    assert (read.image_names, read.image_count) == (
+        ("docker.io/team/x:1", "quay.io/team/x@sha256:1a"),
+        2,
+    )
     without = read_node(body, with_images=False)
     assert (without.images, without.image_count) == ({}, 0)
     body["status"] = {"images": [{"names": [None, "", 5, "x" * 2000]}, {"names": None}]}
@@ -227,9 +295,15 @@ def test_a_nodes_room_and_age_are_read_and_of_nonsense_there_is_no_node() -> Non
         "status": {"allocatable": {"cpu": "3920m", "memory": "2Gi", "pods": "110"}},
     }
     asked = read_node(body)
-    assert (asked.allocatable, asked.created) == ({"cpu": 3920, "memory": 2 * 2**30, "pods": 110}, 60)
+    assert (asked.allocatable, asked.created) == (
+        {"cpu": 3920, "memory": 2 * 2**30, "pods": 110},
+        60,
+    )
     assert read_node({"metadata": {"name": "n", "creationTimestamp": "lately"}}).created == 0
-    assert node_or_none({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "plenty"}}}) is None
+    assert (
+        node_or_none({"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": "plenty"}}})
+        is None
+    )
 
 
 N1, N2, N3 = (node(f"n{number}") for number in (1, 2, 3))
@@ -237,7 +311,9 @@ MANAGED = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 
 
 def known(nodes: list[Node], *pods: tuple[str, str]) -> Facts:
-    running = {f"jhub/{index}": on(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)}
+    running = {
+        f"jhub/{index}": on(at, (image,) if image else ()) for index, (at, image) in enumerate(pods)
+    }
     return Facts(nodes=Nodes(nodes), warm={"user": WarmFacts(running)})
 
 
@@ -245,13 +321,20 @@ def with_warm(**warm: int) -> ReleaseSettings:
     return settings(podClasses={"user": {"warm": warm}})
 
 
-def homes(facts: Facts, body: Object | None = None, rules: ReleaseSettings | None = None) -> list[tuple[int, str]]:
+def homes(
+    facts: Facts, body: Object | None = None, rules: ReleaseSettings | None = None
+) -> list[tuple[int, str]]:
     """Where the user goes."""
     return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
 
 
-def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_and_come_after_all_others() -> None:
-    desk = Desk(settings(podClasses=WARM), replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0}))
+def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_and_come_after_all_others() -> (
+    None
+):
+    desk = Desk(
+        settings(podClasses=WARM),
+        replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0}),
+    )
     for desk.now in (1000.0, 989.0 + FAILED_PULL.age_seconds):
         assert [name for _, name in homes_of(desk.place(user_pod(IMAGE)))] == ["n2"]
     desk.now = 990.0 + FAILED_PULL.age_seconds
@@ -259,7 +342,9 @@ def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_
     # Also where none is preferred.
     failed = dict.fromkeys([("n2", IMAGE), ("n1", IMAGE)], 990.0)
     desk.now, desk.facts = 1000.0, replace(known([N1, N2]), failed_pulls=failed)
-    fields = [{"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")]
+    fields = [
+        {"key": "metadata.name", "operator": "NotIn", "values": [name]} for name in ("n1", "n2")
+    ]
     placed = desk.place(user_pod(IMAGE))
     assert {"weight": 100, "preference": {"matchFields": fields}} in node_terms(placed)
     assert desk.place(placed) == placed
@@ -292,7 +377,9 @@ def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_
         assert homes(facts, rules=rules)[0] == (100, "n1")
 
 
-def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first_and_one_that_is_pulling_last() -> None:
+def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first_and_one_that_is_pulling_last() -> (
+    None
+):
     rules = with_warm(podsPerNode=5, spare=5)
     facts = known([N1, N2, N3], *[("n1", "x")] * 4, *[("n2", "x")] * 2, *[("n3", "x")] * 3)
     assert homes(facts, rules=rules) == [(100, "n2"), (66, "n3"), (33, "n1")]
@@ -309,7 +396,10 @@ def test_other_classes_name_no_node_nor_do_users_without_own_images() -> None:
 
 def test_a_label_of_the_puller_tells_of_an_image_too() -> None:
     facts = known([N1, node("n2", MANAGED)], ("n1", "x"))
-    assert homes(facts, user_pod(MANAGED), with_warm(podsPerNode=3, spare=3)) == [(100, "n2"), (50, "n1")]
+    assert homes(facts, user_pod(MANAGED), with_warm(podsPerNode=3, spare=3)) == [
+        (100, "n2"),
+        (50, "n1"),
+    ]
 
 
 def test_a_class_whose_images_pullers_bring_is_left_to_the_scheduler_and_that_is_said() -> None:
@@ -320,13 +410,17 @@ def test_a_class_whose_images_pullers_bring_is_left_to_the_scheduler_and_that_is
     assert homes(known([N1, N2], ("n2", MANAGED), ("n1", IMAGE)), body)
     assert homes(facts)
     # Where no puller runs, listed images are as others.
-    rules = settings(podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}}, pullersRun=False)
+    rules = settings(
+        podClasses={"user": {"warm": {"podsPerNode": 3, "spare": 3}}}, pullersRun=False
+    )
     assert homes(facts, body, rules) == [(100, "n2"), (50, "n1")]
 
 
 def test_all_images_of_the_pod_must_be_known() -> None:
     facts = known([N1, N2], ("n1", "registry.example/other:1"), ("n2", IMAGE))
-    both = replace(facts, warm={"user": facts.warm["user"].updated({"jhub/more": on("n1", (IMAGE,))})})
+    both = replace(
+        facts, warm={"user": facts.warm["user"].updated({"jhub/more": on("n1", (IMAGE,))})}
+    )
     # n1 is the fuller one.
     body = user_pod(IMAGE, "registry.example/other:1")
     assert homes(both, body, with_warm(podsPerNode=3, spare=1)) == [(100, "n1"), (50, "n2")]
@@ -339,21 +433,29 @@ def test_a_node_that_takes_nobody_is_neither_named_nor_is_its_load_counted(gone:
 
 def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
     users = {"hub.jupyter.org/node-purpose": "user"}
-    facts = known([node("core-1"), node("user-1", labels=users), node("user-2", labels=users)], ("core-1", IMAGE))
+    facts = known(
+        [node("core-1"), node("user-1", labels=users), node("user-2", labels=users)],
+        ("core-1", IMAGE),
+    )
     # The core node would come first: it holds the image, has most users, and is first by name.
     assert homes(facts) == [(100, "user-1"), (50, "user-2")]
     assert homes(known([node("core-1")])) == [(100, "core-1")]
 
 
 def note(facts: Facts, body: Object | None = None) -> str:
-    text: str = Desk(settings(podClasses=WARM), facts).answer(body or user_pod(IMAGE))["auditAnnotations"]["warm"]
+    text: str = Desk(settings(podClasses=WARM), facts).answer(body or user_pod(IMAGE))[
+        "auditAnnotations"
+    ]["warm"]
     return text
 
 
 def test_while_nodes_are_unknown_or_full_nothing_is_preferred_and_it_is_said() -> None:
     assert note(Facts(warm={"user": WarmFacts()})) == "nothing preferred: nodes can't be read"
     assert homes(Facts()) == []
-    assert note(known([N1], *[("n1", IMAGE)] * 3)) == "nothing preferred: no node has room; 1 in the set"
+    assert (
+        note(known([N1], *[("n1", IMAGE)] * 3))
+        == "nothing preferred: no node has room; 1 in the set"
+    )
 
 
 def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
@@ -366,17 +468,26 @@ def test_requests_that_cannot_be_read_cost_the_warm_nodes_alone() -> None:
     assert placed["spec"]["schedulerName"] != user_pod(IMAGE)["spec"].get("schedulerName")
 
 
-def test_slots_come_from_the_nodes_room_and_the_pods_requests_or_those_that_its_class_gives() -> None:
+def test_slots_come_from_the_nodes_room_and_the_pods_requests_or_those_that_its_class_gives() -> (
+    None
+):
     small, large = (
         Node(f"n{n}", allocatable={"cpu": 4000, "memory": memory * 2**30, "pods": 110})
         for n, memory in ((1, 2), (2, 9))
     )
     # Users of 1 GiB: two slots, one taken and one for this pod.
-    assert homes(known([small, large], ("n1", "")), rules=with_warm(spare=0)) == [(100, "n1"), (50, "n2")]
-    assert homes(known([small, large], ("n1", ""), ("n1", "")), rules=with_warm(spare=0)) == [(100, "n2")]
+    assert homes(known([small, large], ("n1", "")), rules=with_warm(spare=0)) == [
+        (100, "n1"),
+        (50, "n2"),
+    ]
+    assert homes(known([small, large], ("n1", ""), ("n1", "")), rules=with_warm(spare=0)) == [
+        (100, "n2")
+    ]
     body = user_pod(IMAGE)
     body["spec"]["containers"][0]["resources"] = {}
-    two_gigabytes = settings(podClasses={"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}})
+    two_gigabytes = settings(
+        podClasses={"user": {"warm": {"spare": 0}, "resources": {"memory": "2Gi"}}}
+    )
     assert homes(known([small, large], ("n1", "")), body, two_gigabytes) == [(100, "n2")]
 
 
@@ -401,7 +512,9 @@ def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
     assert [term["weight"] for term in node_terms(placed)] == [100, 100]
 
 
-def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> None:
+def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> (
+    None
+):
     classes = {"user": {**WARM["user"], "avoid": {"build": 2}}}
     rules = settings(schedulerTarget="none", podClasses=classes)
     desk = Desk(rules, known([N1, N2], ("n1", IMAGE)))

@@ -1,4 +1,6 @@
-"""No review may ask for more than its bounds: beyond one the pod is admitted as it was sent, and that is counted."""
+"""No review may ask for more than its bounds: beyond one the pod is admitted as it was sent, and
+that is counted.
+"""
 
 import sys
 from collections.abc import Callable
@@ -47,7 +49,9 @@ def many(count: int, **more: str) -> dict[str, str]:
 
 def with_resources(count: int) -> Object:
     body = user_pod()
-    body["spec"]["containers"][0]["resources"] = {"requests": {f"example.org/{index}": "1" for index in range(count)}}
+    body["spec"]["containers"][0]["resources"] = {
+        "requests": {f"example.org/{index}": "1" for index in range(count)}
+    }
     return body
 
 
@@ -57,20 +61,46 @@ def with_expressions(*expressions: Object) -> Object:
 
 def with_pod_terms(count: int) -> Object:
     term = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}
-    return user_pod(affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}] * count}})
+    return user_pod(
+        affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}] * count}}
+    )
 
 
 AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
     (Bound.NAMES, lambda count: with_metadata(name="n" * count), bounds.MAX_NAME),
     (Bound.NAMES, lambda count: with_metadata(generateName="n" * count, name=""), bounds.MAX_NAME),
     (Bound.CONTAINERS, lambda count: user_pod(*[IMAGE] * count), bounds.MAX_CONTAINERS),
-    (Bound.CONTAINERS, lambda count: user_pod(initContainers=[{"image": "i"}] * (count - 1)), bounds.MAX_CONTAINERS),
+    (
+        Bound.CONTAINERS,
+        lambda count: user_pod(initContainers=[{"image": "i"}] * (count - 1)),
+        bounds.MAX_CONTAINERS,
+    ),
     (Bound.RESOURCES, with_resources, bounds.MAX_RESOURCES),
-    (Bound.LABELS, lambda n: with_metadata(labels=many(n, component="singleuser-server")), bounds.MAX_LABELS),
-    (Bound.ANNOTATIONS, lambda count: with_metadata(annotations=many(count)), bounds.MAX_ANNOTATIONS),
-    (Bound.TOLERATIONS, lambda count: user_pod(tolerations=[{"operator": "Exists"}] * count), bounds.MAX_TOLERATIONS),
-    (Bound.NODE_SELECTOR, lambda count: user_pod(nodeSelector=many(count)), bounds.MAX_NODE_SELECTOR),
-    (Bound.TERMS, lambda count: user_pod(affinity=requires_nodes(*[ANY] * count)), bounds.MAX_TERMS),
+    (
+        Bound.LABELS,
+        lambda n: with_metadata(labels=many(n, component="singleuser-server")),
+        bounds.MAX_LABELS,
+    ),
+    (
+        Bound.ANNOTATIONS,
+        lambda count: with_metadata(annotations=many(count)),
+        bounds.MAX_ANNOTATIONS,
+    ),
+    (
+        Bound.TOLERATIONS,
+        lambda count: user_pod(tolerations=[{"operator": "Exists"}] * count),
+        bounds.MAX_TOLERATIONS,
+    ),
+    (
+        Bound.NODE_SELECTOR,
+        lambda count: user_pod(nodeSelector=many(count)),
+        bounds.MAX_NODE_SELECTOR,
+    ),
+    (
+        Bound.TERMS,
+        lambda count: user_pod(affinity=requires_nodes(*[ANY] * count)),
+        bounds.MAX_TERMS,
+    ),
     (Bound.TERMS, lambda count: user_pod(affinity=requires_nodes(*[{}] * count)), bounds.MAX_TERMS),
     (
         Bound.TERMS,
@@ -78,20 +108,37 @@ AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
         bounds.MAX_TERMS,
     ),
     (Bound.TERMS, with_pod_terms, bounds.MAX_TERMS),
-    (Bound.EXPRESSIONS, lambda n: with_expressions(*[expression("pool", "user")] * n), bounds.MAX_EXPRESSIONS),
-    (Bound.VALUES, lambda n: with_expressions(expression("pool", "user", *["x"] * (n - 1))), bounds.MAX_VALUES),
+    (
+        Bound.EXPRESSIONS,
+        lambda n: with_expressions(*[expression("pool", "user")] * n),
+        bounds.MAX_EXPRESSIONS,
+    ),
+    (
+        Bound.VALUES,
+        lambda n: with_expressions(expression("pool", "user", *["x"] * (n - 1))),
+        bounds.MAX_VALUES,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("bound", "make", "most"), AT_BOUND, ids=[f"{one[0]}-{i}" for i, one in enumerate(AT_BOUND)])
-def test_a_pod_beyond_a_bound_is_admitted_as_sent(bound: Bound, make: Callable[[int], Object], most: int) -> None:
+@pytest.mark.parametrize(
+    ("bound", "make", "most"), AT_BOUND, ids=[f"{one[0]}-{i}" for i, one in enumerate(AT_BOUND)]
+)
+def test_a_pod_beyond_a_bound_is_admitted_as_sent(
+    bound: Bound, make: Callable[[int], Object], most: int
+) -> None:
     desk = Desk(known=KNOWN)
     assert patch_of(desk.answer(make(most)))
     response = desk.answer(make(most + 1))
     assert patch_of(response) == []
-    assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[bound]}"]
+    assert response["warnings"] == [
+        f"Roost: pod admitted unchanged: more than {bounds.MOST[bound]}"
+    ]
     assert response["auditAnnotations"] == {"beyond-bounds": bound}
-    assert [decision.result for decision in desk.decisions] == [ReviewResult.PATCHED, ReviewResult.BEYOND_BOUNDS]
+    assert [decision.result for decision in desk.decisions] == [
+        ReviewResult.PATCHED,
+        ReviewResult.BEYOND_BOUNDS,
+    ]
     assert desk.decisions[1].reason == bound
     assert desk.decisions[1].pod_class == "user"
 
@@ -110,7 +157,9 @@ def test_terms_times_images_make_no_answer_of_thousands_of_operations() -> None:
 
 def test_the_bytes_of_an_answer_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     desk = Desk(known=KNOWN)
-    monkeypatch.setattr("webhook.review.MAX_ANSWER_BYTES", len(desk.reviewer.review(review(user_pod())).body) - 1)
+    monkeypatch.setattr(
+        "webhook.review.MAX_ANSWER_BYTES", len(desk.reviewer.review(review(user_pod())).body) - 1
+    )
     assert patch_of(desk.answer(user_pod())) == []
     assert (desk.decisions[-1].pod_class, desk.decisions[-1].reason) == ("user", Bound.ANSWER)
 
@@ -123,11 +172,15 @@ def test_rules_are_bounded_by_how_many_nodes_there_are_to_hold_them_against() ->
     assert desk.decisions[0].reason == Bound.STEPS
 
 
-SLOW = {"matchExpressions": [*[expression("pool", "user")] * 8, expression("pool", *["other"] * 60)]}
+SLOW = {
+    "matchExpressions": [*[expression("pool", "user")] * 8, expression("pool", *["other"] * 60)]
+}
 
 
 def calls_of(work: Callable[[], object]) -> int:
-    """How many functions are called, Python's own included: the same on a loaded machine as on a quiet one."""
+    """How many functions are called, Python's own included: the same on a loaded machine as on a
+    quiet one.
+    """
     count = 0
 
     def on_event(_frame: object, event: str, _argument: object) -> None:
@@ -145,11 +198,19 @@ def calls_of(work: Callable[[], object]) -> int:
 
 @pytest.mark.parametrize("make", [user_pod, build_pod])
 @pytest.mark.slow
-def test_the_dearest_review_within_bounds_calls_3_functions_a_step_on_5000_nodes(make: Callable[..., Object]) -> None:
+def test_the_dearest_review_within_bounds_calls_3_functions_a_step_on_5000_nodes(
+    make: Callable[..., Object],
+) -> None:
     taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
-    nodes = [node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,)) for index in range(5000)]
+    nodes = [
+        node(f"node-{index}", IMAGE, labels={"pool": "user"}, taints=(taint,))
+        for index in range(5000)
+    ]
     known = facts(*nodes, builders=" ".join(one.name for one in nodes))
-    body = make(affinity=requires_nodes(*[SLOW] * 2), tolerations=[{"key": str(index)} for index in range(10)])
+    body = make(
+        affinity=requires_nodes(*[SLOW] * 2),
+        tolerations=[{"key": str(index)} for index in range(10)],
+    )
     desk = Desk(known=known)
     # 2.8 and 1.0 with Python 3.11.
     assert calls_of(lambda: desk.answer(body)) < 3 * bounds.MAX_STEPS
@@ -184,11 +245,18 @@ def test_what_is_too_much_to_be_parsed_is_admitted_by_its_first_bytes(rest: byte
     response = allowed(desk.reviewer.review(head() + rest))
     assert response["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
     assert patch_of(response) == []
-    assert response["warnings"] == [f"Roost: pod admitted unchanged: more than {bounds.MOST[Bound.BODY]}"]
-    assert (desk.decisions[0].result, desk.decisions[0].reason) == (ReviewResult.BEYOND_BOUNDS, Bound.BODY)
+    assert response["warnings"] == [
+        f"Roost: pod admitted unchanged: more than {bounds.MOST[Bound.BODY]}"
+    ]
+    assert (desk.decisions[0].result, desk.decisions[0].reason) == (
+        ReviewResult.BEYOND_BOUNDS,
+        Bound.BODY,
+    )
 
 
-@pytest.mark.parametrize("beginning", [b"", head()[:60], head("x" * 200), head("a\\u0000"), head('","uid":"')])
+@pytest.mark.parametrize(
+    "beginning", [b"", head()[:60], head("x" * 200), head("a\\u0000"), head('","uid":"')]
+)
 def test_what_is_too_much_and_begins_otherwise_gets_413(beginning: bytes) -> None:
     desk = Desk()
     assert desk.reviewer.review(beginning + OVERSIZED["bytes"]).status == 413
@@ -212,7 +280,8 @@ def hostile_pods(draw: st.DrawFn) -> Object:
     body = user_pod(
         affinity={"nodeAffinity": affinity},
         tolerations=[{"key": "a"}] * draw(SIZES),
-        containers=[{"image": IMAGE, "env": [{"name": "a", "value": "b"}] * environment}] * containers,
+        containers=[{"image": IMAGE, "env": [{"name": "a", "value": "b"}] * environment}]
+        * containers,
     )
     body["metadata"]["annotations"] = {f"a-{index}": "b" for index in range(draw(SIZES))}
     return body

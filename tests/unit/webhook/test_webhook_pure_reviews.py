@@ -136,14 +136,19 @@ def test_deep_nesting_in_places_that_nobody_reads_does_no_harm() -> None:
 def test_homes_changed_pod_by_pod_count_what_counting_anew_counts() -> None:
     homes = Homes({"a": PlacedPod("build", "n1"), "b": PlacedPod("build", "n1")})
     after = homes.updated({"a": None, "c": PlacedPod("build", "n2"), "missing": None})
-    assert (dict(after.loads("build")), dict(homes.loads("build"))) == ({"n1": 1, "n2": 1}, {"n1": 2})
+    assert (dict(after.loads("build")), dict(homes.loads("build"))) == (
+        {"n1": 1, "n2": 1},
+        {"n1": 2},
+    )
     assert after.loads("user") == {}
 
 
 def test_outcomes_name_class_and_duration() -> None:
     desk = Desk(known=facts(node("n1", IMAGE)))
     times = iter([10.0, 10.25])
-    desk.reviewer = Reviewer(lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.count)
+    desk.reviewer = Reviewer(
+        lambda: desk.rules, lambda: desk.facts, lambda: next(times), desk.count
+    )
     placed = desk.place(user_pod())
     ((decision, _, seconds),) = desk.outcomes
     assert (decision.pod_class, decision.result, seconds) == ("user", ReviewResult.PATCHED, 0.25)
@@ -156,7 +161,9 @@ LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
 
 def desk_for_fixtures() -> Desk:
-    rules = settings(replaceSchedulers=[f"{of}-user-scheduler" for of in ("hub", "jupyterhub", "prod", "binder")])
+    rules = settings(
+        replaceSchedulers=[f"{of}-user-scheduler" for of in ("hub", "jupyterhub", "prod", "binder")]
+    )
     labels = {"hub.jupyter.org/node-purpose": "user", "mybinder.org/pool-type": "users"}
     taints = (Taint("hub.jupyter.org/dedicated", "user", "NoSchedule"),)
     nodes = [node(f"node-{letter}", IMAGE, labels=labels, taints=taints) for letter in "abc"]
@@ -171,12 +178,17 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(path: Path) -
         assert placed == body
         return
     assert desk.place(placed) == placed
-    scheduler = {"b": "build" if "build" in name else "user", "z": "placeholder" if "placeholder" in name else "user"}[
-        name[0]
-    ]
+    scheduler = {
+        "b": "build" if "build" in name else "user",
+        "z": "placeholder" if "placeholder" in name else "user",
+    }[name[0]]
     assert placed["spec"]["schedulerName"] == f"hub.jhub.{scheduler}"
     if scheduler == "build":
-        assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] in {"node-a", "node-b", "node-c"}
+        assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] in {
+            "node-a",
+            "node-b",
+            "node-c",
+        }
         assert "kubernetes.io/hostname" not in str(placed["spec"]["affinity"]["nodeAffinity"])
         assert pod_terms(placed, "podAntiAffinity") == [{**spread_term(), "weight": 1}]
         placed["spec"].pop("affinity")
@@ -185,7 +197,10 @@ def test_real_pods_are_placed_once_and_keep_what_their_authors_set(path: Path) -
 
 
 def assert_keeps(placed: object, body: object, path: str) -> None:
-    """All of `body` is in `placed`; lists may only grow at their end. The scheduler's name is the one exception."""
+    """All of `body` is in `placed`; lists may only grow at their end.
+
+    The scheduler's name is the one exception.
+    """
     if isinstance(body, dict):
         assert isinstance(placed, dict), path
         for key, value in body.items():
@@ -222,18 +237,35 @@ def test_a_node_is_read_as_placement_needs_it() -> None:
     raw = {
         "metadata": {"name": "n1", "labels": {"zone": "a"}},
         "spec": {"unschedulable": True, "taints": [{"key": "dedicated", "effect": "NoSchedule"}]},
-        "status": {"conditions": [{"type": "DiskPressure", "status": "False"}, {"type": "Ready", "status": "True"}]},
+        "status": {
+            "conditions": [
+                {"type": "DiskPressure", "status": "False"},
+                {"type": "Ready", "status": "True"},
+            ]
+        },
     }
     read = read_node(raw)
-    assert (read.name, read.labels, read.unschedulable, read.ready) == ("n1", {"zone": "a"}, True, True)
+    assert (read.name, read.labels, read.unschedulable, read.ready) == (
+        "n1",
+        {"zone": "a"},
+        True,
+        True,
+    )
     assert read.taints == (Taint("dedicated", "", "NoSchedule"),)
     assert not read_node({"metadata": {"name": "n2"}, "spec": {}, "status": {}}).ready
-    assert not read_node({**raw, "metadata": {"name": "n3", "deletionTimestamp": "now"}, "spec": {}}).is_usable
+    assert not read_node(
+        {**raw, "metadata": {"name": "n3", "deletionTimestamp": "now"}, "spec": {}}
+    ).is_usable
 
 
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
 @pytest.mark.parametrize(("changes", "node_name"), rows("webhook/builders"))
-def test_pending_unready_and_leaving_builders_serve_no_node(changes: Object, node_name: str | None) -> None:
-    assert read_builder({"metadata": {}, "spec": {"nodeName": "n1"}, "status": READY, **changes}) == node_name
+def test_pending_unready_and_leaving_builders_serve_no_node(
+    changes: Object, node_name: str | None
+) -> None:
+    assert (
+        read_builder({"metadata": {}, "spec": {"nodeName": "n1"}, "status": READY, **changes})
+        == node_name
+    )

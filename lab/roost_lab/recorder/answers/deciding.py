@@ -22,15 +22,19 @@ _RULES: Final[Mapping[str, str]] = {
 }
 # What preferred node terms are for each class of chart/values.yaml.
 _NODE_TERMS: Final[Mapping[str, str]] = {
-    USER_CLASS: "warm set (nodes with its image first, in the set that carries all users) and the hub's "
-    "preferred nodes",
+    USER_CLASS: (
+        "warm set (nodes with its image first, in the set that carries all users) and the hub's "
+        "preferred nodes"
+    ),
     "build": "home (the ring of its repository)",
     "placeholder": "mark (the newest node attracts placeholders)",
 }
 
 
 def deciding_rule(story: PodStory) -> list[str]:
-    """A sentence that says which rule decided between the feasible nodes; none when that isn't known."""
+    """A sentence that says which rule decided between the feasible nodes; none when that isn't
+    known.
+    """
     chosen = story.chosen
     other = next((row for row in story.others if row["score_total"] is not None), None)
     if story.bind is None or story.bind["model"] != Verdict.AGREES:
@@ -40,12 +44,18 @@ def deciding_rule(story: PodStory) -> list[str]:
     if chosen["score_total"] == other["score_total"]:
         return [f"Nothing decided between it and {other['node_name']}: the same score."]
     plugin = decisive_plugin(chosen, other)
-    rules = {**_RULES, _NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[_NODE_AFFINITY])}
+    rules = {
+        **_RULES,
+        _NODE_AFFINITY: _NODE_TERMS.get(story.pod["pod_class"], _RULES[_NODE_AFFINITY]),
+    }
     return [f"What decided: {rules.get(plugin, plugin)}."]
 
 
 def decisive_plugin(chosen: Row, other: Row) -> str:
     """The score that makes most of the difference between two candidates."""
     sign = 1 if chosen["score_total"] >= other["score_total"] else -1
-    differences = {plugin: chosen["scores"].get(plugin, 0) - points for plugin, points in other["scores"].items()}
+    differences = {
+        plugin: chosen["scores"].get(plugin, 0) - points
+        for plugin, points in other["scores"].items()
+    }
     return max(differences, key=lambda plugin: differences[plugin] * sign, default="")

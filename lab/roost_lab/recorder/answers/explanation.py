@@ -1,4 +1,6 @@
-"""Explain one pod's start in plain sentences: where it went, which other nodes there were, what it waited for."""
+"""Explain one pod's start in plain sentences: where it went, which other nodes there were, what it
+waited for.
+"""
 
 from __future__ import annotations
 
@@ -39,28 +41,56 @@ def _head(story: PodStory) -> Iterator[str]:
     pod = story.pod
     kind = f"a pod of class {pod['pod_class']}" if pod["pod_class"] else "a pod of no class"
     origin = ", ".join(
-        filter(None, (f"image {pod['image']}" if pod["image"] else "", f"of {pod['repo']}" if pod["repo"] else ""))
+        filter(
+            None,
+            (
+                f"image {pod['image']}" if pod["image"] else "",
+                f"of {pod['repo']}" if pod["repo"] else "",
+            ),
+        )
     )
-    yield f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}: {kind}{f' ({origin})' if origin else ''}"
+    yield (
+        f"{'/'.join(filter(None, (pod['namespace'], pod['name'])))}:"
+        f" {kind}{f' ({origin})' if origin else ''}"
+    )
     ready_us, started_us, failure = story.at(Phase.READY), story.at(Phase.STARTED), story.failure
     created = f"Created {show_time(pod['created_us'])}"
     gone = pod["deleted_us"]
-    answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(Phase.CREATED, Phase.ANSWERED)
+    answer = story.wait_us(Phase.ASKED, Phase.ANSWERED) or story.wait_us(
+        Phase.CREATED, Phase.ANSWERED
+    )
     if answer is not None:
         yield f"{created}; it answered {show_range(*answer)} after its user had asked for it."
     elif failure is not None:
-        how = "its hub gave the start up" if failure is Phase.FAILED else "it was gone before it had answered its hub"
-        yield f"{created}; the start failed: {how} {_show_wait(story, Phase.CREATED, failure)} later."
+        how = (
+            "its hub gave the start up"
+            if failure is Phase.FAILED
+            else "it was gone before it had answered its hub"
+        )
+        yield (
+            f"{created}; the start failed: {how} {_show_wait(story, Phase.CREATED, failure)} later."
+        )
     elif ready_us is None and pod["source"] == PodSource.EVENT:
-        ran = f", its containers ran {show_span(started_us - pod['created_us'])} later" if started_us else ""
+        ran = (
+            f", its containers ran {show_span(started_us - pod['created_us'])} later"
+            if started_us
+            else ""
+        )
         yield f"First Event {show_time(pod['created_us'])}{ran}."
     elif ready_us is not None:
         # All three times are in whole seconds.
         span_us, is_probed = ready_us - pod["created_us"], ready_us - (started_us or ready_us) > US
         what = "its containers ran" if pod["pod_class"] == USER_CLASS and not is_probed else "ready"
-        yield f"{created}, {what} {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
+        yield (
+            f"{created}, {what}"
+            f" {f'{show_span(span_us)} later' if span_us >= US else 'within the same second'}."
+        )
     else:
-        until = f" at {show_time(story.heard_us)}, the last news recorded" if story.heard_us is not None else ""
+        until = (
+            f" at {show_time(story.heard_us)}, the last news recorded"
+            if story.heard_us is not None
+            else ""
+        )
         yield f"{created}; {'it never became ready' if gone else f'not ready yet{until}'}."
 
 
@@ -76,7 +106,8 @@ def _where(story: PodStory) -> Iterator[str]:
         if chosen is not None:
             yield (
                 f"  The node then ran {plural(chosen['users'], 'user')}, "
-                f"{plural(chosen['placeholders'], 'placeholder')} and {plural(chosen['builds'], 'build')}; "
+                f"{plural(chosen['placeholders'], 'placeholder')} and"
+                f" {plural(chosen['builds'], 'build')}; "
                 f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
             )
         yield from _node_lines(story, bind)
@@ -103,7 +134,10 @@ def _node_lines(story: PodStory, bind: Row) -> Iterator[str]:
     images = ""
     if filled_us is not None:
         span = show_span(abs(bind["at_us"] - filled_us))
-        images = f", and had all images of the hub {span} {'earlier' if filled_us <= bind['at_us'] else 'later'}"
+        images = (
+            f", and had all images of the hub {span}"
+            f" {'earlier' if filled_us <= bind['at_us'] else 'later'}"
+        )
     age_us = bind["at_us"] - node["created_us"]
     age = show_range(max(0, age_us - US * (bind["resolution_us"] < US)), age_us)
     yield f"  The node had joined {age} earlier{images}."
@@ -114,19 +148,38 @@ def _image(story: PodStory) -> Iterator[str]:
     bind, image = story.bind, story.pod["image"]
     if not image or not story.nodes or any(row["warm"] for row in story.pulls):
         return
-    if bind is not None and (not story.pulls or bind["node_name"] in story.holders) and story.at(Phase.READY):
+    if (
+        bind is not None
+        and (not story.pulls or bind["node_name"] in story.holders)
+        and story.at(Phase.READY)
+    ):
         return
     number = len(story.nodes)
     if story.holders:
         named = ", ".join(story.holders[:MAX_CANDIDATES])
-        more = f" and {len(story.holders) - MAX_CANDIDATES} more" if len(story.holders) > MAX_CANDIDATES else ""
-        yield f"Where its image was: on {named}{more} ({len(story.holders)} of {plural(number, 'node')})."
+        more = (
+            f" and {len(story.holders) - MAX_CANDIDATES} more"
+            if len(story.holders) > MAX_CANDIDATES
+            else ""
+        )
+        yield (
+            f"Where its image was: on {named}{more} ({len(story.holders)} of"
+            f" {plural(number, 'node')})."
+        )
     else:
-        yield f"Where its image was: on none of {plural(number, 'node')}, as far as they report their images."
+        yield (
+            f"Where its image was: on none of {plural(number, 'node')}, as far as they report their"
+            " images."
+        )
     earlier = story.earlier_pulls
     if earlier is not None:
-        median, least, most = (show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max"))
-        yield f"  Its {plural(earlier['count'], 'pull')} of the week before took {median} (median; {least} to {most})."
+        median, least, most = (
+            show_span(earlier[f"{name}_us"]) for name in ("median", "min", "max")
+        )
+        yield (
+            f"  Its {plural(earlier['count'], 'pull')} of the week before took {median} (median;"
+            f" {least} to {most})."
+        )
 
 
 def _while_waiting(story: PodStory) -> Iterator[str]:
@@ -151,10 +204,17 @@ def _alternatives(story: PodStory) -> Iterator[str]:
     if not others or bind is None:
         return
     is_counted = bind["nodes_feasible"] is not None and bind["nodes_total"] is not None
-    feasible = f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)" if is_counted else ""
+    feasible = (
+        f" ({bind['nodes_feasible']} of {bind['nodes_total']} nodes were feasible)"
+        if is_counted
+        else ""
+    )
     yield f"Other nodes{feasible}:"
     for row in others[:MAX_CANDIDATES]:
-        room = f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])} free"
+        room = (
+            f"{row['free_cpu_millicores'] / 1000:g} CPU and {show_bytes(row['free_memory_bytes'])}"
+            " free"
+        )
         image = "has the image" if row["has_image"] else "lacks the image"
         verdict = f"rejected: {row['refused']}" if row["refused"] else _compare(chosen, row)
         yield f"  {row['node_name']}: {plural(row['users'], 'user')}, {room}, {image}; {verdict}"
@@ -168,14 +228,20 @@ def _compare(chosen: Row | None, other: Row) -> str:
     behind = chosen["score_total"] - other["score_total"]
     if behind == 0:
         return "same score"
-    return f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive_plugin(chosen, other)}"
+    return (
+        f"{'lower' if behind > 0 else 'higher'} score, mostly by {decisive_plugin(chosen, other)}"
+    )
 
 
 def _waits(story: PodStory) -> Iterator[str]:
     yield "What it waited for:"
     asked = story.wait_us(Phase.ASKED, Phase.CREATED)
     if asked is not None and asked[1] >= US // 10:
-        what = "until its first Event" if story.pod["source"] == PodSource.EVENT else "for its hub to create it"
+        what = (
+            "until its first Event"
+            if story.pod["source"] == PodSource.EVENT
+            else "for its hub to create it"
+        )
         yield f"  {show_range(*asked)} {what}"
     scheduled_us, gone_us = story.scheduled_us, story.gone_us
     gone = Phase.TERMINATING if story.at(Phase.TERMINATING) else Phase.GONE
@@ -187,7 +253,9 @@ def _waits(story: PodStory) -> Iterator[str]:
     elif gates and is_considered:
         yield f"  first for {gates} to be removed; when that was is not recorded"
     elif gates and gone_us is not None:
-        yield f"  {_show_wait(story, Phase.CREATED, gone)} for {gates} to be removed, without success"
+        yield (
+            f"  {_show_wait(story, Phase.CREATED, gone)} for {gates} to be removed, without success"
+        )
     elif gates:
         yield f"  {gates} to be removed: until then no scheduler considers it"
     since = Phase.UNGATED if gates and ungated_us is not None else Phase.CREATED
@@ -199,7 +267,9 @@ def _waits(story: PodStory) -> Iterator[str]:
         yield f"  {_show_wait(story, since, gone)} for a node without success{_tries(failures)}"
     else:
         yield f"  a node{_tries(failures)}"
-    yield from _some([f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts")
+    yield from _some(
+        [f"{show_time(row['at_us'])}: {_reasons(row)}" for row in failures], "failed attempts"
+    )
     yield from _some([_autoscaler(row) for row in story.autoscaler], "messages of an autoscaler")
     for row in story.pulls:
         yield f"  {_pull(row)}"
@@ -264,7 +334,10 @@ def _reasons(row: Row) -> str:
     reasons = json.loads(row["reasons"])
     if not reasons:
         return row["message"] or "no reason given"
-    listed = ", ".join(f"{count} {reason}" for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1]))
+    listed = ", ".join(
+        f"{count} {reason}"
+        for reason, count in sorted(reasons.items(), key=lambda reason: -reason[1])
+    )
     of_all = f"of {row['nodes_total']} nodes: " if row["nodes_total"] is not None else ""
     return f"{of_all}{listed}"
 
@@ -276,7 +349,10 @@ def _pull(row: Row) -> str:
     total_us = row["pull_and_wait_us"] or 0
     queued_us = total_us - (row["pull_us"] or total_us)
     queue = f", {show_span(queued_us)} of it behind other pulls" if queued_us >= US // 10 else ""
-    return f"{show_span(total_us)} for image {row['image']} to be pulled to {row['node_name']}{size}{queue}"
+    return (
+        f"{show_span(total_us)} for image {row['image']} to be pulled to"
+        f" {row['node_name']}{size}{queue}"
+    )
 
 
 def _end(story: PodStory) -> Iterator[str]:
@@ -299,17 +375,21 @@ def _end(story: PodStory) -> Iterator[str]:
 def _preemptor(row: Row | None) -> str:
     if row is None:
         return "a pod of higher priority"
-    return f"{row['namespace']}/{row['name']}" if row["name"] else f"a pod that isn't recorded (uid {row['uid']})"
+    return (
+        f"{row['namespace']}/{row['name']}"
+        if row["name"]
+        else f"a pod that isn't recorded (uid {row['uid']})"
+    )
 
 
 def _doubts(story: PodStory) -> Iterator[str]:
     if story.pod["source"] == PodSource.EVENT:
         yield (
-            "Note: known from imported Events alone. They don't tell when it was created or ready, what it asked for, "
-            "or which other nodes there were."
+            "Note: known from imported Events alone. They don't tell when it was created or ready,"
+            " what it asked for, or which other nodes there were."
         )
     for gap in story.gaps:
         yield (
-            f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some {gap['kind']} "
-            f"may be missing from the record ({gap['why']})."
+            f"Note: from {show_time(gap['from_us'])} to {show_time(gap['to_us'])}, some"
+            f" {gap['kind']} may be missing from the record ({gap['why']})."
         )

@@ -1,4 +1,6 @@
-"""Export what was recorded: as scheduler-sniffer's lines, or as a launch trace for the simulator."""
+"""Export what was recorded: as scheduler-sniffer's lines, or as a launch trace for the
+simulator.
+"""
 
 from __future__ import annotations
 
@@ -29,27 +31,38 @@ def sniffer_lines(store: Store, since_us: int = 0) -> Iterator[str]:
     with store.reading() as connection:
         nodes = [dict(row) for row in connection.execute(sa.select(schema.node)).mappings()]
     change = schema.node_change.c
-    query = sa.select(schema.node_change).where(change.field.in_(("allocatable", "capacity", "ready")))
+    query = sa.select(schema.node_change).where(
+        change.field.in_(("allocatable", "capacity", "ready"))
+    )
     changes = _rows_by("node_uid", store, query.order_by(change.at_us, change.resource_version))
     for node in nodes:
         yield from node_lines(node, changes.get(node["uid"], ()))
     for pods in _by_creation(store, sa.select(schema.pod), since_us):
         uids = [pod["uid"] for pod in pods]
         phases, decisions = (
-            _rows_by("pod_uid", store, sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us))
+            _rows_by(
+                "pod_uid",
+                store,
+                sa.select(table).where(table.c.pod_uid.in_(uids)).order_by(table.c.at_us),
+            )
             for table in (schema.phase, schema.decision)
         )
         for pod in pods:
-            bind = next((row for row in decisions.get(pod["uid"], ()) if row["kind"] == DecisionKind.BIND), None)
+            bind = next(
+                (row for row in decisions.get(pod["uid"], ()) if row["kind"] == DecisionKind.BIND),
+                None,
+            )
             yield from pod_lines(pod, phases.get(pod["uid"], ()), bind)
 
 
-def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({USER_CLASS})) -> Iterator[str]:
+def launch_lines(
+    store: Store, since_us: int = 0, classes: frozenset[str] = frozenset({USER_CLASS})
+) -> Iterator[str]:
     """A JSON object for each launch, by creation, as the simulator reads it.
 
-    timestamp (of the creation; UTC, µs), class, hub (the namespace), repository, image, image_bytes (null: unknown),
-    cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until ready and until gone; null: not yet,
-    or not seen), status.
+    timestamp (of the creation; UTC, µs), class, hub (the namespace), repository, image, image_bytes
+    (null: unknown), cpu_millicores, memory_bytes, ready_seconds and seconds (from creation until
+    ready and until gone; null: not yet, or not seen), status.
     """
     pod, start, decision = schema.pod.c, schema.start.c, schema.decision.c
     # A pod whose Events begin after its start: nobody knows when it was launched.
@@ -84,13 +97,20 @@ def launch_lines(store: Store, since_us: int = 0, classes: frozenset[str] = froz
 
 
 def _by_creation(store: Store, query: sa.Select[Any], since_us: int) -> Iterator[list[Row]]:
-    """Pods by creation, CHUNK at a time. Each query begins after the last key, so rows may be added meanwhile."""
+    """Pods by creation, CHUNK at a time.
+
+    Each query begins after the last key, so rows may be added meanwhile.
+    """
     pod = schema.pod.c
     last = (since_us - 1, "~")
     while True:
-        is_next = sa.or_(pod.created_us > last[0], sa.and_(pod.created_us == last[0], pod.uid > last[1]))
+        is_next = sa.or_(
+            pod.created_us > last[0], sa.and_(pod.created_us == last[0], pod.uid > last[1])
+        )
         with store.reading() as connection:
-            found = connection.execute(query.where(is_next).order_by(pod.created_us, pod.uid).limit(CHUNK))
+            found = connection.execute(
+                query.where(is_next).order_by(pod.created_us, pod.uid).limit(CHUNK)
+            )
             rows: list[Row] = [dict(row) for row in found.mappings()]
         if not rows:
             return
@@ -112,10 +132,18 @@ def _after(created_us: int, at_us: int | None) -> float | None:
 
 
 def _image_sizes(store: Store) -> dict[str, int]:
-    """Bytes of each image, from the nodes' lists; where there are none, from what kubelets pulled."""
+    """Bytes of each image, from the nodes' lists; where there are none, from what kubelets
+    pulled.
+    """
     image, pull = schema.image_on_node.c, schema.pull.c
-    listed = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(image.image)
+    listed = sa.select(image.image, sa.func.max(image.image_bytes).label("size")).group_by(
+        image.image
+    )
     pulled = sa.select(pull.image, sa.func.max(pull.image_bytes).label("size")).group_by(pull.image)
     with store.reading() as connection:
-        sizes = {normalise_reference(row.image): row.size for row in connection.execute(pulled) if row.size}
+        sizes = {
+            normalise_reference(row.image): row.size
+            for row in connection.execute(pulled)
+            if row.size
+        }
         return sizes | {row.image: row.size for row in connection.execute(listed) if row.size}

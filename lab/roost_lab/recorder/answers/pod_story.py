@@ -39,21 +39,24 @@ class PodStory:
     victims: Sequence[Row] = ()
     # The node that it was bound to.
     node: Row | None = None
-    # The nodes at its last failed attempt: at_us, number (of nodes in all), nodes (as `candidates`, with `lacks`, see
-    # recording/shortfalls.py); None when that isn't recorded.
+    # The nodes at its last failed attempt: at_us, number (of nodes in all), nodes (as `candidates`,
+    # with `lacks`, see recording/shortfalls.py); None when that isn't recorded.
     waiting: Row | None = None
-    # Nodes that were there when it was bound; for a pod that isn't bound, at its last attempt: columns of `node`, with
-    # `allocatable` as a mapping.
+    # Nodes that were there when it was bound; for a pod that isn't bound, at its last attempt:
+    # columns of `node`, with `allocatable` as a mapping.
     nodes: Sequence[Row] = ()
     # Of these, the names of those that had its image then, sorted.
     holders: Sequence[str] = ()
-    # The pulls of its image before: how many, the last one's µs, their median, least and longest; None: none recorded.
+    # The pulls of its image before: how many, the last one's µs, their median, least and longest;
+    # None: none recorded.
     earlier_pulls: Row | None = None
     # The time until which the record is complete, in µs; None: not known.
     heard_us: int | None = None
 
     def at(self, phase: Phase) -> int | None:
-        """When it reached a phase (the last of several details), in µs; None when it did not, or it is not recorded."""
+        """When it reached a phase (the last of several details), in µs; None when it did not, or it
+        is not recorded.
+        """
         return max((row["at_us"] for row in self.phases if row["phase"] == phase), default=None)
 
     def of_kind(self, kind: DecisionKind) -> list[Row]:
@@ -68,7 +71,14 @@ class PodStory:
     @property
     def chosen(self) -> Row | None:
         """The node that it was bound to, as a candidate."""
-        return next((row for row in self.candidates if self.bind and row["node_name"] == self.bind["node_name"]), None)
+        return next(
+            (
+                row
+                for row in self.candidates
+                if self.bind and row["node_name"] == self.bind["node_name"]
+            ),
+            None,
+        )
 
     @property
     def pulling(self) -> list[Row]:
@@ -76,12 +86,18 @@ class PodStory:
         done = {row["image"] for row in self.pulls}
         is_over = self.gone_us is not None or self.at(Phase.READY) is not None
         return [
-            row for row in self.phases if row["phase"] == Phase.PULLING and row["detail"] not in done and not is_over
+            row
+            for row in self.phases
+            if row["phase"] == Phase.PULLING and row["detail"] not in done and not is_over
         ]
 
     def pulled_us(self, from_us: int, to_us: int) -> int:
         """When the last pull within a span ended; `from_us` when there was none."""
-        ends: list[int] = [row["at_us"] for row in self.pulls if not row["warm"] and from_us <= row["at_us"] <= to_us]
+        ends: list[int] = [
+            row["at_us"]
+            for row in self.pulls
+            if not row["warm"] and from_us <= row["at_us"] <= to_us
+        ]
         return max([from_us, *ends])
 
     @property
@@ -97,10 +113,14 @@ class PodStory:
     @property
     def scheduled_us(self) -> int | None:
         """When it was bound; None: it isn't."""
-        return self.at(Phase.SCHEDULED) or (int(self.bind["at_us"]) if self.bind is not None else None)
+        return self.at(Phase.SCHEDULED) or (
+            int(self.bind["at_us"]) if self.bind is not None else None
+        )
 
     def when(self, phase: Phase) -> tuple[int, int] | None:
-        """When it reached a phase, at the earliest and at the latest; None when it did not, or it is not recorded."""
+        """When it reached a phase, at the earliest and at the latest; None when it did not, or it
+        is not recorded.
+        """
         told = [row for row in self.phases if row["phase"] == phase]
         if not told and phase is Phase.SCHEDULED and self.bind is not None:
             told = [{**self.bind, "source": "event"}]
@@ -116,7 +136,9 @@ class PodStory:
         return (at_us - wide_us, at_us) if row["source"] == "watch" else (at_us, at_us + wide_us)
 
     def wait_us(self, begin: Phase, end: Phase) -> tuple[int, int] | None:
-        """How long it was from one phase to another, at least and at most; None: one of them isn't known."""
+        """How long it was from one phase to another, at least and at most; None: one of them isn't
+        known.
+        """
         since, until = self.when(begin), self.when(end)
         if since is None or until is None:
             return None
@@ -127,8 +149,12 @@ class PodStory:
 
     @property
     def failure(self) -> Phase | None:
-        """How its start failed, given up by its hub or gone before it answered; None: it answered, or nobody said."""
-        told = (phase for phase in (Phase.ANSWERED, Phase.FAILED, Phase.ABANDONED) if self.at(phase))
+        """How its start failed, given up by its hub or gone before it answered; None: it answered,
+        or nobody said.
+        """
+        told = (
+            phase for phase in (Phase.ANSWERED, Phase.FAILED, Phase.ABANDONED) if self.at(phase)
+        )
         return None if (first := next(told, None)) is Phase.ANSWERED else first
 
     @property
@@ -142,14 +168,20 @@ class PodStory:
         return self.scheduled_us is None
 
 
-def find_pods(store: Store, name: str, namespace: str | None = None, at_us: int | None = None) -> list[Row]:
+def find_pods(
+    store: Store, name: str, namespace: str | None = None, at_us: int | None = None
+) -> list[Row]:
     """Pods of that name, newest first; with `at_us`, those that existed at that time."""
     pod = schema.pod.c
-    query = sa.select(schema.pod).where(pod.name == name).order_by(pod.created_us.desc()).limit(_MANY)
+    query = (
+        sa.select(schema.pod).where(pod.name == name).order_by(pod.created_us.desc()).limit(_MANY)
+    )
     if namespace is not None:
         query = query.where(pod.namespace == namespace)
     if at_us is not None:
-        query = query.where(pod.created_us <= at_us, sa.or_(pod.deleted_us.is_(None), pod.deleted_us >= at_us))
+        query = query.where(
+            pod.created_us <= at_us, sa.or_(pod.deleted_us.is_(None), pod.deleted_us >= at_us)
+        )
     with store.reading() as connection:
         return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -170,7 +202,9 @@ def read_story(store: Store, pod: Row) -> PodStory:
     gap, autoscaler = schema.gap.c, schema.autoscaler.c
     with store.reading() as connection:
 
-        def rows(table: sa.Table, *conditions: sa.ColumnElement[bool], by: str = "at_us") -> list[Row]:
+        def rows(
+            table: sa.Table, *conditions: sa.ColumnElement[bool], by: str = "at_us"
+        ) -> list[Row]:
             query = sa.select(table).where(*conditions).order_by(table.c[by])
             return [dict(row) for row in connection.execute(query).mappings()]
 
@@ -178,19 +212,36 @@ def read_story(store: Store, pod: Row) -> PodStory:
         decisions = rows(schema.decision, schema.decision.c.pod_uid == uid)
         pulls = rows(schema.pull, schema.pull.c.pod_uid == uid)
         bind = next((row for row in decisions if row["kind"] == DecisionKind.BIND), None)
-        # Until the end of its start: autoscalers may mention a waiting pod long after its own last change.
-        ready_us = [row["at_us"] + row["resolution_us"] for row in phases if row["phase"] == Phase.READY]
+        # Until the end of its start: autoscalers may mention a waiting pod long after its own last
+        # change.
+        ready_us = [
+            row["at_us"] + row["resolution_us"] for row in phases if row["phase"] == Phase.READY
+        ]
         until_us = min(ready_us, default=pod["deleted_us"])
         end_us = MAX_US if until_us is None else until_us
         about = f"Pod/{pod['namespace']}/{pod['name']}"
-        packed = rows(schema.candidates, schema.candidates.c.decision_id == f"{uid}/{DecisionKind.BIND}", by="number")
+        packed = rows(
+            schema.candidates,
+            schema.candidates.c.decision_id == f"{uid}/{DecisionKind.BIND}",
+            by="number",
+        )
         waited = rows(schema.waiting, schema.waiting.c.pod_uid == uid)
         waiting = {**waited[0], "nodes": unpack_candidates(waited[0]["nodes"])} if waited else None
         if bind is not None:
             at_us = bind["at_us"]
         else:
-            at_us = max([created_us, *(row["last_us"] for row in decisions), *(row["at_us"] for row in waited)])
-        node = rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid") if bind is not None else []
+            at_us = max(
+                [
+                    created_us,
+                    *(row["last_us"] for row in decisions),
+                    *(row["at_us"] for row in waited),
+                ]
+            )
+        node = (
+            rows(schema.node, schema.node.c.uid == bind["node_uid"], by="uid")
+            if bind is not None
+            else []
+        )
         nodes = _nodes_at(connection, at_us)
         is_pulling = bind is not None and not pulls and not ready_us
         return PodStory(
@@ -199,18 +250,30 @@ def read_story(store: Store, pod: Row) -> PodStory:
             decisions,
             candidates=sorted(
                 unpack_candidates(packed[0]["nodes"]) if packed else (),
-                key=lambda row: (row["score_total"] is None, -(row["score_total"] or 0), row["node_name"]),
+                key=lambda row: (
+                    row["score_total"] is None,
+                    -(row["score_total"] or 0),
+                    row["node_name"],
+                ),
             ),
             pulls=pulls,
             gaps=rows(schema.gap, gap.to_us >= created_us, gap.from_us <= end_us, by="from_us"),
-            autoscaler=rows(schema.autoscaler, autoscaler.about == about, autoscaler.at_us.between(created_us, end_us)),
-            preemptor=_preemptor(connection, rows(schema.preemption, schema.preemption.c.victim_uid == uid)),
+            autoscaler=rows(
+                schema.autoscaler,
+                autoscaler.about == about,
+                autoscaler.at_us.between(created_us, end_us),
+            ),
+            preemptor=_preemptor(
+                connection, rows(schema.preemption, schema.preemption.c.victim_uid == uid)
+            ),
             victims=_victims(connection, decisions),
             node=next(iter(node), None),
             waiting=waiting,
             nodes=nodes,
             holders=_holders(connection, pod["image"], [row["uid"] for row in nodes], at_us),
-            earlier_pulls=_earlier_pulls(connection, pod["image"], created_us) if is_pulling else None,
+            earlier_pulls=_earlier_pulls(connection, pod["image"], created_us)
+            if is_pulling
+            else None,
             heard_us=connection.execute(sa.select(sa.func.max(schema.checkpoint.c.at_us))).scalar(),
         )
 
@@ -228,7 +291,9 @@ def _nodes_at(connection: sa.Connection, at_us: int) -> list[Row]:
     return [{**row, "allocatable": json.loads(row["allocatable"] or "{}")} for row in rows]
 
 
-def _holders(connection: sa.Connection, image: str, node_uids: Sequence[str], at_us: int) -> list[str]:
+def _holders(
+    connection: sa.Connection, image: str, node_uids: Sequence[str], at_us: int
+) -> list[str]:
     """Names of the nodes that had an image."""
     held, node = schema.image_on_node.c, schema.node.c
     is_there = (held.first_us <= at_us, sa.or_(held.gone_us.is_(None), held.gone_us > at_us))
@@ -236,12 +301,18 @@ def _holders(connection: sa.Connection, image: str, node_uids: Sequence[str], at
     for start in range(0, len(node_uids) if image else 0, _MANY):
         of_nodes = held.node_uid.in_(node_uids[start : start + _MANY])
         query = sa.select(node.name).join(schema.image_on_node, held.node_uid == node.uid)
-        names.update(connection.execute(query.where(of_nodes, held.image.in_(spellings(image)), *is_there)).scalars())
+        names.update(
+            connection.execute(
+                query.where(of_nodes, held.image.in_(spellings(image)), *is_there)
+            ).scalars()
+        )
     return sorted(names)
 
 
 def spellings(image: str) -> list[str]:
-    """How nodes and Events may name an image: kubelets' lists, and pods, may leave default parts out."""
+    """How nodes and Events may name an image: kubelets' lists, and pods, may leave default parts
+    out.
+    """
     short = [image, image.removeprefix("docker.io/"), image.removeprefix("docker.io/library/")]
     return sorted({*short, *(name.removesuffix(":latest") for name in short)})
 
@@ -271,7 +342,11 @@ def _earlier_pulls(connection: sa.Connection, image: str, before_us: int) -> Row
 
 def _victims(connection: sa.Connection, decisions: Sequence[Row]) -> list[Row]:
     """Victims of the pod's own decisions: their ids end with the victim's uid."""
-    nodes = {row["id"].rpartition("/")[2]: row["node_name"] for row in decisions if row["kind"] == DecisionKind.PREEMPT}
+    nodes = {
+        row["id"].rpartition("/")[2]: row["node_name"]
+        for row in decisions
+        if row["kind"] == DecisionKind.PREEMPT
+    }
     known = _names(connection, nodes)
     return [{**known[uid], "node_name": node_name} for uid, node_name in nodes.items()]
 
@@ -283,7 +358,9 @@ def _preemptor(connection: sa.Connection, preemptions: Sequence[Row]) -> Row | N
 
 
 def _names(connection: sa.Connection, uids: Collection[str]) -> dict[str, Row]:
-    """The uid, namespace and name of each of these pods, by uid; both "" for one that isn't recorded."""
+    """The uid, namespace and name of each of these pods, by uid; both "" for one that isn't
+    recorded.
+    """
     pod = schema.pod.c
     query = sa.select(pod.uid, pod.namespace, pod.name).where(pod.uid.in_(uids))
     names: dict[str, Row] = {uid: {"uid": uid, "namespace": "", "name": ""} for uid in uids}

@@ -1,9 +1,12 @@
-"""Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint, event, node, timestamp.
+"""Read and write scheduler-sniffer's JSON lines: one object a line with object, name, endpoint,
+event, node, timestamp.
 
-Its lines name pods and nodes without namespace or uid, are repeated at every resync, and often lack a time. Lines that
-cannot be used are counted by reason. What is written are the sniffer's lines without the repeats, and two more kinds of
-lines, so that it reads back the same: `Pending`, when the pod was created, and `Deleted`, when and why it ended.
-Source: converged-computing/scheduler-sniffer, sniffer/pkg/types and sniffer/pkg/watcher, and its recorded run on GKE.
+Its lines name pods and nodes without namespace or uid, are repeated at every resync, and often lack
+a time. Lines that cannot be used are counted by reason. What is written are the sniffer's lines
+without the repeats, and two more kinds of lines, so that it reads back the same: `Pending`, when
+the pod was created, and `Deleted`, when and why it ended. Source:
+converged-computing/scheduler-sniffer, sniffer/pkg/types and sniffer/pkg/watcher, and its recorded
+run on GKE.
 """
 
 from __future__ import annotations
@@ -42,7 +45,17 @@ _GO_TIME: Final = re.compile(
     r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)? ([+-]\d\d)(\d\d) \S+(?: m=[+-][\d.]+)?", re.ASCII
 )
 # Of a line, in the sniffer's order.
-_KEYS: Final = ("object", "name", "endpoint", "reason", "message", "node", "event", "extra", "timestamp")
+_KEYS: Final = (
+    "object",
+    "name",
+    "endpoint",
+    "reason",
+    "message",
+    "node",
+    "event",
+    "extra",
+    "timestamp",
+)
 # The endpoint and event of the lines about each phase. Roost's own: the pod's creation.
 _PENDING: Final = "Pending"
 _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
@@ -55,8 +68,11 @@ _LINES: Final[Mapping[Phase, tuple[str, str]]] = {
 }
 # Conditions that are written with the times of these phases, which the record doesn't tell apart.
 _CONDITIONS: Final = {Phase.SCHEDULED: "PodScheduled", Phase.READY: "ContainersReady"}
-# How the phases are told apart: by the endpoint, else by the event, which may be one of the pod's conditions.
-_ENDPOINTS: Final = {_LINES[phase][0]: phase for phase in (Phase.SCHEDULED, Phase.STARTED, Phase.TERMINATING)}
+# How the phases are told apart: by the endpoint, else by the event, which may be one of the pod's
+# conditions.
+_ENDPOINTS: Final = {
+    _LINES[phase][0]: phase for phase in (Phase.SCHEDULED, Phase.STARTED, Phase.TERMINATING)
+}
 _EVENTS: Final = {
     "PodScheduled": Phase.SCHEDULED,
     **{_LINES[phase][1]: phase for phase in (Phase.CREATED, Phase.INITIALIZED, Phase.READY)},
@@ -71,7 +87,8 @@ _DECIMAL: Final[Sequence[str]] = ("m", "", "k", "M", "G", "T", "P", "E")
 _RUNNING: Final = "Running"
 _RUNS: Final = (Phase.STARTED, Phase.READY)
 _ENDS: Final = {"Succeeded": "finished", "Failed": "failed"}
-# The one before the end, where PodRecord.end_reason tells it; of a pod that never ran the sniffer writes none.
+# The one before the end, where PodRecord.end_reason tells it; of a pod that never ran the sniffer
+# writes none.
 _LAST: Final = {**{word: phase for phase, word in _ENDS.items()}, "deleted": _RUNNING}
 # Roost's own: the end, with PodRecord.end_reason as `reason`.
 _DELETED: Final = "Deleted"
@@ -141,7 +158,11 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
     except (ValueError, RecursionError):
         # RecursionError: deeply nested brackets.
         return "not valid JSON"
-    texts = {key: text for key, text in entry.items() if isinstance(text, str)} if isinstance(entry, dict) else {}
+    texts = (
+        {key: text for key, text in entry.items() if isinstance(text, str)}
+        if isinstance(entry, dict)
+        else {}
+    )
     if not texts.get("name"):
         return "not an object with a name"
     for key in ("name", "node", "reason"):
@@ -160,10 +181,14 @@ def _read_line(line: str, pods: dict[str, list[_Pod]], nodes: dict[str, NodeReco
 
 
 def _life(texts: Mapping[str, str], at: Step | None, lives: list[_Pod]) -> _Pod:
-    """The pod that a line is about: a new one of that name when the last one has ended and the line is a beginning."""
+    """The pod that a line is about: a new one of that name when the last one has ended and the line
+    is a beginning.
+    """
     is_begin = texts.get("endpoint") == _DECIDED or texts.get("event") == _PENDING
     last = lives[-1] if lives else None
-    if last is None or (is_begin and at is not None and last.end_reason is not None and at.at_us >= last.last_us):
+    if last is None or (
+        is_begin and at is not None and last.end_reason is not None and at.at_us >= last.last_us
+    ):
         lives.append(_Pod(texts["name"]))
     return lives[-1]
 
@@ -190,28 +215,45 @@ def _read_pod(texts: Mapping[str, str], at: Step | None, pod: _Pod) -> str:
     elif phase is None:
         return f"unknown event {event!r}"
     elif endpoint in _ENDPOINTS or texts.get("reason") != "PodCompleted":
-        # `PodCompleted` sets conditions again, after the start. Of two times the finer one counts, then the earlier.
-        pod.phases[phase] = min(at, pod.phases.get(phase, at), key=lambda step: (step.resolution_us, step.at_us))
+        # `PodCompleted` sets conditions again, after the start. Of two times the finer one counts,
+        # then the earlier.
+        pod.phases[phase] = min(
+            at, pod.phases.get(phase, at), key=lambda step: (step.resolution_us, step.at_us)
+        )
     return ""
 
 
 def _is_before(at: Step, other: Step) -> bool:
-    """Whether `at` is earlier; within the same second of the coarser one, the finer one counts as earlier."""
+    """Whether `at` is earlier; within the same second of the coarser one, the finer one counts as
+    earlier.
+    """
     coarse = max(at.resolution_us, other.resolution_us)
     keys = [(step.at_us // coarse, step.resolution_us, step.at_us) for step in (at, other)]
     return keys[0] < keys[1]
 
 
-def _read_node(texts: Mapping[str, str], extra: object, at: Step | None, nodes: dict[str, NodeRecord]) -> str:
+def _read_node(
+    texts: Mapping[str, str], extra: object, at: Step | None, nodes: dict[str, NodeRecord]
+) -> str:
     name = texts["name"]
     before = nodes.get(name) or NodeRecord(uid=_uid(name), name=name)
     if isinstance(extra, dict):
         capacity, allocatable = (
-            amounts_text({key.removeprefix(kind): amount for key, amount in extra.items() if key.startswith(kind)})
+            amounts_text(
+                {
+                    key.removeprefix(kind): amount
+                    for key, amount in extra.items()
+                    if key.startswith(kind)
+                }
+            )
             for kind in ("capacity-", "allocatable-")
         )
         # A line whose amounts can't be read changes none.
-        before = replace(before, capacity=capacity or before.capacity, allocatable=allocatable or before.allocatable)
+        before = replace(
+            before,
+            capacity=capacity or before.capacity,
+            allocatable=allocatable or before.allocatable,
+        )
     elif at is None:
         return "no time"
     if texts.get("event") == "Ready" and at is not None:
@@ -249,7 +291,9 @@ def _pod_records(uid: str, pod: _Pod) -> Iterator[Record]:
         yield PhaseRecord(pod_uid=uid, phase=phase, **step._asdict(), source="sniffer")
     at = pod.decided or pod.phases.get(Phase.SCHEDULED)
     if at is not None and pod.node:
-        yield decision(DecisionKind.BIND, uid, pod.node, at, source="sniffer", node_uid=_uid(pod.node))
+        yield decision(
+            DecisionKind.BIND, uid, pod.node, at, source="sniffer", node_uid=_uid(pod.node)
+        )
 
 
 def _read_time(text: str | None) -> Step | None:
@@ -285,12 +329,18 @@ def go_time(at_us: int, resolution_us: int) -> str:
 
 
 def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
-    """The lines of one node: its resources, and that it was ready, first, whenever either changed, and at its end.
+    """The lines of one node: its resources, and that it was ready, first, whenever either changed,
+    and at its end.
 
-    The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by time.
+    The kubelet's words aren't recorded. changes: the node's rows of node_change about these two, by
+    time.
     """
     first: dict[str, str] = {row["field"]: row["old"] for row in reversed(changes)}
-    state = {"ready": str(bool(node["ready_us"])), **{kind: node[kind] for kind in _AMOUNTS}, **first}
+    state = {
+        "ready": str(bool(node["ready_us"])),
+        **{kind: node[kind] for kind in _AMOUNTS},
+        **first,
+    }
     yield from _node_state(node, "nodeAdd", state, node["ready_us"])
     for _, rows in itertools.groupby(changes, key=itemgetter("resource_version")):
         for row in rows:
@@ -300,7 +350,9 @@ def node_lines(node: Row, changes: Sequence[Row]) -> Iterator[str]:
         yield from _node_state(node, _NODE_GONE, state, node["gone_us"])
 
 
-def _node_state(node: Row, endpoint: str, state: Mapping[str, str | None], at_us: int | None) -> Iterator[str]:
+def _node_state(
+    node: Row, endpoint: str, state: Mapping[str, str | None], at_us: int | None
+) -> Iterator[str]:
     """A line of what it has, and one of its condition if it is ready."""
     extra = {
         f"{kind}-{resource}": _quantity(resource, amount)
@@ -317,7 +369,9 @@ def _node_state(node: Row, endpoint: str, state: Mapping[str, str | None], at_us
 
 
 def _quantity(resource: str, amount: int) -> str:
-    """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else of 1000."""
+    """An amount as kubelets write it: in the largest unit that divides it, of 1024 for bytes, else
+    of 1000.
+    """
     if not amount:
         return "0"
     if is_in_bytes(resource):
@@ -332,10 +386,16 @@ def _quantity(resource: str, amount: int) -> str:
 
 def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str]:
     """The lines of one pod: its creation, decision, binding, conditions, start, stop and end."""
-    about = {"object": "Pod", "name": pod["name"], "node": bind["node_name"] if bind is not None else ""}
+    about = {
+        "object": "Pod",
+        "name": pod["name"],
+        "node": bind["node_name"] if bind is not None else "",
+    }
     reached: dict[str, int] = {}
 
-    def line(endpoint: str, event: str, at_us: int, resolution_us: int = SECOND_US, reason: str = "") -> str:
+    def line(
+        endpoint: str, event: str, at_us: int, resolution_us: int = SECOND_US, reason: str = ""
+    ) -> str:
         timestamp = go_time(at_us, resolution_us)
         return _line(**about, endpoint=endpoint, reason=reason, event=event, timestamp=timestamp)
 
@@ -343,7 +403,8 @@ def pod_lines(pod: Row, phases: Iterable[Row], bind: Row | None) -> Iterator[str
         yield line(_DECIDED, "ScheduleSuccess", bind["at_us"], bind["resolution_us"])
     for row in phases:
         phase, at_us = row["phase"], row["at_us"]
-        # A binding known to the second is known from the pod's condition, and no scheduler has told of it.
+        # A binding known to the second is known from the pod's condition, and no scheduler has told
+        # of it.
         if phase in _LINES and not (phase == Phase.SCHEDULED and row["resolution_us"] >= SECOND_US):
             yield line(*_LINES[Phase(phase)], at_us, row["resolution_us"])
         if phase in _RUNS and reached.keys().isdisjoint(_RUNS):

@@ -1,4 +1,6 @@
-"""Of a pod that no scheduler has bound: what each node lacks for it, what Roost has to do with it, what would help."""
+"""Of a pod that no scheduler has bound: what each node lacks for it, what Roost has to do with it,
+what would help.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +21,18 @@ _NOT_READY: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreach
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     CORDON: ("is cordoned", "cordoned"),
     TAINT: ("has the taint {taint}, which the pod does not tolerate", "with a taint"),
-    GATE: ("is still pulling an image of the pod, so the image gate keeps it off", "pulling its image"),
+    GATE: (
+        "is still pulling an image of the pod, so the image gate keeps it off",
+        "pulling its image",
+    ),
     LABEL: ("lacks what the pod requires: {needs}", "with other labels"),
     OTHER: ("{why}", "otherwise"),
 }
-# What would help with nodes that lack one kind of thing only, and not room: a code and a sentence. "": nothing.
+# What would help with nodes that lack one kind of thing only, and not room: a code and a sentence.
+# "": nothing.
 _FITS: Final = (
-    "Nothing that is known keeps it off {names}: its next attempt may succeed. If not, look at what the scheduler "
-    "says: it knows of volumes and devices, too."
+    "Nothing that is known keeps it off {names}: its next attempt may succeed. If not, look at what"
+    " the scheduler says: it knows of volumes and devices, too."
 )
 _HELP: Final[Mapping[str, tuple[str, str]]] = {
     "": ("fits", _FITS),
@@ -36,15 +42,24 @@ _HELP: Final[Mapping[str, tuple[str, str]]] = {
     LABEL: ("label", "{names} would take it if it did not require {what}."),
     OTHER: ("other", "{names} would take it but for: {what}."),
 }
-_HELP_NOT_READY: Final = ("not-ready", "{names} would take it when ready: kubectl describe node {node}")
+_HELP_NOT_READY: Final = (
+    "not-ready",
+    "{names} would take it when ready: kubectl describe node {node}",
+)
 # What tells the lacks of one kind apart.
 _WHAT: Final[Mapping[str, str]] = {TAINT: "taint", LABEL: "needs", OTHER: "why"}
 _IN_PLAIN_WORDS: Final[Mapping[str, str]] = {
-    "volume node affinity conflict": "A volume of it can only be used in another zone than the nodes with room: add a "
-    "node in the volume's zone (kubectl get pv).",
-    "unbound immediate PersistentVolumeClaims": "A volume claim of it is not bound: kubectl describe pvc says why.",
-    "cannot allocate all claims": "Devices that it claims are in use, or on no node with room: kubectl get "
-    "resourceclaims,resourceslices.",
+    "volume node affinity conflict": (
+        "A volume of it can only be used in another zone than the nodes with room: add a "
+        "node in the volume's zone (kubectl get pv)."
+    ),
+    "unbound immediate PersistentVolumeClaims": (
+        "A volume claim of it is not bound: kubectl describe pvc says why."
+    ),
+    "cannot allocate all claims": (
+        "Devices that it claims are in use, or on no node with room: kubectl get "
+        "resourceclaims,resourceslices."
+    ),
     "max volume count": "Nodes have as many volumes attached as they can: add a node.",
 }
 # Advice after which a new node is not what it needs most.
@@ -73,7 +88,9 @@ def node_lines(story: PodStory) -> Iterator[str]:
         yield f"  {row['node_name']}: {lacks}{_stood(row)}"
     rest = waiting["number"] - MAX_NODES
     if rest > 0:
-        reasons = Counter(reason for row in nodes[MAX_NODES:] for reason in set(map(_lack_kind, row["lacks"])))
+        reasons = Counter(
+            reason for row in nodes[MAX_NODES:] for reason in set(map(_lack_kind, row["lacks"]))
+        )
         most = ", ".join(f"{count} {reason}" for reason, count in reasons.most_common(3))
         yield f"  and {rest} more{f' ({most})' if most else ''}."
 
@@ -105,18 +122,32 @@ def _room_words(lack: Row) -> str:
     if resource == PODS:
         return f"runs as many pods as it may ({has})"
     if asks > has:
-        return f"is too small: asks {_amount(resource, asks)}, the whole node has {_amount(resource, has)}"
-    return f"asks {_amount(resource, asks)}, free {_amount(resource, max(0, free))} of {_amount(resource, has)}"
+        return (
+            f"is too small: asks {_amount(resource, asks)}, the whole node has"
+            f" {_amount(resource, has)}"
+        )
+    return (
+        f"asks {_amount(resource, asks)}, free {_amount(resource, max(0, free))} of"
+        f" {_amount(resource, has)}"
+    )
 
 
 def _lack_kind(lack: Row) -> str:
     if _is_not_ready(lack):
         return "not ready"
-    return f"without room for its {lack['resource']}" if lack["kind"] == ROOM else _WORDS[lack["kind"]][1]
+    return (
+        f"without room for its {lack['resource']}"
+        if lack["kind"] == ROOM
+        else _WORDS[lack["kind"]][1]
+    )
 
 
 def _stood(row: Row) -> str:
-    pods = ", ".join(plural(row[f"{kind}s"], kind) for kind in ("user", "placeholder", "build") if row[f"{kind}s"])
+    pods = ", ".join(
+        plural(row[f"{kind}s"], kind)
+        for kind in ("user", "placeholder", "build")
+        if row[f"{kind}s"]
+    )
     return f" ({f'{pods}, ' if pods else ''}{'has' if row['has_image'] else 'lacks'} the image)"
 
 
@@ -132,8 +163,9 @@ def rules(story: PodStory) -> list[str]:
     gated = [row for row in nodes if any(lack["kind"] == GATE for lack in row["lacks"])]
     if gated:
         found.append(
-            f"The image gate keeps it off {names_of(gated)}, still pulling its image. It opens such a node once the "
-            "image is there, or when the pod has waited for nothing else for a while (imageGate.openAfterSeconds)."
+            f"The image gate keeps it off {names_of(gated)}, still pulling its image. It opens such"
+            " a node once the image is there, or when the pod has waited for nothing else for a"
+            " while (imageGate.openAfterSeconds)."
         )
     else:
         found.append("The image gate keeps it off no node.")
@@ -144,12 +176,14 @@ def rules(story: PodStory) -> list[str]:
     nominated = story.of_kind(DecisionKind.NOMINATE)
     if nominated:
         found.append(
-            f"Placeholders, or other pods of lower priority, make room for it on {nominated[-1]['node_name']}."
+            "Placeholders, or other pods of lower priority, make room for it on"
+            f" {nominated[-1]['node_name']}."
         )
     elif holders:
         found.append(
-            f"{plural(placeholders, 'placeholder')} on {names_of(holders)} did not make room for it: what they hold is "
-            "too little, or the pod may not use these nodes, or its priority is not above theirs."
+            f"{plural(placeholders, 'placeholder')} on {names_of(holders)} did not make room for"
+            " it: what they hold is too little, or the pod may not use these nodes, or its"
+            " priority is not above theirs."
         )
     elif story.waiting["number"] == len(nodes):
         found.append("No placeholder is there to make room for it.")
@@ -169,8 +203,8 @@ def advise(story: PodStory) -> list[tuple[str, str]]:
     if not failures and story.waiting is None:
         scheduler = story.pod["scheduler"] or "its scheduler"
         text = (
-            f"No scheduler is known to have tried it. Does {scheduler} run? While it does, it renews its Lease: "
-            "kubectl get leases --all-namespaces"
+            f"No scheduler is known to have tried it. Does {scheduler} run? While it does, it"
+            " renews its Lease: kubectl get leases --all-namespaces"
         )
         return [("no-attempt", text)]
     nodes: Sequence[Row] = story.waiting["nodes"] if story.waiting is not None else ()
@@ -197,8 +231,8 @@ def _too_large(story: PodStory, nodes: Sequence[Row]) -> Iterator[tuple[str, str
         has = max(node["allocatable"].get(resource, 0) for node in story.nodes)
         if asks > has:
             text = (
-                f"It asks {_amount(resource, asks)}, the largest node has {_amount(resource, has)}: ask for "
-                "less (the hub's or the profile's guarantee), or add larger nodes."
+                f"It asks {_amount(resource, asks)}, the largest node has {_amount(resource, has)}:"
+                " ask for less (the hub's or the profile's guarantee), or add larger nodes."
             )
             yield "too-large", text
 
@@ -209,10 +243,14 @@ def _of_nodes(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
         alike: dict[str, list[Row]] = {}
         for row in nodes:
             if {lack["kind"] for lack in row["lacks"]} == ({kind} if kind else set()):
-                what = ", ".join(lack[_WHAT[kind]] for lack in row["lacks"]) if kind in _WHAT else ""
+                what = (
+                    ", ".join(lack[_WHAT[kind]] for lack in row["lacks"]) if kind in _WHAT else ""
+                )
                 alike.setdefault(what, []).append(row)
         for what, rows in alike.items():
-            code, text = _HELP_NOT_READY if kind == TAINT and what.startswith(_NOT_READY) else of_kind
+            code, text = (
+                _HELP_NOT_READY if kind == TAINT and what.startswith(_NOT_READY) else of_kind
+            )
             yield code, text.format(names=names_of(rows), node=rows[0]["node_name"], what=what)
 
 
@@ -233,7 +271,9 @@ def _room(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
         )
 
     def is_near(row: Row) -> bool:
-        return bool(row["lacks"]) and all(lack["kind"] == ROOM and lack["asks"] <= lack["has"] for lack in row["lacks"])
+        return bool(row["lacks"]) and all(
+            lack["kind"] == ROOM and lack["asks"] <= lack["has"] for lack in row["lacks"]
+        )
 
     nearest = min(filter(is_near, nodes), key=distance, default=None)
     lacking = " and ".join(
@@ -249,13 +289,18 @@ def _room(nodes: Sequence[Row]) -> Iterator[tuple[str, str]]:
 def _autoscaler_says(story: PodStory) -> tuple[str, str]:
     last = max(story.autoscaler, key=lambda row: int(row["last_us"]), default=None)
     if last is None:
-        silence = "No autoscaler has said anything about it: none runs, or none of its node groups suits."
+        silence = (
+            "No autoscaler has said anything about it: none runs, or none of its node groups suits."
+        )
         return "no-autoscaler", silence
     message = f"{last['reason']}: {last['message']}"
     if last["reason"] in _AUTOSCALER_REFUSES:
         return "autoscaler-refuses", f"The autoscaler adds no node ({message})."
     when = show_time(last["last_us"])
-    return "autoscaler-acts", f"An autoscaler acted for it at {when} ({message}): wait for its node."
+    return (
+        "autoscaler-acts",
+        f"An autoscaler acted for it at {when} ({message}): wait for its node.",
+    )
 
 
 def names_of(nodes: Sequence[Row]) -> str:

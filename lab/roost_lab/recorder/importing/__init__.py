@@ -1,1 +1,3 @@
-"""Make records from the history that a cluster's operators already have: exported Events, pods and audit logs."""
+"""Make records from the history that a cluster's operators already have: exported Events, pods and
+audit logs.
+"""

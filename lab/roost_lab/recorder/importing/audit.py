@@ -1,7 +1,9 @@
-"""Make records from the API server's audit log: what was asked of pods, and what became of it. Pure.
+"""Make records from the API server's audit log: what was asked of pods, and what became of it.
+Pure.
 
-Each entry stands for itself, so files may come in any order and in pieces. A pod's object is in entries of level
-RequestResponse; a change of its status is at least in those of level Request, as a patch with the pod's uid.
+Each entry stands for itself, so files may come in any order and in pieces. A pod's object is in
+entries of level RequestResponse; a change of its status is at least in those of level Request, as a
+patch with the pod's uid.
 """
 
 from __future__ import annotations
@@ -11,11 +13,24 @@ from typing import Any, Final
 
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, pod_corrected
-from roost_lab.recorder.importing.objects import KEY_SOURCES, Unusable, class_of, class_of_name, records_of
+from roost_lab.recorder.importing.objects import (
+    KEY_SOURCES,
+    Unusable,
+    class_of,
+    class_of_name,
+    records_of,
+)
 from roost_lab.recorder.recording.decision_records import decision
 from roost_lab.recorder.recording.pod_records import end_reason, phase_record, pod_record, steps_of
 from roost_lab.recorder.recording.reading import MICRO_US, PodReading, Step, micros, read_pod
-from roost_lab.recorder.store.records import DecisionKind, Phase, PodRecord, PodSource, PreemptionRecord, Record
+from roost_lab.recorder.store.records import (
+    DecisionKind,
+    Phase,
+    PodRecord,
+    PodSource,
+    PreemptionRecord,
+    Record,
+)
 
 JSONObject = dict[str, Any]
 _LAST_STAGE: Final = "ResponseComplete"
@@ -46,7 +61,9 @@ def audit_records(entry: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]
     if subresource == "binding" and verb == "create":
         return at_us, _binding(request, pod, uid, at_us)
     if subresource == "eviction" and verb == "create":
-        return at_us, [PreemptionRecord(victim_uid=_known(uid), node_name="", at_us=at_us, kind="evicted")]
+        return at_us, [
+            PreemptionRecord(victim_uid=_known(uid), node_name="", at_us=at_us, kind="evicted")
+        ]
     if verb == "delete" and not subresource:
         return at_us, _deletion(about, request, pod, _known(uid), at_us)
     if subresource not in ("", "status", "resize", "ephemeralcontainers"):
@@ -65,14 +82,26 @@ def _object(value: object) -> JSONObject:
 
 def _read(item: JSONObject, clocks: Clocks) -> PodReading | None:
     pod = read_pod(item, KEY_SOURCES, {})
-    return pod_corrected(pod, clocks) if pod and pod.state.uid and 0 < pod.created_us <= MAX_US else None
+    return (
+        pod_corrected(pod, clocks)
+        if pod and pod.state.uid and 0 < pod.created_us <= MAX_US
+        else None
+    )
 
 
 def _uid_of(about: JSONObject, request: JSONObject, pod: PodReading | None) -> str:
     """The uid of the pod that an entry is about, wherever it stands; "" when nowhere."""
     options = _object(request.get("deleteOptions"))
-    places = (request.get("metadata"), request.get("preconditions"), options.get("preconditions"), about)
-    uids = [pod.state.uid if pod is not None else "", *(_object(place).get("uid") for place in places)]
+    places = (
+        request.get("metadata"),
+        request.get("preconditions"),
+        options.get("preconditions"),
+        about,
+    )
+    uids = [
+        pod.state.uid if pod is not None else "",
+        *(_object(place).get("uid") for place in places),
+    ]
     return next((str(uid) for uid in uids if uid), "")
 
 
@@ -91,10 +120,14 @@ def _binding(request: JSONObject, pod: PodReading | None, uid: str, at_us: int) 
     return [phase_record(uid, Phase.SCHEDULED, when, SOURCE), binding]
 
 
-def _deletion(about: JSONObject, request: JSONObject, pod: PodReading | None, uid: str, at_us: int) -> list[Record]:
+def _deletion(
+    about: JSONObject, request: JSONObject, pod: PodReading | None, uid: str, at_us: int
+) -> list[Record]:
     """A request to go, or the last one: with it the pod is gone."""
     # A kubelet deletes for good what has ended; a pod without a node goes at once.
-    is_gone = request.get("gracePeriodSeconds") == 0 or (pod is not None and not pod.state.node_name)
+    is_gone = request.get("gracePeriodSeconds") == 0 or (
+        pod is not None and not pod.state.node_name
+    )
     records = records_of(pod) if pod is not None else []
     if not is_gone:
         return records or [phase_record(uid, Phase.TERMINATING, Step(at_us, MICRO_US), SOURCE)]
@@ -131,4 +164,6 @@ def _status(entry: JSONObject, uid: str, at_us: int, clocks: Clocks) -> list[Rec
         raise Unusable("malformed audit log entries")
     steps = steps_of(pod_corrected(replace(pod, created_us=at_us), clocks))
     del steps[Phase.CREATED, ""]
-    return [phase_record(uid, phase, step, SOURCE, detail) for (phase, detail), step in steps.items()]
+    return [
+        phase_record(uid, phase, step, SOURCE, detail) for (phase, detail), step in steps.items()
+    ]

@@ -1,7 +1,9 @@
-"""Find nodes whose clocks are wrong, by their kubelets' Events, and give what they date the API server's time. Pure.
+"""Find nodes whose clocks are wrong, by their kubelets' Events, and give what they date the API
+server's time. Pure.
 
-A kubelet dates its Event by the node's clock, and the API server the object (metadata.creationTimestamp) by its own,
-when the Event comes, never before it happened. So the least difference in an hour is the clock's, to a second or two.
+A kubelet dates its Event by the node's clock, and the API server the object
+(metadata.creationTimestamp) by its own, when the Event comes, never before it happened. So the
+least difference in an hour is the clock's, to a second or two.
 """
 
 from __future__ import annotations
@@ -68,4 +70,8 @@ def _clock_of(event: JSONObject) -> _Clock | None:
     source, metadata = event.get("source") or event.get("deprecatedSource"), event.get("metadata")
     host = source.get("host") if isinstance(source, dict) else None
     created = micros(metadata.get("creationTimestamp")) if isinstance(metadata, dict) else None
-    return (host, created // HOUR_US) if isinstance(host, str) and host and created is not None else None
+    return (
+        (host, created // HOUR_US)
+        if isinstance(host, str) and host and created is not None
+        else None
+    )

@@ -1,7 +1,7 @@
 """Read files of JSON, JSON lines, YAML or log lines, plain or gzipped, as values with their place.
 
-Guarantee: damage costs what is damaged. A line, or an item of an indented list, that can't be read is counted, and what
-comes after it is read.
+Guarantee: damage costs what is damaged. A line, or an item of an indented list, that can't be read
+is counted, and what comes after it is read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from roost_lab.recorder.recording.hub_log import is_hub_line, read_hub_line
 _Line = tuple[int, bytes]
 
 STDIN: Final = "-"
-# Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must not fill memory.
+# Kubernetes' objects have at most 1.5 MB, but `jq -c` writes a list of them in one line. More must
+# not fill memory.
 MOST_BYTES: Final = 1 << 30
 NOT_JSON: Final = "not valid JSON"
 _GZIP: Final = b"\x1f\x8b"
@@ -44,7 +45,9 @@ _MOST_PREFIX: Final = 200
 
 
 class UnreadableError(Exception):
-    """A file can't be read at all; the message names it, says what was found, what is accepted and how to get there."""
+    """A file can't be read at all; the message names it, says what was found, what is accepted and
+    how to get there.
+    """
 
 
 @dataclass(slots=True)
@@ -53,7 +56,8 @@ class Counts:
 
     # Kind of object (Events, pods, …) -> how many were used.
     used: Counter[str] = field(default_factory=Counter)
-    # Reason -> how many objects or lines were skipped for it, and where the first of them is: FILE:LINE.
+    # Reason -> how many objects or lines were skipped for it, and where the first of them is:
+    # FILE:LINE.
     skipped: Counter[str] = field(default_factory=Counter)
     first: dict[str, str] = field(default_factory=dict)
     # Node -> how far its clock was behind, in µs: its Events' times were corrected.
@@ -66,7 +70,8 @@ class Counts:
 
 
 def read_values(name: str, counts: Counts) -> Iterator[tuple[Any, str]]:
-    """Each JSON or YAML document of a file, or text of a log line that holds one, or a hub's news; and FILE:LINE.
+    """Each JSON or YAML document of a file, or text of a log line that holds one, or a hub's news;
+    and FILE:LINE.
 
     Raises UnreadableError.
     """
@@ -90,7 +95,9 @@ def _values(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[tupl
         after = None
         is_hub = is_hub or is_hub_line(text.decode(errors="replace"))
         if is_first and line.startswith(_YAML):
-            yield from _yaml_values(name, number, b"".join([line, *(rest for _, rest in lines)]), counts)
+            yield from _yaml_values(
+                name, number, b"".join([line, *(rest for _, rest in lines)]), counts
+            )
         elif text in _OPENINGS and line[:1] == text:
             document, after = _document(current, lines)
             yield from _parsed(name, document, counts)
@@ -121,7 +128,8 @@ def read_text(text: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def _document(first: _Line, lines: Iterator[_Line]) -> tuple[list[_Line], _Line | None]:
-    """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first column.
+    """A document over several lines, as kubectl, jq and aws write it: to the bracket in the first
+    column.
 
     Also the line after it, if it breaks off there.
     """
@@ -143,8 +151,14 @@ def _parsed(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple[
 
 
 def _salvage(name: str, document: list[_Line], counts: Counts) -> Iterator[tuple[Any, str]]:
-    """The items of a damaged list that can be read: those between brackets of the list's own indentation."""
-    indents = [len(line) - len(line.lstrip()) for _, line in document if line.strip() == b"{" and line[:1] == b" "]
+    """The items of a damaged list that can be read: those between brackets of the list's own
+    indentation.
+    """
+    indents = [
+        len(line) - len(line.lstrip())
+        for _, line in document
+        if line.strip() == b"{" and line[:1] == b" "
+    ]
     indent = b" " * min(indents, default=0)
     item: list[bytes] = []
     begin = document[0][0]
@@ -196,7 +210,8 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
     for magic, (kind, command) in _OTHERS.items():
         if head.startswith(magic):
             raise UnreadableError(
-                f"{name}: found {kind}, expected text or gzip. Unpack it: {command} {name} | roost records import -"
+                f"{name}: found {kind}, expected text or gzip. Unpack it: {command} {name} | roost"
+                " records import -"
             )
     stream = GzipFile(fileobj=file) if head.startswith(_GZIP) else file
     if stream.peek(4)[:4].startswith(_UTF16):
@@ -211,7 +226,9 @@ def _lines(name: str, file: io.BufferedReader, counts: Counts) -> Iterator[_Line
         try:
             line = stream.readline(MOST_BYTES)
         except (EOFError, BadGzipFile, zlib.error):
-            counts.skip("the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}")
+            counts.skip(
+                "the compressed data breaks off or is damaged from here on", f"{name}:{number + 1}"
+            )
             return
         if not line:
             return

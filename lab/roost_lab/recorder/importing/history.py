@@ -15,7 +15,15 @@ from roost_lab.recorder.importing.clocks import Clocks, clocks_behind
 from roost_lab.recorder.importing.files import Counts, read_values
 from roost_lab.recorder.importing.hub_log import news_records
 from roost_lab.recorder.importing.objects import Unusable, event_records, pod_records
-from roost_lab.recorder.importing.wrappers import AUDIT, EVENTS, HUB_NEWS, NOTHING, PODS, JSONObject, find_objects
+from roost_lab.recorder.importing.wrappers import (
+    AUDIT,
+    EVENTS,
+    HUB_NEWS,
+    NOTHING,
+    PODS,
+    JSONObject,
+    find_objects,
+)
 from roost_lab.recorder.recording.hub_log import HubNews
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import PodRecord, Record
@@ -23,7 +31,15 @@ from roost_lab.recorder.store.records import PodRecord, Record
 # Rows of one transaction.
 BATCH: Final = 5_000
 # What malformed objects make the readers raise: they expect the API server's.
-_MALFORMED: Final = (ValueError, TypeError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
+_MALFORMED: Final = (
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 _READ: Final = {EVENTS: event_records, PODS: pod_records, AUDIT: audit_records}
 _HALF_PAIR: Final = re.compile("[\ud800-\udfff]")
 _INTEGER: Final = 2**31 - 1
@@ -40,14 +56,18 @@ class ImportedHistory:
     pods: dict[str, str] = field(default_factory=dict)
     # (time in µs, record, where it stands): not stored yet.
     _waiting: list[tuple[int, Record, str]] = field(default_factory=list)
-    # What nodes' clocks date, and where it stands, until these are known: pods before Events, as they know more.
+    # What nodes' clocks date, and where it stands, until these are known: pods before Events, as
+    # they know more.
     _dated: list[tuple[str, JSONObject, str]] = field(default_factory=list)
     _clocks: Clocks = field(default_factory=dict)
     # Hubs' news and where they stand, until all pods are known.
     _news: list[tuple[HubNews, str]] = field(default_factory=list)
 
     def read(self, names: Iterable[str]) -> None:
-        """Import these files. Raises UnreadableError, StoreError; what was read before is stored."""
+        """Import these files.
+
+        Raises UnreadableError, StoreError; what was read before is stored.
+        """
         try:
             for name in names:
                 for value, place in read_values(name, self.counts):
@@ -108,7 +128,9 @@ class ImportedHistory:
         self.store.write_what_fits(
             [record for _, record, _ in self._waiting],
             {},
-            lambda record, _: self.counts.skip("a row that the database refuses", places[id(record)]),
+            lambda record, _: self.counts.skip(
+                "a row that the database refuses", places[id(record)]
+            ),
         )
         self._waiting.clear()
 
@@ -118,7 +140,11 @@ def column_that_refuses(record: Record) -> str:
     for name, limit in _LIMITS[type(record)]:
         value = getattr(record, name)
         if isinstance(value, str):
-            if "\0" in value or (limit is not None and len(value) > limit) or _HALF_PAIR.search(value):
+            if (
+                "\0" in value
+                or (limit is not None and len(value) > limit)
+                or _HALF_PAIR.search(value)
+            ):
                 return name
         elif isinstance(value, int) and limit is not None and not -limit <= value <= limit:
             return name
@@ -132,5 +158,6 @@ def _limit(column: sa.ColumnElement[object]) -> int | None:
 
 
 _LIMITS: Final = {
-    kind: [(column.name, _limit(column)) for column in kind.table.columns] for kind in Record.__subclasses__()
+    kind: [(column.name, _limit(column)) for column in kind.table.columns]
+    for kind in Record.__subclasses__()
 }

@@ -1,4 +1,6 @@
-"""Find whose start a hub's log tells of, by the names that KubeSpawner gives to pods: the log names users."""
+"""Find whose start a hub's log tells of, by the names that KubeSpawner gives to pods: the log names
+users.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,19 @@ _LENGTH: Final = 37
 
 
 def news_records(store: Store, news: HubNews) -> list[Record]:
-    """The records of a hub's news, about the newest pod that it may mean. Raises Unusable, StoreError."""
+    """The records of a hub's news, about the newest pod that it may mean.
+
+    Raises Unusable, StoreError.
+    """
     user, _, server = news.who.partition(":")
     pod, at_us = schema.pod.c, news.when.at_us
     named = sa.or_(*(pod.name.startswith(f"{name}--", autoescape=True) for name in pod_names(user)))
     default = pod.name.in_(pod_names(user))
     names = named if server else sa.or_(named, default) if news.outcome is Phase.FAILED else default
     since_us = at_us - (news.span_us or LONGEST_US) - EARLY_US
-    query = sa.select(pod.uid, pod.namespace).where(names, pod.created_us.between(since_us, at_us + EARLY_US))
+    query = sa.select(pod.uid, pod.namespace).where(
+        names, pod.created_us.between(since_us, at_us + EARLY_US)
+    )
     with store.reading() as connection:
         found = connection.execute(query.order_by(pod.created_us.desc())).all()
     if not found:
@@ -40,12 +47,17 @@ def news_records(store: Store, news: HubNews) -> list[Record]:
 
 
 def pod_names(user: str) -> list[str]:
-    """What KubeSpawner may call a user's pod: as it is, in its own way of escaping, and in that before version 7."""
+    """What KubeSpawner may call a user's pod: as it is, in its own way of escaping, and in that
+    before version 7.
+    """
     short = re.sub(r"[^a-z0-9]+", "-", user.lower()).lstrip("-")[:_LENGTH].rstrip("-")
     if not short[:1].isalpha():
         short = f"x-{short[: _LENGTH - 2]}" if short else "x"
     safe = f"{short}---{sha256(user.encode()).hexdigest()[:8]}"
-    old = "".join(char if char in _UNESCAPED else "".join(f"-{byte:02x}" for byte in char.encode()) for char in user)
+    old = "".join(
+        char if char in _UNESCAPED else "".join(f"-{byte:02x}" for byte in char.encode())
+        for char in user
+    )
     plain = [user] if _PLAIN.fullmatch(user) and "--" not in user else []
     return [f"jupyter-{name}" for name in (*plain, safe, old)]
 

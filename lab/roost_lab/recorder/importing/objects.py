@@ -1,8 +1,10 @@
-"""Make records from exported Events and pods, in the way that the recorder makes them from its watches. Pure.
+"""Make records from exported Events and pods, in the way that the recorder makes them from its
+watches. Pure.
 
-An Event has neither labels nor requests, and none tells of a pod's creation, readiness or end. So the row of a pod that
-is known from Events alone (PodSource.EVENT) is an estimate: it was created in the second of its first Event, and ended
-when its containers were stopped. Where there are no labels, names tell the class.
+An Event has neither labels nor requests, and none tells of a pod's creation, readiness or end. So
+the row of a pod that is known from Events alone (PodSource.EVENT) is an estimate: it was created in
+the second of its first Event, and ended when its containers were stopped. Where there are no
+labels, names tell the class.
 """
 
 from __future__ import annotations
@@ -20,7 +22,13 @@ from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, corrected, pod_corrected
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.pod_records import phase_record
-from roost_lab.recorder.recording.reading import SECOND_US, EventReading, PodReading, read_event, read_pod
+from roost_lab.recorder.recording.reading import (
+    SECOND_US,
+    EventReading,
+    PodReading,
+    read_event,
+    read_pod,
+)
 from roost_lab.recorder.recording.settings import BINDER_REPOSITORY
 from roost_lab.recorder.store.records import (
     MAX_DETAIL,
@@ -60,7 +68,11 @@ class Unusable(Exception):  # noqa: N818 - it is counted, not told as an error
 
 def class_of(labels: Mapping[str, str], namespace: str) -> str:
     """The class of a pod with these labels; "" for none."""
-    return "" if namespace == SYSTEM_NAMESPACE else CLASS_OF_COMPONENT.get(labels.get(COMPONENT_LABEL, ""), "")
+    return (
+        ""
+        if namespace == SYSTEM_NAMESPACE
+        else CLASS_OF_COMPONENT.get(labels.get(COMPONENT_LABEL, ""), "")
+    )
 
 
 def class_of_name(name: str, namespace: str) -> str:
@@ -71,7 +83,10 @@ def class_of_name(name: str, namespace: str) -> str:
 
 
 def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
-    """When it happened (µs), and the records, of an Event of core/v1 or events.k8s.io/v1. Raises Unusable."""
+    """When it happened (µs), and the records, of an Event of core/v1 or events.k8s.io/v1.
+
+    Raises Unusable.
+    """
     item = corrected(item, clocks)
     about = item.get("regarding") or item.get("involvedObject") or {}
     event = read_event(item if "regarding" in item else _as_new_event(item))
@@ -93,24 +108,34 @@ def event_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
         uid=uid,
         namespace=namespace,
         name=name,
-        pod_class=class_of(known_labels, namespace) if known_labels else class_of_name(name, namespace),
+        pod_class=class_of(known_labels, namespace)
+        if known_labels
+        else class_of_name(name, namespace),
         hub=hub_of(known_labels or {}, namespace),
         image=_image(event) if container is not None and container["kind"] == "containers" else "",
-        scheduler=event.controller[:MAX_SCHEDULER] if event.reason in ("Scheduled", "FailedScheduling") else "",
+        scheduler=event.controller[:MAX_SCHEDULER]
+        if event.reason in ("Scheduled", "FailedScheduling")
+        else "",
         created_us=when.at_us // SECOND_US * SECOND_US,
         source=PodSource.EVENT,
     )
     if event.reason == "Started":
         started = _STARTED.match(event.note)
-        name_of_container = container["name"] if container is not None else started[1] if started else ""
+        name_of_container = (
+            container["name"] if container is not None else started[1] if started else ""
+        )
         if name_of_container:
-            records.append(phase_record(uid, Phase.STARTED, when, "event", name_of_container[:MAX_DETAIL]))
+            records.append(
+                phase_record(uid, Phase.STARTED, when, "event", name_of_container[:MAX_DETAIL])
+            )
     reason = _end_reason(event)
     if reason:
         pod = replace(pod, deleted_us=when.at_us, end_reason=reason)
         records.append(phase_record(uid, Phase.TERMINATING, when, "event"))
     if reason == "evicted":
-        records.append(PreemptionRecord(victim_uid=uid, node_name=event.host, at_us=when.at_us, kind=reason))
+        records.append(
+            PreemptionRecord(victim_uid=uid, node_name=event.host, at_us=when.at_us, kind=reason)
+        )
     return when.at_us, [pod, *records]
 
 
@@ -129,7 +154,11 @@ def _as_new_event(item: JSONObject) -> JSONObject:
 
 
 def _image(event: EventReading) -> str:
-    match = _IMAGE.search(event.note) if event.reason in ("Pulling", "Pulled", "Failed", "BackOff") else None
+    match = (
+        _IMAGE.search(event.note)
+        if event.reason in ("Pulling", "Pulled", "Failed", "BackOff")
+        else None
+    )
     return normalise_reference(match[1]) if match else ""
 
 
@@ -140,11 +169,18 @@ def _end_reason(event: EventReading) -> str:
         return "deleted" if event.note.startswith("Stopping container") else ""
     if event.reason == "Preempted":
         return "preempted"
-    return "evicted" if event.reason in _EVICTED and event.note.startswith(_EVICTED[event.reason]) else ""
+    return (
+        "evicted"
+        if event.reason in _EVICTED and event.note.startswith(_EVICTED[event.reason])
+        else ""
+    )
 
 
 def pod_records(item: JSONObject, clocks: Clocks) -> tuple[int, list[Record]]:
-    """When it was created (µs), and the records, of a pod as `kubectl get pods` lists it. Raises Unusable."""
+    """When it was created (µs), and the records, of a pod as `kubectl get pods` lists it.
+
+    Raises Unusable.
+    """
     pod = read_pod(item, KEY_SOURCES, {})
     if pod is None:
         raise Unusable("a malformed pod")

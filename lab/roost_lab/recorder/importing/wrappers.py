@@ -1,10 +1,12 @@
-"""Find Kubernetes' objects in whatever they were exported in: lists, watch events, log lines of collectors and stores.
+"""Find Kubernetes' objects in whatever they were exported in: lists, watch events, log lines of
+collectors and stores.
 
-Recognised by their fields: kubectl's lists and watches; eventrouter's {verb, event}; Loki's query results and logcli's
-{labels, line, timestamp}; CloudWatch's {events: [{message}]}, {results} of Insights and {logEvents}; hits of
-Elasticsearch and OpenSearch; Splunk's results; OpenTelemetry's records; the texts of collectors (log, message, line,
-msg, textPayload) and jsonPayload. kubernetes-event-exporter, Fluent Bit's kubernetes_events and GKE's Event log write
-the Event's own fields.
+Recognised by their fields: kubectl's lists and watches; eventrouter's {verb, event}; Loki's query
+results and logcli's {labels, line, timestamp}; CloudWatch's {events: [{message}]}, {results} of
+Insights and {logEvents}; hits of Elasticsearch and OpenSearch; Splunk's results; OpenTelemetry's
+records; the texts of collectors (log, message, line, msg, textPayload) and jsonPayload.
+kubernetes-event-exporter, Fluent Bit's kubernetes_events and GKE's Event log write the Event's own
+fields.
 """
 
 from __future__ import annotations
@@ -52,7 +54,10 @@ def find_objects(value: Any, layers: int = 0) -> Iterator[tuple[str, Any]]:  # n
     elif isinstance(value, str):
         inner = read_text(value.strip().encode("utf-8", "replace"))
         if inner is None:
-            yield NOTHING, _NO_UID if _ALLOY in value else "text that is neither JSON nor a hub's line"
+            yield (
+                NOTHING,
+                _NO_UID if _ALLOY in value else "text that is neither JSON nor a hub's line",
+            )
         else:
             yield from find_objects(inner, layers + 1)
     elif isinstance(value, dict):
@@ -65,7 +70,11 @@ def _in_object(value: JSONObject, layers: int) -> Iterator[tuple[str, Any]]:
     version, kind = value.get("apiVersion"), value.get("kind")
     if isinstance(value.get("items"), list):
         # A list may leave out its items' kind: the API server's own does.
-        own = {"apiVersion": version, "kind": str(kind).removesuffix("List")} if kind and kind != "List" else {}
+        own = (
+            {"apiVersion": version, "kind": str(kind).removesuffix("List")}
+            if kind and kind != "List"
+            else {}
+        )
         for item in value["items"]:
             yield from find_objects({**own, **item} if isinstance(item, dict) else item, layers)
     elif isinstance(version, str) and version.startswith("audit.k8s.io/"):
@@ -75,7 +84,10 @@ def _in_object(value: JSONObject, layers: int) -> Iterator[tuple[str, Any]]:
     elif kind == "Pod" and isinstance(value.get("spec"), dict):
         yield PODS, value
     elif isinstance(version, str) and isinstance(kind, str):
-        yield NOTHING, f"an object of kind {kind}" if _KIND.fullmatch(kind) else "of an unknown kind"
+        yield (
+            NOTHING,
+            f"an object of kind {kind}" if _KIND.fullmatch(kind) else "of an unknown kind",
+        )
     elif _ALLOY in value:
         yield NOTHING, _NO_UID
     elif (inner := _inside(value)) is not None:
@@ -107,18 +119,26 @@ def _loki_lines(streams: list[Any]) -> list[Any]:
 def _insights_messages(results: list[Any]) -> list[Any]:
     if all(isinstance(row, dict) for row in results):
         return results  # Splunk's
-    cells = [cell for row in results if isinstance(row, list) for cell in row if isinstance(cell, dict)]
+    cells = [
+        cell for row in results if isinstance(row, list) for cell in row if isinstance(cell, dict)
+    ]
     return [cell.get("value") for cell in cells if cell.get("field") == "@message"]
 
 
 def _otlp_value(held: Any) -> Any:  # noqa: ANN401 - JSON
-    """What a value of OpenTelemetry's protocol in JSON stands for: opentelemetry-proto, common.proto, AnyValue."""
+    """What a value of OpenTelemetry's protocol in JSON stands for: opentelemetry-proto,
+    common.proto, AnyValue.
+    """
     if not isinstance(held, dict) or len(held) != 1:
         return held
     ((key, value),) = held.items()
     inner = value.get("values") if isinstance(value, dict) else None
     if key == "kvlistValue" and isinstance(inner, list):
-        return {str(one.get("key")): _otlp_value(one.get("value")) for one in inner if isinstance(one, dict)}
+        return {
+            str(one.get("key")): _otlp_value(one.get("value"))
+            for one in inner
+            if isinstance(one, dict)
+        }
     if key == "arrayValue" and isinstance(inner, list):
         return [_otlp_value(one) for one in inner]
     if key == "intValue" and isinstance(value, str) and value.lstrip("-").isdecimal():
@@ -134,7 +154,11 @@ def _as_it_is(held: Any) -> Any:  # noqa: ANN401 - JSON
 _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] = (
     # A watch event of the API, or of `kubectl get --output-watch-events`.
     *((key, (dict,), _as_it_is) for key in ("object", "event")),
-    ("data", (dict,), lambda data: _loki_lines(data["result"]) if isinstance(data.get("result"), list) else None),
+    (
+        "data",
+        (dict,),
+        lambda data: _loki_lines(data["result"]) if isinstance(data.get("result"), list) else None,
+    ),
     ("streams", (list,), _loki_lines),
     *((key, (list,), _as_it_is) for key in ("events", "logEvents")),
     ("results", (list,), _insights_messages),
@@ -149,5 +173,8 @@ _WRAPPERS: Final[Sequence[tuple[str, tuple[type, ...], Callable[[Any], Any]]]] =
     *((key, (list,), _as_it_is) for key in ("resourceLogs", "scopeLogs", "logRecords")),
     *((key, (dict, str), _otlp_value) for key in ("body", "Body")),
     ("structured", (dict,), _as_it_is),
-    *((key, (str, dict), _as_it_is) for key in ("log", "message", "line", "msg", "textPayload", "@message")),
+    *(
+        (key, (str, dict), _as_it_is)
+        for key in ("log", "message", "line", "msg", "textPayload", "@message")
+    ),
 )

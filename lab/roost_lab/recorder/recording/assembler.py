@@ -1,4 +1,5 @@
-"""Turn the notices of the streams, in order, into records. Pure: time and the model come in as arguments.
+"""Turn the notices of the streams, in order, into records. Pure: time and the model come in as
+arguments.
 
 Guarantee: the same notice again, after a restart or in a list, gives records of the same keys.
 """
@@ -26,7 +27,14 @@ from roost_lab.recorder.recording.pod_records import (
     steps_of,
     unseen_pod,
 )
-from roost_lab.recorder.recording.reading import MICRO_US, SECOND_US, EventReading, NodeReading, PodReading, Step
+from roost_lab.recorder.recording.reading import (
+    MICRO_US,
+    SECOND_US,
+    EventReading,
+    NodeReading,
+    PodReading,
+    Step,
+)
 from roost_lab.recorder.store.records import (
     MAX_IMAGE,
     NODES,
@@ -48,7 +56,9 @@ from roost_lab.recorder.store.records import (
 Classify = Callable[[Mapping[str, str], str], str]
 # A node's labels -> the labels that the image gate sets when the node has all its images.
 GateLabels = Callable[[Mapping[str, str]], frozenset[str]]
-_PREEMPTED_BY: Final = re.compile(r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?")
+_PREEMPTED_BY: Final = re.compile(
+    r"[Pp]reempted by (?:pod )?(?P<uid>[0-9a-f-]{36})(?: on node (?P<node>\S+))?"
+)
 _AUTOSCALERS: Final = ("cluster-autoscaler", "karpenter")
 # Most names of nodes that bindings wait for.
 _MAX_AWAITED: Final = 1024
@@ -70,16 +80,27 @@ class Judge(Protocol):
         """Judge a binding. Called before `pod_changed` reports the bound pod."""
 
     def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
-        """The nodes as they stand for a pod that fits on none, and what each lacks; None when that isn't known."""
+        """The nodes as they stand for a pod that fits on none, and what each lacks; None when that
+        isn't known.
+        """
 
 
 class Follower(Protocol):
     """Follows pods for metrics; see roost_lab/recorder/recording/live_starts.py."""
 
     def pod_changed(
-        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
+        self,
+        pod: PodReading,
+        pod_class: str,
+        hub: str,
+        seen: Step,
+        *,
+        created: Step,
+        was_there: bool,
     ) -> None:
-        """A pod in its current state. was_there: it may have been like this before the recorder began."""
+        """A pod in its current state. was_there: it may have been like this before the recorder
+        began.
+        """
 
     def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
         """A pod is gone."""
@@ -104,9 +125,14 @@ class Assembler:
         # `steps_of` each pod.
         self._steps: dict[str, dict[tuple[Phase, str], Step]] = {}
         self._nodes: dict[str, NodeReading] = {}
-        # Uids of nodes that have had all their images, or may have had them before they were first seen.
-        self._with_images = {uid for uid, node in known.nodes.items() if node.images_ready_us is not None}
-        self._images: dict[str, dict[str, int]] = {uid: dict(images) for uid, images in known.images.items()}
+        # Uids of nodes that have had all their images, or may have had them before they were first
+        # seen.
+        self._with_images = {
+            uid for uid, node in known.nodes.items() if node.images_ready_us is not None
+        }
+        self._images: dict[str, dict[str, int]] = {
+            uid: dict(images) for uid, images in known.images.items()
+        }
         # Pods and nodes in the database that no list has shown yet.
         self._unseen_pods = dict(known.pods)
         self._unseen_nodes = dict(known.nodes)
@@ -115,7 +141,8 @@ class Assembler:
         # Kind -> from when changes are lost, and why.
         self._lost: dict[str, tuple[int, str]] = {}
         self._synced: set[str] = set()
-        # Node's name -> (when the API server got an Event of its kubelet, how much later than its own time), in µs.
+        # Node's name -> (when the API server got an Event of its kubelet, how much later than its
+        # own time), in µs.
         self._clocks: dict[str, deque[tuple[int, int]]] = {}
         # How far wrong clocks are behind, in µs.
         self.clocks_behind: dict[str, int] = {}
@@ -178,9 +205,17 @@ class Assembler:
         return list(self._pods.values())
 
     def pod(
-        self, key: str, pod: PodReading | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+        self,
+        key: str,
+        pod: PodReading | None,
+        now_us: int,
+        *,
+        listed: bool = False,
+        late_us: int = MICRO_US,
     ) -> list[Record]:
-        """A pod in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
+        """A pod in its current state. listed: its changes were not watched. late_us: the longest
+        possible delay.
+        """
         if PODS in self._listed:
             self._listed[PODS].add(key)
         if pod is None:
@@ -219,10 +254,14 @@ class Assembler:
             was_there = listed and PODS not in self._synced
             hub = hub_of(pod.state.labels, pod.state.namespace)
             told = seen if not listed else seen._replace(resolution_us=SECOND_US)
-            self._starts.pod_changed(pod, pod_class, hub, told, created=steps[_CREATED], was_there=was_there)
+            self._starts.pod_changed(
+                pod, pod_class, hub, told, created=steps[_CREATED], was_there=was_there
+            )
         return records
 
-    def pod_deleted(self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US) -> list[Record]:
+    def pod_deleted(
+        self, key: str, pod: PodReading | None, now_us: int, *, late_us: int = MICRO_US
+    ) -> list[Record]:
         """A pod is gone. pod: its last state. late_us: it may have gone so much earlier."""
         records: list[Record] = []
         if pod is not None:
@@ -230,7 +269,9 @@ class Assembler:
         last = self._pods.get(key)
         if last is not None:
             # It was there at least until its deletion was requested.
-            since_us = max(filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0)
+            since_us = max(
+                filter(None, (last.created_us, last.accepted_us, last.deletion_us)), default=0
+            )
             late_us = max(MICRO_US, min(late_us, now_us - since_us))
             records += self._pod_gone(key, last, now_us, end_reason(last), late_us)
         return records
@@ -245,7 +286,9 @@ class Assembler:
         elif kind == NODES:
             self._unseen_nodes.pop(uid, None)
 
-    def _pod_gone(self, key: str, pod: PodReading, now_us: int, why: str, late_us: int = MICRO_US) -> Iterator[Record]:
+    def _pod_gone(
+        self, key: str, pod: PodReading, now_us: int, why: str, late_us: int = MICRO_US
+    ) -> Iterator[Record]:
         self._pods.pop(key, None)
         self._steps.pop(key, None)
         if self._judge is not None:
@@ -268,20 +311,35 @@ class Assembler:
             binding = replace(binding, last_us=scheduled.since_us or now_us)
             self._await_node(binding)
             yield from self._judged(binding, pod, now_us, watched=watched)
-        elif pod.is_unschedulable and (before is None or before.condition("PodScheduled").message != scheduled.message):
+        elif pod.is_unschedulable and (
+            before is None or before.condition("PodScheduled").message != scheduled.message
+        ):
             when = Step(scheduled.since_us or now_us, SECOND_US)
-            yield failed_attempt(state.uid, state.scheduler_name, scheduled.message, when, source="watch")
+            yield failed_attempt(
+                state.uid, state.scheduler_name, scheduled.message, when, source="watch"
+            )
             if watched:
                 yield from self._examined(pod, now_us)
         nominated = state.nominated_node
-        if nominated and not state.node_name and (before is None or before.state.nominated_node != nominated):
+        if (
+            nominated
+            and not state.node_name
+            and (before is None or before.state.nominated_node != nominated)
+        ):
             by = state.scheduler_name
             yield self._decision(
-                DecisionKind.NOMINATE, state.uid, nominated, seen, scheduler=by, detail=f"/{nominated}"
+                DecisionKind.NOMINATE,
+                state.uid,
+                nominated,
+                seen,
+                scheduler=by,
+                detail=f"/{nominated}",
             )
             yield phase_record(state.uid, Phase.NOMINATED, seen, "watch")
 
-    def _judged(self, binding: DecisionRecord, pod: PodReading, now_us: int, *, watched: bool) -> Iterator[Record]:
+    def _judged(
+        self, binding: DecisionRecord, pod: PodReading, now_us: int, *, watched: bool
+    ) -> Iterator[Record]:
         if watched and self._judge is not None and {PODS, NODES} <= self._synced:
             judged, candidates = self._judge.judge(binding, pod, now_us)
             yield judged
@@ -292,7 +350,9 @@ class Assembler:
             yield replace(binding, model=Verdict.UNKNOWN, model_note=f"bound before {why}")
 
     def _examined(self, pod: PodReading, now_us: int) -> Iterator[Record]:
-        """The nodes as they stand for a pod that fits on none, once all nodes and pods are known."""
+        """The nodes as they stand for a pod that fits on none, once all nodes and pods are
+        known.
+        """
         if self._judge is None or not {PODS, NODES} <= self._synced:
             return
         waiting = self._judge.examine(pod, now_us)
@@ -304,7 +364,9 @@ class Assembler:
         return node.state.uid if node is not None else ""
 
     def _await_node(self, binding: DecisionRecord) -> None:
-        """Keep a binding to a node that is not known yet: nodes, pods and Events are separate streams."""
+        """Keep a binding to a node that is not known yet: nodes, pods and Events are separate
+        streams.
+        """
         if binding.node_uid or not binding.node_name:
             return
         self._nodeless.setdefault(binding.node_name, {})[binding.id] = binding
@@ -312,7 +374,10 @@ class Assembler:
             self._nodeless.pop(next(iter(self._nodeless)))
 
     def _bound_before(self, node: NodeReading) -> Iterator[Record]:
-        """Bindings that were reported before their node. A node created after them is another one of that name."""
+        """Bindings that were reported before their node.
+
+        A node created after them is another one of that name.
+        """
         for binding in self._nodeless.pop(node.state.name, {}).values():
             if node.created_us < binding.at_us + binding.resolution_us:
                 yield replace(binding, node_uid=node.state.uid)
@@ -320,9 +385,17 @@ class Assembler:
     # Nodes
 
     def node(
-        self, name: str, node: NodeReading | None, now_us: int, *, listed: bool = False, late_us: int = MICRO_US
+        self,
+        name: str,
+        node: NodeReading | None,
+        now_us: int,
+        *,
+        listed: bool = False,
+        late_us: int = MICRO_US,
     ) -> list[Record]:
-        """A node in its current state. listed: its changes were not watched. late_us: the longest possible delay."""
+        """A node in its current state. listed: its changes were not watched. late_us: the longest
+        possible delay.
+        """
         if NODES in self._listed:
             self._listed[NODES].add(name)
         if node is None:
@@ -342,7 +415,9 @@ class Assembler:
         new = node_record(node)
         if is_after_gap:
             late_us = max(MICRO_US, now_us - self._lost[NODES][0])
-        changes = list(node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
+        changes = (
+            list(node_changes(old, new, node, Step(now_us, late_us))) if old is not None else []
+        )
         has_images = self._has_all_images(node)
         is_filled = has_images and uid not in self._with_images and (not listed or old is not None)
         if has_images:
@@ -386,7 +461,9 @@ class Assembler:
     def _image_changes(self, node: NodeReading, now_us: int) -> Iterator[Record]:
         known = self._images.setdefault(node.state.uid, {})
         # By tag where there is one: the digest is another name of the same image.
-        current = {name: size for name, size in node.state.images.items() if "@" not in name} or node.state.images
+        current = {
+            name: size for name, size in node.state.images.items() if "@" not in name
+        } or node.state.images
         for image, size in current.items():
             if image not in known:
                 known[image] = now_us
@@ -407,7 +484,13 @@ class Assembler:
             return self._scheduled(event, uid)
         if kind == "Pod" and event.reason == "FailedScheduling":
             failure = failed_attempt(
-                uid, event.controller, event.note, event.when, source="event", last_us=event.last_us, tries=event.count
+                uid,
+                event.controller,
+                event.note,
+                event.when,
+                source="event",
+                last_us=event.last_us,
+                tries=event.count,
             )
             return [failure, phase_record(uid, Phase.UNSCHEDULABLE, event.when, "event")]
         if kind == "Pod" and event.reason == "Pulled":
@@ -431,7 +514,9 @@ class Assembler:
         return []
 
     def _in_server_time(self, event: EventReading) -> EventReading:
-        """Learn from a kubelet's Event how far its node's clock is behind, and correct the Event."""
+        """Learn from a kubelet's Event how far its node's clock is behind, and correct the
+        Event.
+        """
         if not event.host or not event.created_us or event.when.resolution_us != SECOND_US:
             return event
         seen = self._clocks.setdefault(event.host, deque(maxlen=_MOST_OF_CLOCK))
@@ -457,7 +542,11 @@ class Assembler:
         by_uid = event.related[3] or (match["uid"] if match else None)
         node_name = (match["node"] if match else None) or ""
         yield PreemptionRecord(
-            victim_uid=uid, by_uid=by_uid, node_name=node_name, at_us=event.when.at_us, kind="preempted"
+            victim_uid=uid,
+            by_uid=by_uid,
+            node_name=node_name,
+            at_us=event.when.at_us,
+            kind="preempted",
         )
         if by_uid:
             told = self._told(DecisionKind.PREEMPT, by_uid, node_name, event, f"/{uid}")
@@ -466,12 +555,30 @@ class Assembler:
     def _told(
         self, kind: DecisionKind, pod_uid: str, node: str, event: EventReading, detail: str = ""
     ) -> DecisionRecord:
-        told = self._decision(kind, pod_uid, node, event.when, scheduler=event.controller, detail=detail)
+        told = self._decision(
+            kind, pod_uid, node, event.when, scheduler=event.controller, detail=detail
+        )
         return replace(told, last_us=event.last_us, source="event")
 
     def _decision(
-        self, kind: DecisionKind, pod_uid: str, node: str, when: Step, *, scheduler: str, detail: str = ""
+        self,
+        kind: DecisionKind,
+        pod_uid: str,
+        node: str,
+        when: Step,
+        *,
+        scheduler: str,
+        detail: str = "",
     ) -> DecisionRecord:
         """A decision for a node, as the pod's object tells it."""
         uid = self._node_uid(node)
-        return decision(kind, pod_uid, node, when, source="watch", node_uid=uid, scheduler=scheduler, detail=detail)
+        return decision(
+            kind,
+            pod_uid,
+            node,
+            when,
+            source="watch",
+            node_uid=uid,
+            scheduler=scheduler,
+            detail=detail,
+        )

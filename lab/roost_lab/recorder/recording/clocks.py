@@ -1,4 +1,7 @@
-"""Tell how far a node's clock is off, and give what its kubelet dates the API server's time. Pure."""
+"""Tell how far a node's clock is off, and give what its kubelet dates the API server's time.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +22,17 @@ _NOT_THE_KUBELETS: Final = ("PodScheduled", "DisruptionTarget")
 
 
 def behind_us(differences: Collection[int]) -> int:
-    """How far a clock is behind, by so many Events; 0: it is right, or these are too few to tell."""
+    """How far a clock is behind, by so many Events; 0: it is right, or these are too few to
+    tell.
+    """
     least = min(differences, default=0) if len(differences) >= _FEWEST else 0
     return least if abs(least) >= _LEAST_US else 0
 
 
 def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
-    """The pod with what its kubelet dates in the API server's time; behind: its node's clock, in µs."""
+    """The pod with what its kubelet dates in the API server's time; behind: its node's clock, in
+    µs.
+    """
     if not behind:
         return pod
 
@@ -37,4 +44,6 @@ def pod_in_server_time(pod: PodReading, behind: int) -> PodReading:
         for kind, one in pod.conditions.items()
     }
     containers = tuple(replace(one, started_us=moved(one.started_us)) for one in pod.containers)
-    return replace(pod, accepted_us=moved(pod.accepted_us), conditions=conditions, containers=containers)
+    return replace(
+        pod, accepted_us=moved(pod.accepted_us), conditions=conditions, containers=containers
+    )

@@ -9,7 +9,13 @@ from hashlib import sha256
 from typing import Final
 
 from roost_lab.recorder.recording.reading import Step
-from roost_lab.recorder.store.records import MAX_ID, MAX_SCHEDULER, CandidatesRecord, DecisionKind, DecisionRecord
+from roost_lab.recorder.store.records import (
+    MAX_ID,
+    MAX_SCHEDULER,
+    CandidatesRecord,
+    DecisionKind,
+    DecisionRecord,
+)
 
 # A binding with the verdict of the scheduler's model, and the nodes as they stood.
 Judged = tuple[DecisionRecord, CandidatesRecord | None]
@@ -47,15 +53,33 @@ def decision(
 
 
 def failed_attempt(
-    uid: str, scheduler: str, message: str, when: Step, *, source: str, last_us: int | None = None, tries: int = 1
+    uid: str,
+    scheduler: str,
+    message: str,
+    when: Step,
+    *,
+    source: str,
+    last_us: int | None = None,
+    tries: int = 1,
 ) -> DecisionRecord:
-    """A decision of kind fail, from the scheduler's message in the pod's condition or in an Event."""
+    """A decision of kind fail, from the scheduler's message in the pod's condition or in an
+    Event.
+    """
     total, reasons = read_reasons(message)
     # The same message in the pod's condition and in the Event is one failure.
     digest = sha256(_as_note(message)).hexdigest()[:16]
     kind, last_us = DecisionKind.FAIL, last_us or when.at_us
     return replace(
-        decision(kind, uid, "", when, source=source, scheduler=scheduler, last_us=last_us, detail=f"/{digest}"),
+        decision(
+            kind,
+            uid,
+            "",
+            when,
+            source=source,
+            scheduler=scheduler,
+            last_us=last_us,
+            detail=f"/{digest}",
+        ),
         tries=tries,
         nodes_total=total,
         nodes_feasible=0 if total is not None else None,
@@ -65,7 +89,9 @@ def failed_attempt(
 
 
 def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
-    """The total number of nodes, and how many were rejected for each reason, from a FailedScheduling message."""
+    """The total number of nodes, and how many were rejected for each reason, from a
+    FailedScheduling message.
+    """
     available = _AVAILABLE.search(message)
     total = int(available[1]) if available else None
     reasons: dict[str, int] = {}
@@ -80,4 +106,6 @@ def read_reasons(message: str) -> tuple[int | None, dict[str, int]]:
 def _as_note(message: str) -> bytes:
     """A message as an Event has it; the pod's condition has all of it."""
     encoded = message.encode()
-    return encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_ELLIPSIS)] + _ELLIPSIS
+    return (
+        encoded if len(encoded) <= _MAX_NOTE else encoded[: _MAX_NOTE - len(_ELLIPSIS)] + _ELLIPSIS
+    )

@@ -1,6 +1,7 @@
 """Read JupyterHub's log: whose server answered, whose start failed, and when. Pure.
 
-JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py; only 6 says "Not starting".
+JupyterHub 1 to 6 say it in the same words: base.py of its handlers, and user.py; only 6 says "Not
+starting".
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ SERVER_ANNOTATION: Final = "hub.jupyter.org/servername"
 MILLI_US: Final = 1_000
 # Characters of a checkpoint's kind that the schema allows.
 _MAX_KIND: Final = 32
-# How long after the creation of its pod a hub may tell of a start; and how much their clocks may differ.
+# How long after the creation of its pod a hub may tell of a start; and how much their clocks may
+# differ.
 LONGEST_US: Final = 3600 * US
 EARLY_US: Final = 2 * US
-# Names of pod and container (`kubectl logs --prefix`, stern), the kubelet's time (`--timestamps`), the stream in a
-# kubelet's own file, and JupyterHub's own time, which is the container's local time: UTC.
+# Names of pod and container (`kubectl logs --prefix`, stern), the kubelet's time (`--timestamps`),
+# the stream in a kubelet's own file, and JupyterHub's own time, which is the container's local
+# time: UTC.
 _COLOUR: Final = r"(?:\x1b[\[(][\d;]*[mB])*"
 _LINE: Final = re.compile(
     r"(?:\[?[\w./-]+\]? ){0,2}?(?:(?P<told>\d{4}-\d\d-\d\dT\S+) )?(?:std(?:out|err) [FP] )?"
@@ -33,8 +36,10 @@ _LINE: Final = re.compile(
 )
 _ANSWERED: Final = re.compile(r"User (?P<who>.+) took (?P<seconds>\d+\.\d+) seconds to start")
 _FAILED: Final = re.compile(
-    r"(?:Error starting |Unhandled error starting |Unhandled error waiting for |Not starting )(?P<at>.+?)'s server[: ]"
-    r"|(?P<late>.+?)'s server (?:failed to start in|never showed up at) |Failed to add (?P<lost>.+) to proxy!"
+    r"(?:Error starting |Unhandled error starting |Unhandled error waiting for |Not starting"
+    r" )(?P<at>.+?)'s server[: ]"
+    r"|(?P<late>.+?)'s server (?:failed to start in|never showed up at) |Failed to add (?P<lost>.+)"
+    r" to proxy!"
 )
 
 
@@ -51,17 +56,25 @@ class HubNews(NamedTuple):
 
     def is_about(self, server: str) -> bool:
         """Whether it may be about the server of that name in the hub's log."""
-        return server == self.who or (self.outcome is Phase.FAILED and server.startswith(f"{self.who}:"))
+        return server == self.who or (
+            self.outcome is Phase.FAILED and server.startswith(f"{self.who}:")
+        )
 
 
 def server_of(pod: PodReading) -> str:
-    """What the log of its hub calls a user's server: `user` or `user:server`; "" of a pod that is none."""
+    """What the log of its hub calls a user's server: `user` or `user:server`; "" of a pod that is
+    none.
+    """
     annotations = pod.state.annotations
-    return ":".join(filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION))))
+    return ":".join(
+        filter(None, (annotations.get(USER_ANNOTATION), annotations.get(SERVER_ANNOTATION)))
+    )
 
 
 def log_checkpoint(namespace: str) -> str:
-    """The kind of the checkpoint whose version says since when, in microseconds, a hub's log tells; "": it doesn't."""
+    """The kind of the checkpoint whose version says since when, in microseconds, a hub's log tells;
+    "": it doesn't.
+    """
     if len(kind := f"log:{namespace}") <= _MAX_KIND:
         return kind
     # Long names with the same beginning stay different.
@@ -69,7 +82,9 @@ def log_checkpoint(namespace: str) -> str:
 
 
 def is_hub_line(text: str) -> bool:
-    """Whether it is a line of JupyterHub's own format; those that follow one, as tracebacks do, are not."""
+    """Whether it is a line of JupyterHub's own format; those that follow one, as tracebacks do, are
+    not.
+    """
     return _LINE.match(text) is not None
 
 
@@ -84,7 +99,9 @@ def read_hub_line(text: str) -> HubNews | None:
         return None
     when = Step(at_us, MILLI_US)
     if answered is not None:
-        return HubNews(when, Phase.ANSWERED, answered["who"], round(float(answered["seconds"]) * US))
+        return HubNews(
+            when, Phase.ANSWERED, answered["who"], round(float(answered["seconds"]) * US)
+        )
     if failed is not None:
         return HubNews(when, Phase.FAILED, failed["at"] or failed["late"] or failed["lost"])
     return None

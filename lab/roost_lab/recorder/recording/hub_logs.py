@@ -1,7 +1,8 @@
 """Follow the logs of the hubs' own pods, a thread for each, and tell what they say of starts.
 
-A hub's log is read from its beginning, and after a broken connection from the last line on: what is told twice is the
-consumer's to drop. A log that can't be read is said once, and tried again: nothing else waits for it.
+A hub's log is read from its beginning, and after a broken connection from the last line on: what is
+told twice is the consumer's to drop. A log that can't be read is said once, and tried again:
+nothing else waits for it.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ HUB_LOG: Final = "hub-log"
 # A log is silent where nobody comes; after this long the connection may as well be dead.
 SILENCE_SECONDS: Final = 300.0
 RETRY_SECONDS: Final = 1.0
-# Without the right. A container that hasn't begun (400) or a kubelet that is away (500, 502) is tried again soon.
+# Without the right. A container that hasn't begun (400) or a kubelet that is away (500, 502) is
+# tried again soon.
 REFUSED_SECONDS: Final = 60.0
 _REFUSED: Final = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)
 # JupyterHub says more than this at its start; if none is in its format, none will be.
 FIRST_LINES: Final = 50
-# Nor if none is in a log that has stood so long; in a newer one there may be only what comes before JupyterHub.
+# Nor if none is in a log that has stood so long; in a newer one there may be only what comes before
+# JupyterHub.
 OLD_SECONDS: Final = 60.0
 
 
@@ -48,7 +51,9 @@ class LogNotice(NamedTuple):
 class HubLogs:
     """The threads. All methods are called by one other thread."""
 
-    def __init__(self, client: Client, tell: Callable[[WatchEvent], None], on_error: Callable[[str], None]) -> None:
+    def __init__(
+        self, client: Client, tell: Callable[[WatchEvent], None], on_error: Callable[[str], None]
+    ) -> None:
         """tell: takes a notice of kind HUB_LOG, whose item is a LogNotice."""
         self._client = client
         self._tell = tell
@@ -59,9 +64,15 @@ class HubLogs:
     def pod_changed(self, pod: PodReading) -> None:
         """Follow its log if it is a hub's pod that runs."""
         uid = pod.state.uid
-        if pod.state.labels.get(COMPONENT_LABEL) == HUB and pod.state.phase == "Running" and uid not in self.followed:
+        if (
+            pod.state.labels.get(COMPONENT_LABEL) == HUB
+            and pod.state.phase == "Running"
+            and uid not in self.followed
+        ):
             stop = self.followed[uid] = threading.Event()
-            threading.Thread(target=self._follow, args=(pod, stop), name=f"log-{pod.state.key}", daemon=True).start()
+            threading.Thread(
+                target=self._follow, args=(pod, stop), name=f"log-{pod.state.key}", daemon=True
+            ).start()
 
     def pod_gone(self, uid: str) -> None:
         """Its log ends by itself; what is left of it is read to the end."""
@@ -78,7 +89,9 @@ class HubLogs:
 
         def tell(news: HubNews | None, *, is_read: bool = True) -> None:
             item = LogNotice(pod, news, is_read, begin_us)
-            self._tell(WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time()))
+            self._tell(
+                WatchEvent(HUB_LOG, WatchEventType.LISTED, pod.state.key, item, "", time.time())
+            )
 
         def judge() -> None:
             nonlocal is_odd
@@ -116,7 +129,9 @@ class HubLogs:
                 if str(error) != fault:
                     fault = str(error)
                     advice = f"{_UNKNOWN}{_RIGHT if is_refused else ''}"
-                    log.warning("hub %s: its log can't be read: %s; %s", pod.state.key, fault, advice)
+                    log.warning(
+                        "hub %s: its log can't be read: %s; %s", pod.state.key, fault, advice
+                    )
                     own = 0
                     tell(None, is_read=False)
             except ClusterError as error:
@@ -127,6 +142,7 @@ class HubLogs:
 _UNKNOWN: Final = "when its users' servers answer isn't recorded"
 _RIGHT: Final = ". recorder.hubLogs gives the right to read it"
 _EXPECTED: Final = (
-    "expected lines of JupyterHub's own format, [I 2026-11-26 08:00:00.000 JupyterHub app:1] …: when its users' "
-    "servers answer isn't recorded. Don't set JupyterHub.log_format and log_datefmt."
+    "expected lines of JupyterHub's own format, [I 2026-11-26 08:00:00.000 JupyterHub app:1] …:"
+    " when its users' servers answer isn't recorded. Don't set JupyterHub.log_format and"
+    " log_datefmt."
 )

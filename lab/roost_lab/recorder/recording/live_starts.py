@@ -1,9 +1,9 @@
-"""Follow pods while they start: how long the phases of a start took, whether its node had the images, which starts have
-not ended, and whose a hub's news is. Pure: times come in as arguments.
+"""Follow pods while they start: how long the phases of a start took, whether its node had the
+images, which starts have not ended, and whose a hub's news is. Pure: times come in as arguments.
 
-Where a hub's log is read, a start ends with the hub's word, else when the pod is ready. Each start counts once, also
-when the recorder restarts: what the first list shows as started counted before, and what happened since arrives as
-changes. Starts within a gap don't count.
+Where a hub's log is read, a start ends with the hub's word, else when the pod is ready. Each start
+counts once, also when the recorder restarts: what the first list shows as started counted before,
+and what happened since arrives as changes. Starts within a gap don't count.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
 from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
-# Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred time series.
+# Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred
+# time series.
 MAX_HUBS: Final = 50
 OTHER_HUBS: Final = "other"
 # So long after a start ended, nothing more is awaited of its kubelet's Events.
 TOLD_AFTER_US: Final = 60 * US
-# Most pods whose pulls are kept before the pods themselves are known; other programs' pods are among them.
+# Most pods whose pulls are kept before the pods themselves are known; other programs' pods are
+# among them.
 MAX_UNKNOWN: Final = 10_000
 # Whose start it is, a class's and a hub's: the labels of all metrics.
 Whose = tuple[str, str]
@@ -56,7 +58,8 @@ class _Start:
     created: Step
     # Its server's name in the log of its hub, `user` or `user:server`; "": none.
     server: str
-    # When the watch told that it was bound, and since when its containers run (see `_within_second`).
+    # When the watch told that it was bound, and since when its containers run (see
+    # `_within_second`).
     bound_us: int | None = None
     started_us: int | None = None
     is_ready: bool = False
@@ -73,15 +76,18 @@ class LiveStarts:
         self._metrics = metrics
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
-        # Namespace -> the server's name in its hub's log -> its last pod's start, until the hub has told of it.
+        # Namespace -> the server's name in its hub's log -> its last pod's start, until the hub has
+        # told of it.
         self._awaited: dict[str, dict[str, _Start]] = {}
         # Namespaces of hubs whose log is read, and since when.
         self._logs: dict[str, int] = {}
         # Those whose metrics there are.
         self._whose: set[Whose] = set()
-        # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's result is counted.
+        # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's
+        # result is counted.
         self._pulls: dict[str, dict[str, int | None]] = {}
-        # Uid -> how many images it has. Started pods of which not all Events arrived, and when each is given up.
+        # Uid -> how many images it has. Started pods of which not all Events arrived, and when each
+        # is given up.
         self._untold: dict[str, int] = {}
         self._deadlines: deque[tuple[int, str]] = deque()
         self._hubs: set[str] = set()
@@ -94,15 +100,26 @@ class LiveStarts:
             self._logs.pop(namespace, None)
 
     def pod_changed(
-        self, pod: PodReading, pod_class: str, hub: str, seen: Step, *, created: Step, was_there: bool
+        self,
+        pod: PodReading,
+        pod_class: str,
+        hub: str,
+        seen: Step,
+        *,
+        created: Step,
+        was_there: bool,
     ) -> None:
-        """A pod in its current state. was_there: it may have been like this before the recorder began."""
+        """A pod in its current state. was_there: it may have been like this before the recorder
+        began.
+        """
         if pod_class in ("", PLACEHOLDER):
             return
         uid = pod.state.uid
         start = self._starts.get(uid)
         if start is None:
-            start = self._starts[uid] = _Start(uid, (pod_class, self._hub_label(hub)), created, server_of(pod))
+            start = self._starts[uid] = _Start(
+                uid, (pod_class, self._hub_label(hub)), created, server_of(pod)
+            )
             # The last pod of a server is the one that its hub tells of.
             awaited = self._awaited.setdefault(pod.state.namespace, {})
             awaited.pop(start.server, None)
@@ -129,7 +146,9 @@ class LiveStarts:
             self._answered(start, start.answer, seen.at_us)
 
     def _begin(self, whose: Whose) -> None:
-        """Begin the metrics of a class and hub at 0: a counter that first appears as 1 has not increased."""
+        """Begin the metrics of a class and hub at 0: a counter that first appears as 1 has not
+        increased.
+        """
         if whose in self._whose:
             return
         self._whose.add(whose)
@@ -141,7 +160,11 @@ class LiveStarts:
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start; no records when no pod awaits it."""
         awaited = self._awaited.get(namespace, {})
-        found = [one for name, one in awaited.items() if news.is_about(name) and one.created.at_us <= news.when.at_us]
+        found = [
+            one
+            for name, one in awaited.items()
+            if news.is_about(name) and one.created.at_us <= news.when.at_us
+        ]
         if not found:
             return []
         start = min(found, key=lambda one: one.created.at_us)
@@ -176,10 +199,17 @@ class LiveStarts:
         self._metrics.starts.labels(*start.whose, StartResult.FAILED).inc()
 
     def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
-        """A pod is gone; a record if its hub, whose log is read, had not yet said how its start ended."""
+        """A pod is gone; a record if its hub, whose log is read, had not yet said how its start
+        ended.
+        """
         start = self._starts.get(uid)
         records: list[Record] = []
-        if start is not None and start.is_ready and not start.has_ended and namespace not in self._logs:
+        if (
+            start is not None
+            and start.is_ready
+            and not start.has_ended
+            and namespace not in self._logs
+        ):
             # Its hub's log can no longer be read.
             self._end(start, now_us)
         if start is not None and not start.has_ended:
@@ -198,7 +228,9 @@ class LiveStarts:
         start = self._starts.get(uid)
         if start is not None and start.has_ended and uid not in self._untold:
             return
-        self._pulls.setdefault(uid, {}).setdefault(pull.image, None if pull.warm else pull.pull_and_wait_us or 0)
+        self._pulls.setdefault(uid, {}).setdefault(
+            pull.image, None if pull.warm else pull.pull_and_wait_us or 0
+        )
         self._count_if_told(uid)
         if len(self._pulls) > MAX_UNKNOWN + len(self._starts):
             del self._pulls[next(iter(self._pulls))]
@@ -222,7 +254,9 @@ class LiveStarts:
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
             self._metrics.phases.labels(*whose, PULL).observe(max(spans_us) / US)
-        result = StartResult.COLD if spans_us else StartResult.WARM if pulls else StartResult.UNKNOWN
+        result = (
+            StartResult.COLD if spans_us else StartResult.WARM if pulls else StartResult.UNKNOWN
+        )
         self._metrics.starts.labels(*whose, result).inc()
 
     def _hub_label(self, hub: str) -> str:
@@ -237,17 +271,23 @@ def _is_started(pod: PodReading) -> bool:
 
 
 def _within_second(second_us: int, told: Step) -> int:
-    """A whole second that an exact time is counted from or to: when the watch told, if it did within it, else its
-    middle, which is wrong by half a second at most.
+    """A whole second that an exact time is counted from or to: when the watch told, if it did
+    within it, else its middle, which is wrong by half a second at most.
     """
     is_within = told.resolution_us == MICRO_US and 0 <= told.at_us - second_us < US
     return told.at_us if is_within else second_us + US // 2
 
 
-def _phases(pod: PodReading, start: _Start, seen: Step) -> Iterator[tuple[str, int | None, int | None]]:
-    """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from whole ones."""
+def _phases(
+    pod: PodReading, start: _Start, seen: Step
+) -> Iterator[tuple[str, int | None, int | None]]:
+    """The phases of a pod that is ready, from and to; pods' times are whole seconds, counted from
+    whole ones.
+    """
     bound_us, ready_us = pod.condition("PodScheduled").reached_us, pod.condition("Ready").reached_us
-    started_us = max((one.started_us for one in pod.containers if one.started_us is not None), default=None)
+    started_us = max(
+        (one.started_us for one in pod.containers if one.started_us is not None), default=None
+    )
     if pod.condition("Ready").status != "True":
         # A pod that has finished isn't ready any more; few have a readiness probe.
         ready_us = started_us

@@ -16,7 +16,21 @@ from roost_lab.recorder.store.records import GapRecord, Record
 PREFIX: Final = "roost_recorder_"
 WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
 # Pods have whole seconds. 300: after so long, hubs give a start up by default.
-START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0, 3600.0)
+START_BUCKETS: Final = (
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    180.0,
+    300.0,
+    600.0,
+    1200.0,
+    3600.0,
+)
 
 
 class RecorderMetrics:
@@ -33,24 +47,36 @@ class RecorderMetrics:
         def gauge(name: str, text: str, *labels: str) -> Gauge:
             return Gauge(PREFIX + name, text, labels, registry=registry)
 
-        self.changes = counter("changes", "Changes that the API server reported, by kind and change.", "kind", "change")
+        self.changes = counter(
+            "changes", "Changes that the API server reported, by kind and change.", "kind", "change"
+        )
         self._rows = counter("rows", "Rows sent to the database, by table.", "table")
         self._rows.labels(GapRecord.table.name)
         self._writes = Histogram(
-            PREFIX + "write_duration_seconds", "Duration of a transaction.", buckets=WRITE_BUCKETS, registry=registry
+            PREFIX + "write_duration_seconds",
+            "Duration of a transaction.",
+            buckets=WRITE_BUCKETS,
+            registry=registry,
         )
-        self.not_recorded = counter("odd_objects", "Objects or rows that could not be recorded, by kind.", "kind")
+        self.not_recorded = counter(
+            "odd_objects", "Objects or rows that could not be recorded, by kind.", "kind"
+        )
         self.waits = counter("waits", "Seconds that watches waited for the database.")
-        self._store_errors = counter("store_errors", "Number of times that the database started to fail.")
+        self._store_errors = counter(
+            "store_errors", "Number of times that the database started to fail."
+        )
         self._stream_errors = counter("stream_errors", "Broken watches, by kind.", "kind")
         self._database_fails = gauge("database_failing", "1 while the database accepts no rows.")
         self._gap_ended = gauge(
             "last_gap_timestamp_seconds",
             "Unix time at which the last gap was recorded; 0 when there was none since the start.",
         )
-        self._records = gauge("recording", "1 while all watches deliver and the database stores what they deliver.")
+        self._records = gauge(
+            "recording", "1 while all watches deliver and the database stores what they deliver."
+        )
         self._behind = gauge(
-            "behind_seconds", "Age of the oldest change that is not stored yet; 0 when none is waiting."
+            "behind_seconds",
+            "Age of the oldest change that is not stored yet; 0 when none is waiting.",
         )
         self.phases = Histogram(
             "roost_start_phase_seconds",
@@ -61,13 +87,16 @@ class RecorderMetrics:
         )
         self.starts = Counter(
             "roost_starts",
-            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (given up, or gone before).",
+            "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (given"
+            " up, or gone before).",
             ("pod_class", "hub", "result"),
             registry=registry,
         )
         gauge("build_info", "1 for the running version.", "version").labels(version).set(1)
 
-    def observe(self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]) -> None:
+    def observe(
+        self, *, is_recording: Callable[[], bool], behind_seconds: Callable[[], float]
+    ) -> None:
         """Call these at each scrape."""
         self._records.set_function(is_recording)
         self._behind.set_function(behind_seconds)

@@ -1,8 +1,9 @@
-"""Judge decisions by the model of kube-scheduler: follow the cluster, and compute where a pod would have gone.
+"""Judge decisions by the model of kube-scheduler: follow the cluster, and compute where a pod would
+have gone.
 
-The scheduler decided some milliseconds before its binding was reported, on a state that nobody reports. So the verdict
-on a binding that differs is "unknown" when pods or nodes had just changed; otherwise "differs" is a reason to look, not
-proof of a fault.
+The scheduler decided some milliseconds before its binding was reported, on a state that nobody
+reports. So the verdict on a binding that differs is "unknown" when pods or nodes had just changed;
+otherwise "differs" is a reason to look, not proof of a fault.
 """
 
 from __future__ import annotations
@@ -50,12 +51,15 @@ _NOBODY: Final[Mapping[str, int]] = MappingProxyType({})
 class Model:
     """Follows nodes and pods. Owned by one thread."""
 
-    def __init__(self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES) -> None:
+    def __init__(
+        self, profiles: Mapping[str, Profile], max_candidates: int = MAX_CANDIDATES
+    ) -> None:
         """profiles: by schedulerName; pods of other schedulers are counted, but not judged."""
         self._profiles = profiles
         # All nodes are scored: a scheduler that scores only a part does not report which.
         self._full_profiles = {
-            name: replace(profile, percentage_of_nodes_to_score=100) for name, profile in profiles.items()
+            name: replace(profile, percentage_of_nodes_to_score=100)
+            for name, profile in profiles.items()
         }
         self._max_candidates = max_candidates
         self._state = ClusterState(stale_images=True)
@@ -64,14 +68,21 @@ class Model:
         # The last relevant change for schedulers, of a node or of a pod on a node.
         self._changed_us: int | None = None
 
-    def surroundings_changed(self, namespaces: Mapping[str, Mapping[str, str]], claimable: frozenset[str]) -> None:
-        """Update the namespaces' labels, which pod affinity terms may select, and what DeviceClasses map."""
+    def surroundings_changed(
+        self, namespaces: Mapping[str, Mapping[str, str]], claimable: frozenset[str]
+    ) -> None:
+        """Update the namespaces' labels, which pod affinity terms may select, and what
+        DeviceClasses map.
+        """
         self._state.surroundings = Surroundings(namespaces=namespaces, claimable=claimable)
 
     def node_changed(self, name: str, node: NodeReading | None, at_us: int) -> None:
         """Update a node; None: it is gone."""
         row = self._state.rows.get(name)
-        before, after = row.node if row is not None else None, node.state if node is not None else None
+        before, after = (
+            row.node if row is not None else None,
+            node.state if node is not None else None,
+        )
         if after is not None:
             self._state.set_node(after)
         elif row is not None:
@@ -95,22 +106,36 @@ class Model:
         if after is not None and after.node_name:
             self._classes[key] = pod_class
             self._count(after.node_name, pod_class, 1)
-        if any(state is not None and state.node_name for state in (before, after)) and not _is_same_pod(before, after):
+        if any(
+            state is not None and state.node_name for state in (before, after)
+        ) and not _is_same_pod(before, after):
             self._changed_us = at_us
 
     def judge(self, binding: DecisionRecord, pod: PodReading, at_us: int) -> Judged:
-        """The binding with the verdict: where the pod would have gone had it not been bound; and the nodes."""
+        """The binding with the verdict: where the pod would have gone had it not been bound; and
+        the nodes.
+        """
         if pod.state.scheduler_name not in self._profiles:
             note = f"unknown scheduler profile {pod.state.scheduler_name}"
             return replace(binding, model=Verdict.UNKNOWN, model_note=note), None
         known = self._state.get_pod(pod.state.key)
         with self._state.without(pod.state.key):
             decision = self._schedule(pod, known.nominated_node if known is not None else "")
-            preferred, (verdict, note) = decision.node, self._verdict(decision, pod, binding.node_name)
-            if verdict == Verdict.DIFFERS and self._changed_us is not None and at_us - self._changed_us <= UNSEEN_US:
+            preferred, (verdict, note) = (
+                decision.node,
+                self._verdict(decision, pod, binding.node_name),
+            )
+            if (
+                verdict == Verdict.DIFFERS
+                and self._changed_us is not None
+                and at_us - self._changed_us <= UNSEEN_US
+            ):
                 verdict, note = Verdict.UNKNOWN, f"{note}, but pods or nodes had just changed"
             if verdict == Verdict.DIFFERS and self._claims(pod):
-                verdict, note = Verdict.UNKNOWN, f"{note}, but it claims devices, which the model leaves out"
+                verdict, note = (
+                    Verdict.UNKNOWN,
+                    f"{note}, but it claims devices, which the model leaves out",
+                )
             if decision.table is None and not decision.rejections and decision.node is not None:
                 # Only the nominated node was evaluated: evaluate the others too.
                 decision = self._schedule(pod, "")
@@ -125,7 +150,8 @@ class Model:
             return judged, self._candidates(binding, pod, decision)
 
     def examine(self, pod: PodReading, at_us: int) -> WaitingRecord | None:
-        """The nodes as they stand for a pod that fits on none, and what each lacks, those that lack least first.
+        """The nodes as they stand for a pod that fits on none, and what each lacks, those that lack
+        least first.
 
         None when the pod's scheduler profile isn't known.
         """
@@ -135,13 +161,20 @@ class Model:
         with self._state.without(pod.state.key):
             rejections = self._schedule(pod, "").rejections
             found = [
-                (shortfalls(pod.state, row, rejections.get(row.name), self._state.surroundings.claimable), row)
+                (
+                    shortfalls(
+                        pod.state, row, rejections.get(row.name), self._state.surroundings.claimable
+                    ),
+                    row,
+                )
                 for row in self._state.rows.values()
             ]
             found.sort(key=lambda one: (len(one[0]), -one[1].allocatable.get(CPU, 0), one[1].name))
             kept = found[: self._max_candidates]
             candidates = self._columns(pod, [row for _, row in kept], rejections, None)
-            return pack_waiting(pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept])
+            return pack_waiting(
+                pod.state.uid, at_us, len(found), candidates, [lacks for lacks, _ in kept]
+            )
 
     def _claims(self, pod: PodReading) -> bool:
         claimable = self._state.surroundings.claimable
@@ -152,12 +185,23 @@ class Model:
         profile = self._full_profiles[pod.state.scheduler_name]
         return schedule(pending, self._state, profile, with_preemption=False)
 
-    def _verdict(self, decision: SchedulingDecision, pod: PodReading, node_name: str) -> tuple[Verdict, str]:
+    def _verdict(
+        self, decision: SchedulingDecision, pod: PodReading, node_name: str
+    ) -> tuple[Verdict, str]:
         verdict, note = _verdict(decision, node_name)
-        if verdict == Verdict.DIFFERS and decision.table is not None and node_name not in decision.rejections:
-            scored = feasible_wanted(len(self._state.rows), self._profiles[pod.state.scheduler_name])
+        if (
+            verdict == Verdict.DIFFERS
+            and decision.table is not None
+            and node_name not in decision.rejections
+        ):
+            scored = feasible_wanted(
+                len(self._state.rows), self._profiles[pod.state.scheduler_name]
+            )
             if scored < len(decision.table.nodes):
-                return Verdict.UNKNOWN, f"the scheduler scores only {scored} feasible nodes and does not report which"
+                return (
+                    Verdict.UNKNOWN,
+                    f"the scheduler scores only {scored} feasible nodes and does not report which",
+                )
         return verdict, note
 
     def _count(self, node_name: str, pod_class: str, by: int) -> None:
@@ -168,20 +212,31 @@ class Model:
         if not counts:
             del self._by_class[node_name]
 
-    def _candidates(self, binding: DecisionRecord, pod: PodReading, decision: SchedulingDecision) -> CandidatesRecord:
+    def _candidates(
+        self, binding: DecisionRecord, pod: PodReading, decision: SchedulingDecision
+    ) -> CandidatesRecord:
         table, rejections = decision.table, decision.rejections
         totals = dict(zip(table.nodes, table.totals, strict=True)) if table is not None else {}
         rows: Iterable[NodeRow] = self._state.rows.values()
 
         def rank(row: NodeRow) -> tuple[bool, bool, int, str]:
-            return row.name != binding.node_name, row.name in rejections, -totals.get(row.name, 0), row.name
+            return (
+                row.name != binding.node_name,
+                row.name in rejections,
+                -totals.get(row.name, 0),
+                row.name,
+            )
 
         if len(self._state.rows) > self._max_candidates:
             rows = nsmallest(self._max_candidates, rows, key=rank)
         return pack_candidates(binding.id, self._columns(pod, list(rows), rejections, table))
 
     def _columns(
-        self, pod: PodReading, rows: Sequence[NodeRow], rejections: Mapping[str, Rejection], table: ScoreTable | None
+        self,
+        pod: PodReading,
+        rows: Sequence[NodeRow],
+        rejections: Mapping[str, Rejection],
+        table: ScoreTable | None,
     ) -> Candidates:
         image = pod.state.spec.images[0] if pod.state.spec.images else ""
         # Kubelets name images in full.
@@ -197,12 +252,20 @@ class Model:
             users=[by_class.get(USER, 0) for by_class in counts],
             placeholders=[by_class.get(PLACEHOLDER, 0) for by_class in counts],
             builds=[by_class.get(BUILD, 0) for by_class in counts],
-            free_cpu_millicores=[row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in rows],
-            free_memory_bytes=[row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in rows],
+            free_cpu_millicores=[
+                row.allocatable.get(CPU, 0) - row.requested.get(CPU, 0) for row in rows
+            ],
+            free_memory_bytes=[
+                row.allocatable.get(MEMORY, 0) - row.requested.get(MEMORY, 0) for row in rows
+            ],
             has_image=[image in row.node.images or full_image in row.node.images for row in rows],
-            refused=[", ".join(rejections[name].reasons) if name in rejections else "" for name in names],
+            refused=[
+                ", ".join(rejections[name].reasons) if name in rejections else "" for name in names
+            ],
             score_total=[totals.get(name) for name in names],
-            scores={plugin: [of_node.get(name) for name in names] for plugin, of_node in points.items()},
+            scores={
+                plugin: [of_node.get(name) for name in names] for plugin, of_node in points.items()
+            },
         )
 
 
@@ -236,4 +299,8 @@ def _is_same_pod(before: Pod | None, after: Pod | None) -> bool:
 def _is_same_node(before: Node | None, after: Node | None) -> bool:
     if before is None or after is None:
         return before is after
-    return before == after and before.allocatable == after.allocatable and before.images == after.images
+    return (
+        before == after
+        and before.allocatable == after.allocatable
+        and before.images == after.images
+    )

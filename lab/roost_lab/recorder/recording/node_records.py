@@ -6,10 +6,18 @@ import json
 from collections.abc import Iterator
 
 from roost_lab.recorder.recording.reading import NodeReading, Step
-from roost_lab.recorder.store.records import MAX_IMAGE, ImageRecord, NodeChangeRecord, NodeRecord, Record
+from roost_lab.recorder.store.records import (
+    MAX_IMAGE,
+    ImageRecord,
+    NodeChangeRecord,
+    NodeRecord,
+    Record,
+)
 
 
-def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None) -> NodeRecord:
+def node_record(
+    node: NodeReading, gone_us: int | None = None, images_ready_us: int | None = None
+) -> NodeRecord:
     """A node in its current state."""
     state = node.state
     return NodeRecord(
@@ -22,14 +30,20 @@ def node_record(node: NodeReading, gone_us: int | None = None, images_ready_us: 
         allocatable=json.dumps(dict(state.allocatable), sort_keys=True),
         capacity=node.capacity,
         labels=json.dumps(dict(state.labels), sort_keys=True),
-        taints=", ".join(sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)),
+        taints=", ".join(
+            sorted(f"{taint.key}={taint.value}:{taint.effect}" for taint in state.taints)
+        ),
         is_ready=state.ready,
         is_unschedulable=state.unschedulable,
     )
 
 
-def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step) -> Iterator[Record]:
-    """A record for each field in which a node differs from what is stored; an unknown field is not a change."""
+def node_changes(
+    old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
+) -> Iterator[Record]:
+    """A record for each field in which a node differs from what is stored; an unknown field is not
+    a change.
+    """
     changes: list[tuple[str, str, str]] = []
 
     def compare(name: str, before: object, after: object) -> None:
@@ -56,8 +70,14 @@ def node_changes(old: NodeRecord, new: NodeRecord, node: NodeReading, when: Step
         )
 
 
-def image_record(node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None) -> ImageRecord:
+def image_record(
+    node_uid: str, image: str, first_us: int, image_bytes: int, gone_us: int | None = None
+) -> ImageRecord:
     """An image that a node reports, or has reported until `gone_us`."""
     return ImageRecord(
-        node_uid=node_uid, image=image[:MAX_IMAGE], first_us=first_us, image_bytes=image_bytes, gone_us=gone_us
+        node_uid=node_uid,
+        image=image[:MAX_IMAGE],
+        first_us=first_us,
+        image_bytes=image_bytes,
+        gone_us=gone_us,
     )

@@ -1,4 +1,7 @@
-"""Make records from a pod's object and its Events: the pod, its phases, pulls and eviction. Pure."""
+"""Make records from a pod's object and its Events: the pod, its phases, pulls and eviction.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +73,9 @@ def end_reason(pod: PodReading) -> str:
     return "failed" if pod.state.phase == "Failed" else "deleted"
 
 
-def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, reason: str | None = None) -> PodRecord:
+def pod_record(
+    pod: PodReading, pod_class: str, deleted_us: int | None = None, reason: str | None = None
+) -> PodRecord:
     """A pod, and how it ended."""
     state = pod.state
     requests = dict(state.spec.requests)
@@ -100,11 +105,19 @@ def pod_record(pod: PodReading, pod_class: str, deleted_us: int | None = None, r
 def unseen_pod(uid: str, created_us: int, now_us: int) -> PodRecord:
     """The end of a pod that only the database knows; everything else that is stored of it stays."""
     # The least of sources: it knows nothing but the end.
-    return PodRecord(uid=uid, created_us=created_us, deleted_us=now_us, end_reason="unseen", source=PodSource.EVENT)
+    return PodRecord(
+        uid=uid,
+        created_us=created_us,
+        deleted_us=now_us,
+        end_reason="unseen",
+        source=PodSource.EVENT,
+    )
 
 
 def image_digest(pod: PodReading) -> str | None:
-    """The digest of the first main container's image, as the runtime reported it; None until it is known."""
+    """The digest of the first main container's image, as the runtime reported it; None until it is
+    known.
+    """
     for container in pod.containers:
         if not container.init:
             _, _, digest = container.image_id.rpartition("@")
@@ -122,17 +135,25 @@ def hub_records(uid: str, news: HubNews) -> list[Record]:
     when = news.when
     records: list[Record] = [phase_record(uid, news.outcome, when, "hub")]
     if news.span_us is not None:
-        records.append(phase_record(uid, Phase.ASKED, when._replace(at_us=when.at_us - news.span_us), "hub"))
+        records.append(
+            phase_record(uid, Phase.ASKED, when._replace(at_us=when.at_us - news.span_us), "hub")
+        )
     return records
 
 
 def disruptions(before: PodReading | None, pod: PodReading) -> Iterator[Record]:
     """A record when a pod's condition says for the first time that it is pre-empted or evicted."""
     disruption = pod.condition("DisruptionTarget")
-    kind = _EVICTION_REASONS.get(disruption.reason, _NODE_GONE) if disruption.status == "True" else _NODE_GONE
+    kind = (
+        _EVICTION_REASONS.get(disruption.reason, _NODE_GONE)
+        if disruption.status == "True"
+        else _NODE_GONE
+    )
     if kind != _NODE_GONE and (before is None or "DisruptionTarget" not in before.conditions):
         at_us = disruption.since_us or pod.created_us
-        yield PreemptionRecord(victim_uid=pod.state.uid, node_name=pod.state.node_name, at_us=at_us, kind=kind)
+        yield PreemptionRecord(
+            victim_uid=pod.state.uid, node_name=pod.state.node_name, at_us=at_us, kind=kind
+        )
 
 
 def pull_records(event: EventReading, uid: str) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """Reduce the JSON of pods, nodes and Events to what the recorder needs, without secrets.
 
-Of a pod's environment it reads the variables that the settings name as sources of the repository, and BinderHub's
-BINDER_PERSISTENT_REQUEST.
+Of a pod's environment it reads the variables that the settings name as sources of the repository,
+and BinderHub's BINDER_PERSISTENT_REQUEST.
 """
 
 from __future__ import annotations
@@ -102,7 +102,11 @@ class PodReading:
     def is_unschedulable(self) -> bool:
         """Whether its scheduler has found no node for it."""
         scheduled = self.condition("PodScheduled")
-        return not self.state.node_name and scheduled.status == "False" and scheduled.reason == "Unschedulable"
+        return (
+            not self.state.node_name
+            and scheduled.status == "False"
+            and scheduled.reason == "Unschedulable"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +166,8 @@ def micros(text: object) -> int | None:
 # A pod repeats the same times at each of its changes.
 @lru_cache(maxsize=4096)
 def _micros(text: str) -> int | None:
-    # The fraction separately: a float of seconds since 1970 is exact to a quarter of a microsecond only.
+    # The fraction separately: a float of seconds since 1970 is exact to a quarter of a microsecond
+    # only.
     date, point, tail = text.partition(".")
     zone = tail.lstrip("0123456789")
     fraction = tail[: len(tail) - len(zone)]
@@ -188,7 +193,9 @@ def read_pod(
     *,
     keep_containers: bool = False,
 ) -> PodReading | None:
-    """What the recorder needs of a PodBody; None when it is malformed. keep_containers: fill in `state.containers`."""
+    """What the recorder needs of a PodBody; None when it is malformed. keep_containers: fill in
+    `state.containers`.
+    """
     try:
         state = pod_reader.read_pod(item, keep_containers, specs=specs)
         repo = ref = ""
@@ -224,38 +231,57 @@ def read_pod(
         conditions=conditions,
         containers=tuple(_containers(item, status)),
         reason=str(status.get("reason") or ""),
-        gates=tuple(str(gate.get("name") or "") for gate in item["spec"]["schedulingGates"]) if state.gated else (),
+        gates=tuple(str(gate.get("name") or "") for gate in item["spec"]["schedulingGates"])
+        if state.gated
+        else (),
         has_claims=bool(item["spec"].get("resourceClaims")),
     )
 
 
 def reference_of(pod: PodBody) -> str:
-    """The resolved reference (a commit, a record's number) that BinderHub started a pod for; "" when there is none.
+    """The resolved reference (a commit, a record's number) that BinderHub started a pod for; ""
+    when there is none.
 
-    A user's pod has it at the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build in `--ref=`.
+    A user's pod has it at the end of BINDER_PERSISTENT_REQUEST (`v2/gh/owner/name/commit`), a build
+    in `--ref=`.
     """
     reference = pod.environment(_PERSISTENT_REQUEST).rpartition("/")[2]
     if not reference and pod.containers:
-        arguments = [*(pod.containers[0].get("command") or ()), *(pod.containers[0].get("args") or ())]
-        reference = next((str(text).removeprefix(_REF) for text in arguments if str(text).startswith(_REF)), "")
+        arguments = [
+            *(pod.containers[0].get("command") or ()),
+            *(pod.containers[0].get("args") or ()),
+        ]
+        reference = next(
+            (str(text).removeprefix(_REF) for text in arguments if str(text).startswith(_REF)), ""
+        )
     return reference[:_MAX_REF]
 
 
 def _containers(item: JSONObject, status: JSONObject) -> list[ContainerTimes]:
     containers = []
-    places = (("containerStatuses", "containers", False), ("initContainerStatuses", "initContainers", True))
+    places = (
+        ("containerStatuses", "containers", False),
+        ("initContainerStatuses", "initContainers", True),
+    )
     for key, part, init in places:
         # The status names images as the runtime does; the spec as the pod's author does.
-        spec_images = {spec.get("name"): str(spec.get("image") or "") for spec in item["spec"].get(part) or ()}
+        spec_images = {
+            spec.get("name"): str(spec.get("image") or "") for spec in item["spec"].get(part) or ()
+        }
         for container in status.get(key) or ():
             state = container.get("state") or _NOTHING
             running = state.get("running") or _NOTHING
-            ended = state.get("terminated") or (container.get("lastState") or _NOTHING).get("terminated") or _NOTHING
+            ended = (
+                state.get("terminated")
+                or (container.get("lastState") or _NOTHING).get("terminated")
+                or _NOTHING
+            )
             started = micros(ended.get("startedAt")) or micros(running.get("startedAt"))
             containers.append(
                 ContainerTimes(
                     name=str(container.get("name") or ""),
-                    image=spec_images.get(container.get("name")) or str(container.get("image") or ""),
+                    image=spec_images.get(container.get("name"))
+                    or str(container.get("image") or ""),
                     image_id=str(container.get("imageID") or ""),
                     started_us=started or None,
                     init=init,
@@ -274,7 +300,9 @@ def read_node(item: JSONObject) -> NodeReading | None:
 
 
 def amounts_text(quantities: object) -> str | None:
-    """A JSON object of resource -> millicores, bytes or pieces, without what is no quantity; None when it is empty."""
+    """A JSON object of resource -> millicores, bytes or pieces, without what is no quantity; None
+    when it is empty.
+    """
     amounts = {}
     for resource, quantity in quantities.items() if isinstance(quantities, dict) else ():
         with contextlib.suppress(ValueError):
@@ -289,7 +317,11 @@ def read_event(item: JSONObject) -> EventReading:
     event_us = micros(item.get("eventTime"))
     created_us = micros(metadata.get("creationTimestamp")) or 0
     first_us = event_us or micros(item.get("deprecatedFirstTimestamp")) or created_us
-    last_us = micros(series.get("lastObservedTime")) or micros(item.get("deprecatedLastTimestamp")) or first_us
+    last_us = (
+        micros(series.get("lastObservedTime"))
+        or micros(item.get("deprecatedLastTimestamp"))
+        or first_us
+    )
     source = item.get("deprecatedSource") or _NOTHING
     return EventReading(
         uid=str(metadata.get("uid") or ""),
@@ -308,5 +340,7 @@ def read_event(item: JSONObject) -> EventReading:
 
 def _object(reference: object) -> tuple[str, str, str, str]:
     fields = reference if isinstance(reference, dict) else _NOTHING
-    kind, namespace, name, uid = (str(fields.get(key) or "") for key in ("kind", "namespace", "name", "uid"))
+    kind, namespace, name, uid = (
+        str(fields.get(key) or "") for key in ("kind", "namespace", "name", "uid")
+    )
     return kind, namespace, name, uid

@@ -1,7 +1,9 @@
-"""Record one cluster: a thread for each stream, one thread that turns their notices into rows, and one database.
+"""Record one cluster: a thread for each stream, one thread that turns their notices into rows, and
+one database.
 
-While the database is down, rows wait, then the queue fills, then the streams stop reading; afterwards they continue
-where they stopped. Nothing is dropped here; what the API server no longer has by then is recorded as a gap.
+While the database is down, rows wait, then the queue fills, then the streams stop reading;
+afterwards they continue where they stopped. Nothing is dropped here; what the API server no longer
+has by then is recorded as a gap.
 """
 
 from __future__ import annotations
@@ -32,12 +34,24 @@ from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.model import Model
 from roost_lab.recorder.recording.settings import RecorderSettings
 from roost_lab.recorder.store.database import Refused, Store, StoreError
-from roost_lab.recorder.store.records import EVENTS, NODES, PODS, DecisionRecord, PullRecord, Record, WaitingRecord
+from roost_lab.recorder.store.records import (
+    EVENTS,
+    NODES,
+    PODS,
+    DecisionRecord,
+    PullRecord,
+    Record,
+    WaitingRecord,
+)
 from roost_lab.recorder.store.records import Verdict as ModelVerdict
 
 log = logging.getLogger(__name__)
 
-PATHS: Final = {NODES: "/api/v1/nodes", PODS: "/api/v1/pods", EVENTS: "/apis/events.k8s.io/v1/events"}
+PATHS: Final = {
+    NODES: "/api/v1/nodes",
+    PODS: "/api/v1/pods",
+    EVENTS: "/apis/events.k8s.io/v1/events",
+}
 # Most notices that wait to become rows: reduced objects, a few kilobytes each.
 MAX_WAITING: Final = 10_000
 # Most rows that wait for the database; beyond that, nothing is taken from the queue.
@@ -78,14 +92,23 @@ class _Judge:
         with self._counted():
             self._model.node_changed(name, node, at_us)
 
-    def pod_changed(self, key: str, pod: reading.PodReading | None, pod_class: str, at_us: int) -> None:
+    def pod_changed(
+        self, key: str, pod: reading.PodReading | None, pod_class: str, at_us: int
+    ) -> None:
         with self._counted():
             self._model.pod_changed(key, pod, pod_class, at_us)
 
     def judge(self, binding: DecisionRecord, pod: reading.PodReading, at_us: int) -> Judged:
         with self._counted():
             return self._model.judge(binding, pod, at_us)
-        return replace(binding, model=ModelVerdict.UNKNOWN, model_note="the model failed, see the recorder's log"), None
+        return (
+            replace(
+                binding,
+                model=ModelVerdict.UNKNOWN,
+                model_note="the model failed, see the recorder's log",
+            ),
+            None,
+        )
 
     def examine(self, pod: reading.PodReading, at_us: int) -> WaitingRecord | None:
         with self._counted():
@@ -129,7 +152,9 @@ class Recording:
         judge = _Judge(model, metrics) if model is not None else None
         self._starts = LiveStarts(metrics)
         self._hub_logs = HubLogs(client, self._take, metrics.count_stream_error)
-        self._assembler = Assembler(self._classify, store.read_state(), judge, settings.gate_labels, self._starts)
+        self._assembler = Assembler(
+            self._classify, store.read_state(), judge, settings.gate_labels, self._starts
+        )
         self._namespaces: WatchCache[Mapping[str, str]] = WatchCache(
             client,
             "/api/v1/namespaces",
@@ -170,13 +195,21 @@ class Recording:
         """Whether every stream has listed and is alive, and the database accepts rows."""
         for stream in self._streams:
             if not stream.is_listed:
-                return ReadyVerdict(False, f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}")
+                return ReadyVerdict(
+                    False,
+                    f"{stream.kind} not listed yet{f': {stream.fault}' if stream.fault else ''}",
+                )
             if stream.age_seconds() > STALE_SECONDS:
-                return ReadyVerdict(False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s")
+                return ReadyVerdict(
+                    False, f"no news of {stream.kind} for {stream.age_seconds():.0f} s"
+                )
         return ReadyVerdict(not self._fault, self._fault)
 
     def behind_seconds(self) -> float:
-        """Age of the oldest notice that is not stored yet; 0 when nothing waits. Safe from any thread."""
+        """Age of the oldest notice that is not stored yet; 0 when nothing waits.
+
+        Safe from any thread.
+        """
         since = self._waits_since
         return 0.0 if since is None else max(0.0, self._wall() - since)
 
@@ -187,12 +220,18 @@ class Recording:
         """
         self._stop = stop
         for cache in (self._namespaces, self._device_classes):
-            threading.Thread(target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True).start()
-        while not stop.wait(0.02) and not (self._namespaces.synced or self._namespaces.is_forbidden):
+            threading.Thread(
+                target=cache.run, args=(stop,), name=f"watch-{cache.kind}", daemon=True
+            ).start()
+        while not stop.wait(0.02) and not (
+            self._namespaces.synced or self._namespaces.is_forbidden
+        ):
             # A pod's class may depend on its namespace's labels.
             pass
         threads = [
-            threading.Thread(target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True)
+            threading.Thread(
+                target=stream.run, args=(stop,), name=f"stream-{stream.kind}", daemon=True
+            )
             for stream in self._streams
         ]
         for thread in threads:
@@ -205,8 +244,11 @@ class Recording:
                 flushed_at = time.monotonic()
                 dead = [thread.name for thread in threads if not thread.is_alive()]
                 if dead and not stop.is_set():
-                    # Streams survive their own errors: whatever ended this one, it would deliver nothing more.
-                    raise RecordingError(f"{dead[0]} has ended and would record nothing more: restart the recorder")
+                    # Streams survive their own errors: whatever ended this one, it would deliver
+                    # nothing more.
+                    raise RecordingError(
+                        f"{dead[0]} has ended and would record nothing more: restart the recorder"
+                    )
         # What is queued; the streams deliver nothing more.
         while not self._queue.empty() and len(self._rows) < MAX_ROWS:
             self._follow(self._queue.get_nowait())
@@ -233,7 +275,11 @@ class Recording:
         while len(self._rows) < MAX_ROWS:
             wait_seconds = until - time.monotonic()
             try:
-                notice = self._queue.get(timeout=wait_seconds) if wait_seconds > 0 else self._queue.get_nowait()
+                notice = (
+                    self._queue.get(timeout=wait_seconds)
+                    if wait_seconds > 0
+                    else self._queue.get_nowait()
+                )
             except queue.Empty:
                 return
             changes = {**self._namespaces.take_changes(), **self._device_classes.take_changes()}
@@ -256,7 +302,8 @@ class Recording:
                 self._follow_hubs(notice)
             self._starts.give_up(now_us)
             self._tell_clocks()
-        except Exception:  # one bad object must not end the recording; it is counted, and its key is in the log
+        except Exception:
+            # one bad object must not end the recording; it is counted, and its key is in the log
             log.exception("not recorded kind=%s key=%s", notice.kind, notice.key)
             self._metrics.not_recorded.labels(notice.kind).inc()
         self._metrics.changes.labels(notice.kind, notice.change.value).inc()
@@ -273,27 +320,38 @@ class Recording:
         if notice.change is WatchEventType.SYNCED:
             for pod in self._assembler.pods():
                 self._hub_logs.pod_changed(pod)
-        elif isinstance(notice.item, reading.PodReading) and notice.change is WatchEventType.DELETED:
+        elif (
+            isinstance(notice.item, reading.PodReading) and notice.change is WatchEventType.DELETED
+        ):
             self._hub_logs.pod_gone(notice.item.state.uid)
-        elif isinstance(notice.item, reading.PodReading) and notice.change is not WatchEventType.LISTED:
+        elif (
+            isinstance(notice.item, reading.PodReading)
+            and notice.change is not WatchEventType.LISTED
+        ):
             self._hub_logs.pod_changed(notice.item)
 
     def _told_by_hub(self, now_us: int, notice: LogNotice) -> list[Record]:
         namespace, news = notice.hub.state.namespace, notice.news
         self._starts.hub_log(namespace, now_us, is_read=notice.is_read)
-        self._positions[log_checkpoint(namespace)] = (str(notice.begin_us) if notice.is_read else "", now_us)
+        self._positions[log_checkpoint(namespace)] = (
+            str(notice.begin_us) if notice.is_read else "",
+            now_us,
+        )
         if news is None:
             return []
         # By the clock of its own node.
         at_us = news.when.at_us + self._assembler.clocks_behind.get(notice.hub.state.node_name, 0)
-        return self._starts.hub_told(namespace, news._replace(when=news.when._replace(at_us=at_us)), now_us)
+        return self._starts.hub_told(
+            namespace, news._replace(when=news.when._replace(at_us=at_us)), now_us
+        )
 
     def _tell_clocks(self) -> None:
         """Log each node whose clock is found to be wrong, or right again."""
         behind = self._assembler.clocks_behind
         for node in behind.keys() - self._wrong_clocks:
             log.warning(
-                "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API server's",
+                "node %s: its clock is %.0f s %s; its kubelet's times are corrected to the API"
+                " server's",
                 node,
                 abs(behind[node]) / reading.US,
                 "behind" if behind[node] > 0 else "ahead",
@@ -308,7 +366,9 @@ class Recording:
             self._late_since_us.pop(notice.kind, None)
             return reading.MICRO_US
         heard_us = self._assembler.heard_us(notice.kind)
-        since_us = self._late_since_us.setdefault(notice.kind, now_us if heard_us is None else heard_us)
+        since_us = self._late_since_us.setdefault(
+            notice.kind, now_us if heard_us is None else heard_us
+        )
         return max(reading.MICRO_US, now_us - since_us)
 
     def _records(self, notice: WatchEvent, now_us: int, late_us: int) -> list[Record]:

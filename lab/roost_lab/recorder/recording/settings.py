@@ -13,7 +13,8 @@ from roost_core.release.pod_classes import KeySource, PodClass
 from roost_core.release.reader import Document, Reader, load_document
 from roost_core.release.settings import ReleaseSettings
 
-# BinderHub gives a user's pod no label or annotation with the repository; this variable is the build's own text.
+# BinderHub gives a user's pod no label or annotation with the repository; this variable is the
+# build's own text.
 BINDER_REPOSITORY: Final = KeySource("env", "BINDER_REPO_URL")
 
 
@@ -36,7 +37,9 @@ class RecorderSettings:
     def gate_labels(self, node_labels: Mapping[str, str]) -> frozenset[str]:
         """The labels that the image gate sets when a node with these labels has all its images."""
         name = node_labels.get(HOSTNAME_LABEL, "")
-        return frozenset().union(*(puller.labels for puller in self.pullers if selects(puller, name, node_labels)))
+        return frozenset().union(
+            *(puller.labels for puller in self.pullers if selects(puller, name, node_labels))
+        )
 
 
 def load_settings(path: Path) -> RecorderSettings:
@@ -52,9 +55,13 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
         release=release.name,
         namespace=release.namespace,
         classes=release.classes,
-        key_sources=tuple(dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])),
+        key_sources=tuple(
+            dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
+        ),
         pullers=release.gate.labelling,
-        retention_days=release.read.whole(document.get("retentionDays"), "retentionDays", 0, 36_500),
+        retention_days=release.read.whole(
+            document.get("retentionDays"), "retentionDays", 0, 36_500
+        ),
         settings_hash=settings_hash,
     )
     release.raise_faults()

@@ -1,4 +1,5 @@
-"""What a node lacks for a pod that fits on none: everything at once, where kube-scheduler names the first fault. Pure.
+"""What a node lacks for a pod that fits on none: everything at once, where kube-scheduler names the
+first fault. Pure.
 
 Each is a JSON object with a `kind`:
 
@@ -42,7 +43,11 @@ def shortfalls(
     if rejection is None:
         return []
     lacks = [*_of_node(pod, row), *_of_labels(pod, row), *_of_room(pod, row, claimable)]
-    others = (one for one in rejection.reasons if one not in _TOLD and not one.startswith(_TOLD_WITH_A_NAME))
+    others = (
+        one
+        for one in rejection.reasons
+        if one not in _TOLD and not one.startswith(_TOLD_WITH_A_NAME)
+    )
     return [*lacks, *({"kind": OTHER, "why": reason} for reason in others)]
 
 
@@ -97,7 +102,13 @@ def _as_text(requirement: selectors.Requirement) -> str:
 
 def _of_room(pod: Pod, row: NodeRow, claimable: frozenset[str]) -> Iterator[JSONObject]:
     if len(row.pods) >= row.max_pods:
-        yield {"kind": ROOM, "resource": PODS, "asks": 1, "free": row.max_pods - len(row.pods), "has": row.max_pods}
+        yield {
+            "kind": ROOM,
+            "resource": PODS,
+            "asks": 1,
+            "free": row.max_pods - len(row.pods),
+            "has": row.max_pods,
+        }
     for name, asks in pod.spec.requests:
         has = row.allocatable.get(name, 0)
         free = has - row.requested.get(name, 0)

@@ -1,7 +1,7 @@
 """Store records in SQLite or PostgreSQL: each batch and the watches' positions in one transaction.
 
-Guarantee: a batch is stored completely or not at all, and storing it again changes nothing. So after a crash everything
-is read again from the stored position, and nothing is stored twice.
+Guarantee: a batch is stored completely or not at all, and storing it again changes nothing. So
+after a crash everything is read again from the stored position, and nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ from sqlalchemy.sql.base import ReadOnlyColumnCollection
 from sqlalchemy.sql.elements import KeyedColumnElement
 
 from roost_lab.recorder.store import schema, start_rows
-from roost_lab.recorder.store.records import DecisionKind, Merge, NodeRecord, PodRecord, PodSource, Record, StoredState
+from roost_lab.recorder.store.records import (
+    DecisionKind,
+    Merge,
+    NodeRecord,
+    PodRecord,
+    PodSource,
+    Record,
+    StoredState,
+)
 from roost_lab.recorder.store.views import make_views
 
 _Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
@@ -39,7 +47,8 @@ _TIMEOUTS: Final = {"connect_timeout": 10, "keepalives_idle": 10, "tcp_user_time
 BUSY_SECONDS: Final = 30
 _ACCEPTED: Final = "give a file, or postgresql://user@host/name"
 _BAD_URL: Final = (
-    f"the database's URL is not valid: {_ACCEPTED} (in a user or password, write @ as %40, ? as %3F and % as %25)"
+    f"the database's URL is not valid: {_ACCEPTED} (in a user or password, write @ as %40, ? as %3F"
+    " and % as %25)"
 )
 # Names of SQLite's driver in a URL.
 _SQLITE_DRIVERS: Final = ("", "pysqlite")
@@ -52,11 +61,16 @@ _NEWER: Final = "written by a newer Roost: use that version"
 
 
 class StoreError(Exception):
-    """The database cannot be used; the message says which one, why and what to do, without passwords."""
+    """The database cannot be used; the message says which one, why and what to do, without
+    passwords.
+    """
 
 
 class Refused(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
-    """The database refuses a row, for a number or text that does not fit. Retrying does not help."""
+    """The database refuses a row, for a number or text that does not fit.
+
+    Retrying does not help.
+    """
 
 
 class Unavailable(StoreError):  # noqa: N818 - says what is wrong, as TimeoutError does
@@ -72,14 +86,19 @@ class Store:
 
     @classmethod
     def open(cls, url: str, *, only_reads: bool = False) -> Self:
-        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name). Raises StoreError.
+        """Connect by a path of an SQLite file, or a URL (postgresql://user:password@host/name).
+        Raises StoreError.
 
         only_reads: an SQLite file's settings are not changed either.
         """
         try:
             # A path is not a URL: %, ? and # stand for themselves.
             is_url = "://" in url
-            parsed = sa.make_url(url) if is_url else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
+            parsed = (
+                sa.make_url(url)
+                if is_url
+                else sa.URL.create(SQLITE, database=str(Path(url).absolute()))
+            )
             return cls(cls._engine(parsed, only_reads))
         except (sa.exc.ArgumentError, ValueError, TypeError):
             # Their messages may contain a part of the password.
@@ -95,7 +114,9 @@ class Store:
             engine = sa.create_engine(
                 parsed.set(drivername="postgresql+psycopg"),
                 pool_pre_ping=True,
-                connect_args={key: value for key, value in _TIMEOUTS.items() if key not in parsed.query},
+                connect_args={
+                    key: value for key, value in _TIMEOUTS.items() if key not in parsed.query
+                },
             )
         elif backend == SQLITE and driver in _SQLITE_DRIVERS:
             engine = sa.create_engine(parsed, connect_args={"timeout": BUSY_SECONDS})
@@ -103,7 +124,9 @@ class Store:
                 sa.event.listen(engine, "connect", _set_up_sqlite)
         else:
             found, accepted = (
-                (driver, "SQLite's own driver") if backend == SQLITE else (backend, "SQLite or PostgreSQL")
+                (driver, "SQLite's own driver")
+                if backend == SQLITE
+                else (backend, "SQLite or PostgreSQL")
             )
             # Other databases' parameters may be secrets of any name.
             shown = _shown(parsed.set(query={}))
@@ -113,7 +136,10 @@ class Store:
 
     @classmethod
     def open_for_reading(cls, url: str) -> Self:
-        """Connect to a database that a recorder of this schema has written; changes nothing. Raises StoreError."""
+        """Connect to a database that a recorder of this schema has written; changes nothing.
+
+        Raises StoreError.
+        """
         store = cls.open(url, only_reads=True)
         try:
             store._check_written()
@@ -124,7 +150,11 @@ class Store:
 
     def _check_written(self) -> None:
         url = self.engine.url
-        if url.get_backend_name() == SQLITE and "uri" not in url.query and not Path(url.database or "").is_file():
+        if (
+            url.get_backend_name() == SQLITE
+            and "uri" not in url.query
+            and not Path(url.database or "").is_file()
+        ):
             # Opening would create it.
             raise StoreError(f"{url.database}: no such file")
         with self.reading() as connection:
@@ -137,13 +167,17 @@ class Store:
             return
         if revision in older:
             raise StoreError(
-                f"database {self.shown_url}: written by an older Roost: run `roost record` or `roost records import` "
-                "of this version on it once, which migrates it; a replay's record is made again"
+                f"database {self.shown_url}: written by an older Roost: run `roost record` or"
+                " `roost records import` of this version on it once, which migrates it; a replay's"
+                " record is made again"
             )
         raise StoreError(f"database {self.shown_url}: {_NEWER}")
 
     def migrate(self) -> None:
-        """Make the schema, or bring it up to date; safe when several processes do so at once. Raises StoreError."""
+        """Make the schema, or bring it up to date; safe when several processes do so at once.
+
+        Raises StoreError.
+        """
         from alembic import command  # noqa: PLC0415 - slow to import, and needed only here
         from alembic.config import Config  # noqa: PLC0415 - likewise
         from alembic.util import CommandError  # noqa: PLC0415 - likewise
@@ -155,7 +189,8 @@ class Store:
                 # One at a time; released at the end of the transaction. The number is arbitrary.
                 connection.execute(sa.text("SELECT pg_advisory_xact_lock(7026421)"))
             else:
-                # One at a time, and all or nothing: the driver begins no transaction for CREATE and DROP.
+                # One at a time, and all or nothing: the driver begins no transaction for CREATE and
+                # DROP.
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
             before = self._revision(connection)
@@ -180,7 +215,10 @@ class Store:
         return revision
 
     def write(self, records: Iterable[Record], positions: Mapping[str, tuple[str, int]]) -> None:
-        """Store records and each kind's watch position: (resourceVersion, µs). Raises StoreError and its subclasses."""
+        """Store records and each kind's watch position: (resourceVersion, µs).
+
+        Raises StoreError and its subclasses.
+        """
         rows: dict[type[Record], list[Record]] = {}
         pods, started_pods = set(), set()
         for record in records:
@@ -193,9 +231,12 @@ class Store:
             dialect = connection.dialect.name
             start_rows.forget_estimates(connection, pods)
             for kind, of_kind in rows.items():
-                # Sorted by key, so that neighbours in the index are written together. Rows of one key keep their order.
+                # Sorted by key, so that neighbours in the index are written together. Rows of one
+                # key keep their order.
                 of_kind.sort(key=attrgetter(*kind.table.primary_key.columns.keys()))
-                connection.execute(_upsert(kind.table, dialect), [vars(record) for record in of_kind])
+                connection.execute(
+                    _upsert(kind.table, dialect), [vars(record) for record in of_kind]
+                )
             start_rows.refresh(connection, started_pods)
             for name, (version, at_us) in positions.items():
                 values = {"kind": name, "resource_version": version, "at_us": at_us}
@@ -207,7 +248,10 @@ class Store:
         positions: Mapping[str, tuple[str, int]],
         note_refused: Callable[[Record, Refused], None],
     ) -> None:
-        """As `write`, in halves if need be: the rows that the database refuses are passed on. Raises StoreError."""
+        """As `write`, in halves if need be: the rows that the database refuses are passed on.
+
+        Raises StoreError.
+        """
         try:
             self.write(records, positions)
         except Refused as error:
@@ -230,10 +274,14 @@ class Store:
         """What exists according to the database: where an earlier run stopped."""
         pods, node, images = schema.pod.c, schema.node, schema.image_on_node.c
         with self.reading() as connection:
-            alive_pods = connection.execute(sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None)))
+            alive_pods = connection.execute(
+                sa.select(pods.uid, pods.created_us).where(pods.deleted_us.is_(None))
+            )
             alive_nodes = connection.execute(sa.select(node).where(node.c.gone_us.is_(None)))
             present = connection.execute(
-                sa.select(images.node_uid, images.image, images.first_us).where(images.gone_us.is_(None))
+                sa.select(images.node_uid, images.image, images.first_us).where(
+                    images.gone_us.is_(None)
+                )
             )
             by_node: dict[str, dict[str, int]] = {}
             for node_uid, image, first_us in present:
@@ -251,21 +299,35 @@ class Store:
 
     @contextlib.contextmanager
     def run(self, cluster: str, version: str, settings_hash: str) -> Iterator[None]:
-        """Store that recording begins and, if the database is there then, that it ended. Raises StoreError."""
+        """Store that recording begins and, if the database is there then, that it ended.
+
+        Raises StoreError.
+        """
         run = schema.run
         values = {"cluster": cluster, "version": version, "settings_hash": settings_hash}
         with self._faults(), self.engine.begin() as connection:
-            began = sa.insert(run).values(**values, started_us=time.time_ns() // 1000).returning(run.c.id)
+            began = (
+                sa.insert(run)
+                .values(**values, started_us=time.time_ns() // 1000)
+                .returning(run.c.id)
+            )
             number = connection.execute(began).scalar_one()
         try:
             yield
         finally:
             with contextlib.suppress(StoreError), self._faults(), self.engine.begin() as connection:
-                ended = sa.update(run).where(run.c.id == number).values(stopped_us=time.time_ns() // 1000)
+                ended = (
+                    sa.update(run)
+                    .where(run.c.id == number)
+                    .values(stopped_us=time.time_ns() // 1000)
+                )
                 connection.execute(ended)
 
     def forget_before(self, time_us: int) -> dict[str, int]:
-        """Delete what ended before that time; returns rows by table. Pods and nodes that still exist stay."""
+        """Delete what ended before that time; returns rows by table.
+
+        Pods and nodes that still exist stay.
+        """
         counts: Counter[str] = Counter()
         pod, decision, pull = schema.pod.c, schema.decision.c, schema.pull.c
         ended = sa.select(pod.uid).where(pod.deleted_us < time_us).limit(FORGOTTEN_PODS)
@@ -275,9 +337,15 @@ class Store:
             sa.select(decision.pod_uid)
             # By kind: the index holds one kind after the other.
             .where(decision.kind.in_([str(kind) for kind in DecisionKind]))
-            .where(decision.at_us < time_us, decision.last_us < time_us, decision.pod_uid.not_in(is_known))
+            .where(
+                decision.at_us < time_us,
+                decision.last_us < time_us,
+                decision.pod_uid.not_in(is_known),
+            )
             .limit(FORGOTTEN_PODS),
-            sa.select(pull.pod_uid).where(pull.at_us < time_us, pull.pod_uid.not_in(is_known)).limit(FORGOTTEN_PODS),
+            sa.select(pull.pod_uid)
+            .where(pull.at_us < time_us, pull.pod_uid.not_in(is_known))
+            .limit(FORGOTTEN_PODS),
         )
         for query in (ended, *orphans):
             while self._forget_pods(query, counts) == FORGOTTEN_PODS:
@@ -301,7 +369,8 @@ class Store:
         return dict(counts)
 
     def _forget_pods(self, query: sa.Select[Any], counts: Counter[str]) -> int:
-        """Delete everything about the pods of a query, in one transaction: the recorder waits no longer than that.
+        """Delete everything about the pods of a query, in one transaction: the recorder waits no
+        longer than that.
 
         Returns how many these were.
         """
@@ -327,7 +396,9 @@ class Store:
         try:
             yield
         except (DataError, IntegrityError) as error:
-            raise Refused(f"database {self.shown_url}: {' '.join(str(error.orig).split())}") from None
+            raise Refused(
+                f"database {self.shown_url}: {' '.join(str(error.orig).split())}"
+            ) from None
         except (OverflowError, UnicodeEncodeError) as error:
             # From drivers, for a number beyond 64 bits and for half a surrogate pair.
             raise Refused(f"database {self.shown_url}: {error}") from None
@@ -365,13 +436,17 @@ def _upsert(table: sa.Table, dialect: str) -> postgresql.Insert | sqlite.Insert:
     return insert.on_conflict_do_update(index_elements=keys, set_=updates)
 
 
-def _merged(column: sa.Column[Any], old: _Columns, new: _Columns, dialect: str) -> sa.ColumnElement[Any]:
+def _merged(
+    column: sa.Column[Any], old: _Columns, new: _Columns, dialect: str
+) -> sa.ColumnElement[Any]:
     """The value of a column of two rows with the same key; see `Merge`."""
     merge: Merge = column.info["merge"]
     is_better: sa.ColumnElement[bool]
     before, after = old[column.name], new[column.name]
     first, last = sa.func.coalesce(before, after), sa.func.coalesce(after, before)
-    is_empty = before == sa.literal_column("''") if isinstance(before.type, sa.String) else sa.false()
+    is_empty = (
+        before == sa.literal_column("''") if isinstance(before.type, sa.String) else sa.false()
+    )
     match merge:
         case Merge.FIRST:
             return first
@@ -392,8 +467,12 @@ def _merged(column: sa.Column[Any], old: _Columns, new: _Columns, dialect: str) 
             is_wanted = after < before if merge is Merge.BETTER_MIN else is_empty
             is_better = (new.source > old.source) | ((new.source == old.source) & is_wanted)
         case Merge.END:
-            is_imported = (new.source == old.source) & (old.source != sa.literal_column(f"'{PodSource.WATCH}'"))
-            is_preferred = (new.source > old.source) | (is_imported & (new.deleted_us < old.deleted_us))
+            is_imported = (new.source == old.source) & (
+                old.source != sa.literal_column(f"'{PodSource.WATCH}'")
+            )
+            is_preferred = (new.source > old.source) | (
+                is_imported & (new.deleted_us < old.deleted_us)
+            )
             is_better = old.deleted_us.is_(None) | (new.deleted_us.is_not(None) & is_preferred)
     return sa.case((is_better, after), else_=before)
 
@@ -408,12 +487,16 @@ def _is_misparsed(url: sa.URL) -> bool:
 
 def _shown(url: sa.URL) -> str:
     """A URL without its passwords, which may also be parameters."""
-    query = {key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()}
+    query = {
+        key: "hidden" if "password" in key.lower() else value for key, value in url.query.items()
+    }
     return url.set(query=query).render_as_string(hide_password=True)
 
 
 def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any:  # noqa: ANN401 - the library's
-    """Connect; errors about the URL are raised without the driver's message, which may hold a password."""
+    """Connect; errors about the URL are raised without the driver's message, which may hold a
+    password.
+    """
     try:
         return dialect.connect(*arguments, **named)
     except (ValueError, TypeError, OverflowError):
@@ -422,7 +505,8 @@ def _connect(dialect: Any, _record: object, arguments: Any, named: Any) -> Any: 
 
 def _set_up_sqlite(connection: Any, _record: object) -> None:  # noqa: ANN401 - the driver's connection
     cursor = connection.cursor()
-    # Takes effect on an empty file only: each transaction gives back the space of the rows that it deletes.
+    # Takes effect on an empty file only: each transaction gives back the space of the rows that it
+    # deletes.
     cursor.execute("PRAGMA auto_vacuum=FULL")
     # Readers don't block the writer, and a kill leaves a consistent database.
     cursor.execute("PRAGMA journal_mode=WAL")

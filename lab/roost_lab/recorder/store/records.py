@@ -1,7 +1,8 @@
-"""The records that are stored: a class for each table, with the key that makes storing one twice harmless.
+"""The records that are stored: a class for each table, with the key that makes storing one twice
+harmless.
 
-A class's fields are the columns of its table, the same in SQLite and PostgreSQL. All times are microseconds since 1970,
-UTC, by the clock of their source: API server, scheduler or kubelet.
+A class's fields are the columns of its table, the same in SQLite and PostgreSQL. All times are
+microseconds since 1970, UTC, by the clock of their source: API server, scheduler or kubelet.
 """
 
 from __future__ import annotations
@@ -59,18 +60,20 @@ class Merge(StrEnum):
     # The smallest, the largest value.
     MIN = "min"
     MAX = "max"
-    # The value of the record with the smaller `resolution_us`; of equal ones, that of the smaller `at_us`.
+    # The value of the record with the smaller `resolution_us`; of equal ones, that of the smaller
+    # `at_us`.
     FINER = "finer"
     # The value of the record with the smaller `at_us`.
     EARLIER = "earlier"
     # The first value stays, unless it is "".
     FILLED = "filled"
-    # The value of the record with the better `source` (PodSource); of equal ones the first that is not "".
+    # The value of the record with the better `source` (PodSource); of equal ones the first that is
+    # not "".
     BETTER = "better"
     # Likewise; of equal ones the smaller value.
     BETTER_MIN = "better min"
-    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two that were watched the
-    # first.
+    # Of a pod's end: that of the better `source`; of two that were imported the earlier, of two
+    # that were watched the first.
     END = "end"
 
 
@@ -82,9 +85,15 @@ def column(
     key: bool = False,
     default: T | EllipsisType = ...,
 ) -> T:
-    """A field that is a column. merge: None: the first value stays. default: of records that leave it out."""
+    """A field that is a column. merge: None: the first value stays. default: of records that leave
+    it out.
+    """
     info = {"kind": kind, "merge": merge, "comment": comment, "key": key}
-    return field(metadata=info) if isinstance(default, EllipsisType) else field(default=default, metadata=info)
+    return (
+        field(metadata=info)
+        if isinstance(default, EllipsisType)
+        else field(default=default, metadata=info)
+    )
 
 
 def table_column(
@@ -98,27 +107,39 @@ def table_column(
 ) -> sa.Column[Any]:
     """A table's column, with the comment of its unit if it has none of its own."""
     said = comment or _UNITS.get(name.rpartition("_")[2])
-    return sa.Column(name, kind, nullable=optional, primary_key=key, comment=said, info={"merge": merge})
+    return sa.Column(
+        name, kind, nullable=optional, primary_key=key, comment=said, info={"merge": merge}
+    )
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(column,))
 class Record:
-    """A row. A subclass's fields, each made by `column`, are its table's columns, and its docstring is the comment."""
+    """A row. A subclass's fields, each made by `column`, are its table's columns, and its docstring
+    is the comment.
+    """
 
     table: ClassVar[sa.Table]
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
-    def __init_subclass__(cls, name: str, indexes: Sequence[sa.Index] = (), *, with_rowid: bool = True) -> None:
+    def __init_subclass__(
+        cls, name: str, indexes: Sequence[sa.Index] = (), *, with_rowid: bool = True
+    ) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
         comment = (cls.__doc__ or "").partition("\n")[0].removesuffix(".")
-        columns = [table_column(one.name, optional=one.default is None, **one.metadata) for one in fields(cls)]
-        cls.table = sa.Table(name, metadata, *columns, *indexes, comment=comment, sqlite_with_rowid=with_rowid)
+        columns = [
+            table_column(one.name, optional=one.default is None, **one.metadata)
+            for one in fields(cls)
+        ]
+        cls.table = sa.Table(
+            name, metadata, *columns, *indexes, comment=comment, sqlite_with_rowid=with_rowid
+        )
 
 
 class PodSource(StrEnum):
     """What a pod's row was made from. Databases compare them as text: a later letter knows more."""
 
-    # Its Events alone, imported: labels, requests and the like are not known, and times are estimates.
+    # Its Events alone, imported: labels, requests and the like are not known, and times are
+    # estimates.
     EVENT = "event"
     # Its object, imported from a list or an audit log.
     POD = "pod"
@@ -128,7 +149,15 @@ class PodSource(StrEnum):
     WATCH = "watch"
 
 
-END_REASONS: Final = ("deleted", "preempted", "evicted", "finished", "failed", "node-gone", "unseen")
+END_REASONS: Final = (
+    "deleted",
+    "preempted",
+    "evicted",
+    "finished",
+    "failed",
+    "node-gone",
+    "unseen",
+)
 
 
 class PodRecord(
@@ -140,7 +169,14 @@ class PodRecord(
         sa.Index("pod_by_time", "created_us"),
         sa.Index("pod_by_end", "deleted_us"),
         # Empty in a recorder's own database.
-        sa.Index("pod_imported", "created_us", "uid", "source", sqlite_where=IMPORTED, postgresql_where=IMPORTED),
+        sa.Index(
+            "pod_imported",
+            "created_us",
+            "uid",
+            "source",
+            sqlite_where=IMPORTED,
+            postgresql_where=IMPORTED,
+        ),
     ),
 ):
     """A pod; v_start has its times.
@@ -152,20 +188,38 @@ class PodRecord(
     namespace: str = column(LABEL, Merge.BETTER, default="")
     name: str = column(NAME, Merge.BETTER, default="")
     pod_class: str = column(LABEL, Merge.BETTER, default="")
-    hub: str = column(TEXT, Merge.BETTER, "the hub that it belongs to, `<release>.<namespace>`; or empty", default="")
+    hub: str = column(
+        TEXT,
+        Merge.BETTER,
+        "the hub that it belongs to, `<release>.<namespace>`; or empty",
+        default="",
+    )
     repo: str = column(TEXT, Merge.BETTER, "for BinderHub: the repository; or empty", default="")
-    ref: str = column(TEXT, Merge.BETTER, "for BinderHub: the resolved reference, as a commit; or empty", default="")
+    ref: str = column(
+        TEXT,
+        Merge.BETTER,
+        "for BinderHub: the resolved reference, as a commit; or empty",
+        default="",
+    )
     image: str = column(TEXT, Merge.BETTER, "of its first main container, in full", default="")
-    image_digest: str | None = column(TEXT, Merge.FIRST, "sha256:…; NULL until the kubelet reports it", default=None)
+    image_digest: str | None = column(
+        TEXT, Merge.FIRST, "sha256:…; NULL until the kubelet reports it", default=None
+    )
     scheduler: str = column(LABEL, Merge.BETTER, default="")
     priority: int = column(LARGE, Merge.BETTER, default=0)
-    cpu_millicores: int = column(LARGE, Merge.BETTER, "thousandths of a CPU that it requests", default=0)
+    cpu_millicores: int = column(
+        LARGE, Merge.BETTER, "thousandths of a CPU that it requests", default=0
+    )
     memory_bytes: int = column(LARGE, Merge.BETTER, "bytes of memory that it requests", default=0)
     created_us: int = column(LARGE, Merge.BETTER_MIN)
     deleted_us: int | None = column(LARGE, Merge.END, default=None)
     end_reason: str | None = column(sa.String(32), Merge.END, ", ".join(END_REASONS), default=None)
-    source: str = column(SOURCE, Merge.MAX, "what it was made from; event: estimated times", default=PodSource.WATCH)
-    warm_target: str = column(NAME, Merge.BETTER, "the webhook's first choice in its warm set; or empty", default="")
+    source: str = column(
+        SOURCE, Merge.MAX, "what it was made from; event: estimated times", default=PodSource.WATCH
+    )
+    warm_target: str = column(
+        NAME, Merge.BETTER, "the webhook's first choice in its warm set; or empty", default=""
+    )
 
 
 class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", "created_us"),)):
@@ -177,21 +231,31 @@ class NodeRecord(Record, name="node", indexes=(sa.Index("node_by_name", "name", 
     ready_us: int | None = column(LARGE, Merge.MIN, default=None)
     images_ready_us: int | None = column(LARGE, Merge.MIN, default=None)
     gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
-    allocatable: str | None = column(TEXT, Merge.LAST, "JSON object: resource to millicores or bytes", default=None)
-    capacity: str | None = column(TEXT, Merge.LAST, "as allocatable; NULL: not recorded", default=None)
+    allocatable: str | None = column(
+        TEXT, Merge.LAST, "JSON object: resource to millicores or bytes", default=None
+    )
+    capacity: str | None = column(
+        TEXT, Merge.LAST, "as allocatable; NULL: not recorded", default=None
+    )
     labels: str | None = column(TEXT, Merge.LAST, "JSON object: label to value", default=None)
-    taints: str | None = column(TEXT, Merge.LAST, "key=value:effect, separated by commas", default=None)
+    taints: str | None = column(
+        TEXT, Merge.LAST, "key=value:effect, separated by commas", default=None
+    )
     is_ready: bool | None = column(YES, Merge.LAST, default=None)
     is_unschedulable: bool | None = column(YES, Merge.LAST, default=None)
 
 
-class NodeChangeRecord(Record, name="node_change", indexes=(sa.Index("node_change_by_time", "at_us"),)):
+class NodeChangeRecord(
+    Record, name="node_change", indexes=(sa.Index("node_change_by_time", "at_us"),)
+):
     """A change of a node: ready, cordoned, taints, a label, capacity, allocatable resources."""
 
     node_uid: str = column(UID, key=True)
     resource_version: str = column(UID, key=True)
     field: str = column(
-        sa.String(320), comment="ready, unschedulable, taints, capacity, allocatable, label:KEY", key=True
+        sa.String(320),
+        comment="ready, unschedulable, taints, capacity, allocatable, label:KEY",
+        key=True,
     )
     at_us: int = column(LARGE)
     resolution_us: int = column(LARGE)
@@ -237,11 +301,15 @@ class PhaseRecord(Record, name="phase", with_rowid=False):
 
     pod_uid: str = column(UID, key=True)
     phase: Phase = column(WORD, comment=", ".join(Phase), key=True)
-    detail: str = column(DETAIL, comment="the image, container or gate; empty: the whole pod", key=True, default="")
+    detail: str = column(
+        DETAIL, comment="the image, container or gate; empty: the whole pod", key=True, default=""
+    )
     at_us: int = column(LARGE, Merge.FINER)
     resolution_us: int = column(LARGE, Merge.FINER)
     source: str = column(
-        SOURCE, Merge.FINER, "what told it: pod (its object), event, watch, hub (its log), sniffer, audit"
+        SOURCE,
+        Merge.FINER,
+        "what told it: pod (its object), event, watch, hub (its log), sniffer, audit",
     )
 
 
@@ -274,7 +342,9 @@ class DecisionRecord(
 ):
     """A scheduler's decision about a pod: bind, fail, nominate, preempt."""
 
-    id: str = column(sa.String(MAX_ID), comment="pod uid/kind/what is unique among its kind", key=True)
+    id: str = column(
+        sa.String(MAX_ID), comment="pod uid/kind/what is unique among its kind", key=True
+    )
     pod_uid: str = column(UID)
     kind: DecisionKind = column(SOURCE, comment=", ".join(DecisionKind))
     node_name: str = column(NAME)
@@ -289,13 +359,21 @@ class DecisionRecord(
     nodes_feasible: int | None = column(NUMBER, Merge.FIRST, default=None)
     reasons: str = column(TEXT, comment="JSON object: reason to number of nodes", default="{}")
     message: str = column(TEXT, default="")
-    model: str | None = column(WORD, Merge.FIRST, f"the model's verdict: {', '.join(Verdict)}", default=None)
-    model_node: str | None = column(NAME, Merge.FIRST, "the node that the model prefers", default=None)
-    model_note: str | None = column(TEXT, Merge.FIRST, "why the model differs, or was not asked", default=None)
+    model: str | None = column(
+        WORD, Merge.FIRST, f"the model's verdict: {', '.join(Verdict)}", default=None
+    )
+    model_node: str | None = column(
+        NAME, Merge.FIRST, "the node that the model prefers", default=None
+    )
+    model_note: str | None = column(
+        TEXT, Merge.FIRST, "why the model differs, or was not asked", default=None
+    )
 
 
 class CandidatesRecord(Record, name="candidates"):
-    """The nodes at the time of a binding, the best 50: all in one row, as they are many and always read together."""
+    """The nodes at the time of a binding, the best 50: all in one row, as they are many and always
+    read together.
+    """
 
     decision_id: str = column(sa.String(MAX_ID), comment="id of the decision", key=True)
     number: int = column(NUMBER)
@@ -303,7 +381,9 @@ class CandidatesRecord(Record, name="candidates"):
 
 
 class Candidates(NamedTuple):
-    """Nodes at the time of a decision: lists of equal length, the n-th item of each about the n-th node."""
+    """Nodes at the time of a decision: lists of equal length, the n-th item of each about the n-th
+    node.
+    """
 
     node_name: Sequence[str]
     users: Sequence[int]
@@ -343,12 +423,18 @@ def _within_64_bits(value: Any) -> Any:  # noqa: ANN401 - JSON
 
 
 def unpack_candidates(nodes: str) -> list[JSONObject]:
-    """Each candidate with its fields by name; `scores` (plugin -> points) has the plugins that scored it."""
+    """Each candidate with its fields by name; `scores` (plugin -> points) has the plugins that
+    scored it.
+    """
     columns = orjson.loads(nodes)
     scores = columns.pop("scores")
-    candidates = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    candidates = [
+        dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)
+    ]
     for index, candidate in enumerate(candidates):
-        candidate["scores"] = {plugin: points[index] for plugin, points in scores.items() if points[index] is not None}
+        candidate["scores"] = {
+            plugin: points[index] for plugin, points in scores.items() if points[index] is not None
+        }
     return candidates
 
 
@@ -362,10 +448,16 @@ class WaitingRecord(Record, name="waiting"):
 
 
 def pack_waiting(
-    pod_uid: str, at_us: int, number: int, candidates: Candidates, lacks: Sequence[Sequence[Mapping[str, object]]]
+    pod_uid: str,
+    at_us: int,
+    number: int,
+    candidates: Candidates,
+    lacks: Sequence[Sequence[Mapping[str, object]]],
 ) -> WaitingRecord:
     """One record of all nodes. lacks: for each candidate, in the same order."""
-    columns = {name: values for name, values in candidates._asdict().items() if name != "score_total"}
+    columns = {
+        name: values for name, values in candidates._asdict().items() if name != "score_total"
+    }
     nodes = _dumped({**columns, "scores": {}, "lacks": lacks})
     return WaitingRecord(pod_uid=pod_uid, at_us=at_us, number=number, nodes=nodes)
 
@@ -375,7 +467,16 @@ class PullRecord(
     name="pull",
     indexes=(
         # Covers all that reports count, so that no row is read.
-        sa.Index("pull_by_time", "at_us", "warm", "node_name", "image", "pull_us", "pull_and_wait_us", "image_bytes"),
+        sa.Index(
+            "pull_by_time",
+            "at_us",
+            "warm",
+            "node_name",
+            "image",
+            "pull_us",
+            "pull_and_wait_us",
+            "image_bytes",
+        ),
     ),
 ):
     """An image of a pod, as its kubelet reported it."""
@@ -400,17 +501,23 @@ class ImageRecord(Record, name="image_on_node"):
     gone_us: int | None = column(LARGE, Merge.FIRST, default=None)
 
 
-class PreemptionRecord(Record, name="preemption", indexes=(sa.Index("preemption_by_time", "at_us"),)):
+class PreemptionRecord(
+    Record, name="preemption", indexes=(sa.Index("preemption_by_time", "at_us"),)
+):
     """A pod that was pre-empted for another, or evicted."""
 
     victim_uid: str = column(UID, comment="uid of the pod that had to go", key=True)
-    by_uid: str | None = column(UID, Merge.LAST, "uid of the pod that it went for; NULL: not known", default=None)
+    by_uid: str | None = column(
+        UID, Merge.LAST, "uid of the pod that it went for; NULL: not known", default=None
+    )
     node_name: str = column(NAME)
     at_us: int = column(LARGE, Merge.MIN)
     kind: str = column(WORD, comment="preempted or evicted")
 
 
-class AutoscalerRecord(Record, name="autoscaler", indexes=(sa.Index("autoscaler_by_time", "at_us"),)):
+class AutoscalerRecord(
+    Record, name="autoscaler", indexes=(sa.Index("autoscaler_by_time", "at_us"),)
+):
     """An Event of an autoscaler."""
 
     event_uid: str = column(UID, comment="uid of the Event", key=True)

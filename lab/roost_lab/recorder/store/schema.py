@@ -7,7 +7,17 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from roost_lab.recorder.store import records
-from roost_lab.recorder.store.records import IMAGE, LABEL, LARGE, NAME, NUMBER, TEXT, UID, Merge, table_column
+from roost_lab.recorder.store.records import (
+    IMAGE,
+    LABEL,
+    LARGE,
+    NAME,
+    NUMBER,
+    TEXT,
+    UID,
+    Merge,
+    table_column,
+)
 
 IMPORTED: Final = records.IMPORTED
 metadata: Final = records.metadata
@@ -78,11 +88,20 @@ start = sa.Table(
     table_column("place_id", NUMBER, "where it was bound; NULL: not yet", optional=True),
     table_column("node_created_us", LARGE, optional=True),
     table_column("bound_us", LARGE, optional=True),
-    table_column("started_us", LARGE, "when its last container started, microseconds since 1970, UTC", optional=True),
+    table_column(
+        "started_us",
+        LARGE,
+        "when its last container started, microseconds since 1970, UTC",
+        optional=True,
+    ),
     table_column("ready_us", LARGE, optional=True),
     table_column("deleted_us", LARGE, optional=True),
-    # When the watch told of its creation, if within its second and the binding is as exact; and what its hub said.
-    *(table_column(f"{name}_us", LARGE, optional=True) for name in ("told", "asked", "answered", "failed")),
+    # When the watch told of its creation, if within its second and the binding is as exact; and
+    # what its hub said.
+    *(
+        table_column(f"{name}_us", LARGE, optional=True)
+        for name in ("told", "asked", "answered", "failed")
+    ),
     sa.Index("start_by_end", "deleted_us", "created_us"),
     # Read in order of time.
     sqlite_with_rowid=False,

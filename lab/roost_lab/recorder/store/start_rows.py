@@ -1,7 +1,8 @@
-"""Keep a short row for each pod with what reports count, updated in the transaction that changes its sources.
+"""Keep a short row for each pod with what reports count, updated in the transaction that changes
+its sources.
 
-Guarantee: everything here follows from the tables pod, node, decision and phase. A report over a million pods reads one
-row of numbers for each, in order of time, and looks nothing up.
+Guarantee: everything here follows from the tables pod, node, decision and phase. A report over a
+million pods reads one row of numbers for each, in order of time, and looks nothing up.
 """
 
 from __future__ import annotations
@@ -35,17 +36,24 @@ _REACHED: Final = {
     "answered": (Phase.ANSWERED,),
     "failed": (Phase.FAILED, Phase.ABANDONED),
 }
-_PHASES: Final = frozenset({Phase.CREATED, *(phase for phases in _REACHED.values() for phase in phases)})
+_PHASES: Final = frozenset(
+    {Phase.CREATED, *(phase for phases in _REACHED.values() for phase in phases)}
+)
 _TIME: Final = "max(CASE WHEN phase IN ('{}') THEN at_us END) AS {}_us"
-_TIMES: Final = ", ".join(_TIME.format("', '".join(phases), name) for name, phases in _REACHED.items())
-# Number of PostgreSQL's advisory lock for kinds and places; arbitrary, different from that of migrations.
+_TIMES: Final = ", ".join(
+    _TIME.format("', '".join(phases), name) for name, phases in _REACHED.items()
+)
+# Number of PostgreSQL's advisory lock for kinds and places; arbitrary, different from that of
+# migrations.
 _LOCK: Final = 7026422
 # How a list of uids is passed as one parameter.
 _AMONG: Final = {SQLITE: "IN (SELECT value FROM json_each(:uids))", "postgresql": "= ANY(:uids)"}
 
 # Known values stay, whatever another writer hasn't seen yet.
 _UPDATED: Final = tuple(column.name for column in schema.start.columns if not column.primary_key)
-_UPDATES: Final = ", ".join(f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED)
+_UPDATES: Final = ", ".join(
+    f"{name} = coalesce(excluded.{name}, start.{name})" for name in _UPDATED
+)
 # Kinds and places that may no longer be used.
 _UNUSED: Final = (
     (schema.start_kind, schema.start_kind.c.id, schema.start.c.kind_id),
@@ -66,19 +74,24 @@ def pod_of(record: Record) -> str | None:
 
 
 def refresh(connection: sa.Connection, uids: Collection[str]) -> None:
-    """Update the starts of these pods from the other tables, within the transaction that wrote those."""
+    """Update the starts of these pods from the other tables, within the transaction that wrote
+    those.
+    """
     if not uids:
         return
     dialect = connection.dialect.name
     if dialect != SQLITE:
-        # Keeps kinds and places from being deleted while starts refer to them; SQLite has one writer anyway.
+        # Keeps kinds and places from being deleted while starts refer to them; SQLite has one
+        # writer anyway.
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock_shared({_LOCK})"))
     for statement in _STATEMENTS[dialect][:-1]:
         connection.execute(statement, _parameters(dialect, uids))
 
 
 def forget_estimates(connection: sa.Connection, uids: Collection[str]) -> None:
-    """Delete the starts of pods known from Events alone, before records that may correct when they were created."""
+    """Delete the starts of pods known from Events alone, before records that may correct when they
+    were created.
+    """
     if not uids:
         return
     dialect = connection.dialect.name
@@ -103,11 +116,18 @@ def forget_unused(connection: sa.Connection) -> None:
     if connection.dialect.name != SQLITE:
         connection.execute(sa.text(f"SELECT pg_advisory_xact_lock({_LOCK})"))
     for table, number, used in _UNUSED:
-        connection.execute(sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None)))))
+        connection.execute(
+            sa.delete(table).where(number.not_in(sa.select(used).where(used.is_not(None))))
+        )
 
 
 def _read(among: str) -> tuple[sa.TextClause, ...]:
-    names = {"most": MAX_IMAGE, "bind": DecisionKind.BIND, "event": PodSource.EVENT, "created": Phase.CREATED}
+    names = {
+        "most": MAX_IMAGE,
+        "bind": DecisionKind.BIND,
+        "event": PodSource.EVENT,
+        "created": Phase.CREATED,
+    }
     text = Path(__file__).with_suffix(".sql").read_text(encoding="utf-8")
     text = text.format(among=among, updates=_UPDATES, times=_TIMES, second=US, **names)
     return tuple(map(sa.text, text.split(";\n")[:-1]))

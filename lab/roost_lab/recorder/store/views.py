@@ -21,12 +21,16 @@ _CALL: Final = re.compile(r"\{(\w+):([^{}]*)\}")
 
 @cache
 def _declared() -> dict[str, Any]:
-    declared: dict[str, Any] = yaml.safe_load(Path(__file__).with_name("views.yaml").read_text(encoding="utf-8"))
+    declared: dict[str, Any] = yaml.safe_load(
+        Path(__file__).with_name("views.yaml").read_text(encoding="utf-8")
+    )
     return declared
 
 
 def views() -> Mapping[str, Mapping[str, Any]]:
-    """Each view by its name: comment, columns, what comes before SELECT (head), and what follows the columns (rest)."""
+    """Each view by its name: comment, columns, what comes before SELECT (head), and what follows
+    the columns (rest).
+    """
     found: Mapping[str, Mapping[str, Any]] = _declared()["views"]
     return found
 
@@ -43,15 +47,23 @@ def make_views(connection: sa.Connection) -> None:
         if connection.dialect.supports_comments:
             connection.execute(_text(f"COMMENT ON VIEW {name} IS {_quoted(view['comment'])}"))
             for column, (_, comment) in view["columns"].items():
-                connection.execute(_text(f"COMMENT ON COLUMN {name}.{column} IS {_quoted(comment)}"))
+                connection.execute(
+                    _text(f"COMMENT ON COLUMN {name}.{column} IS {_quoted(comment)}")
+                )
 
 
 def _select(view: Mapping[str, Any], functions: Mapping[str, str]) -> str:
-    columns = ", ".join(f'{expression} AS "{name}"' for name, (expression, _) in view["columns"].items())
-    text = f"{view.get('head', '')} SELECT {columns} {view['rest']}".replace("HOUR_US", str(HOUR_US))
+    columns = ", ".join(
+        f'{expression} AS "{name}"' for name, (expression, _) in view["columns"].items()
+    )
+    text = f"{view.get('head', '')} SELECT {columns} {view['rest']}".replace(
+        "HOUR_US", str(HOUR_US)
+    )
     # The innermost first.
     while found := _CALL.search(text):
-        text = text[: found.start()] + functions[found[1]].replace("@", found[2]) + text[found.end() :]
+        text = (
+            text[: found.start()] + functions[found[1]].replace("@", found[2]) + text[found.end() :]
+        )
     return " ".join(text.split())
 
 

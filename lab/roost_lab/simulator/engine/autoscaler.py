@@ -1,9 +1,10 @@
-"""The interface of an autoscaler in a replay: when it runs, and which nodes it then adds and removes.
+"""The interface of an autoscaler in a replay: when it runs, and which nodes it then adds and
+removes.
 
-Machines without a clock: `look` is given the moment, the cluster and the pods that fit nowhere, and tells what to do
-and when to look again. A real autoscaler looks every few seconds; between two changes it finds the same, so looking
-again at the first turn of its loop (`turn_after`) behind a change, and when `look` says so, gives the same nodes at the
-same moments.
+Machines without a clock: `look` is given the moment, the cluster and the pods that fit nowhere, and
+tells what to do and when to look again. A real autoscaler looks every few seconds; between two
+changes it finds the same, so looking again at the first turn of its loop (`turn_after`) behind a
+change, and when `look` says so, gives the same nodes at the same moments.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class ScalingDecision(NamedTuple):
 class NodeScaler:
     """Adds and removes nodes; this one none: the nodes stay as they are."""
 
-    # In the last run a node could only go if its pods moved, so room on any other node matters and each change of a
-    # node is worth a run. Otherwise only changes of nodes without users are.
+    # In the last run a node could only go if its pods moved, so room on any other node matters and
+    # each change of a node is worth a run. Otherwise only changes of nodes without users are.
     room_matters: bool = False
 
     def turn_after(self, now: float, *, pods_wait: bool) -> float:
@@ -49,8 +50,14 @@ class NodeScaler:
         """A pod came to a node or left it; pods of DaemonSets aside."""
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
+        self,
+        state: ClusterState,
+        unschedulable: Iterable[Pod],
+        booting: Mapping[str, float],
+        now: float,
     ) -> ScalingDecision:
-        """One run of its loop. booting: nodes that haven't joined, with the times of their requests."""
+        """One run of its loop. booting: nodes that haven't joined, with the times of their
+        requests.
+        """
         del state, unschedulable, booting, now
         return ScalingDecision()

@@ -1,4 +1,5 @@
-"""Compute bounds that no policy can beat, each with the figure it belongs to and a sentence that explains it.
+"""Compute bounds that no policy can beat, each with the figure it belongs to and a sentence that
+explains it.
 
 They follow from counting, as each sentence says.
 """
@@ -23,25 +24,32 @@ BOUNDS: Final = (
     FigureBound(
         "node_hours",
         "node_hours",
-        "Running pods divided by the pods that fit a node and rounded up, over time, and never below `min_nodes` "
-        "(until a node is drained): what packing with free migration would need.",
+        "Running pods divided by the pods that fit a node and rounded up, over time, and never"
+        " below `min_nodes` (until a node is drained): what packing with free migration would"
+        " need.",
     ),
-    FigureBound("peak_nodes", "peak_nodes", "The most running pods divided by the pods that fit a node, rounded up."),
+    FigureBound(
+        "peak_nodes",
+        "peak_nodes",
+        "The most running pods divided by the pods that fit a node, rounded up.",
+    ),
     FigureBound(
         "cold",
         "cold",
-        "For each image, the most of its pods that ran at once divided by the pods that fit a node, rounded up: that "
-        "many nodes had to get it. Only pulling ahead goes below it.",
+        "For each image, the most of its pods that ran at once divided by the pods that fit a node,"
+        " rounded up: that many nodes had to get it. Only pulling ahead goes below it.",
     ),
     FigureBound(
         "cold_compulsory",
         "cold",
-        "Distinct images: each had to be pulled once, however large nodes are. Only pulling ahead goes below it.",
+        "Distinct images: each had to be pulled once, however large nodes are. Only pulling ahead"
+        " goes below it.",
     ),
     FigureBound(
         "build_cache_hits",
         "build_cache_hits",
-        "Builds less distinct repositories: the first build of a repository finds no cache. No policy has more.",
+        "Builds less distinct repositories: the first build of a repository finds no cache. No"
+        " policy has more.",
     ),
 )
 
@@ -49,13 +57,19 @@ BOUNDS: Final = (
 class BoundsMeter:
     """Bounds that follow from what really ran; each call takes constant time.
 
-    pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node, by which pods count that
-    have a size of their own; in one trace all have, or none. min_nodes: nodes that are never removed. begin: when
-    nodes are paid from, in seconds since 1970; None: from the first call.
+    pods_per_node: users of the usual size that a node can hold. node_bytes: memory of a node, by
+    which pods count that have a size of their own; in one trace all have, or none. min_nodes: nodes
+    that are never removed. begin: when nodes are paid from, in seconds since 1970; None: from the
+    first call.
     """
 
     def __init__(
-        self, pods_per_node: int, min_nodes: int, begin: float | None = None, *, node_bytes: int = 1 << 60
+        self,
+        pods_per_node: int,
+        min_nodes: int,
+        begin: float | None = None,
+        *,
+        node_bytes: int = 1 << 60,
     ) -> None:
         self._node = node_bytes
         self._usual = node_bytes // pods_per_node
@@ -83,7 +97,9 @@ class BoundsMeter:
         self._nodes_needed[image] = max(needed, self._nodes_needed.get(image, 0))
 
     def drains(self, moment: float) -> None:
-        """A node is drained: it may be removed before the next has booted, so there may be no node at all."""
+        """A node is drained: it may be removed before the next has booted, so there may be no node
+        at all.
+        """
         self._pass(moment)
         self._least_now = 0
 
@@ -103,11 +119,18 @@ class BoundsMeter:
         """Key of a Bound -> its value so far; bounds of what never happened are left out."""
         self._pass(moment)
         peak = float(max(self._least, -(-self._peak // self._node)))
-        return {"node_hours": self._node_seconds / SECONDS_AN_HOUR, "peak_nodes": peak, **self.counted()}
+        return {
+            "node_hours": self._node_seconds / SECONDS_AN_HOUR,
+            "peak_nodes": peak,
+            **self.counted(),
+        }
 
     def counted(self) -> dict[str, float]:
         """The bounds that don't depend on time, as of the last call."""
-        found = {"cold": float(sum(self._nodes_needed.values())), "cold_compulsory": float(len(self._nodes_needed))}
+        found = {
+            "cold": float(sum(self._nodes_needed.values())),
+            "cold_compulsory": float(len(self._nodes_needed)),
+        }
         if self._builds:
             found["build_cache_hits"] = float(self._builds - len(self._repositories))
         return found

@@ -1,7 +1,8 @@
 """Model builds: the cached layers that they find on their node, and how long they take.
 
-A machine without a clock: each call has its moment, never an earlier one than before. Which node a build goes to is the
-scheduler's choice; whether there is one at all is the trace's, of which the archive says nothing.
+A machine without a clock: each call has its moment, never an earlier one than before. Which node a
+build goes to is the scheduler's choice; whether there is one at all is the trace's, of which the
+archive says nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.traces.chance import Chance
 
-# Of the images that a trace shows for the first time, so many had never been launched before: they were built then. The
-# rest had been, and waits in the registry. mybinder.org, May 2019: 905 of 3,008 specs weren't seen since November 2018.
+# Of the images that a trace shows for the first time, so many had never been launched before: they
+# were built then. The rest had been, and waits in the registry. mybinder.org, May 2019: 905 of
+# 3,008 specs weren't seen since November 2018.
 NEW_SHARE: Final = 0.3
 # Of the standard normal distribution: 90 % are below.
 _P90: Final = 1.2815515655446004
@@ -44,7 +46,9 @@ class BuildWorld:
     def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
         self._world = assumptions
         self._chance = chance
-        self._sigma = log(assumptions.build_cold_p90_seconds / assumptions.build_cold_median_seconds) / _P90
+        self._sigma = (
+            log(assumptions.build_cold_p90_seconds / assumptions.build_cold_median_seconds) / _P90
+        )
         # Repository -> builds begun, and number of its environments.
         self._begun: dict[str, tuple[int, int]] = {}
         # Node -> repository -> the environment whose layers it holds.
@@ -62,7 +66,9 @@ class BuildWorld:
     # Which images need a build
 
     def needs_build(self, image: str) -> bool:
-        """Whether an image must be built before it can be launched: until `built` was called for it."""
+        """Whether an image must be built before it can be launched: until `built` was called for
+        it.
+        """
         if image in self._built:
             return False
         if _is_pushed(image) or self._chance.uniform("never launched before", image) < NEW_SHARE:
@@ -81,7 +87,10 @@ class BuildWorld:
         self._settle(now)
         number, environment = self._begun.get(repository, (0, 0))
         whose = f"{repository}\0{number}"
-        if number and self._chance.uniform("environment changed", whose) < self._world.build_changed_share:
+        if (
+            number
+            and self._chance.uniform("environment changed", whose) < self._world.build_changed_share
+        ):
             environment += 1
         self._begun[repository] = (number + 1, environment)
         held = self._caches.get(node, {}).get(repository)

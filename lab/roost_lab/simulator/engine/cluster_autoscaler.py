@@ -1,7 +1,7 @@
 """Model when Cluster Autoscaler adds and removes nodes.
 
-Sources: its FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go, planner.go,
-eligibility.go), v1.34.
+Sources: its FAQ and code (static_autoscaler.go, filter_out_schedulable.go, binpacking_estimator.go,
+planner.go, eligibility.go), v1.34.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Final
 from roost_core.objects.requests import CPU, MEMORY
 from roost_core.placement.labels import SAFE_TO_EVICT_ANNOTATION, STARTUP_PREFIXES
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
-from roost_lab.simulator.engine.free_room import Room, is_daemon, place, place_all, pods_waiting, rooms_coming
+from roost_lab.simulator.engine.free_room import (
+    Room,
+    is_daemon,
+    place,
+    place_all,
+    pods_waiting,
+    rooms_coming,
+)
 from roost_lab.simulator.engine.group_template import CopiedTemplate
 
 if TYPE_CHECKING:
@@ -45,15 +52,18 @@ def plan_scale_up(
 ) -> int:
     """How many nodes Cluster Autoscaler requests now.
 
-    booting, allowed: nodes on their way, and how many more there may be. Pods that fit on a node that is there or on
-    its way don't count. The rest is packed onto new ones as the template has them, the largest first: a pod that
-    requires a label which the template lacks brings none, whatever label new nodes get (see `group_template`).
-    Preferred terms count for nothing; neither do startup taints.
+    booting, allowed: nodes on their way, and how many more there may be. Pods that fit on a node
+    that is there or on its way don't count. The rest is packed onto new ones as the template has
+    them, the largest first: a pod that requires a label which the template lacks brings none,
+    whatever label new nodes get (see `group_template`). Preferred terms count for nothing; neither
+    do startup taints.
     """
     pods = pods_waiting(unschedulable, PRIORITY_CUTOFF)
     if not pods or allowed <= 0:
         return 0
-    rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()] + rooms_coming(template, booting)
+    rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()] + rooms_coming(
+        template, booting
+    )
     left = place(pods, rooms)
     return len(_pack(left, template, allowed)) if left else 0
 
@@ -78,7 +88,11 @@ def _pack(pods: Sequence[Pod], template: Node, most: int) -> list[Room]:
 
 def _size(spec: PodSpec, template: Node) -> float:
     room = template.allocatable
-    return sum(amount / room[name] for name, amount in spec.requests if name in (CPU, MEMORY) and room.get(name))
+    return sum(
+        amount / room[name]
+        for name, amount in spec.requests
+        if name in (CPU, MEMORY) and room.get(name)
+    )
 
 
 @dataclass(slots=True)
@@ -145,19 +159,31 @@ class ClusterAutoscaler(NodeScaler):
         return self._since + ceil((now - self._since) / loop - ROUNDING) * loop
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
+        self,
+        state: ClusterState,
+        unschedulable: Iterable[Pod],
+        booting: Mapping[str, float],
+        now: float,
     ) -> ScalingDecision:
         """One run of its loop."""
         world = self._world
         late = tuple(
-            name for name, requested in booting.items() if requested + world.give_up_boot_seconds <= now + ROUNDING
+            name
+            for name, requested in booting.items()
+            if requested + world.give_up_boot_seconds <= now + ROUNDING
         )
         if late:
             self._back_off(now)
         coming = [name for name in booting if name not in late]
-        moments = [requested + world.give_up_boot_seconds for name, requested in booting.items() if name not in late]
+        moments = [
+            requested + world.give_up_boot_seconds
+            for name, requested in booting.items()
+            if name not in late
+        ]
         if not self._is_healthy(state, now):
-            return ScalingDecision(0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now))
+            return ScalingDecision(
+                0, (), late, self._earliest([*moments, now + world.autoscaler_loop_seconds], now)
+            )
         waiting = list(unschedulable)
         room = world.max_nodes - len(state.rows) - len(coming)
         backs_off = now < self._backs_off_until
@@ -202,14 +228,19 @@ class ClusterAutoscaler(NodeScaler):
     def _is_healthy(self, state: ClusterState, now: float) -> bool:
         """False while too many old nodes aren't ready; a node with a startup taint isn't ready."""
         unready = sum(
-            (not row.node.ready or any(taint.key.startswith(STARTUP_PREFIXES) for taint in row.node.taints))
+            (
+                not row.node.ready
+                or any(taint.key.startswith(STARTUP_PREFIXES) for taint in row.node.taints)
+            )
             and row.node.created + self._world.give_up_boot_seconds < now
             for row in state.rows.values()
             if row.node.taints or not row.node.ready
         )
         return unready <= UNREADY_ALLOWED or unready <= UNREADY_SHARE_ALLOWED * len(state.rows)
 
-    def _plan_scale_down(self, state: ClusterState, coming: Sequence[str], now: float) -> tuple[str, ...]:
+    def _plan_scale_down(
+        self, state: ClusterState, coming: Sequence[str], now: float
+    ) -> tuple[str, ...]:
         """The nodes to remove now; notes how long each has been unneeded."""
         unneeded = self._find_unneeded(state)
         self.unneeded_since = {name: self.unneeded_since.get(name, now) for name in unneeded}
@@ -221,7 +252,11 @@ class ClusterAutoscaler(NodeScaler):
         spare = staying + len(coming) - world.min_nodes
         removed: list[str] = []
         allowed = {True: EMPTY_AT_ONCE, False: DRAINED_AT_ONCE}
-        due = [name for name, since in self.unneeded_since.items() if since + world.unneeded_seconds <= now + ROUNDING]
+        due = [
+            name
+            for name, since in self.unneeded_since.items()
+            if since + world.unneeded_seconds <= now + ROUNDING
+        ]
         for name in sorted(due, key=lambda name: not unneeded[name]):
             is_empty = unneeded[name]
             if spare <= 0:
@@ -248,8 +283,11 @@ class ClusterAutoscaler(NodeScaler):
         self.room_matters = any(facts.movable for _, facts in candidates)
         if not candidates:
             return {}
-        # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay unneeded.
-        candidates.sort(key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable)))
+        # Nodes that were unneeded before come first, then empty ones, so that the same nodes stay
+        # unneeded.
+        candidates.sort(
+            key=lambda one: (one[0].name not in self.unneeded_since, bool(one[1].movable))
+        )
         rooms: dict[str, Room] | None = None
         unneeded: dict[str, bool] = {}
         for row, facts in candidates:
@@ -257,9 +295,15 @@ class ClusterAutoscaler(NodeScaler):
             moved_here = rooms[row.name].pods if rooms is not None else []
             if facts.movable or moved_here:
                 if rooms is None:
-                    rooms = {other.name: Room.of(other) for other in state.rows.values() if other.name not in unneeded}
+                    rooms = {
+                        other.name: Room.of(other)
+                        for other in state.rows.values()
+                        if other.name not in unneeded
+                    }
                 room = rooms.pop(row.name)
-                if not place_all((*facts.movable, *moved_here), partial(_first, tuple(rooms.values()))):
+                if not place_all(
+                    (*facts.movable, *moved_here), partial(_first, tuple(rooms.values()))
+                ):
                     rooms[row.name] = room
                     continue
             elif rooms is not None:

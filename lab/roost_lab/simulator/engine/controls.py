@@ -1,7 +1,8 @@
-"""Run the controllers in a replay: the planners that run in a cluster, on a snapshot of the world, with their budgets.
+"""Run the controllers in a replay: the planners that run in a cluster, on a snapshot of the world,
+with their budgets.
 
-They plan when something that concerns them changes, and when a plan asks to be called again; not at every change,
-because a replay plays ten days in a minute.
+They plan when something that concerns them changes, and when a plan asks to be called again; not at
+every change, because a replay plays ten days in a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ from roost.controllers.runtime.budget import MinuteBudget
 from roost_core.objects.pod import ContainerState, Owner, Pod
 from roost_core.placement.headroom_account import Account
 from roost_core.placement.headroom_history import read_history
-from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_INSTANCE_LABEL, OWN_PART, PART_OF_LABEL
+from roost_core.placement.labels import (
+    OWN_COMPONENT_LABEL,
+    OWN_INSTANCE_LABEL,
+    OWN_PART,
+    PART_OF_LABEL,
+)
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker
 
 if TYPE_CHECKING:
@@ -32,14 +38,17 @@ if TYPE_CHECKING:
 GATE, MOVER, HEADROOM, POPULAR = "image-gate", "placeholder-mover", "headroom", "popular-images"
 # Least seconds between two plans of a controller.
 PACE_SECONDS: Final = {GATE: 0.5, MOVER: 20.0, HEADROOM: 10.0, POPULAR: 20.0}
-# The same for popular images, unless one of its pulls ends: one user more hardly changes what is popular.
+# The same for popular images, unless one of its pulls ends: one user more hardly changes what is
+# popular.
 DEMAND_PACE_SECONDS: Final = 60.0
 
 
 class Controls:
     """The controllers of one hub's release."""
 
-    def __init__(self, world: World, policy: Policy, maker: PodMaker, sets: PlaceholderSets) -> None:
+    def __init__(
+        self, world: World, policy: Policy, maker: PodMaker, sets: PlaceholderSets
+    ) -> None:
         self._world, self._policy, self._maker, self._sets = world, policy, maker, sets
         document = policy.controllers or {}
         self._planners: dict[str, Planner[Any]] = {
@@ -98,7 +107,9 @@ class Controls:
     def user_runs(self, pod: SimPod, image: str) -> None:
         """A user's server is up."""
         container = ContainerState(image, image, running=True, ready=True, name="notebook")
-        pod.state = replace(pod.state, phase="Running", started=self._world.now, containers=(container,))
+        pod.state = replace(
+            pod.state, phase="Running", started=self._world.now, containers=(container,)
+        )
         self._world.pods[pod.key] = pod.state
 
     def puller_began(self, node: SimNode, puller: PullerSet) -> None:
@@ -133,7 +144,9 @@ class Controls:
             else state
             for state in pod.containers
         )
-        node.pullers[pod.key] = self._world.pods[pod.key] = replace(pod, containers=containers, phase="Running")
+        node.pullers[pod.key] = self._world.pods[pod.key] = replace(
+            pod, containers=containers, phase="Running"
+        )
         self._plan_soon(GATE)
         self._plan_soon(MOVER)
 

@@ -22,13 +22,17 @@ class Launch:
     tries_left: int
     waited_for_node: bool = False
     # Seconds of the tries that failed, by part of the wait.
-    spent: dict[str, float] = field(default_factory=lambda: dict.fromkeys((QUEUE, NODE_WAIT, PULL_WAIT, PULL), 0.0))
+    spent: dict[str, float] = field(
+        default_factory=lambda: dict.fromkeys((QUEUE, NODE_WAIT, PULL_WAIT, PULL), 0.0)
+    )
 
     def note_try(self, pod: SimPod, now: float) -> None:
         """A try ended before its server was up: add what was waited for."""
         spent, bound = self.spent, pod.bound_at
         self.waited_for_node |= pod.waited_for_node
-        spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (now if bound is None else bound) - pod.created
+        spent[NODE_WAIT if pod.waited_for_node else QUEUE] += (
+            now if bound is None else bound
+        ) - pod.created
         if bound is None or pod.pull is None:
             return
         turn = min(now, max(bound, pod.pull.begin))

@@ -1,7 +1,8 @@
 """Try pods on existing, booting or hypothetical nodes, as autoscalers do: with filters alone.
 
-Required terms about other pods are not looked at: no policy has any. Nodes that somebody drains (cordoned ones) are no
-room for pods, and are left to whoever drains them; they count for the greatest number of nodes, not for the least.
+Required terms about other pods are not looked at: no policy has any. Nodes that somebody drains
+(cordoned ones) are no room for pods, and are left to whoever drains them; they count for the
+greatest number of nodes, not for the least.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ class Room:
         self.labels = node.labels
         self.taints: tuple[Taint, ...] = node.taints
         if ignored_taints and self.taints:
-            self.taints = tuple(taint for taint in self.taints if not taint.key.startswith(ignored_taints))
+            self.taints = tuple(
+                taint for taint in self.taints if not taint.key.startswith(ignored_taints)
+            )
         self.cordoned = node.unschedulable
         self.free = dict(node.allocatable)
         self.free_pods = self.free.pop(PODS, 0)
@@ -99,7 +102,9 @@ def place(pods: Iterable[Pod], rooms: Sequence[Room]) -> list[Pod]:
 
 
 def place_all(pods: Iterable[Pod], find: Callable[[Pod], Room | None]) -> bool:
-    """Put every pod into the room that `find` gives; if one has none, leave the rooms as they were: False."""
+    """Put every pod into the room that `find` gives; if one has none, leave the rooms as they were:
+    False.
+    """
     taken: list[tuple[Room, Pod]] = []
     for pod in pods:
         room = find(pod)
@@ -121,12 +126,20 @@ def is_daemon(pod: Pod) -> bool:
 def pods_waiting(unschedulable: Iterable[Pod], cutoff: int) -> list[Pod]:
     """The pods that may request a node, the highest priority first.
 
-    Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets' pods.
+    Not those that wait for a pre-emption to make room, those below the cut-off, and DaemonSets'
+    pods.
     """
-    unbound = (pod for pod in unschedulable if not pod.nominated_node and not pod.node_name and not is_daemon(pod))
+    unbound = (
+        pod
+        for pod in unschedulable
+        if not pod.nominated_node and not pod.node_name and not is_daemon(pod)
+    )
     return sorted((pod for pod in unbound if pod.priority >= cutoff), key=lambda pod: -pod.priority)
 
 
 def rooms_coming(template: Node, number: int, first: int = 0) -> list[Room]:
     """`number` nodes on their way, after the template; startup taints are ignored."""
-    return [Room(f"coming {first + index}", template, ignored_taints=STARTUP_PREFIXES) for index in range(number)]
+    return [
+        Room(f"coming {first + index}", template, ignored_taints=STARTUP_PREFIXES)
+        for index in range(number)
+    ]

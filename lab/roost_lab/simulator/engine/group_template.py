@@ -1,17 +1,18 @@
 """Model what an autoscaler expects a new node to look like.
 
-Cluster Autoscaler copies a node of the group that runs, labels included, whoever wrote them, and drops only what
-passes: startup taints and those of the node's conditions (MixedTemplateNodeInfoProvider,
-SanitizedTemplateNodeInfoFromNodeInfo, SanitizeTaints). So what a controller has written onto that node counts as if
-each new node had it: a required label that the copied node has brings a node, one that it lacks brings none, though
-neither says anything about a new node.
-It copies nodes that are Ready for a minute, schedulable and without startup taints, whichever comes first in a list
-that has no order: here one of them is drawn anew each turn. With none left it goes on with its last copy
-(--node-info-cache-expire-time, ten years); before the first, and after a restart, with what the cloud says of the
-group, which has the group's own labels only.
-Karpenter reads the NodePool always. A label of somebody else's that the NodePool doesn't name is compatible with
-NotIn and DoesNotExist and with nothing else (scheduling.Requirements.Compatible), which is what a node without that
-label matches. Where a pod asked with NotIn, Karpenter gives the node that label with a random number as its value
+Cluster Autoscaler copies a node of the group that runs, labels included, whoever wrote them, and
+drops only what passes: startup taints and those of the node's conditions
+(MixedTemplateNodeInfoProvider, SanitizedTemplateNodeInfoFromNodeInfo, SanitizeTaints). So what a
+controller has written onto that node counts as if each new node had it: a required label that the
+copied node has brings a node, one that it lacks brings none, though neither says anything about a
+new node. It copies nodes that are Ready for a minute, schedulable and without startup taints,
+whichever comes first in a list that has no order: here one of them is drawn anew each turn. With
+none left it goes on with its last copy (--node-info-cache-expire-time, ten years); before the
+first, and after a restart, with what the cloud says of the group, which has the group's own labels
+only. Karpenter reads the NodePool always. A label of somebody else's that the NodePool doesn't name
+is compatible with NotIn and DoesNotExist and with nothing else
+(scheduling.Requirements.Compatible), which is what a node without that label matches. Where a pod
+asked with NotIn, Karpenter gives the node that label with a random number as its value
 (Requirement.Any): no value that anybody asks for, so here it comes without.
 """
 
@@ -53,7 +54,9 @@ class CopiedTemplate:
     def next_change(self, state: ClusterState, now: float, turn_seconds: float) -> float | None:
         """When the template may change by time alone; None: never."""
         since = (row.node.ready_since for row in state.rows.values())
-        moments = [at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now]
+        moments = [
+            at + STABLE_SECONDS for at in since if at is not None and at + STABLE_SECONDS > now
+        ]
         nodes = [row.node.labels for row in state.rows.values() if _is_example(row.node, now)]
         if any(not _is_alike(labels, nodes[0]) for labels in nodes[1:]):
             moments.append(now + turn_seconds)
@@ -61,14 +64,20 @@ class CopiedTemplate:
 
     def _copy(self, node: Node) -> Node:
         taints = tuple(
-            taint for taint in node.taints if not taint.key.startswith((*STARTUP_PREFIXES, _CONDITION_TAINTS))
+            taint
+            for taint in node.taints
+            if not taint.key.startswith((*STARTUP_PREFIXES, _CONDITION_TAINTS))
         )
         labels = {**node.labels, HOSTNAME_LABEL: self._name}
         return replace(node, name=self._name, labels=labels, taints=taints)
 
 
 def _is_example(node: Node, now: float) -> bool:
-    if not node.ready or node.unschedulable or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints):
+    if (
+        not node.ready
+        or node.unschedulable
+        or any(taint.key.startswith(STARTUP_PREFIXES) for taint in node.taints)
+    ):
         return False
     return node.ready_since is not None and node.ready_since + STABLE_SECONDS <= now
 

@@ -42,7 +42,8 @@ class Histogram:
         return self.total / self.count if self.count else 0.0
 
     def quantile(self, share: float) -> float:
-        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when empty.
+        """The duration that so large a share (0..1) doesn't exceed: the middle of its bin; 0 when
+        empty.
 
         Never less than the shortest of all, nor more than the longest.
         """

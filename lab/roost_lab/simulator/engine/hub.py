@@ -1,4 +1,6 @@
-"""Play the hub, its spawner and its culler: which launches are admitted, which tries fail, how long servers run."""
+"""Play the hub, its spawner and its culler: which launches are admitted, which tries fail, how long
+servers run.
+"""
 
 from __future__ import annotations
 
@@ -81,11 +83,16 @@ class Hub:
         return pod
 
     def _post_build(self, attempt: Attempt) -> None:
-        """Build an image that is launched for the first time. No user waits: the trace has the time after the build."""
+        """Build an image that is launched for the first time.
+
+        No user waits: the trace has the time after the build.
+        """
         self._building.add(attempt.image)
         name = f"build-{self._world.next_number()}"
         release = self._world.release_of(attempt)
-        made = release.maker.build(attempt.repository, name, self._world.now, release.facts.current())
+        made = release.maker.build(
+            attempt.repository, name, self._world.now, release.facts.current()
+        )
         self._world.post(BUILD, made).builds = attempt
 
     def build(self, pod: SimPod, node: SimNode) -> None:
@@ -125,7 +132,10 @@ class Hub:
             self._forget(launch)
 
     def _end_wait(self, launch: Launch, parts: Mapping[str, float], *, is_up: bool) -> None:
-        """A launch waits no longer. Its wait counts though no server came, or starting nobody would be quick."""
+        """A launch waits no longer.
+
+        Its wait counts though no server came, or starting nobody would be quick.
+        """
         measures = self._world.measures
         waited = measures.waited(parts)
         measures.result.waited_for_node += launch.waited_for_node
@@ -168,7 +178,9 @@ class Hub:
         up = pull.finish + assumed.start_seconds
         if up - pod.created > assumed.start_timeout_seconds:
             if pod.waits_since is None:
-                self._world.at(pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod)
+                self._world.at(
+                    pod.created + assumed.start_timeout_seconds, self.give_up_if_late, pod
+                )
             return
         waits = dict(launch.spent)
         waits[NODE_WAIT if pod.waited_for_node else QUEUE] += self._world.now - pod.created
@@ -198,13 +210,17 @@ class Hub:
         if attempt.session_seconds is not None:
             return attempt.session_seconds
         least_minutes, median_minutes, sigma = SESSIONS[self._world.assumed.sessions]
-        more_minutes = self._world.chance.log_normal("session", attempt.number, median_minutes, sigma)
+        more_minutes = self._world.chance.log_normal(
+            "session", attempt.number, median_minutes, sigma
+        )
         return self._until_culled(60.0 * (least_minutes + more_minutes))
 
     def _until_culled(self, seconds: float) -> float:
-        """From now until the culler's first run after so many seconds; it runs with one phase under all policies.
+        """From now until the culler's first run after so many seconds; it runs with one phase under
+        all policies.
 
-        Servers whose users have gone leave in groups so. Lengths that a trace tells hold their culler's looks already.
+        Servers whose users have gone leave in groups so. Lengths that a trace tells hold their
+        culler's looks already.
         """
         world = self._world
         every = world.assumed.cull_every_seconds

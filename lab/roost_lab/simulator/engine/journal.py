@@ -1,4 +1,6 @@
-"""What a replay says while it is played, beside what its pods say themselves, for whoever writes it down."""
+"""What a replay says while it is played, beside what its pods say themselves, for whoever writes it
+down.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from roost_lab.simulator.engine.entities import SimNode, SimPod
 
 
 class Journal:
-    """Is told as things happen, and keeps nothing: the replay is the same with every journal. now: Unix time."""
+    """Is told as things happen, and keeps nothing: the replay is the same with every journal. now:
+    Unix time.
+    """
 
     def node_changed(self, node: SimNode, state: Node, now: float) -> None:
         """A node joins, or its object becomes `state`."""

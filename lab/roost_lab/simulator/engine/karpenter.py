@@ -14,7 +14,13 @@ from roost_core.objects.selectors import NodeTerm, node_term_matches
 from roost_core.placement.labels import HOSTNAME_LABEL, STARTUP_PREFIXES
 from roost_core.scheduler.pod_queries import PodQuery
 from roost_lab.simulator.engine.autoscaler import ROUNDING, NodeScaler, ScalingDecision
-from roost_lab.simulator.engine.free_room import Room, is_daemon, place_all, pods_waiting, rooms_coming
+from roost_lab.simulator.engine.free_room import (
+    Room,
+    is_daemon,
+    place_all,
+    pods_waiting,
+    rooms_coming,
+)
 
 if TYPE_CHECKING:
     from roost_core.objects.node import Node
@@ -33,12 +39,14 @@ DO_NOT_DISRUPT_ANNOTATION: Final = "karpenter.sh/do-not-disrupt"
 
 
 class Karpenter(NodeScaler):
-    """Karpenter over a NodePool of one instance type, with consolidationPolicy WhenEmptyOrUnderutilized.
+    """Karpenter over a NodePool of one instance type, with consolidationPolicy
+    WhenEmptyOrUnderutilized.
 
-    Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are only taken away, never
-    replaced by cheaper ones. First empty ones go, all that the budget allows; else several whose pods all fit
-    elsewhere; else one. A user holds its node (`do-not-disrupt`, and nothing would make the pod anew), so only nodes
-    with placeholders alone are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
+    Preferred terms are demands that are given up one by one, where nothing meets them. Nodes are
+    only taken away, never replaced by cheaper ones. First empty ones go, all that the budget
+    allows; else several whose pods all fit elsewhere; else one. A user holds its node
+    (`do-not-disrupt`, and nothing would make the pod anew), so only nodes with placeholders alone
+    are ever moved, and several at once from eleven nodes on, for the budget is a tenth of them.
     """
 
     def __init__(self, assumptions: Assumptions, template: Node, since: float = 0.0) -> None:
@@ -61,32 +69,46 @@ class Karpenter(NodeScaler):
         self._changed_at[node] = now
 
     def look(
-        self, state: ClusterState, unschedulable: Iterable[Pod], booting: Mapping[str, float], now: float
+        self,
+        state: ClusterState,
+        unschedulable: Iterable[Pod],
+        booting: Mapping[str, float],
+        now: float,
     ) -> ScalingDecision:
         """One run of both loops, the provisioner's and the disruption controller's."""
         world = self._world
         patience = world.give_up_boot_seconds
-        late = tuple(name for name, requested in booting.items() if requested + patience <= now + ROUNDING)
+        late = tuple(
+            name for name, requested in booting.items() if requested + patience <= now + ROUNDING
+        )
         moments = [requested + patience for name, requested in booting.items() if name not in late]
         coming = [name for name in booting if name not in late]
         request = self._plan_scale_up(state, unschedulable, coming)
         if request:
             moments += [now + patience, now + world.autoscaler_loop_seconds]
-            return ScalingDecision(request, (), late, self.turn_after(min(moments), pods_wait=False))
+            return ScalingDecision(
+                request, (), late, self.turn_after(min(moments), pods_wait=False)
+            )
         removed, due = self._plan_scale_down(state, now)
         moments += due
         if removed:
             moments.append(now + world.autoscaler_loop_seconds)
         later = [moment for moment in moments if moment > now + ROUNDING]
-        return ScalingDecision(0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None)
+        return ScalingDecision(
+            0, removed, late, self.turn_after(min(later), pods_wait=False) if later else None
+        )
 
-    def _plan_scale_up(self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]) -> int:
+    def _plan_scale_up(
+        self, state: ClusterState, unschedulable: Iterable[Pod], coming: Sequence[str]
+    ) -> int:
         """How many nodes to request."""
         # It has no priority cutoff.
         pods = pods_waiting(unschedulable, -(2**31))
         if not pods:
             return 0
-        pods.sort(key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY)))
+        pods.sort(
+            key=lambda pod: tuple(-dict(pod.spec.requests).get(name, 0) for name in (CPU, MEMORY))
+        )
         rooms = [Room.of(row, STARTUP_PREFIXES) for row in state.rows.values()]
         rooms += rooms_coming(self._template, len(coming))
         allowed = self._world.max_nodes - len(state.rows) - len(coming)
@@ -100,11 +122,15 @@ class Karpenter(NodeScaler):
                     new.append(found)
         return len(new)
 
-    def _plan_scale_down(self, state: ClusterState, now: float) -> tuple[tuple[str, ...], list[float]]:
+    def _plan_scale_down(
+        self, state: ClusterState, now: float
+    ) -> tuple[tuple[str, ...], list[float]]:
         """Nodes to remove, and the times at which others may be considered."""
         world = self._world
         rest = world.consolidate_after_seconds + VALIDATION_SECONDS
-        self._changed_at = {name: moment for name, moment in self._changed_at.items() if name in state.rows}
+        self._changed_at = {
+            name: moment for name, moment in self._changed_at.items() if name in state.rows
+        }
         found, places = state.column((Karpenter, "node"), _read_pods).values, state.places
         candidates: list[_Candidate] = []
         due: list[float] = []
@@ -144,8 +170,12 @@ class Karpenter(NodeScaler):
         # Draining nodes use up the budget, although draining needs none.
         return min(beyond_least, ceil(DISRUPTED_SHARE * len(state.rows)) - draining)
 
-    def _find_several(self, candidates: Sequence[_Candidate], state: ClusterState) -> tuple[str, ...]:
-        """The most of the first nodes that can be removed together, by bisection as in Karpenter."""
+    def _find_several(
+        self, candidates: Sequence[_Candidate], state: ClusterState
+    ) -> tuple[str, ...]:
+        """The most of the first nodes that can be removed together, by bisection as in
+        Karpenter.
+        """
         least, most, fitting = 2, len(candidates), 0
         while least <= most:
             number = (least + most) // 2
@@ -176,12 +206,17 @@ _Candidate = tuple["NodeRow", tuple["Pod", ...]]
 def _read_pods(row: NodeRow) -> tuple[Pod, ...] | None:
     """The pods that would have to move; None: one of them must not."""
     movable = [pod for pod in row.pods.values() if not is_daemon(pod)]
-    held = any(pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true" for pod in movable)
+    held = any(
+        pod.owner is None or pod.annotations.get(DO_NOT_DISRUPT_ANNOTATION) == "true"
+        for pod in movable
+    )
     return None if held else tuple(movable)
 
 
 class _Demands:
-    """One pod's requirements and preferences; Karpenter treats preferences as required, and drops them one by one."""
+    """One pod's requirements and preferences; Karpenter treats preferences as required, and drops
+    them one by one.
+    """
 
     def __init__(self, pod: Pod, state: ClusterState, rooms: Sequence[Room]) -> None:
         self._pod = pod
@@ -196,11 +231,15 @@ class _Demands:
 
         self._near = queries(spec.preferred_affinity)
         self._far = queries(spec.preferred_anti_affinity)
-        self._nodes = [term for _, term in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted[0])]
+        self._nodes = [
+            term for _, term in sorted(spec.preferred_node_terms, key=lambda weighted: -weighted[0])
+        ]
         self._counts = {query: state.count_pods(query) for query in (*self._near, *self._far)}
 
     def find(self, rooms: Sequence[Room], fresh: Room | None) -> Room | None:
-        """The first room that meets the demands, otherwise a new node; then again with fewer demands."""
+        """The first room that meets the demands, otherwise a new node; then again with fewer
+        demands.
+        """
         near, far, nodes = list(self._near), list(self._far), list(self._nodes)
 
         while True:
@@ -212,7 +251,9 @@ class _Demands:
                 return None
             del given_up[0]
 
-    def _meets(self, room: Room, near: list[PodQuery], far: list[PodQuery], nodes: list[NodeTerm]) -> bool:
+    def _meets(
+        self, room: Room, near: list[PodQuery], far: list[PodQuery], nodes: list[NodeTerm]
+    ) -> bool:
         if not room.fits(self._pod.spec):
             return False
         # Of preferred node terms only the heaviest is a demand.

@@ -1,4 +1,6 @@
-"""Run the kubelets of all nodes: pulls, the images that nodes report and collect, and the pullers' pods."""
+"""Run the kubelets of all nodes: pulls, the images that nodes report and collect, and the pullers'
+pods.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,9 @@ class Kubelets:
                 release.controls.images_shown()
 
     def begin_puller(self, node: SimNode, puller: PullerSet, watcher: Controls) -> None:
-        """The puller's pod starts on a node and pulls one image after the other. watcher: its release's controllers."""
+        """The puller's pod starts on a node and pulls one image after the other. watcher: its
+        release's controllers.
+        """
         watcher.puller_began(node, puller)
         for container, image in puller.images.items():
             # Its container runs as long as the node does, so the image isn't collected.

@@ -1,10 +1,11 @@
-"""Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and report them.
+"""Model what a node's kubelet does with images: queue pulls, keep images on disk, collect and
+report them.
 
-Machines without a clock: whoever drives them gives each call its moment, never an earlier one than before, and is told
-when the next thing happens. Layers that images share are fetched once and lie on the disk once: a base,
-which other repositories have too, and the environment, which later commits may keep.
-Sources: kubelet's image_manager.go, image_gc_manager.go and nodestatus/setters.go, Kubernetes v1.36; what a layer costs
-is `Assumptions`.
+Machines without a clock: whoever drives them gives each call its moment, never an earlier one than
+before, and is told when the next thing happens. Layers that images share are fetched once and lie
+on the disk once: a base, which other repositories have too, and the environment, which later
+commits may keep. Sources: kubelet's image_manager.go, image_gc_manager.go and
+nodestatus/setters.go, Kubernetes v1.36; what a layer costs is `Assumptions`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from roost_lab.simulator.setup.assumptions import PULLS, Assumptions
 from roost_lab.traces.chance import Chance
 
 _NOTHING: Final[dict[str, int]] = {}
-# Begins the key of a layer that later commits of the repository may keep; no image's name has a space.
+# Begins the key of a layer that later commits of the repository may keep; no image's name has a
+# space.
 _ENVIRONMENT: Final = "environment "
 
 
@@ -47,7 +49,9 @@ class Image:
 
 
 class Images:
-    """The catalogue of images; their layers follow from name and seed, and from commits that were launched before."""
+    """The catalogue of images; their layers follow from name and seed, and from commits that were
+    launched before.
+    """
 
     def __init__(self, assumptions: Assumptions, chance: Chance) -> None:
         self._assumptions = assumptions
@@ -60,11 +64,15 @@ class Images:
         self._commits: dict[str, Image] = {}
 
     def get(self, name: str, disk_bytes: int | None = None) -> Image:
-        """The image of that name. disk_bytes: its size in the trace, which counts at the first call only."""
+        """The image of that name. disk_bytes: its size in the trace, which counts at the first call
+        only.
+        """
         image = self._known.get(name)
         if image is None:
             repository = image_repository(name)
-            image = self._next_commit(name, disk_bytes, self._commits.get(repository)) or self._make(name, disk_bytes)
+            image = self._next_commit(
+                name, disk_bytes, self._commits.get(repository)
+            ) or self._make(name, disk_bytes)
             self._known[name] = self._commits[repository] = image
         return image
 
@@ -76,7 +84,11 @@ class Images:
         if self._chance.uniform("environment changed", name) < world.build_changed_share:
             return None
         *kept, files = before.layers
-        file_bytes = files.disk_bytes if disk_bytes is None else disk_bytes - sum(layer.disk_bytes for layer in kept)
+        file_bytes = (
+            files.disk_bytes
+            if disk_bytes is None
+            else disk_bytes - sum(layer.disk_bytes for layer in kept)
+        )
         if file_bytes <= 0:
             return None
         return Image(name, (*kept, self._layer(name, file_bytes)))
@@ -84,22 +96,36 @@ class Images:
     def _make(self, name: str, disk_bytes: int | None) -> Image:
         world, chance = self._assumptions, self._chance
         if disk_bytes is None:
-            disk_bytes = int(chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma))
+            disk_bytes = int(
+                chance.log_normal("image size", name, world.image_median_bytes, world.image_sigma)
+            )
         own_bytes = max(1, disk_bytes)
         shared: list[Layer] = []
         if 0 < self._base_bytes < own_bytes:
             # Others are too small to have a base.
-            family = chance.below("base family", name, world.base_families) if world.base_families > 1 else 0
+            family = (
+                chance.below("base family", name, world.base_families)
+                if world.base_families > 1
+                else 0
+            )
             shared.append(self._shared_layer(f"base {family}", self._base_bytes))
             own_bytes -= self._base_bytes
         return Image(name, (*shared, *self._own_layers(name, own_bytes)))
 
     def _own_layers(self, name: str, disk_bytes: int) -> tuple[Layer, ...]:
-        """The environment and the repository's files; together as large as one layer of that size."""
+        """The environment and the repository's files; together as large as one layer of that
+        size.
+        """
         whole = self._layer(name, disk_bytes)
-        environment = self._layer(f"{_ENVIRONMENT}{name}", int(disk_bytes * self._assumptions.environment_share))
+        environment = self._layer(
+            f"{_ENVIRONMENT}{name}", int(disk_bytes * self._assumptions.environment_share)
+        )
         compressed_bytes = whole.compressed_bytes - environment.compressed_bytes
-        if environment.disk_bytes <= 0 or environment.disk_bytes >= disk_bytes or compressed_bytes <= 0:
+        if (
+            environment.disk_bytes <= 0
+            or environment.disk_bytes >= disk_bytes
+            or compressed_bytes <= 0
+        ):
             return (whole,)
         return environment, Layer(name, compressed_bytes, disk_bytes - environment.disk_bytes)
 
@@ -124,7 +150,8 @@ class PullFigures:
     background_bytes: int = 0
     # Images that kubelets removed.
     collected: int = 0
-    # The most disk that one node's images ever took. Above the disk's size, a real node would have evicted pods.
+    # The most disk that one node's images ever took. Above the disk's size, a real node would have
+    # evicted pods.
     greatest_disk_bytes: int = 0
 
 
@@ -150,14 +177,18 @@ class _HeldImage:
 class NodeImages:
     """The images of one node.
 
-    `has`, `use` and `release` cost a look-up, `pull` a few; the list that the node reports is made anew only when one
-    of the largest came or went. since: when its kubelet started, from which it looks at the disk every gc period.
-    The sizes that the runtime tells kubelet are containerd's, compressed: the scheduler sees them, and collection
-    counts by them what it freed.
+    `has`, `use` and `release` cost a look-up, `pull` a few; the list that the node reports is made
+    anew only when one of the largest came or went. since: when its kubelet started, from which it
+    looks at the disk every gc period. The sizes that the runtime tells kubelet are containerd's,
+    compressed: the scheduler sees them, and collection counts by them what it freed.
     """
 
     def __init__(
-        self, images: Images, assumptions: Assumptions, since: float = 0.0, figures: PullFigures | None = None
+        self,
+        images: Images,
+        assumptions: Assumptions,
+        since: float = 0.0,
+        figures: PullFigures | None = None,
     ) -> None:
         self.figures = figures if figures is not None else PullFigures()
         self.disk_bytes = 0
@@ -170,7 +201,8 @@ class NodeImages:
         self._users: dict[str, int] = {}
         # Layer -> images on the node or on their way that have it.
         self._layers: dict[str, int] = {}
-        # Images on their way: (finish, order of request, image, bytes that it adds to the disk), and finish by name.
+        # Images on their way: (finish, order of request, image, bytes that it adds to the disk),
+        # and finish by name.
         self._arrivals: list[tuple[float, int, Image, int]] = []
         self._coming: dict[str, float] = {}
         self._asked = 0
@@ -189,7 +221,10 @@ class NodeImages:
         return name in self._held
 
     def settle(self, now: float) -> list[str]:
-        """Add the images that have arrived by now, and name them. All other calls with a time do so, too."""
+        """Add the images that have arrived by now, and name them.
+
+        All other calls with a time do so, too.
+        """
         arrivals, names = self._arrivals, []
         while arrivals and arrivals[0][0] <= now:
             finish, _, image, added_bytes = heappop(arrivals)
@@ -203,7 +238,9 @@ class NodeImages:
             insort(self._by_size, place)
             names.append(name)
         if names:
-            self.figures.greatest_disk_bytes = max(self.figures.greatest_disk_bytes, self.disk_bytes)
+            self.figures.greatest_disk_bytes = max(
+                self.figures.greatest_disk_bytes, self.disk_bytes
+            )
         return names
 
     def names(self, now: float) -> Iterable[str]:
@@ -217,7 +254,9 @@ class NodeImages:
         return len(self._held)
 
     def status_images(self, now: float | None = None) -> Mapping[str, int]:
-        """What the node reports: sizes of the largest images by name; the same object until that changes."""
+        """What the node reports: sizes of the largest images by name; the same object until that
+        changes.
+        """
         if now is not None:
             self.settle(now)
         if self._status is None:
@@ -246,10 +285,11 @@ class NodeImages:
     # Pulling
 
     def pull(self, name: str, now: float, *, in_background: bool = False) -> Pull:
-        """Request an image that a pod needs; kubelets pull in the order of requests, `parallel_pulls` at a time.
+        """Request an image that a pod needs; kubelets pull in the order of requests,
+        `parallel_pulls` at a time.
 
-        An image that is there takes no time and no turn. One that is on its way takes a turn, and is quick then.
-        in_background: no user waits for it.
+        An image that is there takes no time and no turn. One that is on its way takes a turn, and
+        is quick then. in_background: no user waits for it.
         """
         self.settle(now)
         held = self._held.get(name)
@@ -301,7 +341,8 @@ class NodeImages:
     # Collection
 
     def next_collection(self, now: float) -> float | None:
-        """When the kubelet will next find the disk too full, by the images on it and on their way; None: never.
+        """When the kubelet will next find the disk too full, by the images on it and on their way;
+        None: never.
 
         Ask again after each pull and each collection.
         """
@@ -322,7 +363,9 @@ class NodeImages:
         if disk_bytes >= limit:
             return now
         if self._arrivals and disk_bytes + sum(added for _, _, _, added in self._arrivals) >= limit:
-            for finish, _, _, added_bytes in sorted(self._arrivals, key=lambda arrival: arrival[:2]):
+            for finish, _, _, added_bytes in sorted(
+                self._arrivals, key=lambda arrival: arrival[:2]
+            ):
                 disk_bytes += added_bytes
                 if disk_bytes >= limit:
                     return finish
@@ -331,8 +374,9 @@ class NodeImages:
     def collect(self, now: float) -> list[str]:
         """Remove images as the kubelet does when it finds the disk too full, and name them.
 
-        Those that no pod uses go, by last use, then by when they came, but none of the last two minutes, until so much
-        is freed as brings the disk down to the low mark. What counts as freed is the size that the runtime tells.
+        Those that no pod uses go, by last use, then by when they came, but none of the last two
+        minutes, until so much is freed as brings the disk down to the low mark. What counts as
+        freed is the size that the runtime tells.
         """
         self.settle(now)
         world = self._world
@@ -369,4 +413,8 @@ class NodeImages:
 
     def _is_reported(self, place: tuple[int, str]) -> bool:
         limit = self._world.status_images
-        return limit < 0 or len(self._by_size) < limit or (limit > 0 and place < self._by_size[limit - 1])
+        return (
+            limit < 0
+            or len(self._by_size) < limit
+            or (limit > 0 and place < self._by_size[limit - 1])
+        )

@@ -1,4 +1,6 @@
-"""Model the StatefulSet controller for sets of placeholders: `replicas` pods, created again when they are deleted."""
+"""Model the StatefulSet controller for sets of placeholders: `replicas` pods, created again when
+they are deleted.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,12 @@ class PlaceholderSets:
         """post: create a pod of a set by its name. remove: delete one."""
         self._post, self._remove = post, remove
         # By name of the set; the pods by their own names.
-        self.sets: dict[str, SimulatedSet] = {placeholders.name: placeholders for placeholders in sets}
-        self.replicas: dict[str, int] = {name: placeholders.replicas for name, placeholders in self.sets.items()}
+        self.sets: dict[str, SimulatedSet] = {
+            placeholders.name: placeholders for placeholders in sets
+        }
+        self.replicas: dict[str, int] = {
+            name: placeholders.replicas for name, placeholders in self.sets.items()
+        }
         self.pods: dict[str, dict[str, SimPod]] = {name: {} for name in self.sets}
 
     def fill(self, name: str) -> None:

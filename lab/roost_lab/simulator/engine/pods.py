@@ -1,6 +1,8 @@
-"""Create the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the webhook changes them.
+"""Create the pods of a replay, as hub, StatefulSet controller and BinderHub post them and as the
+webhook changes them.
 
-The webhook's own code decides here; its decision for equal pods is cached as long as the facts that it read.
+The webhook's own code decides here; its decision for equal pods is cached as long as the facts that
+it read.
 """
 
 from __future__ import annotations
@@ -64,9 +66,15 @@ USER_LABELS: Final = {
 BUILD_LABELS: Final = {"component": "binderhub-build"}
 # Hubs write these so that no autoscaler moves a user.
 _STAYS: Final = {SAFE_TO_EVICT_ANNOTATION: "false", "karpenter.sh/do-not-disrupt": "true"}
-_USER_NODES: Final = {"matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]}
+_USER_NODES: Final = {
+    "matchExpressions": [{"key": NODE_PURPOSE_LABEL, "operator": "In", "values": ["user"]}]
+}
 _PREFERS_USER_NODES: Final = {
-    "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "preference": _USER_NODES}]}
+    "nodeAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 100, "preference": _USER_NODES}
+        ]
+    }
 }
 # Rules have decided on the pod.
 _PLACED: Final = (ReviewResult.PATCHED, ReviewResult.UNCHANGED)
@@ -81,21 +89,27 @@ class _PodTemplate(NamedTuple):
     nodes: Nodes | None = None
     # The webhook's patch.
     operations: Sequence[Operation] = ()
-    # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to be chosen.
+    # The pod as it was posted, its class, and what it says of its warm nodes, if these are still to
+    # be chosen.
     met: tuple[PodBody, PodClass, WarmNeeds] | None = None
     # The same pod where no warm set is used, if it then gets other terms.
     cold: Pod | None = None
 
     def holds(self, facts: Facts) -> bool:
         """Whether the next pod would be equal; homes may change while the facts stay."""
-        return Reads.HOMES not in self.reads and (Reads.NODES not in self.reads or self.nodes is facts.nodes)
+        return Reads.HOMES not in self.reads and (
+            Reads.NODES not in self.reads or self.nodes is facts.nodes
+        )
 
 
 class PodMaker:
     """Makes pods under one policy."""
 
     def __init__(
-        self, policy: Policy, assumptions: Assumptions, namespaces: Mapping[str, Mapping[str, str]] | None = None
+        self,
+        policy: Policy,
+        assumptions: Assumptions,
+        namespaces: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
         """namespaces: labels of the cluster's namespaces, as the webhook's facts have them."""
         self._policy = policy
@@ -109,7 +123,9 @@ class PodMaker:
         self._shared = None if selector is None else read_label_selector(selector)
         self._ledger = Ledger()
         # Comparisons of rules put another one here.
-        self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = choose_warm_nodes
+        self.choose_warm_nodes: Callable[[Case, WarmNeeds], WarmChoice | str | None] = (
+            choose_warm_nodes
+        )
         self._kept: OrderedDict[tuple[object, ...], _PodTemplate] = OrderedDict()
         self._last_of_kind: dict[tuple[object, ...], _PodTemplate] = {}
         self._classes: dict[tuple[int, str], tuple[Mapping[str, str], PodClass | None]] = {}
@@ -129,34 +145,54 @@ class PodMaker:
         return tuple(name for name, pod_class in classes.items() if pod_class.warm is not None)
 
     def warm_pod(self, state: Pod, *, is_starting: bool) -> tuple[str, PlacedPod] | None:
-        """The class of a pod, and what it adds to its class's warm set; None for pods of a class without one."""
+        """The class of a pod, and what it adds to its class's warm set; None for pods of a class
+        without one.
+        """
         pod_class = self._class_of(state)
         if pod_class is None and state.node_name:
             pod_class = self._class_of_others(state)
         if pod_class is None or pod_class.warm is None:
             return None
         if not state.node_name:
-            return pod_class.name, PlacedPod(pod_class.name, state.annotations.get(WARM_TARGET_ANNOTATION, ""))
-        return pod_class.name, PlacedPod(pod_class.name, state.node_name, _normalised(state.spec.images), is_starting)
+            return pod_class.name, PlacedPod(
+                pod_class.name, state.annotations.get(WARM_TARGET_ANNOTATION, "")
+            )
+        return pod_class.name, PlacedPod(
+            pod_class.name, state.node_name, _normalised(state.spec.images), is_starting
+        )
 
     def _class_of_others(self, state: Pod) -> PodClass | None:
-        """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's watch counts them."""
+        """The class that a bound pod of a hub on shared nodes would belong to: as the webhook's
+        watch counts them.
+        """
         if self._shared is None or self._rulebook is None:
             return None
         if not namespace_matches(self._shared, state.namespace, self.namespaces):
             return None
-        return self._rulebook.classes.classify(state.labels, self._policy.namespace, self.namespaces)
+        return self._rulebook.classes.classify(
+            state.labels, self._policy.namespace, self.namespaces
+        )
 
     def user(self, attempt: Attempt, name: str, created: float, facts: Facts) -> Pod:
         """A user's pod."""
         kind = (attempt.cpu_millicores, attempt.memory_bytes, attempt.hub)
         key = (USER, attempt.image, attempt.repository, *kind)
-        return self._make(key, name, created, facts, lambda: self._user_body(attempt, name), kind=kind)
+        return self._make(
+            key, name, created, facts, lambda: self._user_body(attempt, name), kind=kind
+        )
 
-    def placeholder(self, placeholders: SimulatedSet, name: str, created: float, facts: Facts) -> Pod:
+    def placeholder(
+        self, placeholders: SimulatedSet, name: str, created: float, facts: Facts
+    ) -> Pod:
         """A pod of a StatefulSet of placeholders."""
         set_name = placeholders.name
-        owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": set_name, "uid": set_name, "controller": True}
+        owner = {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "name": set_name,
+            "uid": set_name,
+            "controller": True,
+        }
         metadata = {"name": name, "labels": dict(placeholders.labels), "ownerReferences": [owner]}
         body = {"metadata": metadata, "spec": placeholders.spec}
         return self._make((PLACEHOLDER, set_name), name, created, facts, lambda: body)
@@ -164,10 +200,21 @@ class PodMaker:
     def build(self, repository: str, name: str, created: float, facts: Facts) -> Pod:
         """A build pod of BinderHub."""
         builds = {"labelSelector": {"matchLabels": BUILD_LABELS}, "topologyKey": HOSTNAME_LABEL}
-        apart = {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 100, "podAffinityTerm": builds}]}
+        apart = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": 100, "podAffinityTerm": builds}
+            ]
+        }
         containers = [{"name": "builder", "image": "builder", "resources": {}}]
-        metadata = {"name": name, "labels": BUILD_LABELS | {"name": name}, "annotations": {"binder-repo": repository}}
-        body = {"metadata": metadata, "spec": {"affinity": {"podAntiAffinity": apart}, "containers": containers}}
+        metadata = {
+            "name": name,
+            "labels": BUILD_LABELS | {"name": name},
+            "annotations": {"binder-repo": repository},
+        }
+        body = {
+            "metadata": metadata,
+            "spec": {"affinity": {"podAntiAffinity": apart}, "containers": containers},
+        }
         return self._make((BUILD, repository), name, created, facts, lambda: body)
 
     def home_pod(self, state: Pod) -> PlacedPod | None:
@@ -175,7 +222,9 @@ class PodMaker:
         pod_class = self._class_of(state)
         if pod_class is None or pod_class.home is None:
             return None
-        return PlacedPod(pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, ""))
+        return PlacedPod(
+            pod_class.name, state.node_name or state.annotations.get(HOME_TARGET_ANNOTATION, "")
+        )
 
     def _class_of(self, state: Pod) -> PodClass | None:
         if self._rulebook is None:
@@ -193,7 +242,11 @@ class PodMaker:
 
     def _user_body(self, attempt: Attempt, name: str) -> JSONObject:
         assumed = self._assumptions
-        cpu = assumed.user_cpu_millicores if attempt.cpu_millicores is None else attempt.cpu_millicores
+        cpu = (
+            assumed.user_cpu_millicores
+            if attempt.cpu_millicores is None
+            else attempt.cpu_millicores
+        )
         memory = assumed.user_memory_bytes if attempt.memory_bytes is None else attempt.memory_bytes
         spec: JSONObject = {
             "affinity": _PREFERS_USER_NODES,
@@ -225,7 +278,9 @@ class PodMaker:
         *,
         kind: tuple[object, ...] = (),
     ) -> Pod:
-        """A pod. key: of pods that differ in names alone; kind: of those that differ in images and environment too."""
+        """A pod. key: of pods that differ in names alone; kind: of those that differ in images and
+        environment too.
+        """
         known = self._kept.get(key)
         if known is None or not known.holds(facts):
             before = known or self._last_of_kind.get(kind)
@@ -241,15 +296,26 @@ class PodMaker:
             return replace(known.state, name=name, uid=name, created=created)
         return self._with_warm_nodes(known, known.met, facts, name, created)
 
-    def _admit(self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float) -> _PodTemplate:
+    def _admit(
+        self, body: JSONObject, before: _PodTemplate | None, facts: Facts, now: float
+    ) -> _PodTemplate:
         """The pod after the webhook; before: one that differs at most in images and environment."""
         namespace = body["metadata"].setdefault("namespace", self._policy.namespace)
         if self._rulebook is None or namespace != self._policy.namespace:
             return _PodTemplate(self.read(body))
         pod = read_pod_body(body, namespace)
         key = pod_key(namespace, pod.name)
-        # Warm nodes differ from pod to pod, and mostly nothing else does: they are added afterwards.
-        decision = decide(pod, self._rulebook, facts, self._ledger, pod_key=key, now=now, selects=_reads_no_warm_pods)
+        # Warm nodes differ from pod to pod, and mostly nothing else does: they are added
+        # afterwards.
+        decision = decide(
+            pod,
+            self._rulebook,
+            facts,
+            self._ledger,
+            pod_key=key,
+            now=now,
+            selects=_reads_no_warm_pods,
+        )
         if decision.home is not None:
             self._ledger.record(key, decision.home, now)
         if before is not None and before.operations == decision.operations:
@@ -259,7 +325,9 @@ class PodMaker:
                 spec = replace(state.spec, images=images)
                 state = replace(state, spec=self._specs.setdefault(spec, spec))
         else:
-            state = self.read(jsonpatch.apply_patch(body, decision.operations) if decision.operations else body)
+            state = self.read(
+                jsonpatch.apply_patch(body, decision.operations) if decision.operations else body
+            )
         nodes = facts.nodes if Reads.NODES in decision.reads else None
         pod_class = self._rulebook.settings.classes.get(decision.pod_class or "")
         met = cold = None
@@ -273,25 +341,40 @@ class PodMaker:
         return _PodTemplate(state, decision.reads, nodes, decision.operations, met, cold)
 
     def _with_warm_nodes(
-        self, known: _PodTemplate, met: tuple[PodBody, PodClass, WarmNeeds], facts: Facts, name: str, now: float
+        self,
+        known: _PodTemplate,
+        met: tuple[PodBody, PodClass, WarmNeeds],
+        facts: Facts,
+        name: str,
+        now: float,
     ) -> Pod:
         """A pod created now, with the terms and annotations of the webhook's rule of warm sets."""
         pod, pod_class, needs = met
         state = known.state
         changes: dict[str, Any] = {"name": name, "uid": name, "created": now}
         if self._rulebook is not None:
-            # The rule alone: what `decide` adds, a patch above all, is known from the first pod of its kind.
-            choice = self.choose_warm_nodes(self._case(pod, pod_class, self._rulebook.settings, facts, now), needs)
+            # The rule alone: what `decide` adds, a patch above all, is known from the first pod of
+            # its kind.
+            choice = self.choose_warm_nodes(
+                self._case(pod, pod_class, self._rulebook.settings, facts, now), needs
+            )
             if isinstance(choice, str):
                 state = known.cold or state
             elif choice is not None and choice.nodes:
                 terms = (*state.spec.preferred_node_terms, *map(self._named_term, choice.nodes))
                 changes["spec"] = replace(state.spec, preferred_node_terms=terms)
-                changes["annotations"] = {**state.annotations, WARM_TARGET_ANNOTATION: choice.nodes[0][0]}
+                changes["annotations"] = {
+                    **state.annotations,
+                    WARM_TARGET_ANNOTATION: choice.nodes[0][0],
+                }
         return replace(state, **changes)
 
-    def _case(self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float) -> Case:
-        return Case(pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now)
+    def _case(
+        self, pod: PodBody, pod_class: PodClass, settings: ReleaseSettings, facts: Facts, now: float
+    ) -> Case:
+        return Case(
+            pod, pod_key(pod.namespace, pod.name), pod_class, settings, facts, self._ledger, now
+        )
 
     def _named_term(self, wanted: tuple[str, int]) -> tuple[int, NodeTerm]:
         """The preference for a node of that name with that weight; the same object each time."""
@@ -310,7 +393,9 @@ class PodMaker:
         if len(self._specs) > _KEPT:
             self._specs.clear()
         policy = self._policy
-        priority = policy.priorities.get(body["spec"].get("priorityClassName", ""), policy.default_priority)
+        priority = policy.priorities.get(
+            body["spec"].get("priorityClassName", ""), policy.default_priority
+        )
         return replace(state, priority=priority.value, preempts=priority.preempts)
 
 
@@ -324,11 +409,17 @@ def _reads_no_warm_pods(rule: Rule) -> bool:
 
 
 def image_reference(image: str) -> str:
-    """The reference of a trace's image: its text where that is a reference, otherwise one derived from it.
+    """The reference of a trace's image: its text where that is a reference, otherwise one derived
+    from it.
 
     As BinderHub's, it has the repository in its name and the commit in its tag.
     """
-    if "/" in image and ":" in image.rpartition("/")[2] and " " not in image and not image.startswith("http"):
+    if (
+        "/" in image
+        and ":" in image.rpartition("/")[2]
+        and " " not in image
+        and not image.startswith("http")
+    ):
         return image
     commit = _COMMIT.search(image)
     if commit is None:

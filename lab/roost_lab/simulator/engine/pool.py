@@ -1,7 +1,8 @@
-"""Make the nodes of the one pool, and give nodes and namespaces the labels that the values select by.
+"""Make the nodes of the one pool, and give nodes and namespaces the labels that the values select
+by.
 
-Each hub has a namespace, and users are sent to the only pool: a node selector or a namespace selector in the values
-names a label of theirs, whatever it is called.
+Each hub has a namespace, and users are sent to the only pool: a node selector or a namespace
+selector in the values names a label of theirs, whatever it is called.
 """
 
 from __future__ import annotations
@@ -12,7 +13,12 @@ from typing import Final
 from roost_core.objects.node import Node
 from roost_core.objects.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
 from roost_core.objects.selectors import Requirement, Taint, read_label_selector, read_node_term
-from roost_core.placement.labels import HOSTNAME_LABEL, KARPENTER_POOL_LABEL, NAMESPACE_NAME_LABEL, NODE_PURPOSE_LABEL
+from roost_core.placement.labels import (
+    HOSTNAME_LABEL,
+    KARPENTER_POOL_LABEL,
+    NAMESPACE_NAME_LABEL,
+    NODE_PURPOSE_LABEL,
+)
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy
 
@@ -32,7 +38,16 @@ def make_node(policy: Policy, assumptions: Assumptions, name: str, now: float) -
         labels[KARPENTER_POOL_LABEL] = "users"
     taints = tuple(Taint(taint, "", "NoSchedule") for taint in policy.startup_taints)
     ready = {"Ready": "True"}
-    return Node(name, labels, taints, uid=name, created=now, allocatable=allocatable, conditions=ready, ready_since=now)
+    return Node(
+        name,
+        labels,
+        taints,
+        uid=name,
+        created=now,
+        allocatable=allocatable,
+        conditions=ready,
+        ready_since=now,
+    )
 
 
 def users_per_node(assumptions: Assumptions) -> int:
@@ -63,7 +78,9 @@ def node_labels(policy: Policy) -> dict[str, str]:
 
 
 def namespace_labels(policy: Policy) -> dict[str, str]:
-    """Labels of a hub's namespace: its name, and what classes and `sharedPools` select namespaces by."""
+    """Labels of a hub's namespace: its name, and what classes and `sharedPools` select namespaces
+    by.
+    """
     labels = {NAMESPACE_NAME_LABEL: policy.namespace}
     settings = policy.webhook
     if settings is not None:

@@ -1,7 +1,9 @@
-"""Hold each hub's own release in a replay: its webhook, controllers and placeholders, rendered for its namespace.
+"""Hold each hub's own release in a replay: its webhook, controllers and placeholders, rendered for
+its namespace.
 
-Hubs of one trace share nodes, scheduler model and kubelets. As in a cluster, each has a release of its own, so the
-values' placeholders are there once for each hub, and a hub's webhook sees other hubs' pods only with `sharedPools`.
+Hubs of one trace share nodes, scheduler model and kubelets. As in a cluster, each has a release of
+its own, so the values' placeholders are there once for each hub, and a hub's webhook sees other
+hubs' pods only with `sharedPools`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ if TYPE_CHECKING:
 class HubRelease:
     """One hub's release."""
 
-    def __init__(self, world: World, policy: Policy, labels: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, world: World, policy: Policy, labels: Mapping[str, Mapping[str, str]]
+    ) -> None:
         """policy: as rendered for its namespace. labels: of all namespaces."""
         self.world = world
         self.policy = policy
@@ -47,14 +51,18 @@ class HubRelease:
 
 
 def policies_of(policy: Policy, hubs: Sequence[str]) -> list[Policy]:
-    """The policy as each hub of a trace has it; with one hub or none as it is, whatever the hub is called.
+    """The policy as each hub of a trace has it; with one hub or none as it is, whatever the hub is
+    called.
 
     hubs: their namespaces; "": the policy's own. Raises as load_policy does.
     """
     if len(hubs) < 2:
         return [policy]
     # A namespace may be named, and be the policy's own as well.
-    return [policy.in_namespace(namespace) for namespace in dict.fromkeys(hub or policy.namespace for hub in hubs)]
+    return [
+        policy.in_namespace(namespace)
+        for namespace in dict.fromkeys(hub or policy.namespace for hub in hubs)
+    ]
 
 
 def joined(policies: Sequence[Policy]) -> Policy:

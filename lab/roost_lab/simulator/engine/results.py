@@ -7,9 +7,17 @@ from typing import Any
 
 from roost_lab.simulator.engine.histogram import Histogram
 
-# Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no room, whether a new node
-# made it or somebody who left; QUEUE: of all others, until a placeholder has gone.
-QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER = "queue", "node", "pull-wait", "pull", "start", "answer"
+# Parts of a start's wait, in order; their sum is "total". NODE_WAIT: of launches that found no
+# room, whether a new node made it or somebody who left; QUEUE: of all others, until a placeholder
+# has gone.
+QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER = (
+    "queue",
+    "node",
+    "pull-wait",
+    "pull",
+    "start",
+    "answer",
+)
 PARTS, TOTAL = (QUEUE, NODE_WAIT, PULL_WAIT, PULL, START, ANSWER), "total"
 # Where a cold start's image was when its pod was bound.
 NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with room"
@@ -19,7 +27,8 @@ NOWHERE, ONLY_FULL, ELSEWHERE = "nowhere", "only on full nodes", "elsewhere with
 class HubResult:
     """What one of several hubs had of a replay."""
 
-    # As of the whole replay: servers that came up, tries bound to a node, those of them without their image.
+    # As of the whole replay: servers that came up, tries bound to a node, those of them without
+    # their image.
     started: int = 0
     placed: int = 0
     cold: int = 0
@@ -39,12 +48,13 @@ class RunResult:
     refused_by_repository: int = 0
     refused_by_total: int = 0
     admitted: int = 0
-    # Launches whose server came up, launches whose every try failed, and launches that still tried at the very end.
+    # Launches whose server came up, launches whose every try failed, and launches that still tried
+    # at the very end.
     started: int = 0
     given_up: int = 0
     still_waiting: int = 0
-    # Pods of admitted launches, one for each try; those that were bound, those that timed out, and those bound to a
-    # node without their image.
+    # Pods of admitted launches, one for each try; those that were bound, those that timed out, and
+    # those bound to a node without their image.
     tries: int = 0
     placed: int = 0
     timeouts: int = 0
@@ -53,7 +63,8 @@ class RunResult:
     cold_why: dict[str, int] = field(default_factory=dict)
     # PARTS and TOTAL -> durations.
     waits: dict[str, Histogram] = field(default_factory=dict)
-    # Launches that found no room, not even by pre-emption, and waited for a new node or for somebody to leave.
+    # Launches that found no room, not even by pre-emption, and waited for a new node or for
+    # somebody to leave.
     waited_for_node: int = 0
     node_hours: float = 0.0
     peak_nodes: int = 0

@@ -1,9 +1,10 @@
 """Run the autoscaler whenever a real one could find something new, and drain expired nodes.
 
-A node that is `Assumptions.node_expire_hours` old is cordoned, whatever else happens (Karpenter's expiry has no budget
-either), and removed when the last pod that must not be moved has left. If that leaves fewer nodes than `min_nodes`,
-others are requested at once, up to `max_nodes`; draining nodes count towards `max_nodes` only.
-Source: Karpenter's documentation (Disruption, Expiration: forceful) and expiration/controller.go, v1.8.
+A node that is `Assumptions.node_expire_hours` old is cordoned, whatever else happens (Karpenter's
+expiry has no budget either), and removed when the last pod that must not be moved has left. If that
+leaves fewer nodes than `min_nodes`, others are requested at once, up to `max_nodes`; draining nodes
+count towards `max_nodes` only. Source: Karpenter's documentation (Disruption, Expiration: forceful)
+and expiration/controller.go, v1.8.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ _HOUR: Final = 3600.0
 
 
 def make_node_scaler(assumptions: Assumptions, template: Node, since: float) -> NodeScaler:
-    """The autoscaler that the assumptions name. template: a new node. since: when its loop began."""
+    """The autoscaler that the assumptions name. template: a new node. since: when its loop
+    began.
+    """
     if assumptions.autoscaler is Autoscaler.CLUSTER_AUTOSCALER:
         return ClusterAutoscaler(assumptions, template, since)
     if assumptions.autoscaler is Autoscaler.KARPENTER:
@@ -71,7 +74,11 @@ class Scaling:
             world.at(world.now + world.assumed.node_expire_hours * _HOUR, self._drain, node)
 
     def _look_at(self, moment: float | None) -> None:
-        if moment is not None and moment < inf and (self._looks_at is None or moment < self._looks_at):
+        if (
+            moment is not None
+            and moment < inf
+            and (self._looks_at is None or moment < self._looks_at)
+        ):
             self._looks_at = moment
             self._world.at(moment, self._look, moment)
 
@@ -126,7 +133,9 @@ class Scaling:
     def _remove_drained(self, node: SimNode) -> None:
         world = self._world
         # Users and builds are never created again: they end where they are.
-        if world.nodes.get(node.name) is not node or any(pod.kind != PLACEHOLDER for pod in node.pods.values()):
+        if world.nodes.get(node.name) is not node or any(
+            pod.kind != PLACEHOLDER for pod in node.pods.values()
+        ):
             return
         world.remove_node(node)
         self._keep_least()

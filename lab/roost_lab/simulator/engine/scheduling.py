@@ -32,8 +32,8 @@ class Scheduling:
         self._queue: list[tuple[int, int, SimPod]] = []
         # Grows with each change that may make a pod fit.
         self._chances = 0
-        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and the spec, so that
-        # its id isn't reused.
+        # (spec's id, priority, scheduler, nomination) -> `_chances` at which it fitted nowhere, and
+        # the spec, so that its id isn't reused.
         self._hopeless: dict[tuple[object, ...], tuple[int, object]] = {}
         # Scheduler -> the node at which its next search begins.
         self._starts: dict[str, int] = {}
@@ -63,7 +63,9 @@ class Scheduling:
                 self._unfit(pod)
                 continue
             profile = self._world.policy.profile_of(state.scheduler_name)
-            decision = schedule(state, self._world.state, profile, start=self._starts.get(state.scheduler_name, 0))
+            decision = schedule(
+                state, self._world.state, profile, start=self._starts.get(state.scheduler_name, 0)
+            )
             self._starts[state.scheduler_name] = decision.next_start
             if decision.node is not None:
                 self._world.bind(pod, decision.node)
@@ -87,7 +89,9 @@ class Scheduling:
             self._world.at(now + FLUSH_SECONDS, self._flush, pod)
             if pod.launch is not None:
                 self._world.at(
-                    pod.created + self._world.assumed.start_timeout_seconds, self._world.hub.give_up_if_late, pod
+                    pod.created + self._world.assumed.start_timeout_seconds,
+                    self._world.hub.give_up_if_late,
+                    pod,
                 )
         self.unschedulable[pod.key] = pod
         nomination = decision.nomination if decision is not None else None
@@ -104,7 +108,11 @@ class Scheduling:
                     self._world.journal.pod_removed(victim_pod, pod, now)
                     self._world.preempt(victim_pod)
             return
-        if decision is not None and pod.state.nominated_node and not self._makes_room(pod.state.nominated_node):
+        if (
+            decision is not None
+            and pod.state.nominated_node
+            and not self._makes_room(pod.state.nominated_node)
+        ):
             self._drop_nomination(pod)
         # Whoever was nominated waits for a placeholder to go, not for a node.
         pod.waited_for_node |= not pod.state.nominated_node
@@ -121,13 +129,21 @@ class Scheduling:
         self._world.pods[pod.key] = pod.state
 
     def retry(self, node: SimNode | None = None) -> None:
-        """There is more room, on that node or, without one, anywhere: pods that fitted nowhere are tried again."""
+        """There is more room, on that node or, without one, anywhere: pods that fitted nowhere are
+        tried again.
+        """
         self._chances += 1
         assumed = self._world.assumed
         for pod in self.unschedulable.values():
-            if pod.in_queue or pod.retries_at is not None or (node is not None and not self.might_fit(pod, node)):
+            if (
+                pod.in_queue
+                or pod.retries_at is not None
+                or (node is not None and not self.might_fit(pod, node))
+            ):
                 continue
-            rest = min(assumed.max_backoff_seconds, assumed.backoff_seconds * 2 ** min(pod.failures - 1, 8))
+            rest = min(
+                assumed.max_backoff_seconds, assumed.backoff_seconds * 2 ** min(pod.failures - 1, 8)
+            )
             if pod.tried_at + rest > self._world.now:
                 pod.retries_at = pod.tried_at + rest
                 self._world.at(pod.retries_at, self._enqueue_again, pod)
@@ -140,13 +156,17 @@ class Scheduling:
             self.enqueue(pod)
 
     def _flush(self, pod: SimPod) -> None:
-        """kube-scheduler retries pods that have been unschedulable for long, whether or not anything changed."""
+        """kube-scheduler retries pods that have been unschedulable for long, whether or not
+        anything changed.
+        """
         if pod.bound_at is None and self._world.sim_pods.get(pod.key) is pod:
             self.enqueue(pod)
             self._world.at(self._world.now + FLUSH_SECONDS, self._flush, pod)
 
     def might_fit(self, pod: SimPod, node: SimNode) -> bool:
-        """kube-scheduler's queueing hint: whether the pod's requests now fit the node where a pod was deleted."""
+        """kube-scheduler's queueing hint: whether the pod's requests now fit the node where a pod
+        was deleted.
+        """
         row = self._world.state.rows.get(node.name)
         if row is None or pod.state.nominated_node == node.name:
             return True
@@ -154,5 +174,6 @@ class Scheduling:
             return False
         requested, allocatable = row.requested, row.allocatable
         return all(
-            requested.get(name, 0) + amount <= allocatable.get(name, 0) for name, amount in pod.state.spec.requests
+            requested.get(name, 0) + amount <= allocatable.get(name, 0)
+            for name, amount in pod.state.spec.requests
         )

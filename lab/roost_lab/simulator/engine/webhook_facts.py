@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 class WebhookFacts:
     """The facts of one replay; changes are applied when the facts are read."""
 
-    def __init__(self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]) -> None:
+    def __init__(
+        self, policy: Policy, maker: PodMaker, labels: Mapping[str, Mapping[str, str]]
+    ) -> None:
         """Without nodes. labels: of namespaces, by name."""
         self._maker = maker
         # A webhook that reads no nodes knows no warm sets either.
@@ -57,7 +59,12 @@ class WebhookFacts:
     def tell_node(self, name: str, node: Node | None) -> None:
         """A node changed; None: it was removed."""
         before = self._known_nodes.get_node(name)
-        if not self._warm_changes and node is not None and before is not None and _is_alike(before, node):
+        if (
+            not self._warm_changes
+            and node is not None
+            and before is not None
+            and _is_alike(before, node)
+        ):
             # A webhook without a warm set doesn't read what images it has.
             return
         self._known_nodes = nodes = self._known_nodes.updated({name: node})
@@ -65,10 +72,17 @@ class WebhookFacts:
         self._apply()
         warm = self._facts.warm
         if node is None:
-            warm = {pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()}
+            warm = {
+                pod_class: warm_set.without_nodes((name,)) for pod_class, warm_set in warm.items()
+            }
             self._reported.pop(name, None)
-        elif node.images and ((last := self._reported.get(name)) is None or node.images is not last.images):
-            warm = {pod_class: known.with_reports({name: (last, node)}) for pod_class, known in warm.items()}
+        elif node.images and (
+            (last := self._reported.get(name)) is None or node.images is not last.images
+        ):
+            warm = {
+                pod_class: known.with_reports({name: (last, node)})
+                for pod_class, known in warm.items()
+            }
             self._reported[name] = node
         # A builder is Ready on every node.
         builders = dict.fromkeys(self._maker.homes, nodes.names)
@@ -79,7 +93,10 @@ class WebhookFacts:
         """The webhook starts anew: it knows only what nodes report and which pods there are now."""
         self._apply()
         reports = {node: (None, now) for node, now in self._reported.items()}
-        warm = {name: WarmFacts(known.pods).with_reports(reports) for name, known in self._facts.warm.items()}
+        warm = {
+            name: WarmFacts(known.pods).with_reports(reports)
+            for name, known in self._facts.warm.items()
+        }
         self._facts = replace(self._facts, warm=warm)
 
     def current(self) -> Facts:
@@ -99,5 +116,7 @@ class WebhookFacts:
 
 def _is_alike(one: Node, other: Node) -> bool:
     """Whether two states of a node differ in its images at most."""
-    before, after = ((node.ready, node.unschedulable, node.taints, node.labels) for node in (one, other))
+    before, after = (
+        (node.ready, node.unschedulable, node.taints, node.labels) for node in (one, other)
+    )
     return before == after

@@ -1,8 +1,9 @@
-"""Play launches as discrete events: hub, webhook, scheduler, kubelets, autoscaler, culler, controllers.
+"""Play launches as discrete events: hub, webhook, scheduler, kubelets, autoscaler, culler,
+controllers.
 
-There are no ticks, only a heap of events by time. Random numbers belong to what they are drawn for, so that two
-policies meet the same sessions, sizes and boots. Webhook, scheduler and controllers are the code that runs in a
-cluster; nodes, pulls and people are modelled after `Assumptions`.
+There are no ticks, only a heap of events by time. Random numbers belong to what they are drawn for,
+so that two policies meet the same sessions, sizes and boots. Webhook, scheduler and controllers are
+the code that runs in a cluster; nodes, pulls and people are modelled after `Assumptions`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,9 @@ MOST_AFTERMATH_SECONDS: Final = 7 * 86_400.0
 
 
 class World:
-    """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several, for each hub."""
+    """One replay: a policy, rendered for the assumed minor of Kubernetes and, if there are several,
+    for each hub.
+    """
 
     def __init__(
         self,
@@ -52,7 +55,8 @@ class World:
         hubs: Sequence[str] = (),
         journal: Journal | None = None,
     ) -> None:
-        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the policy's own hub.
+        """hubs: the hubs of the launches, if they are several; otherwise all launches are of the
+        policy's own hub.
 
         journal: is told what happens.
         """
@@ -77,9 +81,13 @@ class World:
         self.kubelets = Kubelets(self)
         self.releases: Sequence[HubRelease] = [HubRelease(self, each, labels) for each in policies]
         # By namespace; without several hubs the first is everybody's.
-        self._releases = {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
+        self._releases = (
+            {each.policy.namespace: each for each in self.releases} if len(policies) > 1 else {}
+        )
         self.bounds = BoundsMeter(
-            users_per_node(assumptions), assumptions.min_nodes, node_bytes=assumptions.node_memory_bytes
+            users_per_node(assumptions),
+            assumptions.min_nodes,
+            node_bytes=assumptions.node_memory_bytes,
         )
         self.scaling: Scaling | None = None
         self.builds = BuildWorld(assumptions, self.chance)
@@ -125,11 +133,17 @@ class World:
         return result
 
     def _aftermath_seconds(self) -> float:
-        """The longest that all tries of the last launch take, and a second more, because sums of floats differ."""
+        """The longest that all tries of the last launch take, and a second more, because sums of
+        floats differ.
+        """
         assumed = self.assumed
         tries_seconds = (assumed.retries + 1) * assumed.start_timeout_seconds + 1.0
         # Who is told to come again may be told so for long.
-        return MOST_AFTERMATH_SECONDS if assumed.concurrent_spawn_limit else min(MOST_AFTERMATH_SECONDS, tries_seconds)
+        return (
+            MOST_AFTERMATH_SECONDS
+            if assumed.concurrent_spawn_limit
+            else min(MOST_AFTERMATH_SECONDS, tries_seconds)
+        )
 
     def _step(self) -> None:
         moment, _, what, argument = heappop(self._heap)
@@ -169,7 +183,9 @@ class World:
         result.bounds = self.bounds.close(last)
 
     def _write(self) -> None:
-        """Copy the counts of other machines into the result; what follows the trace's end counts too."""
+        """Copy the counts of other machines into the result; what follows the trace's end counts
+        too.
+        """
         result = self.measures.result
         figures = self.figures
         result.images_collected = figures.collected
@@ -211,7 +227,11 @@ class World:
 
     def release_of(self, attempt: Attempt) -> HubRelease:
         """The release of a launch's hub. Raises KeyError for one that isn't of this replay."""
-        return self._releases[attempt.hub or self.policy.namespace] if self._releases else self.releases[0]
+        return (
+            self._releases[attempt.hub or self.policy.namespace]
+            if self._releases
+            else self.releases[0]
+        )
 
     def evict(self, pod: SimPod) -> None:
         """A placeholder is evicted; its StatefulSet creates another."""
@@ -247,7 +267,9 @@ class World:
         self.scheduling.unschedulable.pop(pod.key, None)
         if pod.launch is not None:
             self._count_cold(pod.launch, node, pod)
-        pod.state = replace(pod.state, node_name=node_name, nominated_node="", unschedulable_since=None)
+        pod.state = replace(
+            pod.state, node_name=node_name, nominated_node="", unschedulable_since=None
+        )
         pod.bound_at, pod.node = now, node
         self.pods[pod.key] = pod.state
         self.state.add_pod(pod.state)
@@ -326,10 +348,14 @@ class World:
     # Nodes
 
     def boot_seconds(self) -> float:
-        """How long the next node takes to boot: the n-th node takes equally long under every policy."""
+        """How long the next node takes to boot: the n-th node takes equally long under every
+        policy.
+        """
         self._nodes_made += 1
         assumed = self.assumed
-        return self.chance.log_normal("boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma)
+        return self.chance.log_normal(
+            "boot", self._nodes_made, assumed.boot_median_seconds, assumed.boot_sigma
+        )
 
     def template(self, name: str = "template") -> Node:
         """A new node, with the labels and taints of all."""

@@ -1,4 +1,6 @@
-"""Show the amounts of a sweep to people: figures with their units, ranges over seeds, cells of tables."""
+"""Show the amounts of a sweep to people: figures with their units, ranges over seeds, cells of
+tables.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ def show_amount(amount: float, unit: Unit) -> str:
 
 
 def show_range(least: float, greatest: float, unit: Unit) -> str:
-    """From the least to the greatest; the unit once where it is the same; one amount where they look equal.
+    """From the least to the greatest; the unit once where it is the same; one amount where they
+    look equal.
 
     A range of durations has one unit, so that it stays short: 75 to 128 s beside 1 min 28 s.
     """

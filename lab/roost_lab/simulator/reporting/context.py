@@ -1,4 +1,6 @@
-"""Hold what a report needs beside the figures, and say what readers must know before they believe the figures."""
+"""Hold what a report needs beside the figures, and say what readers must know before they believe
+the figures.
+"""
 
 from __future__ import annotations
 
@@ -22,37 +24,54 @@ class ReportContext(NamedTuple):
 
 def notices(summary: Summary, context: ReportContext) -> list[str]:
     """Warnings about the figures, a sentence or two each."""
-    answer = ", ".join(f"{each:g}" for each in sorted({world.assumptions.answer_seconds for world in summary.worlds}))
+    answer = ", ".join(
+        f"{each:g}"
+        for each in sorted({world.assumptions.answer_seconds for world in summary.worlds})
+    )
     texts = [
-        "Waits end when containers run: how long servers then take to answer is not simulated."
-        if answer == "0"
-        else f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after their containers run."
+        (
+            "Waits end when containers run: how long servers then take to answer is not simulated."
+            if answer == "0"
+            else (
+                f"Waits end when servers answer, by assumption {answer} s (`answer_seconds`) after"
+                " their containers run."
+            )
+        )
     ]
     for place, world in enumerate(summary.worlds):
         disk_bytes = world.assumptions.node_disk_bytes
         fullest = {
-            policy: max(run.greatest_disk_bytes for run in summary.runs[place, policy]) for policy in summary.policies
+            policy: max(run.greatest_disk_bytes for run in summary.runs[place, policy])
+            for policy in summary.policies
         }
         beyond = [policy for policy, most in fullest.items() if 0 < disk_bytes < most]
         if beyond:
             most = show_bytes(max(fullest[policy] for policy in beyond))
             texts.append(
-                f"Disks too small ({world.name}): the images of one node took {most} of {show_bytes(disk_bytes)} under "
-                f"{', '.join(beyond)}. Images of running pods aren't collected here; real nodes would evict the pods."
+                f"Disks too small ({world.name}): the images of one node took {most} of"
+                f" {show_bytes(disk_bytes)} under {', '.join(beyond)}. Images of running pods"
+                " aren't collected here; real nodes would evict the pods."
             )
     survey = context.survey
     if survey.too_large:
         texts.append(
-            f"{survey.too_large:,} attempts request more than a node has, and are given up; the first is of "
-            f"{survey.first_too_large}."
+            f"{survey.too_large:,} attempts request more than a node has, and are given up; the"
+            f" first is of {survey.first_too_large}."
         )
     if survey.counts.skipped_lines:
         counts = survey.counts
         texts.append(
-            f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; the reasons are at the end."
+            f"{counts.skipped_lines:,} of {counts.lines:,} lines of the trace were skipped; the"
+            " reasons are at the end."
         )
     if len(summary.seeds) == 1:
-        texts.append("One seed says nothing about chance, so small differences may be luck. --seeds 10 gives a range.")
+        texts.append(
+            "One seed says nothing about chance, so small differences may be luck. --seeds 10 gives"
+            " a range."
+        )
     if "sessions" not in summary.varied():
-        texts.append("How long sessions last is assumed: --vary sessions=short,mid,long shows what that changes.")
+        texts.append(
+            "How long sessions last is assumed: --vary sessions=short,mid,long shows what that"
+            " changes."
+        )
     return texts

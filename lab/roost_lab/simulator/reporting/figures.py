@@ -21,7 +21,9 @@ _COLOURS: Final = 12
 def headline(summary: Summary, measure: Measure) -> Figure | None:
     """A bar a policy with the range over seeds, and a line where the bound is."""
     known = [
-        (policy, value) for policy in summary.policies if (value := summary.value(measure.key, policy)) is not None
+        (policy, value)
+        for policy in summary.policies
+        if (value := summary.value(measure.key, policy)) is not None
     ]
     highest = max((value.greatest for _, value in known), default=0.0)
     if not highest:
@@ -29,7 +31,12 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
     stack = Stack()
     places = []
     for policy, value in known:
-        stack.name(policy, _with_change(show_amount(value.median, measure.unit), _change(summary, measure, policy)))
+        stack.name(
+            policy,
+            _with_change(
+                show_amount(value.median, measure.unit), _change(summary, measure, policy)
+            ),
+        )
         places.append(stack.bar())
         stack.end()
     data: list[JSONObject] = [
@@ -39,12 +46,20 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             "x": [value.median for _, value in known],
             "y": places,
             "width": 12,
-            "marker": {"color": [f"--p{list(summary.policies).index(policy) % _COLOURS}" for policy, _ in known]},
+            "marker": {
+                "color": [
+                    f"--p{list(summary.policies).index(policy) % _COLOURS}" for policy, _ in known
+                ]
+            },
             "error_x": _range([value for _, value in known]),
             "hovertext": [_hover(summary, policy, measure, value) for policy, value in known],
         }
     ]
-    bounded = [(at, value.bound) for at, (_, value) in zip(places, known, strict=True) if value.bound is not None]
+    bounded = [
+        (at, value.bound)
+        for at, (_, value) in zip(places, known, strict=True)
+        if value.bound is not None
+    ]
     legend: tuple[Mark, ...] = ()
     if bounded:
         legend = (Mark("--bound", "bound", "point"),)
@@ -59,7 +74,9 @@ def headline(summary: Summary, measure: Measure) -> Figure | None:
             }
         )
     axis = _value_axis(measure, highest * 1.05)
-    return stack.figure(f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis)
+    return stack.figure(
+        f"headline_{measure.key}", f"{measure.title.capitalize()}.", legend, data, axis
+    )
 
 
 def _range(values: Sequence[Value]) -> JSONObject:

@@ -16,10 +16,11 @@ VERSION: Final = 1
 
 
 def to_json(summary: Summary, context: ReportContext) -> str:
-    """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and the page's `tables`.
+    """One object: schema, version, roost, trace, seeds, `worlds` with policies with figures, and
+    the page's `tables`.
 
-    `notices`: warnings about the figures. Figures are in seconds, bytes, or shares 0..1. `change`: as a share of the
-    first policy's, seed by seed, less one.
+    `notices`: warnings about the figures. Figures are in seconds, bytes, or shares 0..1. `change`:
+    as a share of the first policy's, seed by seed, less one.
     """
     document = {
         "schema": SCHEMA,
@@ -42,7 +43,11 @@ def to_json(summary: Summary, context: ReportContext) -> str:
             }
             for place, world in enumerate(summary.worlds)
         ],
-        "tables": {table.name: data_rows(table) for part in parts(summary, context) for table in part.tables},
+        "tables": {
+            table.name: data_rows(table)
+            for part in parts(summary, context)
+            for table in part.tables
+        },
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 

@@ -23,7 +23,9 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
     headlines = [draw.headline(summary, measure) for measure in MEASURES if measure.is_headline]
     compared = [lay_out.side_by_side(summary, summary.policies), lay_out.policies(context)]
     world = summary.worlds[0]
-    changed = f"Changed from the defaults: {world.name}." if world.setting else "All at their defaults."
+    changed = (
+        f"Changed from the defaults: {world.name}." if world.setting else "All at their defaults."
+    )
     return [
         Part(
             "side-by-side",
@@ -35,23 +37,52 @@ def parts(summary: Summary, context: ReportContext) -> list[Part]:
             beside=True,
         ),
         *(
-            Part("hubs", "By hub", "", [], [table], "Hubs share the nodes; each has a release of its own.")
+            Part(
+                "hubs",
+                "By hub",
+                "",
+                [],
+                [table],
+                "Hubs share the nodes; each has a release of its own.",
+            )
             for table in lay_out.hubs(summary)
         ),
         *(
-            Part(f"by-{name}", f"What {name} changes", "", [], [lay_out.sensitivity(summary, name)], "Medians.")
+            Part(
+                f"by-{name}",
+                f"What {name} changes",
+                "",
+                [],
+                [lay_out.sensitivity(summary, name)],
+                "Medians.",
+            )
             for name in summary.varied()
         ),
         Part(
             "assumptions",
             "Assumptions",
-            "Everything about the world that neither the trace nor the values say. Each can be set with --set.",
+            "Everything about the world that neither the trace nor the values say. Each can be set"
+            " with --set.",
             [],
             [lay_out.assumptions(summary)],
             changed,
         ),
-        Part("bounds", "Bounds", "", [], [lay_out.bounds()], "What each bound says, and of which figure."),
-        Part("input", "The trace", "", [], [lay_out.lines_read(context)], "What was read and skipped."),
+        Part(
+            "bounds",
+            "Bounds",
+            "",
+            [],
+            [lay_out.bounds()],
+            "What each bound says, and of which figure.",
+        ),
+        Part(
+            "input",
+            "The trace",
+            "",
+            [],
+            [lay_out.lines_read(context)],
+            "What was read and skipped.",
+        ),
     ]
 
 
@@ -61,7 +92,10 @@ def make_page(summary: Summary, context: ReportContext) -> str:
         title=TITLE,
         sentence=_tell(summary),
         about=_about(summary, context),
-        footer=f"Replayed by Roost {context.version}. A replay is not a promise; its assumptions are listed above.",
+        footer=(
+            f"Replayed by Roost {context.version}. A replay is not a promise; its assumptions are"
+            " listed above."
+        ),
         notices=notices(summary, context),
         tiles=[],
         parts=parts(summary, context),
@@ -85,8 +119,16 @@ def _tell(summary: Summary) -> str:
 def _course(summary: Summary, policy: str) -> dict[str, Any]:
     from roost_lab.view.course import as_shown  # noqa: PLC0415 - as above
 
-    keys = {"count": "started", "cold_count": "cold", "p95_us": "wait_p95", "node_hours": "node_hours"}
-    amounts = {name: value.median if (value := summary.value(key, policy)) else 0 for name, key in keys.items()}
+    keys = {
+        "count": "started",
+        "cold_count": "cold",
+        "p95_us": "wait_p95",
+        "node_hours": "node_hours",
+    }
+    amounts = {
+        name: value.median if (value := summary.value(key, policy)) else 0
+        for name, key in keys.items()
+    }
     rounded = {name: round(amounts[name]) for name in ("count", "cold_count")}
     until = f"until {summary.worlds[0].assumptions.waits_end}"
     return {**amounts, **rounded, "p95_us": as_shown(amounts["p95_us"] * US), "until": until}
@@ -97,10 +139,15 @@ def _about(summary: Summary, context: ReportContext) -> str:
     world = summary.worlds[0]
     first = summary.policies[0]
     run = summary.runs[0, first][0]
-    compared = f" Changes are against {first}, seed by seed: their median." if len(summary.policies) > 1 else ""
+    compared = (
+        f" Changes are against {first}, seed by seed: their median."
+        if len(summary.policies) > 1
+        else ""
+    )
     return (
-        f"{context.trace}: {run.attempts:,} attempts to launch, replayed under "
-        f"{plural(len(summary.policies), 'set')} of values with seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; "
-        f"assumptions: {world.name}. All policies meet the same launches, session lengths, image sizes and "
-        f"boot times in each seed. Every figure is the median over seeds; whiskers are their range.{compared}"
+        f"{context.trace}: {run.attempts:,} attempts to launch, replayed under"
+        f" {plural(len(summary.policies), 'set')} of values with"
+        f" seed{'' if len(summary.seeds) == 1 else 's'} {seeds}; assumptions: {world.name}. All"
+        " policies meet the same launches, session lengths, image sizes and boot times in each"
+        f" seed. Every figure is the median over seeds; whiskers are their range.{compared}"
     )

@@ -29,7 +29,11 @@ def _texts(**headings: str) -> tuple[Column, ...]:
 def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: bool = True) -> Table:
     """Figures as rows, policies as columns; the first world."""
     of_policies = (Column(policy, policy, Unit.MEAN) for policy in policies)
-    columns = (Column("figure", "figure", Unit.TEXT), *of_policies, Column("bound", "bound", Unit.MEAN))
+    columns = (
+        Column("figure", "figure", Unit.TEXT),
+        *of_policies,
+        Column("bound", "bound", Unit.MEAN),
+    )
     first = summary.policies[0]
     rows: list[tuple[Cell, ...]] = []
     for measure in summary.occurring():
@@ -38,10 +42,18 @@ def side_by_side(summary: Summary, policies: Sequence[str], *, with_changes: boo
         for policy, value in zip(policies, values, strict=True):
             is_compared = with_changes and policy != first
             change = show_change(summary.change(measure.key, policy)) if is_compared else ""
-            cells.append(None if value is None else f"{show_value(value, measure.unit)}{change and f', {change}'}")
+            cells.append(
+                None
+                if value is None
+                else f"{show_value(value, measure.unit)}{change and f', {change}'}"
+            )
         rows.append((measure.title, *cells, show_bound(measure, values) or ""))
     several = len(summary.seeds) > 1
-    title = f"Side by side, median (least to greatest) over {len(summary.seeds)} seeds" if several else "Side by side"
+    title = (
+        f"Side by side, median (least to greatest) over {len(summary.seeds)} seeds"
+        if several
+        else "Side by side"
+    )
     if len(policies) > 1 and with_changes:
         title += f", change against {first}"
     return Table("side_by_side", title, columns, rows)
@@ -72,7 +84,14 @@ def hubs(summary: Summary) -> list[Table]:
             shares = [hub.cold / hub.placed for hub in each if hub.placed]
             p95 = [hub.waits.quantile(0.95) for hub in each if hub.waits.count]
             counts = median(hub.started for hub in each), median(hub.cold for hub in each)
-            rows.append((policy, name, *counts, *(median(found) if found else None for found in (shares, p95))))
+            rows.append(
+                (
+                    policy,
+                    name,
+                    *counts,
+                    *(median(found) if found else None for found in (shares, p95)),
+                )
+            )
     return [Table("hubs", "By hub, medians over seeds", columns, rows)] if rows else []
 
 
@@ -117,10 +136,14 @@ def lines_read(context: ReportContext) -> Table:
         ("distinct repositories", survey.repositories, ""),
     ]
     if survey.too_large:
-        rows.append(("attempts that request more than a node has", survey.too_large, survey.first_too_large))
+        rows.append(
+            ("attempts that request more than a node has", survey.too_large, survey.first_too_large)
+        )
     if counts.lines:
         rows += [("lines", counts.lines, ""), ("lines used", counts.used, "")]
     rows += [(f"lines of {name}", number, "") for name, number in counts.formats.items()]
-    rows += [(f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()]
+    rows += [
+        (f"skipped: {why}", tally.number, tally.place) for why, tally in counts.skipped.items()
+    ]
     rows += [(f"noted: {what}", tally.number, tally.place) for what, tally in counts.notes.items()]
     return Table("input", "What was read", columns, rows)

@@ -1,4 +1,6 @@
-"""Show a sweep in a terminal: what matters as bars with their bounds, then every figure side by side."""
+"""Show a sweep in a terminal: what matters as bars with their bounds, then every figure side by
+side.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,14 @@ from rich.text import Text
 
 from roost_lab.pages.table import Table as PageTable
 from roost_lab.pages.table import Unit
-from roost_lab.simulator.reporting.amounts import DASH, show_amount, show_bound, show_cell, show_change, show_range
+from roost_lab.simulator.reporting.amounts import (
+    DASH,
+    show_amount,
+    show_bound,
+    show_cell,
+    show_change,
+    show_range,
+)
 from roost_lab.simulator.reporting.context import ReportContext, notices
 from roost_lab.simulator.reporting.tables import hubs, sensitivity, side_by_side
 from roost_lab.simulator.sweep.measures import MEASURES, Measure
@@ -100,7 +109,9 @@ def _block(summary: Summary, measure: Measure, width: int) -> RenderableType | N
             show_amount(value.median, measure.unit),
             extent if DASH in extent else "",
             Text(bar(value.median, highest, value.bound)),
-            show_change(summary.change(measure.key, policy) if policy != summary.policies[0] else None),
+            show_change(
+                summary.change(measure.key, policy) if policy != summary.policies[0] else None
+            ),
         )
     return Group(title, table)
 
@@ -110,7 +121,9 @@ def _side_by_side(summary: Summary, width: int) -> Iterator[RenderableType]:
     for first in range(0, len(summary.policies), at_once):
         if first:
             yield Text("")
-        yield _plain(side_by_side(summary, summary.policies[first : first + at_once], with_changes=False))
+        yield _plain(
+            side_by_side(summary, summary.policies[first : first + at_once], with_changes=False)
+        )
 
 
 def _plain(of_page: PageTable) -> RenderableType:
@@ -118,7 +131,9 @@ def _plain(of_page: PageTable) -> RenderableType:
     table = Table(box=None, padding=(0, 2, 0, 0))
     for column in of_page.columns:
         is_text = column.unit is Unit.TEXT
-        table.add_column(escape(column.heading), justify="left" if is_text else "right", no_wrap=is_text)
+        table.add_column(
+            escape(column.heading), justify="left" if is_text else "right", no_wrap=is_text
+        )
     for row in of_page.rows:
         cells = zip(row, of_page.columns, strict=True)
         table.add_row(*(escape(show_cell(cell, column.unit)) for cell, column in cells))

@@ -1,6 +1,8 @@
-"""Everything about the world that neither the trace nor the values say; each a parameter with its source.
+"""Everything about the world that neither the trace nor the values say; each a parameter with its
+source.
 
-Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A] an assumption, to be varied.
+Sources: [S] published figures of mybinder.org, GKE, kubelet and containerd; [A] an assumption, to
+be varied.
 """
 
 from dataclasses import dataclass
@@ -9,10 +11,15 @@ from typing import Final
 
 from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 
-# Minutes from ready to gone: a least time (the culler's), and median and sigma of a log-normal that comes on top. [A]
-# Mean, median, p90 in minutes: 22, 20, 30; 36, 26, 62; 64, 46, 118.
-SESSIONS: Final = {"short": (14.0, 6.0, 0.765), "mid": (15.0, 11.0, 1.133), "long": (19.0, 27.0, 1.0138)}
-# [A] Compressed bytes per second of one node: over the network, and when unpacking, one layer after the other.
+# Minutes from ready to gone: a least time (the culler's), and median and sigma of a log-normal that
+# comes on top. [A] Mean, median, p90 in minutes: 22, 20, 30; 36, 26, 62; 64, 46, 118.
+SESSIONS: Final = {
+    "short": (14.0, 6.0, 0.765),
+    "mid": (15.0, 11.0, 1.133),
+    "long": (19.0, 27.0, 1.0138),
+}
+# [A] Compressed bytes per second of one node: over the network, and when unpacking, one layer after
+# the other.
 PULLS: Final = {"fast": (200e6, 85e6), "middle": (60e6, 25e6), "slow": (10e6, 10e6)}
 # Minors of Kubernetes whose kube-scheduler the model knows.
 KUBERNETES_MINORS: Final = tuple(f"1.{minor}" for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1))
@@ -28,24 +35,29 @@ class Autoscaler(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumptions:
-    """One world. The defaults are mybinder.org's in May 2019, with sessions of the middle length."""
+    """One world. The defaults are mybinder.org's in May 2019, with sessions of the middle
+    length.
+    """
 
-    # The cluster's minor of Kubernetes, 1.33 to 1.37: values are rendered for it, and pods are placed as its
-    # kube-scheduler does [A: the newest that the chart has an image for].
+    # The cluster's minor of Kubernetes, 1.33 to 1.37: values are rendered for it, and pods are
+    # placed as its kube-scheduler does [A: the newest that the chart has an image for].
     kubernetes_minor: str = KUBERNETES_MINORS[-1]
     # How long servers run: short, mid or long [A].
     sessions: str = "mid"
-    # Seconds between two runs of the hub's culler, which ends idle servers: a session of drawn length ends at the first
-    # run after its end. 0: servers stop by themselves, as on mybinder.org [S: zero-to-jupyterhub has 600].
+    # Seconds between two runs of the hub's culler, which ends idle servers: a session of drawn
+    # length ends at the first run after its end. 0: servers stop by themselves, as on mybinder.org
+    # [S: zero-to-jupyterhub has 600].
     cull_every_seconds: float = 0.0
     # How fast nodes pull images: fast, middle or slow [A].
     pulls: str = "middle"
     # The most running servers of one repository; 0: no quota [S: 100 in May 2019].
     quota_per_repository: int = 100
-    # The most servers of a hub; who comes beyond them is refused. 0: no limit [S: JupyterHub's activeServerLimit].
+    # The most servers of a hub; who comes beyond them is refused. 0: no limit [S: JupyterHub's
+    # activeServerLimit].
     active_server_limit: int = 0
-    # The most servers that start at once, of all hubs; who comes while it is reached is told to come again, and does so
-    # after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has hub.concurrentSpawnLimit: 64].
+    # The most servers that start at once, of all hubs; who comes while it is reached is told to
+    # come again, and does so after 30 to 60 s. 0: no limit [S: zero-to-jupyterhub has
+    # hub.concurrentSpawnLimit: 64].
     concurrent_spawn_limit: int = 0
     # CPU that a user's pod requests [S].
     user_cpu_millicores: int = 10
@@ -65,21 +77,24 @@ class Assumptions:
     max_nodes: int = 100
     # What adds and removes nodes: cluster-autoscaler, karpenter or none [S].
     autoscaler: Autoscaler = Autoscaler.CLUSTER_AUTOSCALER
-    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted at once, and it is
-    # removed when its last user has left. 0: never [S: Karpenter's expireAfter, 720 by default; also stands for
-    # upgrades of nodes].
+    # Age in hours at which a node is drained: it takes no more users, its placeholders are evicted
+    # at once, and it is removed when its last user has left. 0: never [S: Karpenter's expireAfter,
+    # 720 by default; also stands for upgrades of nodes].
     node_expire_hours: float = 0.0
-    # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4 minutes on GCE].
+    # Seconds from the request of a node until it is Ready, median of a log-normal [A, S: 3 to 4
+    # minutes on GCE].
     boot_median_seconds: float = 210.0
     # Sigma of that log-normal [A].
     boot_sigma: float = 0.25
     # Seconds between two loops of Cluster Autoscaler, --scan-interval [S: its FAQ].
     autoscaler_loop_seconds: float = 10.0
-    # Seconds for which a node must be unneeded before it is removed, --scale-down-unneeded-time [S: its FAQ].
+    # Seconds for which a node must be unneeded before it is removed, --scale-down-unneeded-time [S:
+    # its FAQ].
     unneeded_seconds: float = 600.0
     # Seconds after a scale-up without scale-down, --scale-down-delay-after-add [S: its FAQ].
     after_scale_up_seconds: float = 600.0
-    # Share of a node's requests below which it may be unneeded, --scale-down-utilization-threshold [S: its FAQ].
+    # Share of a node's requests below which it may be unneeded, --scale-down-utilization-threshold
+    # [S: its FAQ].
     unneeded_utilisation: float = 0.5
     # Seconds after which a requested node is given up, --max-node-provision-time [S: its FAQ].
     give_up_boot_seconds: float = 900.0
@@ -91,15 +106,17 @@ class Assumptions:
     image_sigma: float = 0.5
     # Size on disk divided by compressed size [A].
     compression_ratio: float = 2.8
-    # Share of the median image that is in base layers, which many images have in common [S: buildpack-deps:bionic,
-    # 221 MB compressed, on which repo2docker builds].
+    # Share of the median image that is in base layers, which many images have in common [S:
+    # buildpack-deps:bionic, 221 MB compressed, on which repo2docker builds].
     shared_share: float = 0.4
     # Families of base layers: images of one family share them [A].
     base_families: int = 4
-    # Share of the rest of an image that a push leaves alone where it doesn't change the environment: the packages, not
-    # the repository's files. Counts where images have one name and several tags [A].
+    # Share of the rest of an image that a push leaves alone where it doesn't change the
+    # environment: the packages, not the repository's files. Counts where images have one name and
+    # several tags [A].
     environment_share: float = 0.9
-    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0, 0.02 or 0.1].
+    # Probability that an active repository is pushed to on a day, which makes a new image [A: 0,
+    # 0.02 or 0.1].
     pushes_per_day: float = 0.0
     # Images that a kubelet pulls at once [S].
     parallel_pulls: int = 1
@@ -115,14 +132,17 @@ class Assumptions:
     status_images: int = 50
     # Seconds until an image shows in node.status.images [S].
     status_delay_seconds: float = 10.0
-    # Hours between two restarts of the webhook, which then knows of images only what pods and nodes show. 0: never [A].
+    # Hours between two restarts of the webhook, which then knows of images only what pods and nodes
+    # show. 0: never [A].
     webhook_restart_hours: float = 0.0
-    # Seconds from the scheduler's decision until the kubelet has the pod; start_seconds has their sum's source [A].
+    # Seconds from the scheduler's decision until the kubelet has the pod; start_seconds has their
+    # sum's source [A].
     bind_seconds: float = 0.25
-    # Seconds from then until the container runs, without a pull [S: 1.37 s with bind_seconds, the median of 89 pods of
-    # scheduler-sniffer's run on GKE].
+    # Seconds from then until the container runs, without a pull [S: 1.37 s with bind_seconds, the
+    # median of 89 pods of scheduler-sniffer's run on GKE].
     start_seconds: float = 1.1
-    # Seconds from then until the server answers [S: 0.7 for a light one, 2.2 for JupyterLab on a core of its own].
+    # Seconds from then until the server answers [S: 0.7 for a light one, 2.2 for JupyterLab on a
+    # core of its own].
     answer_seconds: float = 0.0
     # Seconds that a pull takes beside fetching and unpacking [S].
     pull_overhead_seconds: float = 1.0
@@ -130,8 +150,9 @@ class Assumptions:
     start_timeout_seconds: float = 300.0
     # How often a launch is tried again [A].
     retries: int = 1
-    # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its setting is 1 s, but with
-    # nothing else to do it takes pods out of back-off at once [S: SchedulerPopFromBackoffQ, 1.33].
+    # kube-scheduler's first back-off of a pod that fits nowhere, once something changed. Its
+    # setting is 1 s, but with nothing else to do it takes pods out of back-off at once [S:
+    # SchedulerPopFromBackoffQ, 1.33].
     backoff_seconds: float = 0.001
     # kube-scheduler's greatest back-off [S].
     max_backoff_seconds: float = 10.0
@@ -143,7 +164,8 @@ class Assumptions:
     build_cold_p90_seconds: float = 900.0
     # Seconds of a build on the node that built the repository last, median [A].
     build_warm_median_seconds: float = 40.0
-    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere [A].
+    # Share of builds, and of pushes, that change the environment, which makes them cold everywhere
+    # [A].
     build_changed_share: float = 0.5
     # Whether builds are simulated; off where only users count.
     with_builds: bool = False

@@ -1,4 +1,5 @@
-"""Read assumptions from text, reject impossible worlds, and list all assumptions with their meaning.
+"""Read assumptions from text, reject impossible worlds, and list all assumptions with their
+meaning.
 
 The meaning and source of each are the comments of roost_lab/simulator/setup/assumptions.py.
 """
@@ -18,7 +19,13 @@ from typing import Any, Final, NamedTuple, get_type_hints
 from generator.faults import Fault
 from roost_core.objects.quantities import parse_quantity
 from roost_lab.simulator.setup import assumptions as module
-from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS, PULLS, SESSIONS, Assumptions, Autoscaler
+from roost_lab.simulator.setup.assumptions import (
+    KUBERNETES_MINORS,
+    PULLS,
+    SESSIONS,
+    Assumptions,
+    Autoscaler,
+)
 
 PLACE: Final = "assumptions"
 _FIELD: Final = re.compile(r"    (?P<name>[a-z0-9_]+): ")
@@ -27,16 +34,25 @@ _LARGE_SIGMAS: Final = 3.719
 _FLAGS: Final = {"true": True, "yes": True, "false": False, "no": False}
 # Fields whose least and greatest accepted values aren't 0 and infinity.
 _LEAST: Final[Mapping[str, float]] = {
-    **dict.fromkeys(("user_memory_bytes", "node_cpu_millicores", "node_memory_bytes", "node_pods", "max_nodes"), 1),
-    **dict.fromkeys(("image_median_bytes", "compression_ratio", "base_families", "parallel_pulls"), 1),
+    **dict.fromkeys(
+        ("user_memory_bytes", "node_cpu_millicores", "node_memory_bytes", "node_pods", "max_nodes"),
+        1,
+    ),
+    **dict.fromkeys(
+        ("image_median_bytes", "compression_ratio", "base_families", "parallel_pulls"), 1
+    ),
     **dict.fromkeys(("gc_period_seconds", "start_timeout_seconds"), 1),
-    **dict.fromkeys(("boot_median_seconds", "build_cold_median_seconds", "build_cold_p90_seconds"), 0.001),
+    **dict.fromkeys(
+        ("boot_median_seconds", "build_cold_median_seconds", "build_cold_p90_seconds"), 0.001
+    ),
     "build_warm_median_seconds": 0.001,
     "autoscaler_loop_seconds": 0.1,
     "status_images": -1,
 }
 _GREATEST: Final[Mapping[str, float]] = {
-    **dict.fromkeys(("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1),
+    **dict.fromkeys(
+        ("unneeded_utilisation", "shared_share", "environment_share", "build_changed_share"), 1
+    ),
     **dict.fromkeys(("pushes_per_day", "gc_high", "gc_low"), 1),
     **dict.fromkeys(("boot_sigma", "image_sigma"), 3),
 }
@@ -68,7 +84,10 @@ class AssumptionRow(NamedTuple):
 
 
 def read_assumption(text: str, place: str) -> tuple[str, Any]:
-    """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti). Raises AssumptionsError."""
+    """Name and value of `name=value`; amounts may be quantities (36500M, 1Ti).
+
+    Raises AssumptionsError.
+    """
     name, equals, value = text.partition("=")
     name, value = name.strip(), value.strip()
     kinds = get_type_hints(Assumptions)
@@ -77,7 +96,9 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
     if name not in kinds:
         near = get_close_matches(name, kinds, 2, 0.6)
         fix = f"Did you mean {' or '.join(near)}?" if near else f"Known ones: {', '.join(kinds)}."
-        raise AssumptionsError([Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)])
+        raise AssumptionsError(
+            [Fault(place, 0, name, "an unknown assumption", "one of the simulator's", fix)]
+        )
     try:
         return name, _read(kinds[name], value, _CHOICES.get(name))
     except ValueError:
@@ -86,7 +107,10 @@ def read_assumption(text: str, place: str) -> tuple[str, Any]:
 
 
 def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
-    """The defaults with these values. Raises AssumptionsError with every value out of range, or every contradiction."""
+    """The defaults with these values.
+
+    Raises AssumptionsError with every value out of range, or every contradiction.
+    """
     made = replace(Assumptions(), **values)
     wrong = [*_ranges(made)] or [*_contradictions(made)]
     if wrong:
@@ -95,7 +119,9 @@ def make_assumptions(values: Mapping[str, Any], place: str) -> Assumptions:
 
 
 def check_images(assumptions: Assumptions, image: str, disk_bytes: int) -> None:
-    """Raises AssumptionsError where no node's disk holds the trace's largest image, of `disk_bytes`."""
+    """Raises AssumptionsError where no node's disk holds the trace's largest image, of
+    `disk_bytes`.
+    """
     if 0 < assumptions.node_disk_bytes < disk_bytes:
         expected = f"at least {disk_bytes:,}, which the trace says of image {image}; or 0: endless"
         found = show_assumption(assumptions.node_disk_bytes)
@@ -106,7 +132,10 @@ def list_assumptions(assumptions: Assumptions) -> list[AssumptionRow]:
     """Every assumption with its value."""
     usual, about = Assumptions(), _comments()
     rows = [(name, getattr(assumptions, name), getattr(usual, name)) for name in about]
-    return [AssumptionRow(name, show_assumption(value), value != default, about[name]) for name, value, default in rows]
+    return [
+        AssumptionRow(name, show_assumption(value), value != default, about[name])
+        for name, value, default in rows
+    ]
 
 
 # Name, what was found, what is expected, and a fix.
@@ -121,15 +150,27 @@ def _ranges(assumptions: Assumptions) -> Iterable[_Wrong]:
             continue
         least, greatest = _LEAST.get(name, 0), _GREATEST.get(name, math.inf)
         if not math.isfinite(value) or not least <= value <= greatest:
-            expected = f"at least {least:g}" if greatest == math.inf else f"a number from {least:g} to {greatest:g}"
+            expected = (
+                f"at least {least:g}"
+                if greatest == math.inf
+                else f"a number from {least:g} to {greatest:g}"
+            )
             yield name, f"{value:g}", expected, ""
 
 
 def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
     shown = {field.name: show_assumption(getattr(assumed, field.name)) for field in fields(assumed)}
     if assumed.min_nodes > assumed.max_nodes:
-        yield "min_nodes", shown["min_nodes"], f"at most max_nodes, which is {shown['max_nodes']}", ""
-    for pod, node in (("user_cpu_millicores", "node_cpu_millicores"), ("user_memory_bytes", "node_memory_bytes")):
+        yield (
+            "min_nodes",
+            shown["min_nodes"],
+            f"at most max_nodes, which is {shown['max_nodes']}",
+            "",
+        )
+    for pod, node in (
+        ("user_cpu_millicores", "node_cpu_millicores"),
+        ("user_memory_bytes", "node_memory_bytes"),
+    ):
         if getattr(assumed, pod) > getattr(assumed, node):
             fix = "No user fits any node: request less, or use larger nodes."
             yield pod, shown[pod], f"at most {node}, which is {shown[node]}", fix
@@ -142,8 +183,14 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
     # The size that one image in 10,000 exceeds.
     large = round(assumed.image_median_bytes * math.exp(_LARGE_SIGMAS * assumed.image_sigma))
     if assumed.node_disk_bytes and assumed.node_disk_bytes < large:
-        sizes = f"image_median_bytes is {shown['image_median_bytes']}, image_sigma {shown['image_sigma']}"
-        expected = f"room for an image as large as one in 10,000, {show_assumption(large)} ({sizes}), or 0: endless"
+        sizes = (
+            f"image_median_bytes is {shown['image_median_bytes']}, image_sigma"
+            f" {shown['image_sigma']}"
+        )
+        expected = (
+            f"room for an image as large as one in 10,000, {show_assumption(large)} ({sizes}), or"
+            " 0: endless"
+        )
         yield "node_disk_bytes", shown["node_disk_bytes"], expected, ""
     floor = assumed.bind_seconds + assumed.start_seconds
     if assumed.start_timeout_seconds <= floor:
@@ -151,7 +198,12 @@ def _contradictions(assumed: Assumptions) -> Iterable[_Wrong]:
         fix = "No server would start in time: raise it, or lower the others."
         yield "start_timeout_seconds", shown["start_timeout_seconds"], expected, fix
     if assumed.build_cold_p90_seconds < assumed.build_cold_median_seconds:
-        yield "build_cold_p90_seconds", shown["build_cold_p90_seconds"], "at least build_cold_median_seconds", ""
+        yield (
+            "build_cold_p90_seconds",
+            shown["build_cold_p90_seconds"],
+            "at least build_cold_median_seconds",
+            "",
+        )
 
 
 def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa: ANN401 - of the field's kind
@@ -174,7 +226,11 @@ def _read(kind: type, text: str, choices: Sequence[str] | None) -> Any:  # noqa:
 
 
 def _expected(kind: type) -> str:
-    said = {bool: "true or false", int: "a whole number, such as 100 or 36500M", float: "a number, such as 0.5 or 1.6G"}
+    said = {
+        bool: "true or false",
+        int: "a whole number, such as 100 or 36500M",
+        float: "a number, such as 0.5 or 1.6G",
+    }
     return said.get(kind, "text")
 
 

@@ -1,7 +1,9 @@
-"""Turn values files into a policy: what a cluster would run under them, rendered by the generator and read back.
+"""Turn values files into a policy: what a cluster would run under them, rendered by the generator
+and read back.
 
-Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the webhook's rules from
-release.json, the controllers from release.json, placeholders and pullers from their manifests.
+Nothing is modelled twice: scheduler profiles come from the KubeSchedulerConfiguration, the
+webhook's rules from release.json, the controllers from release.json, placeholders and pullers from
+their manifests.
 """
 
 from __future__ import annotations
@@ -107,12 +109,15 @@ class Policy:
     startup_taints: tuple[str, ...]
     # The values from which all of this was rendered.
     merged: Merged = field(repr=False)
-    # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the webhook, and name the
-    # hub's own scheduler (`other_scheduler`), whose profile is among `profiles`.
+    # Hubs of a trace without Roost: their pods are in a namespace of their name, unseen by the
+    # webhook, and name the hub's own scheduler (`other_scheduler`), whose profile is among
+    # `profiles`.
     outsiders: frozenset[str] = frozenset()
 
     def profile_of(self, scheduler_name: str) -> Profile:
-        """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that name."""
+        """The profile of a schedulerName; kube-scheduler's default where Roost renders none of that
+        name.
+        """
         return self.profiles.get(scheduler_name) or self.cluster_profile
 
     @property
@@ -125,7 +130,10 @@ class Policy:
         return self if minor == self.minor else self._rendered(self.namespace, minor)
 
     def in_namespace(self, namespace: str) -> Policy:
-        """The same values, installed in another namespace of the same cluster. Raises as load_policy does."""
+        """The same values, installed in another namespace of the same cluster.
+
+        Raises as load_policy does.
+        """
         return self if namespace == self.namespace else self._rendered(namespace, self.minor)
 
     def _rendered(self, namespace: str, minor: int) -> Policy:
@@ -140,21 +148,32 @@ class Policy:
     @property
     def evictions_per_minute(self) -> int:
         """The mover's budget."""
-        return 0 if self.controllers is None else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
+        return (
+            0
+            if self.controllers is None
+            else int(self.controllers["placeholderMover"]["evictionsPerMinute"])
+        )
 
 
 def load_policy(
-    name: str, files: Sequence[str] = (), options: SetOptions = NO_SETTINGS, release: Release = RELEASE
+    name: str,
+    files: Sequence[str] = (),
+    options: SetOptions = NO_SETTINGS,
+    release: Release = RELEASE,
 ) -> Policy:
-    """Read the shipped policy of that name, or the values files given; `options` are as Helm's --set.
+    """Read the shipped policy of that name, or the values files given; `options` are as Helm's
+    --set.
 
-    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name that isn't shipped;
-    AssumptionsError for a pinned kube-scheduler that the model doesn't know.
+    Raises ValuesError, UsageError or GeneratorError as `roost render` does; KeyError for a name
+    that isn't shipped; AssumptionsError for a pinned kube-scheduler that the model doesn't know.
     """
     merged = read_values(list(files) or [str(policy_files()[name])], options)
     validate(merged)
-    # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on its PriorityClass.
-    return _rendered(name, merged._replace(values={**merged.values, "clusterResources": True}), release)
+    # Cluster-wide objects exist even where somebody else creates them: a pod's priority depends on
+    # its PriorityClass.
+    return _rendered(
+        name, merged._replace(values={**merged.values, "clusterResources": True}), release
+    )
 
 
 def _rendered(name: str, merged: Merged, release: Release) -> Policy:
@@ -167,7 +186,9 @@ def _rendered(name: str, merged: Merged, release: Release) -> Policy:
         file, line = merged.places.of(("scheduler", "image", "tag"))
         expected = f"one of {', '.join(KUBERNETES_MINORS)}, whose rules the model knows"
         fix = "Leave the tag empty: the cluster's minor then decides."
-        raise AssumptionsError([Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)])
+        raise AssumptionsError(
+            [Fault(file, line, "scheduler.image.tag", f"kube-scheduler 1.{minor}", expected, fix)]
+        )
     has_policies = values["enabled"] and values["admission"]["mode"] == "policy"
     is_static = has_policies and release.kube_minor >= _ADMISSION_POLICY_MINOR
     rules = render(_static_rules(values), release) if is_static else manifests
@@ -180,7 +201,9 @@ def _user_nodes(values: Mapping[str, Any]) -> Mapping[str, str]:
 
 
 def _static_rules(values: Mapping[str, Any]) -> JSONObject:
-    """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no facts."""
+    """Values under which the webhook does what MutatingAdmissionPolicies do: all that needs no
+    facts.
+    """
     gate, controllers = values["imageGate"], values["controllers"]
     is_labelled = controllers["enabled"] and controllers["replicas"]
     is_required = gate["mode"] == "requireLabel"
@@ -192,8 +215,12 @@ def _static_rules(values: Mapping[str, Any]) -> JSONObject:
     return {
         **values,
         "admission": {**values["admission"], "mode": "webhook"},
-        # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none requires anything.
-        "imageGate": {**gate, "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"]},
+        # A MutatingAdmissionPolicy can't check whether any node could meet a requirement, so none
+        # requires anything.
+        "imageGate": {
+            **gate,
+            "mode": ("prefer" if is_labelled else "off") if is_required else gate["mode"],
+        },
         "webhook": {**values["webhook"], "readNodes": True},
         "podClasses": {
             name: rules and {**rules, **static, "avoid": heavier(rules.get("avoid") or {})}
@@ -213,8 +240,9 @@ def _read_policy(
 ) -> Policy:
     """Read the rendered objects back.
 
-    scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than the cluster's.
-    rules: the objects with the webhook, or with one that does what the admission policies do.
+    scheduler_minor: of the release's own kube-scheduler, which may be pinned to another minor than
+    the cluster's. rules: the objects with the webhook, or with one that does what the admission
+    policies do.
     """
     bodies = [manifest.body for manifest in manifests if manifest.identity.kind in _KINDS]
     by_kind: dict[str, list[JSONObject]] = {}
@@ -227,22 +255,35 @@ def _read_policy(
                 data[key] = json.loads(text)
             elif key.endswith((".yaml", ".yml")):
                 document = yaml.load(text, Loader=yaml.CSafeLoader)
-                if isinstance(document, dict) and document.get("kind") == "KubeSchedulerConfiguration":
+                if (
+                    isinstance(document, dict)
+                    and document.get("kind") == "KubeSchedulerConfiguration"
+                ):
                     data["scheduler"] = document
     configuration = data.get("scheduler")
     minor = max(release.kube_minor[1], OLDEST_MINOR)
     controllers = data.get(RULES_FILE) if any(map(_runs_controllers, manifests)) else None
     webhook = None
     if any(manifest.identity.kind == "MutatingWebhookConfiguration" for manifest in rules):
-        webhook = next(json.loads(str(_data_of(each)[RULES_FILE])) for each in rules if RULES_FILE in _data_of(each))
+        webhook = next(
+            json.loads(str(_data_of(each)[RULES_FILE]))
+            for each in rules
+            if RULES_FILE in _data_of(each)
+        )
     gate = (controllers or {}).get("imageGate") or {}
     pullers = tuple(map(_read_puller, by_kind.get("DaemonSet", ())))
     taints = gate.get("mode") == "startupTaint" and pullers
     classes = by_kind.get("PriorityClass", ())
     priorities = {body["metadata"]["name"]: _read_priority(body) for body in classes}
     user_class = cluster_object_name(release.name, release.namespace, "user")
-    default = next((_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0))
-    deciding = [*bodies, dict(_user_nodes(merged.values)), {"minor": minor, "scheduler": scheduler_minor}]
+    default = next(
+        (_read_priority(body) for body in classes if body.get("globalDefault")), Priority(0)
+    )
+    deciding = [
+        *bodies,
+        dict(_user_nodes(merged.values)),
+        {"minor": minor, "scheduler": scheduler_minor},
+    ]
     return Policy(
         name=name,
         release=release.name,
@@ -275,7 +316,8 @@ def _data_of(manifest: Manifest) -> Mapping[str, object]:
     return data if isinstance(data, dict) else {}
 
 
-# Kinds that matter to a replay; others (Deployments, RBAC, Services, ...) don't change where pods land.
+# Kinds that matter to a replay; others (Deployments, RBAC, Services, ...) don't change where pods
+# land.
 _KINDS: Final = frozenset({"ConfigMap", "StatefulSet", "DaemonSet", "PriorityClass"})
 
 
@@ -286,9 +328,14 @@ def _read_priority(body: JSONObject) -> Priority:
 def _read_placeholders(body: JSONObject) -> SimulatedSet:
     template = body["spec"]["template"]
     labels = template["metadata"].get("labels") or {}
-    for resources in (one["resources"] for one in template["spec"]["containers"] if one.get("resources")):
-        # Simulated nodes have CPU and memory: a device comes with the node that a pod of that size gets.
-        resources["requests"] = {name: each for name, each in requested(resources).items() if "/" not in name}
+    for resources in (
+        one["resources"] for one in template["spec"]["containers"] if one.get("resources")
+    ):
+        # Simulated nodes have CPU and memory: a device comes with the node that a pod of that size
+        # gets.
+        resources["requests"] = {
+            name: each for name, each in requested(resources).items() if "/" not in name
+        }
     return SimulatedSet(
         name=body["metadata"]["name"],
         set_name=labels.get(PLACEHOLDER_SET_LABEL, ""),
@@ -301,11 +348,17 @@ def _read_placeholders(body: JSONObject) -> SimulatedSet:
 def _read_puller(body: JSONObject) -> PullerSet:
     template = body["spec"]["template"]
     spec = template["spec"]
-    volumes = {body["name"]: body["image"]["reference"] for body in spec.get("volumes") or () if "image" in body}
+    volumes = {
+        body["name"]: body["image"]["reference"]
+        for body in spec.get("volumes") or ()
+        if "image" in body
+    }
     images = {
         body["name"]: volumes.get(body["name"], body["image"])
         for body in (*(spec.get("initContainers") or ()), *spec["containers"])
         if body["name"] in volumes or not volumes
     }
     labels, nodes = template["metadata"].get("labels") or {}, spec.get("nodeSelector") or {}
-    return PullerSet(name=body["metadata"]["name"], labels=labels, node_selector=nodes, images=images)
+    return PullerSet(
+        name=body["metadata"]["name"], labels=labels, node_selector=nodes, images=images
+    )

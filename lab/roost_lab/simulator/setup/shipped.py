@@ -1,7 +1,8 @@
-"""Find the values files that are shipped as policies to compare with, and read what they say about themselves.
+"""Find the values files that are shipped as policies to compare with, and read what they say about
+themselves.
 
-A shipped policy is a file in `simulator/policies`. The file's name is the policy's; its first line is a comment that
-says what it is.
+A shipped policy is a file in `simulator/policies`. The file's name is the policy's; its first line
+is a comment that says what it is.
 """
 
 from pathlib import Path

@@ -1,7 +1,8 @@
 """Run a sweep's jobs on a Dask cluster instead of on this machine.
 
-The cluster's workers need the same version of Roost, and the trace under the same path. Dask's scheduler reassigns the
-jobs of a lost worker. The package `distributed` is an extra and slow to load, so it is imported only when needed.
+The cluster's workers need the same version of Roost, and the trace under the same path. Dask's
+scheduler reassigns the jobs of a lost worker. The package `distributed` is an extra and slow to
+load, so it is imported only when needed.
 """
 
 from __future__ import annotations
@@ -30,20 +31,25 @@ class DaskCluster:
         try:
             distributed = import_module("distributed")
         except ImportError:
-            raise SweepError("--dask needs the package distributed: install roost-lab[dask]") from None
+            raise SweepError(
+                "--dask needs the package distributed: install roost-lab[dask]"
+            ) from None
         try:
-            # A client that never connected leaves a thread and a traceback behind, so connect by hand first.
+            # A client that never connected leaves a thread and a traceback behind, so connect by
+            # hand first.
             asyncio.run(asyncio.wait_for(_probe(self.address), CONNECT_SECONDS))
             client = distributed.Client(self.address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             why = str(error) or f"no answer within {CONNECT_SECONDS} s"
             raise SweepError(
-                f"--dask {self.address}: no scheduler answers: {why}. Expected an address such as tcp://10.0.0.5:8786"
+                f"--dask {self.address}: no scheduler answers: {why}. Expected an address such as"
+                " tcp://10.0.0.5:8786"
             ) from None
         try:
             if not client.scheduler_info(n_workers=-1)["workers"]:
                 raise SweepError(
-                    f"--dask {self.address}: the scheduler has no workers. Start some: dask worker ADDRESS"
+                    f"--dask {self.address}: the scheduler has no workers. Start some: dask worker"
+                    " ADDRESS"
                 )
             yield from _follow(client, jobs, work)
         finally:
@@ -52,10 +58,15 @@ class DaskCluster:
 
 
 async def _probe(address: str) -> None:
-    """Connect as Dask does, and close. Raises OSError, ValueError or TimeoutError where no scheduler answers."""
+    """Connect as Dask does, and close.
+
+    Raises OSError, ValueError or TimeoutError where no scheduler answers.
+    """
     distributed = import_module("distributed")
     secrets = distributed.Security().get_connection_args("client")
-    connection = await import_module("distributed.core").connect(address, timeout=CONNECT_SECONDS, **secrets)
+    connection = await import_module("distributed.core").connect(
+        address, timeout=CONNECT_SECONDS, **secrets
+    )
     await connection.close()
 
 
@@ -63,15 +74,21 @@ def _follow(client: Any, jobs: Sequence[Job], work: Work) -> Iterator[ReplayEnd]
     distributed = import_module("distributed")
     named = {}
     for priority, job in enumerate(jobs):
-        future = client.submit(run_job, job, work, pure=False, retries=MOST_LOST, priority=-priority)
+        future = client.submit(
+            run_job, job, work, pure=False, retries=MOST_LOST, priority=-priority
+        )
         named[future] = job
     for future in distributed.as_completed(list(named), loop=client.loop):
         job = named.pop(future)
         try:
             yield ReplayEnd(job.key, future.result())
         except distributed.KilledWorker:
-            raise SweepError(f"{job}: workers died while replaying it, mostly for lack of memory") from None
+            raise SweepError(
+                f"{job}: workers died while replaying it, mostly for lack of memory"
+            ) from None
         except ImportError as error:
-            raise SweepError(f"{job}: a worker can't load Roost ({error}): install the same version there") from None
+            raise SweepError(
+                f"{job}: a worker can't load Roost ({error}): install the same version there"
+            ) from None
         # Results are here; the cluster needn't hold them.
         future.release()

@@ -1,6 +1,7 @@
 """Reject values whose pods cannot be scheduled on any simulated node, before anything is replayed.
 
-A placeholder that never runs, or an image that nobody pulls, would otherwise look like the policy's fault.
+A placeholder that never runs, or an image that nobody pulls, would otherwise look like the policy's
+fault.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ _FIX: Final = "Lay values for the replay over these (FILE,OTHER), or change the 
 
 
 def check_policy(policy: Policy, assumptions: Assumptions) -> None:
-    """Raises AssumptionsError with the parts of the policy that can never take effect with these nodes."""
+    """Raises AssumptionsError with the parts of the policy that can never take effect with these
+    nodes.
+    """
     made = make_node(policy, assumptions, "node", 0.0)
     # Once its startup taint is removed.
     node = replace(made, taints=())
@@ -49,7 +52,8 @@ def _may_grow(policy: Policy, placeholders: SimulatedSet) -> bool:
     document = policy.controllers or {}
     has_events = read_booking_settings(Reader(), document) is not None
     return any(
-        each.stateful_set == placeholders.name and (each.windows or each.learn is not None or has_events)
+        each.stateful_set == placeholders.name
+        and (each.windows or each.learn is not None or has_events)
         for each in ReleaseDocument(Reader(), document).sets
     )
 
@@ -74,18 +78,25 @@ def _why_not(pod: Pod, policy: Policy, node: Node) -> str:
     alone = replace(pod, spec=replace(pod.spec, required_affinity=()))
     profile = policy.profile_of(pod.scheduler_name)
     decision = schedule(alone, ClusterState([node]), profile, with_preemption=False)
-    return "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message
+    return (
+        "" if decision.node is not None else ", ".join(sorted(decision.reasons)) or decision.message
+    )
 
 
 def _pullers(policy: Policy, node: Node) -> Iterator[Fault]:
     labels = node.labels
     for puller in policy.pullers:
-        missing = {key: value for key, value in puller.node_selector.items() if labels.get(key) != value}
+        missing = {
+            key: value for key, value in puller.node_selector.items() if labels.get(key) != value
+        }
         if missing:
             present = {key: labels[key] for key in missing if key in labels}
             found = f"users of nodes with {_pairs(missing)}"
             expected = f"nodes with {_pairs(present)}, as the other profiles select"
-            fix = "Nodes are all of one pool: leave out the profiles of others in values for the replay."
+            fix = (
+                "Nodes are all of one pool: leave out the profiles of others in values for the"
+                " replay."
+            )
             yield _fault(policy, ("singleuser",), found, expected, fix)
 
 

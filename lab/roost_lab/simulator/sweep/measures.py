@@ -26,8 +26,12 @@ class Measure(NamedTuple):
     is_headline: bool = False
 
 
-def _waits(read: Callable[[Histogram], float], part: str) -> Callable[[results.RunResult], float | None]:
-    return lambda result: read(waits) if (waits := result.waits.get(part)) is not None and waits.count else None
+def _waits(
+    read: Callable[[Histogram], float], part: str
+) -> Callable[[results.RunResult], float | None]:
+    return lambda result: (
+        read(waits) if (waits := result.waits.get(part)) is not None and waits.count else None
+    )
 
 
 def _wait(share: float) -> Callable[[results.RunResult], float | None]:
@@ -42,7 +46,9 @@ def _why(where: str) -> Callable[[results.RunResult], float | None]:
     return lambda result: result.cold_why.get(where, 0)
 
 
-def _builds(read: Callable[[results.RunResult], float | None]) -> Callable[[results.RunResult], float | None]:
+def _builds(
+    read: Callable[[results.RunResult], float | None],
+) -> Callable[[results.RunResult], float | None]:
     return lambda result: read(result) if result.builds else None
 
 
@@ -51,8 +57,19 @@ _HITS: Final = "build_cache_hits"
 # In the order in which reports show them.
 MEASURES: Final = (
     Measure("cold", "cold starts", Unit.COUNT, lambda r: r.cold, "cold", is_headline=True),
-    Measure("cold_share", "cold, of tries on a node", Unit.SHARE, lambda r: r.cold_share if r.placed else None),
-    Measure("cold_nowhere", "cold: image on no node", Unit.COUNT, _why(results.NOWHERE), "cold_compulsory"),
+    Measure(
+        "cold_share",
+        "cold, of tries on a node",
+        Unit.SHARE,
+        lambda r: r.cold_share if r.placed else None,
+    ),
+    Measure(
+        "cold_nowhere",
+        "cold: image on no node",
+        Unit.COUNT,
+        _why(results.NOWHERE),
+        "cold_compulsory",
+    ),
     Measure("cold_only_full", "cold: only on full nodes", Unit.COUNT, _why(results.ONLY_FULL)),
     Measure("cold_elsewhere", "cold: elsewhere with room", Unit.COUNT, _why(results.ELSEWHERE)),
     Measure("wait_p50", "wait, p50", Unit.SECONDS, _wait(0.5)),
@@ -66,35 +83,71 @@ MEASURES: Final = (
     Measure("pull_mean", "of it pulling", Unit.SECONDS, _mean(results.PULL)),
     Measure("start_mean", "of it starting", Unit.SECONDS, _mean(results.START)),
     Measure("answer_mean", "of it until it answers", Unit.SECONDS, _mean(results.ANSWER)),
-    Measure("node_hours", "node-hours", Unit.MEAN, lambda r: r.node_hours, "node_hours", is_headline=True),
+    Measure(
+        "node_hours",
+        "node-hours",
+        Unit.MEAN,
+        lambda r: r.node_hours,
+        "node_hours",
+        is_headline=True,
+    ),
     Measure("peak_nodes", "nodes at most", Unit.COUNT, lambda r: r.peak_nodes, "peak_nodes"),
     Measure("nodes_created", "nodes created", Unit.COUNT, lambda r: r.nodes_created, "peak_nodes"),
     Measure(
-        "waited_for_node", "launches that found no room", Unit.COUNT, lambda r: r.waited_for_node, is_headline=True
+        "waited_for_node",
+        "launches that found no room",
+        Unit.COUNT,
+        lambda r: r.waited_for_node,
+        is_headline=True,
     ),
     Measure("timeouts", "tries beyond the spawner's patience", Unit.COUNT, lambda r: r.timeouts),
     Measure("given_up", "launches given up", Unit.COUNT, lambda r: r.given_up),
     Measure("still_waiting", "launches waiting at the end", Unit.COUNT, lambda r: r.still_waiting),
-    Measure("preempted", "placeholders pre-empted", Unit.COUNT, lambda r: r.placeholder_preemptions),
+    Measure(
+        "preempted", "placeholders pre-empted", Unit.COUNT, lambda r: r.placeholder_preemptions
+    ),
     Measure("users_preempted", "users pre-empted", Unit.COUNT, lambda r: r.users_preempted),
     Measure("moves", "placeholders moved", Unit.COUNT, lambda r: r.moves, is_headline=True),
-    Measure("placeholder_pending", "placeholders pending", Unit.SECONDS, lambda r: r.placeholder_pending_seconds),
+    Measure(
+        "placeholder_pending",
+        "placeholders pending",
+        Unit.SECONDS,
+        lambda r: r.placeholder_pending_seconds,
+    ),
     Measure("registry_bytes", "from registries", Unit.BYTES, lambda r: r.registry_bytes),
     Measure("background_pulls", "pulls ahead", Unit.COUNT, lambda r: r.background_pulls),
     Measure("background_bytes", "pulled ahead", Unit.BYTES, lambda r: r.background_bytes),
-    Measure("images_collected", "images collected by kubelets", Unit.COUNT, lambda r: r.images_collected),
-    Measure("fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes),
+    Measure(
+        "images_collected", "images collected by kubelets", Unit.COUNT, lambda r: r.images_collected
+    ),
+    Measure(
+        "fullest_disk", "images on the fullest disk", Unit.BYTES, lambda r: r.greatest_disk_bytes
+    ),
     Measure("attempts", "attempts", Unit.COUNT, lambda r: r.attempts),
-    Measure("refused", "refused by limits", Unit.COUNT, lambda r: r.refused_by_repository + r.refused_by_total),
+    Measure(
+        "refused",
+        "refused by limits",
+        Unit.COUNT,
+        lambda r: r.refused_by_repository + r.refused_by_total,
+    ),
     Measure("started", "started", Unit.COUNT, lambda r: r.started),
     Measure("tries", "tries to start", Unit.COUNT, lambda r: r.tries),
     Measure("placed", "tries that came to a node", Unit.COUNT, lambda r: r.placed),
     Measure("builds", "builds", Unit.COUNT, _builds(lambda r: r.builds)),
-    Measure(_HITS, "builds with a warm cache", Unit.COUNT, _builds(lambda r: r.build_cache_hits), _HITS),
-    Measure("build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5))),
-    Measure("build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95))),
     Measure(
-        "busiest_builder_share", "builds on the busiest node", Unit.SHARE, _builds(lambda r: r.busiest_builder_share)
+        _HITS, "builds with a warm cache", Unit.COUNT, _builds(lambda r: r.build_cache_hits), _HITS
+    ),
+    Measure(
+        "build_p50", "build, p50", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.5))
+    ),
+    Measure(
+        "build_p95", "build, p95", Unit.SECONDS, _builds(lambda r: r.build_seconds.quantile(0.95))
+    ),
+    Measure(
+        "busiest_builder_share",
+        "builds on the busiest node",
+        Unit.SHARE,
+        _builds(lambda r: r.busiest_builder_share),
     ),
 )
 BY_KEY: Final = {measure.key: measure for measure in MEASURES}

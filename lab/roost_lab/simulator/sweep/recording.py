@@ -1,4 +1,5 @@
-"""Record a replay as the recorder records a cluster, into an SQLite file that `roost view` and `roost why` read.
+"""Record a replay as the recorder records a cluster, into an SQLite file that `roost view` and
+`roost why` read.
 
 Memory grows with what exists at a time, not with the replay: a pod is written when it is gone.
 """
@@ -59,11 +60,12 @@ class ReplayRecorder(Journal):
         # Nodes alone; a replay knows more of its pods than a watch shows.
         self._assembler = Assembler(lambda _labels, _namespace: "", StoredState())
         self._changes = 0
-        # By a pod's order: what the scheduler said of it, by message, the latest last; and why it was removed.
+        # By a pod's order: what the scheduler said of it, by message, the latest last; and why it
+        # was removed.
         self._failures: dict[int, dict[str, DecisionRecord]] = {}
         self._removals: dict[int, PreemptionRecord] = {}
-        # An image that the engine made a reference for -> one that names its repository, and is written. Grows with
-        # distinct images, as the engine's own catalogue does.
+        # An image that the engine made a reference for -> one that names its repository, and is
+        # written. Grows with distinct images, as the engine's own catalogue does.
         self._images: dict[str, str] = {}
         # When the last thing happened, µs.
         self._last_us = 0
@@ -90,7 +92,9 @@ class ReplayRecorder(Journal):
             failures[message] = replace(known, last_us=now_us, tries=known.tries + 1)
         elif message:
             scheduler = pod.state.scheduler_name
-            failures[message] = failed_attempt(_uid(pod), scheduler, message, Step(now_us, 1), source=_WATCH)
+            failures[message] = failed_attempt(
+                _uid(pod), scheduler, message, Step(now_us, 1), source=_WATCH
+            )
 
     def pod_removed(self, pod: SimPod, by: SimPod | None, now: float) -> None:
         """Keep for which pod."""
@@ -146,7 +150,9 @@ class ReplayRecorder(Journal):
             yield removal
 
     def _image_of(self, pod: SimPod) -> str:
-        """Its image; one with the repository's name if the engine's has only a hash of it, once it is bound."""
+        """Its image; one with the repository's name if the engine's has only a hash of it, once it
+        is bound.
+        """
         image = next(iter(pod.state.spec.images), "")
         if pod.launch is not None and pod.bound_at is not None and image not in self._images:
             self._images[image] = _named(image, pod.launch.attempt.repository)
@@ -164,7 +170,9 @@ class ReplayRecorder(Journal):
             self._batch.clear()
 
 
-def _pod_record(pod: SimPod, image: str, gone_us: int | None, removal: PreemptionRecord | None) -> PodRecord:
+def _pod_record(
+    pod: SimPod, image: str, gone_us: int | None, removal: PreemptionRecord | None
+) -> PodRecord:
     state = pod.state
     requests = dict(state.spec.requests)
     attempt = pod.launch.attempt if pod.launch is not None else pod.builds
@@ -195,26 +203,35 @@ def _pod_record(pod: SimPod, image: str, gone_us: int | None, removal: Preemptio
 def _binding(pod: SimPod, node: str, at_us: int) -> DecisionRecord:
     when, scheduler = Step(at_us, 1), pod.state.scheduler_name
     # No two nodes of a replay have the same name.
-    return decision(DecisionKind.BIND, _uid(pod), node, when, source=_WATCH, node_uid=node, scheduler=scheduler)
+    return decision(
+        DecisionKind.BIND, _uid(pod), node, when, source=_WATCH, node_uid=node, scheduler=scheduler
+    )
 
 
 def _phase(uid: str, phase: Phase, at_us: int, detail: str = "") -> PhaseRecord:
-    return PhaseRecord(pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source=_WATCH)
+    return PhaseRecord(
+        pod_uid=uid, phase=phase, detail=detail, at_us=at_us, resolution_us=1, source=_WATCH
+    )
 
 
 def record_files(folder: Path, policies: Sequence[str]) -> list[Path]:
-    """Make the folder; where the replay of each policy is recorded. Raises SweepError if one is there already."""
+    """Make the folder; where the replay of each policy is recorded.
+
+    Raises SweepError if one is there already.
+    """
     files = [folder / f"{_UNSAFE.sub('-', policy.replace('/', '-'))}.db" for policy in policies]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             if files.count(file) > 1:
                 raise SweepError(
-                    f"--record: two policies would have one file, {file}: rename one of their values files"
+                    f"--record: two policies would have one file, {file}: rename one of their"
+                    " values files"
                 )
             if file.exists():
                 raise SweepError(
-                    f"--record: {file} exists, and may be a record of something else: remove it, or name another folder"
+                    f"--record: {file} exists, and may be a record of something else: remove it, or"
+                    " name another folder"
                 )
     except OSError as error:
         raise SweepError(f"--record: {error.filename or folder}: {error.strerror}") from None
@@ -242,7 +259,9 @@ def _named(image: str, repository: str) -> str:
     host, _, digest = image.partition("/")
     if host != MADE_UP_REGISTRY:
         return image
-    return f"{host}/{_UNSAFE.sub('-', repository.lower())[:MAX_REPOSITORY].strip('-/')}:{digest[:7]}"
+    return (
+        f"{host}/{_UNSAFE.sub('-', repository.lower())[:MAX_REPOSITORY].strip('-/')}:{digest[:7]}"
+    )
 
 
 def _uid(pod: SimPod) -> str:

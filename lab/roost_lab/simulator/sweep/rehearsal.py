@@ -1,7 +1,8 @@
-"""Rehearse an event: play its day with and without the booking, and compare what its people wait and what it costs.
+"""Rehearse an event: play its day with and without the booking, and compare what its people wait
+and what it costs.
 
-Both days have the same launches: made-up ones, and the event's people, who come within some
-minutes of its beginning.
+Both days have the same launches: made-up ones, and the event's people, who come within some minutes
+of its beginning.
 """
 
 from __future__ import annotations
@@ -52,16 +53,25 @@ class Days:
     node_hours_by_seed: Sequence[float]
     # Of all launches.
     cold_by_seed: Sequence[int]
-    # Of the event's people in all seeds: the hub gave their start up, and their waits count until then, or refused it
-    # at once, for its activeServerLimit. refused: these alone, who have no waits.
+    # Of the event's people in all seeds: the hub gave their start up, and their waits count until
+    # then, or refused it at once, for its activeServerLimit. refused: these alone, who have no
+    # waits.
     without_server: int = 0
     refused: int = 0
 
     def show_waits(self) -> tuple[str, str]:
-        """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for quick."""
-        half, most = (show_seconds(quantile(self.waits, share)) if self.waits else "-" for share in (0.5, 0.95))
+        """What half of the people wait at most, and 95 of 100; who gets no server isn't taken for
+        quick.
+        """
+        half, most = (
+            show_seconds(quantile(self.waits, share)) if self.waits else "-"
+            for share in (0.5, 0.95)
+        )
         if self.without_server:
-            most += f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no server"
+            most += (
+                f" ({100 * self.without_server / (len(self.waits) + self.refused):.0f} % get no"
+                " server"
+            )
             most += "; whom activeServerLimit refuses doesn't count)" if self.refused else ")"
         return half, most
 
@@ -89,28 +99,49 @@ class Rehearsal:
         with_it, without = self.booked.show_waits(), self.unbooked.show_waits()
         hours = _show_change(self.more_by_seed, self.unbooked.node_hours_by_seed)
         if not self.booked.waits and not self.unbooked.waits:
-            return f"activeServerLimit refuses all {self.event.people} people, booked or not; it costs {hours}."
+            return (
+                f"activeServerLimit refuses all {self.event.people} people, booked or not; it costs"
+                f" {hours}."
+            )
         return (
-            f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most and 95 of 100 "
-            f"{with_it[1]}, without it {without[0]} and {without[1]}; it costs {hours}."
+            f"With the booking, half of the {self.event.people} people wait {with_it[0]} at most"
+            f" and 95 of 100 {with_it[1]}, without it {without[0]} and {without[1]}; it costs"
+            f" {hours}."
         )
 
     def rows(self) -> str:
         """A heading, then a row for each of the two, in columns; then the hub's limits."""
         lines = [
-            (f"until {self.waits_end}", "half wait at most", "95 of 100", "node-hours", "cold starts"),
+            (
+                f"until {self.waits_end}",
+                "half wait at most",
+                "95 of 100",
+                "node-hours",
+                "cold starts",
+            ),
             *(
-                (name, *of.show_waits(), f"{median(of.node_hours_by_seed):.1f}", f"{median(of.cold_by_seed):.0f}")
+                (
+                    name,
+                    *of.show_waits(),
+                    f"{median(of.node_hours_by_seed):.1f}",
+                    f"{median(of.cold_by_seed):.0f}",
+                )
                 for name, of in (("booked", self.booked), ("not booked", self.unbooked))
             ),
         ]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        padded = ([line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines)
-        return "".join(f"{line}\n" for line in (*("  ".join(each) for each in padded), *self.limits))
+        padded = (
+            [line[0].ljust(widths[0]), *map(str.rjust, line[1:], widths[1:])] for line in lines
+        )
+        return "".join(
+            f"{line}\n" for line in (*("  ".join(each) for each in padded), *self.limits)
+        )
 
 
 def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
-    """Show the node-hours that are more in each seed than `before`: the median, as a share, and the range."""
+    """Show the node-hours that are more in each seed than `before`: the median, as a share, and the
+    range.
+    """
     change = median(more)
     # Of nothing there is no share.
     usual = median(before)
@@ -122,7 +153,10 @@ def _show_change(more: Sequence[float], before: Sequence[float]) -> str:
 
 
 def quantile(waits: Sequence[float], share: float) -> float:
-    """Return the least wait that so many waits, sorted, don't exceed; share: 0 to 1. Of nobody it is 0."""
+    """Return the least wait that so many waits, sorted, don't exceed; share: 0 to 1.
+
+    Of nobody it is 0.
+    """
     return waits[max(0, ceil(share * len(waits)) - 1)] if waits else 0.0
 
 
@@ -135,15 +169,22 @@ def rehearse(
     seeds: int,
     launches: float,
 ) -> Rehearsal:
-    """Play the day of an event, as `entry_of` gives it, under these values, with the booking and without.
+    """Play the day of an event, as `entry_of` gives it, under these values, with the booking and
+    without.
 
-    launches: made up, a day, beside the event's. Raises UsageError, and as `load_policy` and `check_policy` do.
+    launches: made up, a day, beside the event's. Raises UsageError, and as `load_policy` and
+    `check_policy` do.
     """
     files = files or [str(policy_files()[USUAL_VALUES])]
     as_is = load_policy("unbooked", files, settings)
     values: Any = as_is.merged.values
-    sets = [complete_placeholder_set(one, values["placeholder"]["defaults"]) for one in values["placeholders"]]
-    entry = with_profile(entry, profile_seats(values["singleuser"], values["placeholder"]["defaults"], sets))
+    sets = [
+        complete_placeholder_set(one, values["placeholder"]["defaults"])
+        for one in values["placeholders"]
+    ]
+    entry = with_profile(
+        entry, profile_seats(values["singleuser"], values["placeholder"]["defaults"], sets)
+    )
     event = _check(entry, values)
     now = int(time.time())
     start = first_start_after(event, now) or first_start_after(event, 0)
@@ -164,17 +205,25 @@ def rehearse(
     return Rehearsal(event, booked, unbooked, limits, assumptions.waits_end)
 
 
-def make_days(event: Event, start: int, *, seeds: int, launches: float) -> list[tuple[list[Attempt], frozenset[int]]]:
-    """Return the event's day for each seed from 1 on: all attempts, and the numbers of its people's.
+def make_days(
+    event: Event, start: int, *, seeds: int, launches: float
+) -> list[tuple[list[Attempt], frozenset[int]]]:
+    """Return the event's day for each seed from 1 on: all attempts, and the numbers of its
+    people's.
 
     event: with an image. The others are as for `rehearse`.
     """
-    return [_with_people(_others(seed, start, launches), seed, event, start) for seed in range(1, seeds + 1)]
+    return [
+        _with_people(_others(seed, start, launches), seed, event, start)
+        for seed in range(1, seeds + 1)
+    ]
 
 
 def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - values
     if not values["controllers"]["enabled"]:
-        raise UsageError("controllers.enabled is false in the values: nobody would keep room for the event")
+        raise UsageError(
+            "controllers.enabled is false in the values: nobody would keep room for the event"
+        )
     if not values["placeholders"]:
         raise UsageError(
             "placeholders has no entry in the values, so nothing can keep room for the event. "
@@ -186,12 +235,16 @@ def _check(entry: Mapping[str, Any], values: Any) -> Event:  # noqa: ANN401 - va
 def _own_image(values: Any) -> str:  # noqa: ANN401 - values
     image = values["singleuser"].get("image") or {}
     if not image.get("name"):
-        raise UsageError("--image: found none, and the values have no singleuser.image; say --image NAME:TAG")
+        raise UsageError(
+            "--image: found none, and the values have no singleuser.image; say --image NAME:TAG"
+        )
     return f"{image['name']}:{image.get('tag') or 'latest'}"
 
 
 def _others(seed: int, start: int, launches: float) -> list[Attempt]:
-    """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after it."""
+    """Launches beside the event's, from BEFORE_SECONDS before its beginning to AFTER_SECONDS after
+    it.
+    """
     begin, end = start - BEFORE_SECONDS, start + AFTER_SECONDS
     return list(synthetic_attempts(seed, (end - begin) / _DAY, launches, begin)) if launches else []
 
@@ -201,8 +254,14 @@ def _with_people(
 ) -> tuple[list[Attempt], frozenset[int]]:
     """Add the event's people; return all attempts, and the numbers of theirs."""
     draw = Chance(seed).uniforms("people of an event").__next__
-    coming = [Attempt(-1, start + WITHIN_SECONDS * draw(), "rehearsal/event", event.image) for _ in range(event.people)]
-    edges = [Attempt(-2, float(start + seconds), _EDGE, _EDGE) for seconds in (-BEFORE_SECONDS, AFTER_SECONDS)]
+    coming = [
+        Attempt(-1, start + WITHIN_SECONDS * draw(), "rehearsal/event", event.image)
+        for _ in range(event.people)
+    ]
+    edges = [
+        Attempt(-2, float(start + seconds), _EDGE, _EDGE)
+        for seconds in (-BEFORE_SECONDS, AFTER_SECONDS)
+    ]
     in_order = sorted([*others, *coming, *edges], key=lambda attempt: attempt.moment)
     ours = frozenset(index for index, attempt in enumerate(in_order) if attempt.number == -1)
     return [attempt._replace(number=index) for index, attempt in enumerate(in_order)], ours
@@ -214,7 +273,8 @@ def play_days(
     days: Sequence[tuple[Sequence[Attempt], frozenset[int]]],
     histories: Mapping[str, str] = MappingProxyType({}),
 ) -> Days:
-    """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits count.
+    """Play a day for each seed, from 1 on. days: attempts, and the numbers of those whose waits
+    count.
 
     histories: what sets learned before, by name.
     """
@@ -237,4 +297,11 @@ def play_days(
         hours.append(result.node_hours)
         cold.append(result.cold)
     waits = sorted(seconds for of_seed in by_seed for seconds in of_seed)
-    return Days(waits, [quantile(of_seed, 0.95) for of_seed in by_seed], hours, cold, without_server, refused)
+    return Days(
+        waits,
+        [quantile(of_seed, 0.95) for of_seed in by_seed],
+        hours,
+        cold,
+        without_server,
+        refused,
+    )

@@ -26,8 +26,8 @@ def replay(
 ) -> RunResult:
     """Play attempts, in order of time, under a policy, and return what was measured.
 
-    hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own hub.
-    journal: is told what happens.
+    hubs: those of the attempts, if they are several; otherwise all attempts are of the policy's own
+    hub. journal: is told what happens.
     """
     began = time.process_time()
     pushed = with_pushes(attempts, Chance(seed), assumptions.pushes_per_day)

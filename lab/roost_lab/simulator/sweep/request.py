@@ -1,4 +1,6 @@
-"""Read what to replay from the command line: policies by name or file, and worlds by their changed assumptions."""
+"""Read what to replay from the command line: policies by name or file, and worlds by their changed
+assumptions.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,12 @@ from typing import Any, Final
 
 from generator.faults import Fault, UsageError
 from roost_lab.simulator.setup.assumptions import Assumptions
-from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption, show_assumption
+from roost_lab.simulator.setup.checks import (
+    AssumptionsError,
+    make_assumptions,
+    read_assumption,
+    show_assumption,
+)
 from roost_lab.simulator.setup.policy import Policy, load_policy
 from roost_lab.simulator.setup.shipped import describe, policy_files
 from roost_lab.simulator.sweep.summary import WorldSetting
@@ -19,17 +26,20 @@ from roost_lab.simulator.sweep.summary import WorldSetting
 USUAL_POLICIES: Final = ("z2jh-placeholders-packed", "kube-default", "roost")
 
 
-def load_policies(shipped: Sequence[str], values: Sequence[str]) -> tuple[list[Policy], dict[str, str]]:
+def load_policies(
+    shipped: Sequence[str], values: Sequence[str]
+) -> tuple[list[Policy], dict[str, str]]:
     """Policies; name -> what it is. Raises as `load_policy`, and UsageError.
 
-    shipped: names. values: each is one policy, files separated by commas, the later wins. Neither: USUAL_POLICIES.
+    shipped: names. values: each is one policy, files separated by commas, the later wins. Neither:
+    USUAL_POLICIES.
     """
     names = tuple(shipped) or (() if values else USUAL_POLICIES)
     unknown = [name for name in names if name not in policy_files()]
     if unknown:
         raise UsageError(
-            f"--policy {unknown[0]}: unknown policy.{_meant(unknown[0])} --list-policies shows them all; "
-            "--values FILE takes a file of your own."
+            f"--policy {unknown[0]}: unknown policy.{_meant(unknown[0])} --list-policies shows them"
+            " all; --values FILE takes a file of your own."
         )
     policies = [load_policy(name) for name in dict.fromkeys(names)]
     about = {name: describe(name) for name in names}
@@ -50,7 +60,8 @@ def _meant(name: str) -> str:
 
 
 def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[WorldSetting]:
-    """The first world, which reports show in full, then those with one assumption changed. Raises AssumptionsError.
+    """The first world, which reports show in full, then those with one assumption changed. Raises
+    AssumptionsError.
 
     settings: NAME=VALUE each. vary: NAME=VALUE,VALUE each.
     """
@@ -59,7 +70,9 @@ def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[
         name, value = read_assumption(text, "--set")
         if base.setdefault(name, value) != value:
             both = f"{show_assumption(base[name])} and {show_assumption(value)}"
-            raise AssumptionsError([Fault("--set", 0, name, both, "one value", "--vary compares several.")])
+            raise AssumptionsError(
+                [Fault("--set", 0, name, both, "one value", "--vary compares several.")]
+            )
     varied: dict[str, list[Any]] = {}
     for text in vary:
         name, equals, listed = text.partition("=")
@@ -80,4 +93,6 @@ def make_worlds(settings: Sequence[str] = (), vary: Sequence[str] = ()) -> list[
 def _world(values: Mapping[str, Any], place: str) -> WorldSetting:
     usual = asdict(Assumptions())
     assumptions = make_assumptions(values, place)
-    return WorldSetting({name: value for name, value in values.items() if value != usual[name]}, assumptions)
+    return WorldSetting(
+        {name: value for name, value in values.items() if value != usual[name]}, assumptions
+    )

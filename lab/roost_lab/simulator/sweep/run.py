@@ -25,7 +25,8 @@ from roost_lab.simulator.sweep.survey import Trace
 
 # Packages that decide a replay's result; what the generator renders is in a policy's digest.
 _DECIDING: Final = ("roost_core", "webhook", "roost", "roost_lab")
-# Equal for a sweep's replays with equal results: the policy's digest, what is assumed, and the seed.
+# Equal for a sweep's replays with equal results: the policy's digest, what is assumed, and the
+# seed.
 JobKey = tuple[str, Assumptions, int]
 
 
@@ -79,7 +80,8 @@ class ReplayEnd(NamedTuple):
 
 # What a worker does for a job: a module's function, so that workers can import it.
 Work = Callable[[Job], RunResult]
-# Where jobs run: all of them, in any order. Raises SweepError; closing the iterator stops those that still run.
+# Where jobs run: all of them, in any order. Raises SweepError; closing the iterator stops those
+# that still run.
 Spread = Callable[[Sequence[Job], Work], Generator[ReplayEnd, None, None]]
 
 
@@ -89,10 +91,12 @@ def replay_job(job: Job) -> RunResult:
 
     if job.code != code_fingerprint():
         raise SweepError(
-            "Roost's code here differs from the code that the sweep began with: install the same version everywhere, "
-            "or start again after a change"
+            "Roost's code here differs from the code that the sweep began with: install the same"
+            " version everywhere, or start again after a change"
         )
-    return replay(job.trace.open(job.seed), job.policy, job.assumptions, job.seed, hubs=job.trace.hubs)
+    return replay(
+        job.trace.open(job.seed), job.policy, job.assumptions, job.seed, hubs=job.trace.hubs
+    )
 
 
 def make_jobs(
@@ -101,13 +105,22 @@ def make_jobs(
     worlds: Sequence[tuple[Mapping[str, Any], Assumptions]],
     trace: Trace,
 ) -> list[Job]:
-    """Every policy with every world (what differs, assumptions) and seed; all of one seed before the next seed.
+    """Every policy with every world (what differs, assumptions) and seed; all of one seed before
+    the next seed.
 
     Each policy is rendered for its world's minor here, so that faults show before the first replay.
     """
     code = code_fingerprint()
-    planned = [(policy.in_minor(assumed.minor), setting, assumed) for setting, assumed in worlds for policy in policies]
-    return [Job(policy, seed, assumed, trace, setting, code) for seed in seeds for policy, setting, assumed in planned]
+    planned = [
+        (policy.in_minor(assumed.minor), setting, assumed)
+        for setting, assumed in worlds
+        for policy in policies
+    ]
+    return [
+        Job(policy, seed, assumed, trace, setting, code)
+        for seed in seeds
+        for policy, setting, assumed in planned
+    ]
 
 
 def run_sweep(
@@ -129,7 +142,10 @@ def run_sweep(
             results[end.key] = end.result
             report(end)
     # Under its job's name: the same values may have been replayed under another.
-    return [replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed) for job in jobs]
+    return [
+        replace(results[job.key], policy=job.policy.name, setting=dict(job.setting), seed=job.seed)
+        for job in jobs
+    ]
 
 
 # On this machine
@@ -159,7 +175,8 @@ class LocalProcesses:
                 yield ReplayEnd(futures[future], future.result())
         except BrokenProcessPool:
             raise SweepError(
-                "a process that replayed was ended, mostly because memory ran out: fewer --jobs need less"
+                "a process that replayed was ended, mostly because memory ran out: fewer --jobs"
+                " need less"
             ) from None
         finally:
             for process in multiprocessing.active_children():
@@ -179,7 +196,13 @@ def run_job(job: Job, work: Work) -> RunResult:
 def _why(error: Exception) -> str:
     text = str(error) or "no details"
     # Roost's own errors are written for people; of others the place helps.
-    if type(error).__module__.partition(".")[0] in {"roost", "roost_core", "roost_lab", "generator", "webhook"}:
+    if type(error).__module__.partition(".")[0] in {
+        "roost",
+        "roost_core",
+        "roost_lab",
+        "generator",
+        "webhook",
+    }:
         return text
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""

@@ -1,4 +1,6 @@
-"""Sum up a sweep's results: each figure as median and range over seeds, its bound, and policies compared by seed."""
+"""Sum up a sweep's results: each figure as median and range over seeds, its bound, and policies
+compared by seed.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +46,18 @@ class WorldSetting:
     @property
     def name(self) -> str:
         """For people."""
-        return ", ".join(f"{name}={show_assumption(value)}" for name, value in self.setting.items()) or "as usual"
+        return (
+            ", ".join(f"{name}={show_assumption(value)}" for name, value in self.setting.items())
+            or "as usual"
+        )
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The results of a sweep by world and policy, each with every seed. Reports show the first world in full."""
+    """The results of a sweep by world and policy, each with every seed.
+
+    Reports show the first world in full.
+    """
 
     worlds: Sequence[WorldSetting]
     policies: Sequence[str]
@@ -65,10 +73,18 @@ class Summary:
         if not amounts:
             return None
         bounds = [run.bounds[measure.bound] for run in runs if measure.bound in run.bounds]
-        return Value(median(amounts), min(amounts), max(amounts), tuple(amounts), median(bounds) if bounds else None)
+        return Value(
+            median(amounts),
+            min(amounts),
+            max(amounts),
+            tuple(amounts),
+            median(bounds) if bounds else None,
+        )
 
     def change(self, key: str, policy: str, world: int = 0) -> FigureChange | None:
-        """Against the first policy, which has the same launches, sizes and boots in each seed; None without amounts."""
+        """Against the first policy, which has the same launches, sizes and boots in each seed; None
+        without amounts.
+        """
         read = BY_KEY[key].read
         both = zip(self.runs[world, self.policies[0]], self.runs[world, policy], strict=True)
         pairs = [(read(first), read(run)) for first, run in both]
@@ -80,15 +96,22 @@ class Summary:
         return [
             measure
             for measure in MEASURES
-            if any((value := self.value(measure.key, policy)) and value.greatest for policy in self.policies)
+            if any(
+                (value := self.value(measure.key, policy)) and value.greatest
+                for policy in self.policies
+            )
         ]
 
     def varied(self) -> dict[str, list[int]]:
-        """Assumption that differs from the first world's -> places in worlds, the first among them."""
+        """Assumption that differs from the first world's -> places in worlds, the first among
+        them.
+        """
         first = asdict(self.worlds[0].assumptions)
         varied: dict[str, list[int]] = {}
         for place, world in enumerate(self.worlds):
-            names = [name for name, value in asdict(world.assumptions).items() if value != first[name]]
+            names = [
+                name for name, value in asdict(world.assumptions).items() if value != first[name]
+            ]
             if len(names) == 1:
                 varied.setdefault(names[0], [0]).append(place)
         return varied
@@ -100,5 +123,9 @@ def summarise(results: Sequence[RunResult], worlds: Sequence[WorldSetting]) -> S
     seeds = sorted({result.seed for result in results})
     by = {(tuple(result.setting.items()), result.policy, result.seed): result for result in results}
     keys = enumerate(tuple(world.setting.items()) for world in worlds)
-    runs = {(place, policy): [by[key, policy, seed] for seed in seeds] for place, key in keys for policy in policies}
+    runs = {
+        (place, policy): [by[key, policy, seed] for seed in seeds]
+        for place, key in keys
+        for policy in policies
+    }
     return Summary(worlds, policies, seeds, runs)

@@ -24,14 +24,17 @@ DAY_SECONDS: Final = 86_400
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """Where attempts come from: files that every worker can read, or, without any, the synthetic generator."""
+    """Where attempts come from: files that every worker can read, or, without any, the synthetic
+    generator.
+    """
 
     paths: tuple[str, ...] = ()
     # Of made-up launches.
     days: float = 0.0
     # Of the files' bytes, or of the days.
     fingerprint: str = ""
-    # Namespaces of the hubs that launches name, "" for those that name none; empty until it is surveyed.
+    # Namespaces of the hubs that launches name, "" for those that name none; empty until it is
+    # surveyed.
     hubs: tuple[str, ...] = ()
 
     def open(self, seed: int, counts: InputCounts | None = None) -> Iterator[Attempt]:
@@ -45,8 +48,16 @@ class Trace:
 
         if _fingerprint(self.paths) != self.fingerprint:
             found = "content that changed since the sweep began"
-            raise TraceError(self.paths[0], 0, found, "a file that does not change during a sweep", "Start again.")
-        return open_trace([Path(path) for path in self.paths], seed=seed, counts=counts or InputCounts())
+            raise TraceError(
+                self.paths[0],
+                0,
+                found,
+                "a file that does not change during a sweep",
+                "Start again.",
+            )
+        return open_trace(
+            [Path(path) for path in self.paths], seed=seed, counts=counts or InputCounts()
+        )
 
     def __str__(self) -> str:
         if self.paths:
@@ -55,7 +66,10 @@ class Trace:
 
 
 def trace_of(paths: tuple[str, ...], days: float = USUAL_DAYS) -> Trace:
-    """The trace in these files, or `days` of made-up launches. Raises TraceError for files that can't be read."""
+    """The trace in these files, or `days` of made-up launches.
+
+    Raises TraceError for files that can't be read.
+    """
     if not paths:
         return Trace((), days, f"synthetic {days!r}")
     absolute = tuple(str(Path(path).absolute()) for path in paths)
@@ -106,7 +120,10 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
         repositories.add(attempt.repository)
         hubs.add(attempt.hub)
         if (attempt.image_bytes or 0) > result.largest_image_bytes:
-            result.largest_image, result.largest_image_bytes = attempt.image, attempt.image_bytes or 0
+            result.largest_image, result.largest_image_bytes = (
+                attempt.image,
+                attempt.image_bytes or 0,
+            )
         if node is not None and (
             (attempt.memory_bytes or 0) > node.node_memory_bytes
             or (attempt.cpu_millicores or 0) > node.node_cpu_millicores
@@ -117,6 +134,16 @@ def survey(trace: Trace, node: Assumptions | None = None) -> Survey:
         raise TraceError(str(trace), 0, "no attempts", "at least one")
     if len(hubs) > MOST_HUBS:
         found = f"launches of {len(hubs)} hubs"
-        raise TraceError(str(trace), 0, found, f"of at most {MOST_HUBS}", "Replay the hubs of one pool of nodes alone.")
-    result.images, result.repositories, result.hubs = len(images), len(repositories), tuple(sorted(hubs))
+        raise TraceError(
+            str(trace),
+            0,
+            found,
+            f"of at most {MOST_HUBS}",
+            "Replay the hubs of one pool of nodes alone.",
+        )
+    result.images, result.repositories, result.hubs = (
+        len(images),
+        len(repositories),
+        tuple(sorted(hubs)),
+    )
     return result

@@ -1,4 +1,6 @@
-"""Say whether Roost helps a hub before it is installed: play its last weeks as they were, as learned, and as booked."""
+"""Say whether Roost helps a hub before it is installed: play its last weeks as they were, as
+learned, and as booked.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from roost_lab.simulator.sweep.rehearsal import USUAL_VALUES, Days, play_days
 from roost_lab.traces.attempt import Attempt
 
 _DAY: Final = 86_400
-# The last days are played, and what was before is known; without two days of it, waits count from the third day on.
+# The last days are played, and what was before is known; without two days of it, waits count from
+# the third day on.
 PLAYED_DAYS, LEARNING_DAYS, LEAST_LAUNCHES = 14, 2, 50
 # What must be saved of the p95 (seconds, share) for what cost; or what must be saved of node-hours.
 LEAST_SECONDS, LEAST_SHARE, MOST_COST, LEAST_CHEAPER = 5.0, 0.1, 0.1, 0.03
@@ -36,10 +39,19 @@ _WAVE_SECONDS, _LEAST_WAVE, _TIMES_USUAL, _MOST_WAVES = 600, 10, 4, 100
 Past = tuple[Sequence[Attempt], Collection[int]]
 
 
-def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping[str, Any], seeds: int) -> str:
-    """What to do, with the seconds saved, the node-hours and what to switch on. Raises as `rehearse` does."""
+def judge(
+    past: Past, files: Sequence[str], settings: Settings, assumed: Mapping[str, Any], seeds: int
+) -> str:
+    """What to do, with the seconds saved, the node-hours and what to switch on.
+
+    Raises as `rehearse` does.
+    """
     attempts, seen = past
-    first, last = (60.0 * min(seen), 60.0 * max(seen) + 60) if seen else (attempts[0].moment, attempts[-1].moment)
+    first, last = (
+        (60.0 * min(seen), 60.0 * max(seen) + 60)
+        if seen
+        else (attempts[0].moment, attempts[-1].moment)
+    )
     attempts = [one for one in attempts if one.moment >= first]
     days = len(seen) / DAY_MINUTES if seen else (last - first) / _DAY
     begin = max(first, last - PLAYED_DAYS * _DAY)
@@ -50,37 +62,70 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
     counted = [one for one in played if one.moment >= since]
     if days < LEARNING_DAYS or len(counted) < LEAST_LAUNCHES:
         found = f"{len(attempts)} launches in {days:.1f} days"
-        raise UsageError(f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days")
+        raise UsageError(
+            f"--past: found {found}, expected {LEAST_LAUNCHES} after the first {LEARNING_DAYS} days"
+        )
     merged = load_policy(USUAL_VALUES, files, settings).merged
     values: Any = merged.values
     if not (values["enabled"] and values["controllers"]["enabled"]):
         off = "controllers." if values["enabled"] else ""
-        raise UsageError(f"{off}enabled is false in the values, so nothing would learn: set it to true")
+        raise UsageError(
+            f"{off}enabled is false in the values, so nothing would learn: set it to true"
+        )
     if not values["placeholders"]:
         raise UsageError("placeholders has no entry in the values: add one, as roost import does")
     # A past doesn't say which of the sets are whose.
-    ours: Any = complete_placeholder_set(values["placeholders"][0], values["placeholder"]["defaults"])
+    ours: Any = complete_placeholder_set(
+        values["placeholders"][0], values["placeholder"]["defaults"]
+    )
     others = ",".join(f" {one['name']}" for one in values["placeholders"][1:])
     requests = requested(ours["resources"])
     cpu, memory = (parse_quantity(requests.get(name) or 0) for name in ("cpu", "memory"))
     sizes = {"user_cpu_millicores": ceil(1000 * cpu), "user_memory_bytes": ceil(memory)}
-    assumptions = make_assumptions({name: size for name, size in sizes.items() if size} | {**assumed}, "--assume")
-    asked = [size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values()) for one in before]
-    times = ((one.moment, one.moment + (one.session_seconds or 3600), n) for one, n in zip(before, asked, strict=True))
-    known = {ours["name"]: history_of(times, {n for n in seen if 60 * n < begin}).as_text()} if is_known else {}
+    assumptions = make_assumptions(
+        {name: size for name, size in sizes.items() if size} | {**assumed}, "--assume"
+    )
+    asked = [
+        size_in_placeholders(one.cpu_millicores or 0, one.memory_bytes or 0, *sizes.values())
+        for one in before
+    ]
+    times = (
+        (one.moment, one.moment + (one.session_seconds or 3600), n)
+        for one, n in zip(before, asked, strict=True)
+    )
+    known = (
+        {ours["name"]: history_of(times, {n for n in seen if 60 * n < begin}).as_text()}
+        if is_known
+        else {}
+    )
 
     def play(of: Sequence[str], more: Mapping[str, Any], whose: Sequence[Attempt]) -> Days:
         texts = [f"{key}={json.dumps(value)}" for key, value in more.items()]
-        policy = load_policy(USUAL_VALUES, of, settings._replace(json_values=(*settings.json_values, *texts)))
+        policy = load_policy(
+            USUAL_VALUES, of, settings._replace(json_values=(*settings.json_values, *texts))
+        )
         # Faults name the user's files.
-        check_policy(replace(policy, merged=policy.merged._replace(places=merged.places)), assumptions)
-        return play_days(policy, assumptions, [(played, frozenset(one.number for one in whose))] * seeds, known)
+        check_policy(
+            replace(policy, merged=policy.merged._replace(places=merged.places)), assumptions
+        )
+        return play_days(
+            policy, assumptions, [(played, frozenset(one.number for one in whose))] * seeds, known
+        )
 
     plain = [{**ours, "learn": None, "windows": []}]
-    as_now = {"singleuser": values["singleuser"], "prePuller": values["prePuller"], "placeholders": plain}
+    as_now = {
+        "singleuser": values["singleuser"],
+        "prePuller": values["prePuller"],
+        "placeholders": plain,
+    }
     hub = [str(policy_files()["z2jh-placeholders-packed"])]
-    kept = [one for one in values["events"]["booked"] if one.get("set", ours["name"]) == ours["name"]]
-    learning = {"placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}], "events.booked": kept}
+    kept = [
+        one for one in values["events"]["booked"] if one.get("set", ours["name"]) == ours["name"]
+    ]
+    learning = {
+        "placeholders": [{**ours, "learn": ours["learn"] or dict(LEARN)}],
+        "events.booked": kept,
+    }
     now, then = play(hub, as_now, counted), play(files, learning, counted)
     what = f"placeholders[].learn of {ours['name']}{', as it is' if ours['learn'] else ''}"
     word, who, change = "helps", "people", _change(now, then)
@@ -89,27 +134,43 @@ def judge(past: Past, files: Sequence[str], settings: Settings, assumed: Mapping
         if waves := _waves(counted, last - since):
             of_waves = [one for wave in waves for one in wave]
             booked = [
-                {"name": f"wave-{n}", "people": min(len(wave), values["events"]["maxPeople"]), "timeZone": "UTC"}
+                {
+                    "name": f"wave-{n}",
+                    "people": min(len(wave), values["events"]["maxPeople"]),
+                    "timeZone": "UTC",
+                }
                 | {"start": local_datetime(int(wave[0].moment), "UTC").strftime("%Y-%m-%dT%H:%M")}
                 for n, wave in enumerate(waves)
             ]
             events = {**values["events"], "enabled": True, "booked": booked}
-            pair = play(hub, as_now, of_waves), play(files, {"placeholders": plain, "events": events}, of_waves)
+            pair = (
+                play(hub, as_now, of_waves),
+                play(files, {"placeholders": plain, "events": events}, of_waves),
+            )
             if (booking := _change(*pair))[0]:
-                word, who, (now, then), change = "booking alone helps", "people who come together", pair, booking
-                what = f"events.enabled, and book: {len(waves)} times {len(waves[0])} to {len(waves[-1])} people came"
+                word, who, (now, then), change = (
+                    "booking alone helps",
+                    "people who come together",
+                    pair,
+                    booking,
+                )
+                what = (
+                    f"events.enabled, and book: {len(waves)} times {len(waves[0])} to"
+                    f" {len(waves[-1])} people came"
+                )
     if is_thin := days < PLAYED_DAYS:
         word = "too little to say" if word == "don't install" else f"probably {word}"
     return (
-        f"{word}: of {who}, 95 of 100 wait {then.show_waits()[1]} at most with Roost, {now.show_waits()[1]} without\n"
-        f"  saved at p95: {change[1]:z.1f} s\n"
-        f"  node-hours: {change[2]:+z.1f} ({100 * change[3]:z.0f} %)\n"
-        f"  switch on: {what}{others and '; not played: placeholders of'}{others}\n"
-        f"  played: {len(played)} launches, the last of {days:.1f} days"
-        f"{'; thin: what comes once a week shows in two weeks' if is_thin else ''}\n"
-        f"  assumed: nodes of {assumptions.node_cpu_millicores}m and {assumptions.node_memory_bytes / 1e9:.1f} GB, "
-        f"ready after {assumptions.boot_median_seconds:.0f} s, waits until {assumptions.waits_end}; "
-        "say yours with --assume\n"
+        f"{word}: of {who}, 95 of 100 wait {then.show_waits()[1]} at most with Roost,"
+        f" {now.show_waits()[1]} without\n  saved at p95: {change[1]:z.1f} s\n  node-hours:"
+        f" {change[2]:+z.1f} ({100 * change[3]:z.0f} %)\n  switch on:"
+        f" {what}{others and '; not played: placeholders of'}{others}\n  played: {len(played)}"
+        f" launches, the last of {days:.1f}"
+        f" days{'; thin: what comes once a week shows in two weeks' if is_thin else ''}\n  assumed:"
+        f" nodes of {assumptions.node_cpu_millicores}m and"
+        f" {assumptions.node_memory_bytes / 1e9:.1f} GB, ready after"
+        f" {assumptions.boot_median_seconds:.0f} s, waits until {assumptions.waits_end}; say yours"
+        " with --assume\n"
     )
 
 

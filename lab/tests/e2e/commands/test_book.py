@@ -23,7 +23,9 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
     large = {**entry, "name": "large", "replicas": 0, "nodeSelector": {"pool": "large"}}
     values: dict[str, Any] = {"placeholders": [entry, large], "events": {"enabled": True}}
     override = {"node_selector": {"pool": "large"}, "image": "quay.io/me/course:1"}
-    values["singleuser"] = {"profileList": [{"display_name": "Large", "kubespawner_override": override}]}
+    values["singleuser"] = {
+        "profileList": [{"display_name": "Large", "kubespawner_override": override}]
+    }
 
     def number(of: str = "default") -> int:
         path = f"/apis/apps/v1/namespaces/{namespace}/statefulsets/hub-roost-placeholder-{of}"
@@ -38,30 +40,69 @@ def test_a_hub_admin_with_rights_on_one_config_map_books_changes_and_cancels(
         create("ServiceAccount", metadata={"name": "teacher"})
         create("ConfigMap", metadata={"name": "hub-roost-bookings"})
         create("ResourceQuota", metadata={"name": "course"}, spec={"hard": {"requests.cpu": "1"}})
-        rule = {"apiGroups": [""], "resources": ["configmaps"], "resourceNames": ["hub-roost-bookings"]}
-        create("Role", version, metadata={"name": "books"}, rules=[rule | {"verbs": ["get", "patch"]}])
+        rule = {
+            "apiGroups": [""],
+            "resources": ["configmaps"],
+            "resourceNames": ["hub-roost-bookings"],
+        }
+        create(
+            "Role", version, metadata={"name": "books"}, rules=[rule | {"verbs": ["get", "patch"]}]
+        )
         subject = {"kind": "ServiceAccount", "name": "teacher", "namespace": namespace}
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "books"}
-        create("RoleBinding", version, metadata={"name": "books"}, subjects=[subject], roleRef=reference)
+        create(
+            "RoleBinding",
+            version,
+            metadata={"name": "books"},
+            subjects=[subject],
+            roleRef=reference,
+        )
         kubeconfig = control_plane.service_account_kubeconfig(namespace, "teacher")
 
         def book(*arguments: str, kubeconfig: Path = kubeconfig) -> str:
-            command = [str(ROOST), "book", *arguments, "--release", "hub", "--kubeconfig", str(kubeconfig)]
+            command = [
+                str(ROOST),
+                "book",
+                *arguments,
+                "--release",
+                "hub",
+                "--kubeconfig",
+                str(kubeconfig),
+            ]
             return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
         start = time.strftime("%Y-%m-%d %H:%M", time.gmtime(time.time() + 600)).split()
         assert "Not checked" in book("12", *start, "--zone", "UTC", "--name", "lecture")
         wait_until(lambda: number() == 14, SOON_SECONDS, "placeholders for twelve")
         told = book(
-            "20", *start, "--zone", "UTC", "--name", "lecture", "-n", namespace, kubeconfig=control_plane.kubeconfig
+            "20",
+            *start,
+            "--zone",
+            "UTC",
+            "--name",
+            "lecture",
+            "-n",
+            namespace,
+            kubeconfig=control_plane.kubeconfig,
         )
         assert told.startswith("Changed: lecture: 20 people, ")
         assert "set default has 20 placeholders more" in told
-        assert "course has room for 10 of 20 placeholders now; others are refused. Raise requests.cpu to 2000m." in told
+        assert (
+            "course has room for 10 of 20 placeholders now; others are refused. Raise requests.cpu"
+            " to 2000m." in told
+        )
         wait_until(lambda: number() == 22, SOON_SECONDS, "placeholders for twenty")
         assert book().startswith("lecture: 20 people, ")
         told = book(
-            "5", *start, "--profile", "large", "--name", "lab", "-n", namespace, kubeconfig=control_plane.kubeconfig
+            "5",
+            *start,
+            "--profile",
+            "large",
+            "--name",
+            "lab",
+            "-n",
+            namespace,
+            kubeconfig=control_plane.kubeconfig,
         )
         assert "quay.io/me/course:1.\n" in told
         assert "set large has 5 placeholders more" in told

@@ -1,4 +1,6 @@
-"""One real cluster, recorded live and imported from its exports: each start once, at the times that Events can tell."""
+"""One real cluster, recorded live and imported from its exports: each start once, at the times that
+Events can tell.
+"""
 
 import contextlib
 import json
@@ -42,7 +44,9 @@ USERS = 12
 
 @dataclass(frozen=True)
 class Exported:
-    """What a cluster's operators could have: its Events, its pods, its audit log; and the recorder's own database."""
+    """What a cluster's operators could have: its Events, its pods, its audit log; and the
+    recorder's own database.
+    """
 
     namespace: str
     live: Path
@@ -56,7 +60,9 @@ class Exported:
 
 
 @pytest.fixture(scope="module")
-def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Exported]:
+def exported(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Exported]:
     folder = tmp_path_factory.mktemp("exported")
     cluster = ControlPlane(audit_level="RequestResponse")
     with or_give_up():
@@ -73,10 +79,16 @@ def exported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
         cluster.stop(keep_logs=request.session.testsfailed > 0)
 
 
-def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder: Path, witness: Witness) -> Exported:
-    """Users come: cold, warm, with two containers, and one that waits for a node; half of them leave."""
+def _play(
+    cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder: Path, witness: Witness
+) -> Exported:
+    """Users come: cold, warm, with two containers, and one that waits for a node; half of them
+    leave.
+    """
     namespace = witness.namespace
-    images = [registry.push_program(f"me/image-{n}:1", size_bytes=IMAGE_BYTES).reference for n in range(2)]
+    images = [
+        registry.push_program(f"me/image-{n}:1", size_bytes=IMAGE_BYTES).reference for n in range(2)
+    ]
     registry.bytes_per_second = BYTES_PER_SECOND
     live = folder / "live.db"
     recorder = start_recorder(cluster, namespace, str(live), folder)
@@ -89,7 +101,10 @@ def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder:
         selector = {"nodeSelector": {"late": "true"}} if number == 4 else {}
         cluster.create_pod(
             {
-                "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
+                "metadata": {
+                    "name": name,
+                    "labels": {"component": "singleuser-server", "app": "jupyterhub"},
+                },
                 "spec": {"containers": containers, "terminationGracePeriodSeconds": 1, **selector},
             },
             namespace,
@@ -103,10 +118,21 @@ def _play(cluster: ControlPlane, registry: RealRegistry, node: RealNode, folder:
     for name in leaving:
         cluster.api.delete(f"/api/v1/namespaces/{namespace}/pods/{name}")
     wait_until(
-        lambda: len(cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")) == USERS - len(leaving), 90, "leave"
+        lambda: (
+            len(cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")) == USERS - len(leaving)
+        ),
+        90,
+        "leave",
     )
-    wait_until(lambda: _is_stored(live, namespace, len(leaving)), STORED_SECONDS, "the recorder to store it all")
-    started = {str(one): recorder.metric("roost_starts_total", pod_class="user", result=one) for one in StartResult}
+    wait_until(
+        lambda: _is_stored(live, namespace, len(leaving)),
+        STORED_SECONDS,
+        "the recorder to store it all",
+    )
+    started = {
+        str(one): recorder.metric("roost_starts_total", pod_class="user", result=one)
+        for one in StartResult
+    }
     started = {name: count for name, count in started.items() if count}
     seconds = recorder.metric("roost_start_phase_seconds_sum", pod_class="user", phase=WHOLE)
     recorder.process.stop()
@@ -171,16 +197,31 @@ def starts(database: Path, uids: set[str] | dict[str, Object]) -> dict[str, Obje
     return {row["pod_uid"]: row for row in found}
 
 
-def test_the_record_has_each_moment_of_its_source_and_live_metrics_each_start_once(exported: Exported) -> None:
+def test_the_record_has_each_moment_of_its_source_and_live_metrics_each_start_once(
+    exported: Exported,
+) -> None:
     found = Comparison(exported.told, str(exported.live), exported.namespace)
     assert found.differences == []
     kinds = {
-        *("created", "unschedulable", "scheduled", "accepted", "pulling", "pulled", "started", "ready", "terminating"),
+        *(
+            "created",
+            "unschedulable",
+            "scheduled",
+            "accepted",
+            "pulling",
+            "pulled",
+            "started",
+            "ready",
+            "terminating",
+        ),
         *("its binding", "its end", "when it ended", "warm", "cold pull as its kubelet tells"),
     }
     assert kinds <= found.compared.keys()
     with contextlib.closing(sqlite3.connect(exported.live)) as connection:
-        query = "SELECT count(*), sum(is_cold), sum(ready_seconds) FROM v_start WHERE pod_class = 'user'"
+        query = (
+            "SELECT count(*), sum(is_cold), sum(ready_seconds) FROM v_start WHERE pod_class ="
+            " 'user'"
+        )
         ((every, cold, seconds),) = connection.execute(query)
     assert exported.started == {"warm": every - cold, "cold": cold}
     assert exported.start_seconds == pytest.approx(seconds)
@@ -200,19 +241,27 @@ def test_a_row_that_is_off_by_its_resolution_would_be_found(
     assert any(told in one for one in differences)
 
 
-def test_events_give_each_start_once_with_the_recorders_phases(exported: Exported, tmp_path: Path) -> None:
+def test_events_give_each_start_once_with_the_recorders_phases(
+    exported: Exported, tmp_path: Path
+) -> None:
     database, history = take_in(tmp_path, exported.events)
     live, told = users(exported.live, exported.namespace), users(database, exported.namespace)
     assert (set(told), len(told)) == (set(live), USERS)
     assert "malformed Events" not in history.counts.skipped
     for uid, pod in told.items():
-        assert (pod["name"], pod["pod_class"], pod["source"]) == (live[uid]["name"], "user", PodSource.EVENT)
+        assert (pod["name"], pod["pod_class"], pod["source"]) == (
+            live[uid]["name"],
+            "user",
+            PodSource.EVENT,
+        )
         assert (pod["image"], pod["scheduler"]) == (live[uid]["image"], live[uid]["scheduler"])
         assert abs(pod["created_us"] - live[uid]["created_us"]) <= SECONDS_APART
         assert (pod["deleted_us"] is None) == (live[uid]["deleted_us"] is None)
     recorded, imported = phases(exported.live, live), phases(database, told)
     kinds = {Phase.SCHEDULED, Phase.PULLED, Phase.STARTED, Phase.UNSCHEDULABLE}
-    assert {key for key in recorded if key[1] in kinds} == {key for key in imported if key[1] in kinds}
+    assert {key for key in recorded if key[1] in kinds} == {
+        key for key in imported if key[1] in kinds
+    }
     for key, (at_us, resolution_us) in imported.items():
         if key[1] == Phase.TERMINATING:
             assert abs(at_us - recorded[key][0]) <= STOP_APART
@@ -226,7 +275,9 @@ def test_events_give_each_start_once_with_the_recorders_phases(exported: Exporte
         assert abs(start["ready_us"] - seen[uid]["ready_us"]) <= SECONDS_APART
 
 
-def test_events_and_pods_know_what_the_recorder_knew_of_those_that_stayed(exported: Exported, tmp_path: Path) -> None:
+def test_events_and_pods_know_what_the_recorder_knew_of_those_that_stayed(
+    exported: Exported, tmp_path: Path
+) -> None:
     database, _ = take_in(tmp_path, exported.events, exported.pods)
     live, told = users(exported.live, exported.namespace), users(database, exported.namespace)
     assert set(told) == set(live)
@@ -246,20 +297,40 @@ def test_the_audit_log_alone_gives_each_start_once(exported: Exported, tmp_path:
     assert set(told) == set(live)
     assert "malformed audit log entries" not in history.counts.skipped
     for uid, pod in told.items():
-        for column in ("name", "pod_class", "image", "scheduler", "cpu_millicores", "created_us", "end_reason"):
+        for column in (
+            "name",
+            "pod_class",
+            "image",
+            "scheduler",
+            "cpu_millicores",
+            "created_us",
+            "end_reason",
+        ):
             assert pod[column] == live[uid][column], column
         assert (pod["deleted_us"] is None) == (live[uid]["deleted_us"] is None)
         if pod["deleted_us"] is not None:
             assert abs(pod["deleted_us"] - live[uid]["deleted_us"]) <= SECONDS_APART
     recorded, imported = phases(exported.live, live), phases(database, told)
-    kinds = {Phase.CREATED, Phase.SCHEDULED, Phase.STARTED, Phase.READY, Phase.ACCEPTED, Phase.INITIALIZED, Phase.GONE}
-    assert {key for key in recorded if key[1] in kinds} == {key for key in imported if key[1] in kinds}
+    kinds = {
+        Phase.CREATED,
+        Phase.SCHEDULED,
+        Phase.STARTED,
+        Phase.READY,
+        Phase.ACCEPTED,
+        Phase.INITIALIZED,
+        Phase.GONE,
+    }
+    assert {key for key in recorded if key[1] in kinds} == {
+        key for key in imported if key[1] in kinds
+    }
     for key in imported:
         if key[1] in kinds:
             assert abs(imported[key][0] - recorded[key][0]) <= SECONDS_APART, key
 
 
-def test_importing_into_the_recorders_own_database_changes_no_start(exported: Exported, tmp_path: Path) -> None:
+def test_importing_into_the_recorders_own_database_changes_no_start(
+    exported: Exported, tmp_path: Path
+) -> None:
     own = tmp_path / "own.db"
     own.write_bytes(exported.live.read_bytes())
     before = users(own, exported.namespace)

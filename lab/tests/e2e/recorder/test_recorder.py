@@ -1,4 +1,6 @@
-"""The recorder on a real control plane, under load and with faults: its database against the API server's audit log."""
+"""The recorder on a real control plane, under load and with faults: its database against the API
+server's audit log.
+"""
 
 import contextlib
 import itertools
@@ -52,13 +54,20 @@ SQLITE_WAITS_SECONDS = 30.0
 
 @pytest.fixture(scope="module")
 def cluster(request: pytest.FixtureRequest) -> Iterator[ControlPlane]:
-    """A control plane of our own with a scheduler: it is restarted here, and writes an audit log."""
+    """A control plane of our own with a scheduler: it is restarted here, and writes an audit
+    log.
+    """
     own = ControlPlane(audit_level="Metadata")
     with or_give_up():
         own.start()
     for name, value in ((LOW, 0), (HIGH, 1000)):
         own.api.create(
-            {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+            {
+                "apiVersion": "scheduling.k8s.io/v1",
+                "kind": "PriorityClass",
+                "metadata": {"name": name},
+                "value": value,
+            }
         )
     with start_scheduler(own) as scheduler:
         scheduler.wait_serving()
@@ -118,7 +127,12 @@ class World:
         self._starts += 1
         name = f"record-{self.namespace}-{self._starts}"
         self.recorder = start_recorder(
-            self.cluster, self.namespace, self.database, self.folder, kubeconfig=self.kubeconfig, name=name
+            self.cluster,
+            self.namespace,
+            self.database,
+            self.folder,
+            kubeconfig=self.kubeconfig,
+            name=name,
         )
         if ready:
             self.recorder.wait_ready()
@@ -133,7 +147,9 @@ class World:
 
     def add_nodes(self, count: int) -> list[str]:
         names = [f"{self.namespace}-{next(self._numbers)}" for _ in range(count)]
-        self.nodes.create_many(names, cpu="4", labels={"pool": self.namespace}, images={"me/image:1": 10**9})
+        self.nodes.create_many(
+            names, cpu="4", labels={"pool": self.namespace}, images={"me/image:1": 10**9}
+        )
         return names
 
     def create_pod(self, priority: str = LOW, name: str = "", cpu: str = "") -> str:
@@ -143,9 +159,14 @@ class World:
         requests = {"cpu": cpu, "memory": "256Mi"}
         self.cluster.create_pod(
             {
-                "metadata": {"name": name, "labels": {"component": "singleuser-server", "app": "jupyterhub"}},
+                "metadata": {
+                    "name": name,
+                    "labels": {"component": "singleuser-server", "app": "jupyterhub"},
+                },
                 "spec": {
-                    "containers": [{"name": "c", "image": "me/image:1", "resources": {"requests": requests}}],
+                    "containers": [
+                        {"name": "c", "image": "me/image:1", "resources": {"requests": requests}}
+                    ],
                     "nodeSelector": {"pool": self.namespace},
                     "priorityClassName": priority,
                     "terminationGracePeriodSeconds": 1,
@@ -159,7 +180,9 @@ class World:
         self.cluster.api.delete(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
 
     def churn(self, pods: int) -> None:
-        """So many pods come, and most go again: some at once, some later, some for others; nodes come and go, too."""
+        """So many pods come, and most go again: some at once, some later, some for others; nodes
+        come and go, too.
+        """
 
         def one(number: int) -> None:
             name = self.create_pod(HIGH if number % 4 == 0 else LOW)
@@ -186,9 +209,16 @@ class World:
         for event in self.cluster.audit_events():
             about = event.get("objectRef") or {}
             is_done = event.get("responseStatus", {}).get("code", 0) < 300
-            if about.get("resource") != "pods" or about.get("namespace") != self.namespace or not is_done:
+            if (
+                about.get("resource") != "pods"
+                or about.get("namespace") != self.namespace
+                or not is_done
+            ):
                 continue
-            between = (moment_us(event["requestReceivedTimestamp"]), moment_us(event["stageTimestamp"]))
+            between = (
+                moment_us(event["requestReceivedTimestamp"]),
+                moment_us(event["stageTimestamp"]),
+            )
             what = (event["verb"], about.get("subresource", ""))
             if what == ("create", ""):
                 truth.created[about["name"]] = between
@@ -196,7 +226,9 @@ class World:
                 truth.bound.setdefault(about["name"], []).append(between)
             elif what == ("delete", ""):
                 # The first one asks a pod that runs to go; with the last it is gone.
-                truth.deleted[about["name"]] = max(between, truth.deleted.get(about["name"], between))
+                truth.deleted[about["name"]] = max(
+                    between, truth.deleted.get(about["name"], between)
+                )
         here = self.cluster.api.list(f"/api/v1/namespaces/{self.namespace}/pods")
         for pod in here:
             truth.deleted.pop(pod["metadata"]["name"], None)
@@ -215,7 +247,9 @@ class World:
             ours = sa.select(schema.pod.c.uid).where(schema.pod.c.namespace == self.namespace)
             recorded = Recorded(
                 pods=pods,
-                decisions=rows(sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(ours))),
+                decisions=rows(
+                    sa.select(schema.decision).where(schema.decision.c.pod_uid.in_(ours))
+                ),
                 phases=rows(sa.select(schema.phase).where(schema.phase.c.pod_uid.in_(ours))),
                 gaps=rows(sa.select(schema.gap)),
                 runs=rows(sa.select(schema.run)),
@@ -229,7 +263,9 @@ class World:
         return any("deletionTimestamp" in pod["metadata"] for pod in pods)
 
     def settle(self) -> None:
-        """Wait until nothing is left to be done: no pod that waits for its end, and the database has the last one."""
+        """Wait until nothing is left to be done: no pod that waits for its end, and the database
+        has the last one.
+        """
 
         wait_until(lambda: not self.is_leaving(), STORED_SECONDS, "deletions to end")
         marker = self.create_pod()
@@ -240,7 +276,11 @@ class World:
             return bool(found and found[0]["deleted_us"] is not None)
 
         wait_until(
-            has_marker, STORED_SECONDS, "the last pod to be stored", interval_seconds=0.5, explain=self.recorder_tail
+            has_marker,
+            STORED_SECONDS,
+            "the last pod to be stored",
+            interval_seconds=0.5,
+            explain=self.recorder_tail,
         )
         # Events are a stream of their own.
         time.sleep(2.0)
@@ -248,22 +288,31 @@ class World:
     def wait_queued(self, seconds: float) -> None:
         """Until the recorder says that it can't store."""
         said = self.recorder.process.log
-        wait_until(lambda: "rows are queued" in said(), seconds, "it to notice", explain=self.recorder_tail)
+        wait_until(
+            lambda: "rows are queued" in said(), seconds, "it to notice", explain=self.recorder_tail
+        )
 
     def recorder_tail(self) -> str:
         return f"{self.recorder.get('/readyz')}\n{self.recorder.process.tail(40)}"
 
     def check(self) -> "Recorded":
-        """The database holds what the API server did, once each, at the moments that it can know. Returns it.
+        """The database holds what the API server did, once each, at the moments that it can know.
+        Returns it.
 
         Only what began and ended within a marked gap may be missing; most tests allow no gap.
         """
         truth, record = self.truth(), self.record()
         for name in truth.created.keys() - {pod["name"] for pod in record.pods}:
-            # Nobody could see it: it came and went while the API server had forgotten where the recorder was.
+            # Nobody could see it: it came and went while the API server had forgotten where the
+            # recorder was.
             from_us, to_us = truth.created[name][0], truth.deleted[name][1]
             spans = [(gap["from_us"], gap["to_us"]) for gap in record.gaps if gap["kind"] == "pods"]
-            assert any(first <= from_us and to_us <= last for first, last in spans), (name, from_us, to_us, spans)
+            assert any(first <= from_us and to_us <= last for first, last in spans), (
+                name,
+                from_us,
+                to_us,
+                spans,
+            )
             for told in (truth.created, truth.bound, truth.deleted):
                 told.pop(name, None)
         assert Counter(pod["name"] for pod in record.pods) == Counter(truth.created.keys())
@@ -274,7 +323,10 @@ class World:
         binds = [one for one in record.decisions if one["kind"] == "bind"]
         assert Counter(names[one["pod_uid"]] for one in binds) == Counter(truth.bound.keys())
         for one in binds:
-            (first, last), resolution_us = truth.bound[names[one["pod_uid"]]][0], one["resolution_us"]
+            (first, last), resolution_us = (
+                truth.bound[names[one["pod_uid"]]][0],
+                one["resolution_us"],
+            )
             assert first // resolution_us * resolution_us <= one["at_us"], one
             assert one["at_us"] <= last + (DELIVERED_US if one["source"] == "event" else 0), one
             assert truth.here.get(names[one["pod_uid"]]) in (None, one["node_name"]), one
@@ -284,13 +336,19 @@ class World:
             if one["phase"] == "gone":
                 first, last = truth.deleted[names[one["pod_uid"]]]
                 assert first <= one["at_us"], (first, last, one)
-                assert one["at_us"] - one["resolution_us"] <= last + DELIVERED_US, (first, last, one)
+                assert one["at_us"] - one["resolution_us"] <= last + DELIVERED_US, (
+                    first,
+                    last,
+                    one,
+                )
         return record
 
 
 @dataclass
 class Truth:
-    """What the audit log says of pods, by name: between which two moments (µs) each thing was done."""
+    """What the audit log says of pods, by name: between which two moments (µs) each thing was
+    done.
+    """
 
     created: dict[str, tuple[int, int]] = field(default_factory=dict)
     bound: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
@@ -337,10 +395,14 @@ def test_under_load_everything_is_stored_once(world: World) -> None:
     kinds = Counter(one["kind"] for one in record.decisions)
     ends = Counter(pod["end_reason"] for pod in record.pods)
     rate = words[Verdict.AGREES] / max(1, words[Verdict.AGREES] + words[Verdict.DIFFERS])
-    say(f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings: {dict(words)}")
+    say(
+        f"in a burst the model agrees with {rate:.1%} of {sum(words.values())} bindings:"
+        f" {dict(words)}"
+    )
     say(f"decisions {dict(kinds)}, ends {dict(ends)}, {world.memory_mib():.0f} MiB")
     assert min(kinds["fail"], kinds["preempt"], ends["preempted"]) > 0
-    # Each binding was judged. A burst is told in another order than it happens: where the model differs, that is why.
+    # Each binding was judged. A burst is told in another order than it happens: where the model
+    # differs, that is why.
     notes = {row["model_note"] for row in record.decisions if row["model"] == Verdict.UNKNOWN}
     assert None not in words
     assert all(note.endswith("pods or nodes had just changed") for note in notes)
@@ -362,11 +424,19 @@ def test_of_a_pod_that_waits_each_node_lacks_what_the_scheduler_counts(
 
     def examined() -> PodStory | None:
         stories = [read_story(store, pod) for pod in find_pods(store, name, world.namespace)]
-        return next((one for one in stories if one.of_kind(DecisionKind.FAIL) and one.waiting is not None), None)
+        return next(
+            (one for one in stories if one.of_kind(DecisionKind.FAIL) and one.waiting is not None),
+            None,
+        )
 
-    told = wait_until(examined, STORED_SECONDS, "the attempt to be stored", explain=world.recorder_tail)
+    told = wait_until(
+        examined, STORED_SECONDS, "the attempt to be stored", explain=world.recorder_tail
+    )
     assert told.waiting is not None
-    lacks = {node["node_name"]: [lack["kind"] for lack in node["lacks"]] for node in told.waiting["nodes"]}
+    lacks = {
+        node["node_name"]: [lack["kind"] for lack in node["lacks"]]
+        for node in told.waiting["nodes"]
+    }
     assert {node: lacks[node] for node in (full, cordoned, tainted, elsewhere)} == {
         full: ["room"],
         cordoned: ["cordon", "room"],
@@ -407,7 +477,8 @@ def test_killed_again_and_again_under_load_it_loses_and_doubles_nothing(world: W
                 return
             world.recorder.process.kill()
             time.sleep(chance.uniform(0.0, 1.5))
-            # One that dies while it starts leaves no run: every second is left to begin, however slow the machine is.
+            # One that dies while it starts leaves no run: every second is left to begin, however
+            # slow the machine is.
             world.start(ready=number % 2 == 1)
 
     churn_beside(world, kill_and_start)
@@ -438,7 +509,9 @@ def test_watches_that_break_and_stay_away_lose_nothing(sqlite_world: World) -> N
     assert world.recorder.metric("roost_recorder_stream_errors_total") > 3
 
 
-def test_an_api_server_that_restarts_loses_nothing_but_what_a_gap_tells(sqlite_world: World) -> None:
+def test_an_api_server_that_restarts_loses_nothing_but_what_a_gap_tells(
+    sqlite_world: World,
+) -> None:
     world = sqlite_world
     world.add_nodes(4)
     world.start()
@@ -514,7 +587,9 @@ def test_a_postgresql_that_goes_and_comes_back_is_waited_for(
         assert world.check().gaps == []
 
 
-def test_a_file_that_another_writer_holds_longer_than_sqlite_waits_is_written_afterwards(sqlite_world: World) -> None:
+def test_a_file_that_another_writer_holds_longer_than_sqlite_waits_is_written_afterwards(
+    sqlite_world: World,
+) -> None:
     world = sqlite_world
     world.add_nodes(4)
     world.start()
@@ -567,13 +642,17 @@ class Etcd:
 
 def ends(store: Store, namespace: str) -> dict[str, str | None]:
     """Why each pod of the namespace went, by name; None: it is there."""
-    query = sa.select(schema.pod.c.name, schema.pod.c.end_reason).where(schema.pod.c.namespace == namespace)
+    query = sa.select(schema.pod.c.name, schema.pod.c.end_reason).where(
+        schema.pod.c.namespace == namespace
+    )
     with store.reading() as connection:
         return {row.name: row.end_reason for row in connection.execute(query)}
 
 
 @pytest.mark.parametrize("is_running", [True, False], ids=["while it runs", "while it is away"])
-def test_it_marks_a_gap_lists_again_and_goes_on(own: ControlPlane, tmp_path: Path, *, is_running: bool) -> None:
+def test_it_marks_a_gap_lists_again_and_goes_on(
+    own: ControlPlane, tmp_path: Path, *, is_running: bool
+) -> None:
     namespace = own.create_namespace()
 
     def create(name: str) -> None:
@@ -581,7 +660,9 @@ def test_it_marks_a_gap_lists_again_and_goes_on(own: ControlPlane, tmp_path: Pat
         own.create_pod({"metadata": {"name": name}, "spec": spec}, namespace)
 
     def wait_for(names: set[str]) -> None:
-        wait_until(lambda: ends(store, namespace).keys() >= names, STORED_SECONDS, f"{names} to be stored")
+        wait_until(
+            lambda: ends(store, namespace).keys() >= names, STORED_SECONDS, f"{names} to be stored"
+        )
 
     create("stays")
     etcd = Etcd(own)

@@ -1,4 +1,6 @@
-"""The recorder as rendered, on a real control plane: its account may do what it does, and nothing else."""
+"""The recorder as rendered, on a real control plane: its account may do what it does, and nothing
+else.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,14 +46,24 @@ def postgres() -> Iterator[Postgres]:
 def recorder_stack(cluster: ControlPlane, release: str = "hub", **values: object) -> Stack:
     """A release with nothing but its recorder."""
     named: dict[str, Any] = {"recorder": {"enabled": True}, **values}
-    return Stack(cluster, cluster.create_namespace(), named, release=release, scheduler=False, webhook=False)
+    return Stack(
+        cluster, cluster.create_namespace(), named, release=release, scheduler=False, webhook=False
+    )
 
 
 def start_a_user(stack: Stack) -> None:
-    """Create a pod that waits, is told of by an Event and then is put on a node: each stream has news."""
+    """Create a pod that waits, is told of by an Event and then is put on a node: each stream has
+    news.
+    """
     api, namespace = stack.cluster.api, stack.namespace
     pod = api.create(object_of("waiting-user"), namespace)
-    about = {"apiVersion": "v1", "kind": "Pod", "name": POD, "namespace": namespace, "uid": pod["metadata"]["uid"]}
+    about = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": POD,
+        "namespace": namespace,
+        "uid": pod["metadata"]["uid"],
+    }
     api.create({**object_of("waiting-event"), "regarding": about}, namespace)
     target = {"kind": "Node", "name": "n"}
     binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": POD}, "target": target}
@@ -68,14 +80,19 @@ def record_a_start(stack: Stack) -> Replica:
         hub = stack.cluster.create_pod(
             {
                 "metadata": {"name": "hub", "labels": {"component": "hub"}},
-                "spec": {"nodeName": "n", "containers": [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4"}]},
+                "spec": {
+                    "nodeName": "n",
+                    "containers": [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4"}],
+                },
             },
             stack.namespace,
         )
         path = f"/api/v1/namespaces/{stack.namespace}/pods/hub/status"
         stack.cluster.api.patch(path, {"status": {**hub["status"], "phase": "Running"}})
         wait_until(
-            lambda: all(recorder.metric("roost_recorder_rows_total", table=name) for name in TABLES),
+            lambda: all(
+                recorder.metric("roost_recorder_rows_total", table=name) for name in TABLES
+            ),
             30.0,
             "rows of each table",
             explain=recorder.process.tail,
@@ -115,16 +132,25 @@ def rights_of(rules: list[Object]) -> set[Right]:
 def rights_by_the_server(account: Api, namespace: str) -> set[Right]:
     """What the API server says that an account may do in a namespace."""
     spec = {"namespace": namespace}
-    question = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectRulesReview", "spec": spec}
+    question = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectRulesReview",
+        "spec": spec,
+    }
     return rights_of(account.create(question)["status"]["resourceRules"])
 
 
 def asked(cluster: ControlPlane, namespace: str) -> dict[Right, set[int]]:
-    """What the recorder's account asked of resources, by the audit log, with the status codes of the answers."""
+    """What the recorder's account asked of resources, by the audit log, with the status codes of
+    the answers.
+    """
     found: dict[Right, set[int]] = {}
     for event in cluster.audit_events():
         about = event.get("objectRef", {})
-        if event["user"]["username"] == f"system:serviceaccount:{namespace}:{ACCOUNT}" and "resource" in about:
+        if (
+            event["user"]["username"] == f"system:serviceaccount:{namespace}:{ACCOUNT}"
+            and "resource" in about
+        ):
             resource = "/".join(filter(None, (about["resource"], about.get("subresource"))))
             right = (about.get("apiGroup", ""), resource, event["verb"])
             found.setdefault(right, set()).add(event.get("responseStatus", {}).get("code", 0))
@@ -134,7 +160,9 @@ def asked(cluster: ControlPlane, namespace: str) -> dict[Right, set[int]]:
 def test_the_account_may_do_exactly_what_the_recorder_asks_for(cluster: ControlPlane) -> None:
     with recorder_stack(cluster) as stack:
         api, namespace = cluster.api, stack.namespace
-        api.create({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bare"}}, namespace)
+        api.create(
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "bare"}}, namespace
+        )
         bare = cluster.api_as(cluster.service_account_token(namespace, "bare"))
         account = cluster.api_as(cluster.service_account_token(namespace, ACCOUNT))
         wait_until(
@@ -163,11 +191,20 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
     cluster: ControlPlane, postgres: Postgres
 ) -> None:
     url = postgres.create("record")
-    stack = recorder_stack(cluster, recorder={"enabled": True, "database": {"existingSecret": SECRET}})
-    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": SECRET}, "stringData": {"url": url}}
+    stack = recorder_stack(
+        cluster, recorder={"enabled": True, "database": {"existingSecret": SECRET}}
+    )
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": SECRET},
+        "stringData": {"url": url},
+    }
     cluster.api.create(secret, stack.namespace)
     with stack:
-        assert [one["kind"] for one in stack.manifests if one["kind"] == "PersistentVolumeClaim"] == []
+        assert [
+            one["kind"] for one in stack.manifests if one["kind"] == "PersistentVolumeClaim"
+        ] == []
         recorder = record_a_start(stack)
         assert is_stored(url, stack.namespace)
         password = url.split(":")[2].partition("@")[0]
@@ -176,7 +213,9 @@ def test_with_a_secret_the_record_is_in_postgresql_and_its_password_nowhere_else
         assert password not in " ".join(stack.arguments("recorder"))
 
 
-def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_do(cluster: ControlPlane) -> None:
+def test_without_its_rights_the_recorder_is_not_ready_and_says_what_it_may_not_do(
+    cluster: ControlPlane,
+) -> None:
     with recorder_stack(cluster, rbac={"create": False}) as stack:
         recorder = stack.start_recorder()
         wait_until(
@@ -194,12 +233,16 @@ def test_what_was_recorded_outlives_helms_uninstall_and_the_next_release_takes_i
     helm, namespace = require_binary("helm"), cluster.create_namespace()
     values = tmp_path / "values.json"
     values.write_text(
-        '{"recorder": {"enabled": true}, "controllers": {"enabled": false}, "admission": {"mode": "none"}}'
+        '{"recorder": {"enabled": true}, "controllers": {"enabled": false}, "admission": {"mode":'
+        ' "none"}}'
     )
     claim = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims/{ACCOUNT}"
     uids = []
     for _ in range(2):
-        for arguments in (("install", "hub", str(CHART), f"--values={values}"), ("uninstall", "hub")):
+        for arguments in (
+            ("install", "hub", str(CHART), f"--values={values}"),
+            ("uninstall", "hub"),
+        ):
             run_helm(helm, *arguments, f"--namespace={namespace}", kubeconfig=cluster.kubeconfig)
         metadata = cluster.api.get(claim)["metadata"]
         assert "deletionTimestamp" not in metadata

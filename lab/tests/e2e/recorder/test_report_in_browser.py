@@ -1,4 +1,6 @@
-"""The report as people see it: opened in headless Chromium, at a phone's and a desk's width, light and dark."""
+"""The report as people see it: opened in headless Chromium, at a phone's and a desk's width, light
+and dark.
+"""
 
 from __future__ import annotations
 
@@ -47,18 +49,30 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Long names, names that look like HTML, huge and tiny numbers."""
     folder = tmp_path_factory.mktemp("odd")
-    attack = "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
+    attack = (
+        "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
+    )
     records: list[Record] = list(story_records(attack))
     for number in range(14):
-        uid, long = f"p{number}", f"registry.example.org/{'very-' * 20}long-{number}/{'name-' * 12}{number}:{'9' * 40}"
+        uid, long = (
+            f"p{number}",
+            f"registry.example.org/{'very-' * 20}long-{number}/{'name-' * 12}{number}:{'9' * 40}",
+        )
         created_us = BEGIN + number * MINUTE
         took_us = 10 ** min(number, 11)
         records += [
-            pod_record(uid, image=long, created_us=created_us, scheduler=f"{'scheduler-' * 6}{number}"),
+            pod_record(
+                uid, image=long, created_us=created_us, scheduler=f"{'scheduler-' * 6}{number}"
+            ),
             bind_record(uid, created_us + took_us, f"{'node-' * 30}{number}", "agrees"),
             phase_record(uid, Phase.STARTED, created_us + took_us + SECOND),
             phase_record(uid, Phase.READY, created_us + took_us + 2 * SECOND),
-            fail_record(uid, 1, {f"{'a reason without an end ' * 9}{number}": number, "x" * 150: 10**9}, tries=10**7),
+            fail_record(
+                uid,
+                1,
+                {f"{'a reason without an end ' * 9}{number}": number, "x" * 150: 10**9},
+                tries=10**7,
+            ),
             pull_record(
                 *(uid, created_us, long, number * 3600 if number % 3 else None),
                 node_name=f"{'node-' * 30}{number}",
@@ -73,25 +87,33 @@ def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
-def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
+def test_nothing_overlaps_leaves_the_page_or_is_missing(
+    driver: Chrome, example: Path, width: int, scheme: str
+) -> None:
     seen.check(driver, example, width, scheme, plots=6)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
-def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, odd: Path, width: int, scheme: str) -> None:
+def test_long_and_odd_names_fit_and_are_only_text(
+    driver: Chrome, odd: Path, width: int, scheme: str
+) -> None:
     seen.check(driver, odd, width, scheme, plots=6)
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]
 
 
 @pytest.mark.parametrize("css", seen.FONTS.values(), ids=seen.FONTS)
-def test_everything_fits_a_phone_in_whatever_font(driver: Chrome, example: Path, odd: Path, css: str) -> None:
+def test_everything_fits_a_phone_in_whatever_font(
+    driver: Chrome, example: Path, odd: Path, css: str
+) -> None:
     with seen.in_font(driver, css):
         for page in (example, odd):
             seen.check(driver, page, PHONE, "light", plots=6)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "dark"), (DESK, "light")])
-def test_on_paper_plots_are_whole_and_light(driver: Chrome, example: Path, odd: Path, width: int, scheme: str) -> None:
+def test_on_paper_plots_are_whole_and_light(
+    driver: Chrome, example: Path, odd: Path, width: int, scheme: str
+) -> None:
     for page in (example, odd):
         seen.check_paper(driver, page, width, scheme)
 
@@ -103,13 +125,17 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
 
     def cells(place: int) -> list[str]:
         return [
-            row.find_elements("tag name", "td")[place].text for row in table.find_elements("css selector", "tbody tr")
+            row.find_elements("tag name", "td")[place].text
+            for row in table.find_elements("css selector", "tbody tr")
         ]
 
     def seconds(text: str) -> float:
         units = {"ms": 0.001, "s": 1.0, "min": 60.0, "h": 3600.0}
         words = text.split()
-        return sum(float(number) * units[unit] for number, unit in zip(words[::2], words[1::2], strict=True))
+        return sum(
+            float(number) * units[unit]
+            for number, unit in zip(words[::2], words[1::2], strict=True)
+        )
 
     headings = table.find_elements("css selector", "th")
     place = [heading.text for heading in headings].index("mean")
@@ -130,7 +156,9 @@ def test_tables_are_sorted_by_click_and_by_key(driver: Chrome, example: Path) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1440, "A4"])
-def test_axe_has_no_serious_finding(driver: Chrome, example: Path, width: int | str, scheme: str) -> None:
+def test_axe_has_no_serious_finding(
+    driver: Chrome, example: Path, width: int | str, scheme: str
+) -> None:
     browser.show_report(driver, example, 700 if width == "A4" else int(width), 900, scheme)
     if width == "A4":
         browser.set_scheme(driver, scheme, media="print")
@@ -146,7 +174,9 @@ def test_rows_of_a_long_table_come_when_it_is_opened(driver: Chrome, example: Pa
     browser.show_report(driver, example, DESK, 900, "light")
 
     def rows() -> int:
-        return int(driver.execute_script("return document.querySelectorAll('#occupancy tbody tr').length"))
+        return int(
+            driver.execute_script("return document.querySelectorAll('#occupancy tbody tr').length")
+        )
 
     assert rows() == 12
     driver.find_element("css selector", "#occupancy summary").click()

@@ -1,4 +1,6 @@
-"""The page of `roost view` in Chromium: what is drawn, goes back in time, follows the record, and works by keys."""
+"""The page of `roost view` in Chromium: what is drawn, goes back in time, follows the record, and
+works by keys.
+"""
 
 from __future__ import annotations
 
@@ -52,8 +54,16 @@ def page(tmp_path: Path) -> Iterator[Served]:
     end_us = time.time_ns() // 1000
     store = empty_store(tmp_path)
     odd: list[Record] = [
-        NodeRecord(uid=f"uid-{ATTACK}", name=ATTACK, created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"),
-        pod_record("odd-pod", name=ATTACK * 9, namespace=ATTACK, image=ATTACK, created_us=end_us - MINUTE),
+        NodeRecord(
+            uid=f"uid-{ATTACK}",
+            name=ATTACK,
+            created_us=end_us - 2 * MINUTE,
+            is_ready=True,
+            labels="{}",
+        ),
+        pod_record(
+            "odd-pod", name=ATTACK * 9, namespace=ATTACK, image=ATTACK, created_us=end_us - MINUTE
+        ),
         bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
     ]
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
@@ -63,14 +73,18 @@ def page(tmp_path: Path) -> Iterator[Served]:
 
 @pytest.fixture
 def two(tmp_path: Path) -> Iterator[Served]:
-    """Two records: the second has fewer nodes, and ends five minutes earlier; then the first gets another node."""
+    """Two records: the second has fewer nodes, and ends five minutes earlier; then the first gets
+    another node.
+    """
     end_us = time.time_ns() // 1000 - HOUR
     stores = []
     for name, nodes, ended_us in (("first", NODES, end_us), ("second", 5, end_us - 5 * MINUTE)):
         (tmp_path / name).mkdir()
         stores.append(empty_store(tmp_path / name))
         stores[-1].write(records(ended_us, nodes, 100), {"pods": ("1", ended_us)})
-    late = NodeRecord(uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}")
+    late = NodeRecord(
+        uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"
+    )
     stores[0].write([late], {"pods": ("1", end_us)})
     with shots.served_view([*map(RecordSource, stores)], ["first", "second"]) as address:
         yield Served(stores[0], end_us, address)
@@ -89,10 +103,17 @@ def wait(driver: Chrome, condition: str) -> Any:
 
 
 @pytest.mark.parametrize("width", [PHONE, DESK])
-def test_everything_is_drawn_fits_and_is_only_text(driver: Chrome, page: Served, width: int) -> None:
+def test_everything_is_drawn_fits_and_is_only_text(
+    driver: Chrome, page: Served, width: int
+) -> None:
     show(driver, page.address, width)
-    assert driver.execute_script("return document.querySelectorAll('#nodes .node').length") == NODES + 1
-    assert driver.execute_script("return document.querySelectorAll('#nodes .pod').length") == PODS + 1
+    assert (
+        driver.execute_script("return document.querySelectorAll('#nodes .node').length")
+        == NODES + 1
+    )
+    assert (
+        driver.execute_script("return document.querySelectorAll('#nodes .pod').length") == PODS + 1
+    )
     assert driver.execute_script("return document.querySelectorAll('#pending li').length") == 10
     assert driver.execute_script("return document.documentElement.scrollWidth") == width
     driver.find_element("id", "changes-title").click()
@@ -105,8 +126,12 @@ def test_everything_is_drawn_fits_and_is_only_text(driver: Chrome, page: Served,
     assert browser.console(driver) == []
 
 
-def test_the_address_names_a_time_and_the_page_goes_on_from_there(driver: Chrome, page: Served) -> None:
-    then = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND))
+def test_the_address_names_a_time_and_the_page_goes_on_from_there(
+    driver: Chrome, page: Served
+) -> None:
+    then = time.strftime(
+        "%Y-%m-%dT%H:%M:%SZ", time.gmtime((page.end_us - 5 * MINUTE - 30 * SECOND) // SECOND)
+    )
     show(driver, f"{page.address}#at={then.replace('Z', '+00:00')}")
     assert driver.find_element("id", "when").text == then.replace("T", " ").replace("Z", " UTC")
     # The ten that wait weren't there, and neither was the last node.
@@ -139,10 +164,12 @@ def test_what_is_recorded_appears_by_itself_and_focus_stays(driver: Chrome, page
         replace(bind_record("new", page.end_us - SECOND, name), node_uid="uid-0"),
     ]
     page.store.write(new, {"pods": ("2", page.end_us)})
-    wait(driver, f"document.querySelectorAll('#nodes > li:first-child .pod').length === {before + 1}")
-    assert driver.execute_script("return document.querySelector('#nodes [data-uid=new]').className").split() == [
-        *("pod", "user", "pulling", "fresh")
-    ]
+    wait(
+        driver, f"document.querySelectorAll('#nodes > li:first-child .pod').length === {before + 1}"
+    )
+    assert driver.execute_script(
+        "return document.querySelector('#nodes [data-uid=new]').className"
+    ).split() == [*("pod", "user", "pulling", "fresh")]
     assert driver.execute_script("return document.activeElement.dataset.uid") == uid
 
 
@@ -169,7 +196,8 @@ def test_keys_reach_every_pod_and_its_why(driver: Chrome, page: Served) -> None:
         assert focused() == target
     driver.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     tops = driver.execute_script(
-        "return [...document.querySelectorAll('#nodes > li:nth-child(2) .pod')].map((pod) => pod.offsetTop)"
+        "return [...document.querySelectorAll('#nodes > li:nth-child(2) .pod')].map((pod) =>"
+        " pod.offsetTop)"
     )
     assert tops[uids[1].index(focused())] > tops[0]
     driver.switch_to.active_element.send_keys(Keys.ENTER)
@@ -183,7 +211,8 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     driver: Chrome, page: Served
 ) -> None:
     show(driver, page.address)
-    # The made-up minute: the pod of the second node was placed there, and a placeholder of that node went for it.
+    # The made-up minute: the pod of the second node was placed there, and a placeholder of that
+    # node went for it.
     wait(driver, "document.querySelectorAll('#arrows line.placed').length >= 2")
     ends = seen_in_browser.run_script(driver, "arrows")
     by_kind = {one["kind"]: one for one in ends}
@@ -193,11 +222,17 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     assert victim["by"]
     assert victim["to"] >= 0
     looks = {(one["kind"], one["dash"], one["head"]) for one in ends}
-    assert len(looks) == len({dash for _, dash, _ in looks}) == len({head for _, _, head in looks}) == 2
+    assert (
+        len(looks)
+        == len({dash for _, dash, _ in looks})
+        == len({head for _, _, head in looks})
+        == 2
+    )
     assert len({one["colour"] for one in ends}) == 1
     # Many more: only the newest have arrows, and the others are counted.
     names = driver.execute_script(
-        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) => one.title)"
+        "return [...document.querySelectorAll('#nodes h3 span:first-child')].map((one) =>"
+        " one.title)"
     )
     crowd: list[Record] = []
     for number in range(120):
@@ -208,11 +243,15 @@ def test_placements_and_pre_emptions_have_arrows_that_differ_without_colour_and_
     wait(driver, "document.querySelectorAll('#nodes [data-uid=crowd-119]').length === 1")
     assert driver.execute_script("return document.querySelectorAll('#arrows line').length") == 40
     all_of_them = len(crowd) // 2 + len(ends)
-    assert driver.find_element("id", "arrows-note").text == (
-        f"Arrows: 40 of {all_of_them}, the newest whose pods are still there."
+    assert (
+        driver.find_element("id", "arrows-note").text
+        == f"Arrows: 40 of {all_of_them}, the newest whose pods are still there."
     )
     driver.find_element("id", "changes-title").click()
-    assert driver.find_element("css selector", "#changes li:last-child").text == f"and {all_of_them - 100} before these"
+    assert (
+        driver.find_element("css selector", "#changes li:last-child").text
+        == f"and {all_of_them - 100} before these"
+    )
     assert browser.console(driver) == []
 
 
@@ -222,19 +261,28 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
 ) -> None:
     show(driver, two.address, width)
     names = driver.execute_script(
-        "return [...document.querySelectorAll('.side > h2:first-child')].map((one) => one.innerText)"
+        "return [...document.querySelectorAll('.side > h2:first-child')].map((one) =>"
+        " one.innerText)"
     )
     assert names == ["first", "second"]
     counts = "return [...document.querySelectorAll('.nodes')].map((one) => one.children.length)"
     assert driver.execute_script(counts) == [NODES, 5]
     first, second = driver.execute_script(
-        "return [...document.querySelectorAll('.side')].map((one) => one.getBoundingClientRect().toJSON())"
+        "return [...document.querySelectorAll('.side')].map((one) =>"
+        " one.getBoundingClientRect().toJSON())"
     )
-    assert (first["bottom"] <= second["top"]) if width == PHONE else (first["right"] <= second["left"])
+    assert (
+        (first["bottom"] <= second["top"]) if width == PHONE else (first["right"] <= second["left"])
+    )
     assert driver.execute_script("return document.documentElement.scrollWidth") == width
     assert not driver.find_element("id", "live").is_displayed()
-    # It begins with the minute in which their users' waits differ most: ten users of one wait at its end.
-    assert utc(two.end_us - 7 * MINUTE) < driver.find_element("id", "when").text <= utc(two.end_us - 5 * MINUTE)
+    # It begins with the minute in which their users' waits differ most: ten users of one wait at
+    # its end.
+    assert (
+        utc(two.end_us - 7 * MINUTE)
+        < driver.find_element("id", "when").text
+        <= utc(two.end_us - 5 * MINUTE)
+    )
     # At the slider's end, one of them has ended before.
     driver.find_element("id", "slider").send_keys(Keys.END)
     ends = f"The record ends {utc(two.end_us - 5 * MINUTE)}; this is its last state. 5 nodes: "
@@ -252,9 +300,13 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
     pod.click()
     wait(driver, "document.getElementById('why-text').textContent.includes('Where it went')")
     assert "api/why?record=1&" in str(
-        driver.execute_script("return performance.getEntriesByType('resource').map((one) => one.name).join(' ')")
+        driver.execute_script(
+            "return performance.getEntriesByType('resource').map((one) => one.name).join(' ')"
+        )
     )
-    assert driver.execute_script("return document.querySelectorAll('[id]').length") == driver.execute_script(
+    assert driver.execute_script(
+        "return document.querySelectorAll('[id]').length"
+    ) == driver.execute_script(
         "return new Set([...document.querySelectorAll('[id]')].map((one) => one.id)).size"
     )
     assert browser.console(driver) == []
@@ -262,24 +314,33 @@ def test_two_records_are_shown_at_the_same_time_beside_each_other_or_stacked(
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, Store]:
-    """One launch that is slow in the first of two records, among ten quick ones; the pods have other uids there."""
+    """One launch that is slow in the first of two records, among ten quick ones; the pods have
+    other uids there.
+    """
     stores = []
     for number, wait_us in enumerate((4 * MINUTE, SECOND)):
         stores.append(empty_store(tmp_path_factory.mktemp("replayed")))
-        found: list[Record] = [NodeRecord(uid="n", name="n", created_us=BEGIN, is_ready=True, labels="{}")]
+        found: list[Record] = [
+            NodeRecord(uid="n", name="n", created_us=BEGIN, is_ready=True, labels="{}")
+        ]
         for launch in range(11):
             uid, created_us = f"{number}-{launch}", BEGIN + launch * 5 * MINUTE
             found += [pod_record(uid, name=f"user-{launch}", created_us=created_us, image="i")]
             found += [replace(bind_record(uid, created_us, "n"), node_uid="n")]
-            found += [phase_record(uid, Phase.STARTED, created_us + (wait_us if launch == 5 else SECOND))]
+            found += [
+                phase_record(uid, Phase.STARTED, created_us + (wait_us if launch == 5 else SECOND))
+            ]
         stores[-1].write(found, {"pods": ("1", BEGIN + HOUR)})
     return stores[0], stores[1]
 
 
 def check_replay(driver: Chrome) -> None:
-    """One sentence, a lane for each record, the worst minute, and the slow launch under its name in both."""
-    assert driver.find_element("id", "sentence").text == (
-        "With Roost, 95 of 100 users wait at most 1 s instead of 4 min, for as many node-hours."
+    """One sentence, a lane for each record, the worst minute, and the slow launch under its name in
+    both.
+    """
+    assert (
+        driver.find_element("id", "sentence").text
+        == "With Roost, 95 of 100 users wait at most 1 s instead of 4 min, for as many node-hours."
     )
     assert driver.execute_script("return document.body.innerText").strip().startswith("With Roost")
     wait(driver, "document.querySelectorAll('#timeline .lane path.waits').length === 2")
@@ -289,19 +350,28 @@ def check_replay(driver: Chrome) -> None:
         "1 of 6 users waits: 1 for their containers.",
         "None of 6 users waits.",
     ]
-    scores = "return [...document.querySelectorAll('.tiles')].map((one) => one.innerText.split('\\n').slice(3, 5))"
+    scores = (
+        "return [...document.querySelectorAll('.tiles')].map((one) =>"
+        " one.innerText.split('\\n').slice(3, 5))"
+    )
     assert [score[1] for score in driver.execute_script(scores)] == ["2 min 5 s", "6 s"]
     driver.find_element("id", "slow").click()
     wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 27 * MINUTE)}'")
     wait(driver, "document.querySelectorAll('.pod.picked').length === 2")
-    assert driver.find_element("id", "status").text == (
-        "hub/user-5 waits 4 min with z2jh, waits less than 30 s with roost."
+    assert (
+        driver.find_element("id", "status").text
+        == "hub/user-5 waits 4 min with z2jh, waits less than 30 s with roost."
     )
     assert driver.execute_script(
         "return [...document.querySelectorAll('.pod.picked')].map((one) => one.dataset.uid)"
     ) == ["0-5", "1-5"]
     # No letters in the boxes: forms and colours tell classes apart, and one legend says how.
-    assert driver.execute_script("return [...document.querySelectorAll('.pod')].some((one) => one.innerText)") is False
+    assert (
+        driver.execute_script(
+            "return [...document.querySelectorAll('.pod')].some((one) => one.innerText)"
+        )
+        is False
+    )
     legend = driver.find_element("id", "legend").text
     assert legend.count("pulling its image") == 1
     assert "users kept off: still pulling" in legend
@@ -311,7 +381,9 @@ def check_replay(driver: Chrome) -> None:
     driver.switch_to.active_element.send_keys(Keys.ESCAPE)
 
 
-def test_a_replay_begins_with_its_sentence_at_the_worst_minute(driver: Chrome, replayed: tuple[Store, Store]) -> None:
+def test_a_replay_begins_with_its_sentence_at_the_worst_minute(
+    driver: Chrome, replayed: tuple[Store, Store]
+) -> None:
     with shots.served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
         show(driver, address)
         check_replay(driver)
@@ -322,7 +394,9 @@ def test_a_replay_begins_with_its_sentence_at_the_worst_minute(driver: Chrome, r
         )
         assert max(middles) - min(middles) < 2
         # The thumb stands where the lanes below show the same moment.
-        slider, lane = (driver.find_element("css selector", one) for one in ("#slider", ".lane svg"))
+        slider, lane = (
+            driver.find_element("css selector", one) for one in ("#slider", ".lane svg")
+        )
         away = round(0.4 * lane.rect["width"])
         ActionChains(driver).move_to_element_with_offset(slider, away, 0).click().perform()
         shown = driver.execute_script(
@@ -338,7 +412,9 @@ def test_the_shared_file_works_alone_as_the_served_page_does(
 ) -> None:
     sources = [*map(RecordSource, replayed)]
     page = tmp_path / "shared.html"
-    page.write_text(make_file(sources, ["z2jh", "roost"], Span(BEGIN, BEGIN + HOUR)), encoding="utf-8")
+    page.write_text(
+        make_file(sources, ["z2jh", "roost"], Span(BEGIN, BEGIN + HOUR)), encoding="utf-8"
+    )
     show(driver, page.as_uri())
     seen_in_browser.requests(driver)
     check_replay(driver)
@@ -346,7 +422,9 @@ def test_the_shared_file_works_alone_as_the_served_page_does(
     wait(driver, f"document.getElementById('when').innerText === '{utc(BEGIN + 26 * MINUTE)}'")
     driver.find_element("id", "play").click()
     wait(driver, f"Number(document.documentElement.dataset.shown) > {BEGIN + 27 * MINUTE}")
-    assert [url for url in seen_in_browser.requests(driver) if not url.startswith(("file:", "data:"))] == []
+    assert [
+        url for url in seen_in_browser.requests(driver) if not url.startswith(("file:", "data:"))
+    ] == []
     assert browser.console(driver) == []
 
 
@@ -368,15 +446,22 @@ def test_axe_finds_nothing_serious(
         assert serious_findings(driver) == []
         driver.switch_to.active_element.send_keys(Keys.ESCAPE)
         driver.execute_script("document.getElementById('speed').removeAttribute('aria-label')")
-        assert [finding.partition(":")[0] for finding in serious_findings(driver)] == ["select-name"]
+        assert [finding.partition(":")[0] for finding in serious_findings(driver)] == [
+            "select-name"
+        ]
 
 
 def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Served) -> None:
     # Each begins a second before the first pod's binding.
     begins = [two.end_us - 101 * MINUTE - SECOND - later for later in (0, 5 * MINUTE)]
-    show(driver, f"{two.address}#at={utc(begins[1] + 2 * MINUTE).replace(' UTC', 'Z').replace(' ', 'T')}")
+    show(
+        driver,
+        f"{two.address}#at={utc(begins[1] + 2 * MINUTE).replace(' UTC', 'Z').replace(' ', 'T')}",
+    )
     said = [driver.find_element("id", name).text for name in ("counts", "counts-2")]
-    assert said[0].startswith(f"The record begins {utc(begins[0])}; of the time before, only this is known. 2 nodes: ")
+    assert said[0].startswith(
+        f"The record begins {utc(begins[0])}; of the time before, only this is known. 2 nodes: "
+    )
     assert not said[1].startswith("The record")
     driver.execute_script("location.hash = '#at=2020-01-01T00:00:00Z'")
     wait(driver, "document.getElementById('when').innerText.startsWith('2020')")
@@ -386,7 +471,9 @@ def test_a_record_that_begins_after_the_moment_says_so(driver: Chrome, two: Serv
     assert browser.console(driver) == []
 
 
-def test_keys_play_both_records_at_the_chosen_speed_until_their_end(driver: Chrome, two: Served) -> None:
+def test_keys_play_both_records_at_the_chosen_speed_until_their_end(
+    driver: Chrome, two: Served
+) -> None:
     begin_us = two.end_us - 10 * MINUTE
     show(driver, f"{two.address}#at={utc(begin_us).replace(' UTC', 'Z').replace(' ', 'T')}")
     shown = "Number(document.documentElement.dataset.shown)"

@@ -1,7 +1,9 @@
-"""What a test is told of pods beside the recorder, and whether the record says the same: nothing lost, no moment off.
+"""What a test is told of pods beside the recorder, and whether the record says the same: nothing
+lost, no moment off.
 
-Phases stand against each pod's object, by a watch of the test's own, and against its Events: equal, to the resolution
-of each. Pulls stand against the kubelet's words, pre-emptions against kube-scheduler's, ends against the test's clock.
+Phases stand against each pod's object, by a watch of the test's own, and against its Events: equal,
+to the resolution of each. Pulls stand against the kubelet's words, pre-emptions against
+kube-scheduler's, ends against the test's clock.
 """
 
 import json
@@ -33,7 +35,8 @@ US: Final = 1_000_000
 DELIVERED_US: Final = 20 * US
 _PULLING: Final = re.compile(r'Pulling image "([^"]+)"')
 _PULLED: Final = re.compile(
-    r'Successfully pulled image "([^"]+)" in (\S+) \((\S+) including waiting\)\. Image size: (\d+) bytes'
+    r'Successfully pulled image "([^"]+)" in (\S+) \((\S+) including waiting\)\. Image size: (\d+)'
+    r" bytes"
 )
 _PRESENT: Final = re.compile(r'image "([^"]+)" already present on machine')
 _UID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}")
@@ -42,7 +45,9 @@ _UNITS_US: Final = {"h": 3600e6, "m": 60e6, "s": 1e6, "ms": 1e3, "µs": 1.0}
 
 @dataclass(slots=True)
 class Seen:
-    """What the test's own watch told of one pod: moments by its own clock, and the first of each that the pod names."""
+    """What the test's own watch told of one pod: moments by its own clock, and the first of each
+    that the pod names.
+    """
 
     name: str
     bound_seen: float | None = None
@@ -63,7 +68,13 @@ def start_recorder(
 ) -> Replica:
     """Of users' pods in a namespace; returns when it listens."""
     classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
-    named = {"version": 1, "release": "hub", "namespace": namespace, "podClasses": classes, "retentionDays": 0}
+    named = {
+        "version": 1,
+        "release": "hub",
+        "namespace": namespace,
+        "podClasses": classes,
+        "retentionDays": 0,
+    }
     settings = folder / "release.json"
     settings.write_text(json.dumps({**named, "imageGate": {"mode": "off"}}))
     arguments = [f"--settings={settings}", f"--kubeconfig={kubeconfig or cluster.kubeconfig}"]
@@ -71,7 +82,9 @@ def start_recorder(
     # As the chart does: a password in an argument is seen by all.
     environment = {"ROOST_DATABASE": database}
     process = cluster.run.start(name, ROOST, ["record", *arguments], environment=environment)
-    return Replica(process, int(process.wait_for_log(" port=", 60).partition(" port=")[2].split()[0]))
+    return Replica(
+        process, int(process.wait_for_log(" port=", 60).partition(" port=")[2].split()[0])
+    )
 
 
 class Told(NamedTuple):
@@ -142,7 +155,9 @@ class Witness:
         return Told(dict(self.pods), events)
 
     def _open(self) -> None:
-        self._watch: Watch = self._api.watch(self._path, timeout_seconds=3600, resourceVersion=self._version)
+        self._watch: Watch = self._api.watch(
+            self._path, timeout_seconds=3600, resourceVersion=self._version
+        )
 
     def _follow(self) -> None:
         try:
@@ -150,7 +165,8 @@ class Witness:
                 for kind, pod in self._watch:
                     self._see(kind, pod)
                 if not self._is_closed:
-                    # The API server ends watches that are slow to read; from its last version on nothing is missed.
+                    # The API server ends watches that are slow to read; from its last version on
+                    # nothing is missed.
                     self._open()
         except Exception as error:  # noqa: BLE001 - a thread's end is told of by whoever compares
             self.faults.append(repr(error))
@@ -170,11 +186,17 @@ class Witness:
 
 def span_us(text: str) -> float:
     """Microseconds of a span as Go writes it."""
-    return sum(float(number) * _UNITS_US[unit] for number, unit in re.findall(r"([\d.]+)(h|ms|m|s|µs)", text))
+    return sum(
+        float(number) * _UNITS_US[unit]
+        for number, unit in re.findall(r"([\d.]+)(h|ms|m|s|µs)", text)
+    )
 
 
 class Comparison:
-    """Of all that was told with a database. `differences` should be empty; `compared`: what, and how often."""
+    """Of all that was told with a database.
+
+    `differences` should be empty; `compared`: what, and how often.
+    """
 
     def __init__(self, told: Told, database: str, namespace: str) -> None:
         self.differences: list[str] = []
@@ -186,7 +208,9 @@ class Comparison:
             def rows(table: sa.Table) -> list[Object]:
                 return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
 
-            self._pods = {row["uid"]: row for row in rows(schema.pod) if row["namespace"] == namespace}
+            self._pods = {
+                row["uid"]: row for row in rows(schema.pod) if row["namespace"] == namespace
+            }
             self._phases: dict[str, dict[Step, Object]] = defaultdict(dict)
             for row in rows(schema.phase):
                 self._phases[row["pod_uid"]][row["phase"], row["detail"]] = row
@@ -209,7 +233,9 @@ class Comparison:
         """Note a difference unless it holds; `what` ends with what is compared."""
         self.compared[what.rpartition(": ")[2]] += 1
         if not holds:
-            self.differences.append(f"{what}: {', '.join(f'{key}={value}' for key, value in said.items())}")
+            self.differences.append(
+                f"{what}: {', '.join(f'{key}={value}' for key, value in said.items())}"
+            )
 
     def _phases_of_events(self) -> dict[str, dict[Step, At]]:
         """uid -> phase -> when, as Events tell; the first of each counts."""
@@ -218,8 +244,14 @@ class Comparison:
         for event in self._events:
             uid, reason = event["regarding"].get("uid", ""), str(event.get("reason"))
             exact = event.get("eventTime")
-            at = (moment_us(exact), 1) if exact else (moment_us(event["deprecatedFirstTimestamp"]), US)
-            step = {"Scheduled": ("scheduled", ""), "FailedScheduling": ("unschedulable", "")}.get(reason)
+            at = (
+                (moment_us(exact), 1)
+                if exact
+                else (moment_us(event["deprecatedFirstTimestamp"]), US)
+            )
+            step = {"Scheduled": ("scheduled", ""), "FailedScheduling": ("unschedulable", "")}.get(
+                reason
+            )
             if reason == "Pulling" and (pulling := _PULLING.search(event["note"])):
                 step = ("pulling", pulling[1])
             if reason == "Pulled":
@@ -247,10 +279,17 @@ class Comparison:
     def _compare_end(self, uid: str, seen: Seen) -> None:
         row = self._phases[uid].get(("gone", ""))
         is_gone, ended = seen.gone_seen is not None, self._pods[uid]["deleted_us"] is not None
-        self.check(f"{seen.name}: its end", holds=is_gone == ended == (row is not None), seen=is_gone, stored=ended)
+        self.check(
+            f"{seen.name}: its end",
+            holds=is_gone == ended == (row is not None),
+            seen=is_gone,
+            stored=ended,
+        )
         if row is not None and seen.gone_seen is not None:
             holds = abs(row["at_us"] - seen.gone_seen * US) <= DELIVERED_US + row["resolution_us"]
-            self.check(f"{seen.name}: when it ended", holds=holds, at=row["at_us"], seen=seen.gone_seen)
+            self.check(
+                f"{seen.name}: when it ended", holds=holds, at=row["at_us"], seen=seen.gone_seen
+            )
 
     def _compare_binding(self, uid: str, seen: Seen) -> None:
         binds = [row for row in self._decisions if (row["pod_uid"], row["kind"]) == (uid, "bind")]
@@ -260,7 +299,9 @@ class Comparison:
         self.check(f"{seen.name}: its binding", holds=found == told, found=found, told=told)
 
     def _compare_preemptions(self) -> None:
-        asked = {(row["pod_uid"], row["message"]) for row in self._decisions if row["kind"] == "preempt"}
+        asked = {
+            (row["pod_uid"], row["message"]) for row in self._decisions if row["kind"] == "preempt"
+        }
         # Two pods may ask for the same room.
         takers: dict[str, set[str]] = defaultdict(set)
         for event in self._events:
@@ -270,7 +311,12 @@ class Comparison:
                 self.check(f"{by_uid}: its pre-emption", holds=(by_uid, event["note"]) in asked)
         for uid, by_uids in takers.items():
             row = self._preempted.get(uid)
-            self.check(f"{uid}: pre-empted", holds=row is not None and row["by_uid"] in by_uids, row=row, by=by_uids)
+            self.check(
+                f"{uid}: pre-empted",
+                holds=row is not None and row["by_uid"] in by_uids,
+                row=row,
+                by=by_uids,
+            )
 
     def _compare_pulls(self) -> None:
         told: set[tuple[str, str]] = set()
@@ -282,7 +328,11 @@ class Comparison:
                 continue
             told.add((uid, pulled[1]))
             row = self._pulls.get((uid, pulled[1]), {})
-            self.check(f"{uid}: where it pulled", holds=row.get("node_name") == self._seen[uid].node, row=row)
+            self.check(
+                f"{uid}: where it pulled",
+                holds=row.get("node_name") == self._seen[uid].node,
+                row=row,
+            )
             if cold is None:
                 self.check(f"{uid}: warm", holds=bool(row.get("warm")), row=row)
                 continue
@@ -293,6 +343,8 @@ class Comparison:
                 and abs(row["pull_and_wait_us"] - span_us(cold[3])) <= 1
                 and row["image_bytes"] == int(cold[4])
             )
-            self.check(f"{uid}: cold pull as its kubelet tells", holds=same, row=row, note=event["note"])
+            self.check(
+                f"{uid}: cold pull as its kubelet tells", holds=same, row=row, note=event["note"]
+            )
         extra = self._pulls.keys() - told
         self.check("pulls that nobody told of", holds=not extra, found=extra)

@@ -1,8 +1,9 @@
-"""Play the hour in the simulator in step with the real control plane, and name the cause of each decision that differs.
+"""Play the hour in the simulator in step with the real control plane, and name the cause of each
+decision that differs.
 
-Left alone, the two part for good at the first decision that differs, and what follows says nothing. Here the simulator
-decides each pod in the state that the real decisions made; where it decides otherwise, the cause is named, and it then
-does as kube-scheduler did.
+Left alone, the two part for good at the first decision that differs, and what follows says nothing.
+Here the simulator decides each pod in the state that the real decisions made; where it decides
+otherwise, the cause is named, and it then does as kube-scheduler did.
 """
 
 import math
@@ -42,13 +43,15 @@ VICTIM: Final = "victims of equal rank"
 # A pod went a moment before the decision on one side and a moment after it on the other.
 MOMENT: Final = "moment of a deletion"
 UNEXPLAINED: Final = "unexplained"
-# How far apart the two sides may be, compressed seconds: what requests and watches take on a loaded machine.
+# How far apart the two sides may be, compressed seconds: what requests and watches take on a loaded
+# machine.
 APART_SECONDS: Final = 0.5
 
 
 # The webhook's facts were so old that another node was better by them.
 FACTS: Final = "facts a moment old"
-# A node's labels or images changed a moment before the decision on one side and a moment after it on the other.
+# A node's labels or images changed a moment before the decision on one side and a moment after it
+# on the other.
 REPORT: Final = "moment of a node's report"
 
 
@@ -87,11 +90,15 @@ class RememberedFacts(WebhookFacts):
         self._remember()
 
     def older(self) -> list[tuple[float, Facts]]:
-        """The facts of the last moments, the newest first, and for how many seconds they have been replaced."""
+        """The facts of the last moments, the newest first, and for how many seconds they have been
+        replaced.
+        """
         now = self._world.now
         return [
             (now - until, facts)
-            for (_, facts), (until, _) in zip(list(self._past)[-2::-1], list(self._past)[::-1], strict=False)
+            for (_, facts), (until, _) in zip(
+                list(self._past)[-2::-1], list(self._past)[::-1], strict=False
+            )
         ]
 
     def _remember(self) -> None:
@@ -106,7 +113,9 @@ class RememberedFacts(WebhookFacts):
         for name, changes in self._warm_changes.items():
             if changes:
                 known = self._facts.warm
-                self._facts = replace(self._facts, warm={**known, name: known[name].updated(changes)})
+                self._facts = replace(
+                    self._facts, warm={**known, name: known[name].updated(changes)}
+                )
                 self._warm_changes[name] = {}
         super()._apply()
 
@@ -119,7 +128,9 @@ class SilentKubelets(Kubelets):
 
 
 class FollowingHub(Hub):
-    """Lets users in as they were let in, and starts and ends them when they really started and ended."""
+    """Lets users in as they were let in, and starts and ends them when they really started and
+    ended.
+    """
 
     def _user(self, attempt: Attempt) -> played_hour.User | None:
         return cast("FollowingWorld", self._world).followed.users.get(attempt.number)
@@ -155,11 +166,15 @@ class SizedNodes(WatchedWorld):
         number = name.removeprefix("node-")
         if not number.isdecimal():
             return node
-        return replace(node, allocatable={**node.allocatable, "memory": played_hour.node_bytes(int(number))})
+        return replace(
+            node, allocatable={**node.allocatable, "memory": played_hour.node_bytes(int(number))}
+        )
 
 
 class FollowingWorld(SizedNodes):
-    """A world that follows: every pod comes, is let in, is bound and goes when and as it really did so."""
+    """A world that follows: every pod comes, is let in, is bound and goes when and as it really did
+    so.
+    """
 
     def __init__(self, policy: Policy, seen: played_hour.Seen) -> None:
         # What the controllers write is among the reports.
@@ -170,7 +185,8 @@ class FollowingWorld(SizedNodes):
         self.releases[0].facts = self._remembered
         self.followed, self.reports = seen.followed, seen.reports
         self.outcome = Outcome({}, Counter())
-        # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is known.
+        # By launch: SAME, FACTS or UNEXPLAINED; and how old the facts were at least, where that is
+        # known.
         self.admissions: dict[int, str] = {}
         self.ages: list[float] = []
         # Real placeholders that no pod of this world stands for yet, in order of binding.
@@ -219,8 +235,12 @@ class FollowingWorld(SizedNodes):
             self._went.append((self.now, pod.state))
         super().remove(pod)
 
-    def decide(self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0) -> SchedulingDecision:
-        """What was really done, at its time; notes whether the model would have done so, or why not."""
+    def decide(
+        self, pod: Pod, state: ClusterState, profile: Profile, *, start: int = 0
+    ) -> SchedulingDecision:
+        """What was really done, at its time; notes whether the model would have done so, or why
+        not.
+        """
         mine = self.sim_pods[pod.key]
         waits = SchedulingDecision(None, message="not yet", next_start=start)
         if mine.launch is None:
@@ -237,7 +257,12 @@ class FollowingWorld(SizedNodes):
         if decision.node is not None and user.node not in decision.rejections:
             return replace(decision, node=user.node)
         victim = next(
-            (one for one in self.sim_pods.values() if self._stands_for.get(one.order) == user.victim and one.node), None
+            (
+                one
+                for one in self.sim_pods.values()
+                if self._stands_for.get(one.order) == user.victim and one.node
+            ),
+            None,
         )
         if user.victim is None or victim is None or victim.state.leaving:
             # It gets the room as soon as that is free.
@@ -257,28 +282,49 @@ class FollowingWorld(SizedNodes):
                 continue
             # Those before the hour come all at once, in an order that isn't recorded.
             if one.bound_at >= 0:
-                self.outcome.placeholders[self._cause(mine.state, state, profile, decision, one.node)] += 1
+                self.outcome.placeholders[
+                    self._cause(mine.state, state, profile, decision, one.node)
+                ] += 1
             self._unbound.remove(one)
             self._stands_for[mine.order] = one
             return replace(decision, node=one.node)
         return waits
 
     def _cause_as_let_in(
-        self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str
+        self,
+        pod: Pod,
+        state: ClusterState,
+        profile: Profile,
+        decision: SchedulingDecision,
+        wanted: str,
     ) -> str:
         cause = agrees(decision, wanted)
         if cause is not None:
             return cause
-        if any(agrees(other, wanted) is not None for other in self._a_moment_apart(pod, state, profile)):
+        if any(
+            agrees(other, wanted) is not None for other in self._a_moment_apart(pod, state, profile)
+        ):
             return MOMENT
-        others = (self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart())
+        others = (
+            self._with_node(pod, state, profile, other) for other in self._reported_a_moment_apart()
+        )
         return REPORT if any(agrees(other, wanted) is not None for other in others) else UNEXPLAINED
 
-    def _a_moment_apart(self, pod: Pod, state: ClusterState, profile: Profile) -> Iterator[SchedulingDecision]:
+    def _a_moment_apart(
+        self, pod: Pod, state: ClusterState, profile: Profile
+    ) -> Iterator[SchedulingDecision]:
         """What would be decided if pods had gone a moment earlier, or later."""
         soon = self.now + APART_SECONDS
-        going = [one.state for one in self.sim_pods.values() if one.node is not None and self._goes_at(one) <= soon]
-        gone = [one for at, one in self._went if at >= self.now - APART_SECONDS and one.node_name in state.rows]
+        going = [
+            one.state
+            for one in self.sim_pods.values()
+            if one.node is not None and self._goes_at(one) <= soon
+        ]
+        gone = [
+            one
+            for at, one in self._went
+            if at >= self.now - APART_SECONDS and one.node_name in state.rows
+        ]
         for less, more in ((going, []), ([], gone), (going, gone)):
             yield self._with(pod, state, profile, less, more)
         for one in going:
@@ -293,7 +339,12 @@ class FollowingWorld(SizedNodes):
         return math.inf if user is None else user.gone_at
 
     def _with(
-        self, pod: Pod, state: ClusterState, profile: Profile, less: Sequence[Pod], more: Sequence[Pod]
+        self,
+        pod: Pod,
+        state: ClusterState,
+        profile: Profile,
+        less: Sequence[Pod],
+        more: Sequence[Pod],
     ) -> SchedulingDecision:
         less = [one for one in less if state.get_pod(one.key) is not None]
         more = [one for one in more if state.get_pod(one.key) is None]
@@ -312,7 +363,10 @@ class FollowingWorld(SizedNodes):
                 state.add_pod(other)
 
     def _report(self, said: Node) -> None:
-        """A node says what it holds; its labels and room, too. The first time that it is ready it joins."""
+        """A node says what it holds; its labels and room, too.
+
+        The first time that it is ready it joins.
+        """
         node = self.nodes.get(said.name)
         if node is None:
             if not said.ready or said.taints:
@@ -322,11 +376,19 @@ class FollowingWorld(SizedNodes):
             for other in self._early.pop(node.name, ()):
                 self.state.add_pod(other)
         before = node.state
-        if (said.images, said.labels, said.allocatable) == (before.images, before.labels, before.allocatable):
+        if (said.images, said.labels, said.allocatable) == (
+            before.images,
+            before.labels,
+            before.allocatable,
+        ):
             return
         self._changed.append((self.now, before))
         state = replace(
-            before, labels=said.labels, images=said.images, image_count=said.image_count, allocatable=said.allocatable
+            before,
+            labels=said.labels,
+            images=said.images,
+            image_count=said.image_count,
+            allocatable=said.allocatable,
         )
         self.change_node(node, state)
 
@@ -348,24 +410,38 @@ class FollowingWorld(SizedNodes):
             self._otherwise[pod.key] = mine
             cause = UNEXPLAINED
             for age, facts in self._remembered.older():
-                if _asks(self.releases[0].maker.user(attempt, mine.name, self.now, facts)) == _asks(real):
+                if _asks(self.releases[0].maker.user(attempt, mine.name, self.now, facts)) == _asks(
+                    real
+                ):
                     cause = FACTS
                     self.ages.append(age)
                     break
         self.admissions[attempt.number] = cause
-        # A spec of its own: of pods that are alike only the first would be tried where it doesn't fit.
+        # A spec of its own: of pods that are alike only the first would be tried where it doesn't
+        # fit.
         spec = replace(
             mine.spec,
             required_node_terms=real.spec.required_node_terms,
             preferred_node_terms=real.spec.preferred_node_terms,
         )
-        kept = {key: text for key, text in mine.annotations.items() if key != WARM_TARGET_ANNOTATION}
-        sent = {key: text for key, text in real.annotations.items() if key == WARM_TARGET_ANNOTATION}
+        kept = {
+            key: text for key, text in mine.annotations.items() if key != WARM_TARGET_ANNOTATION
+        }
+        sent = {
+            key: text for key, text in real.annotations.items() if key == WARM_TARGET_ANNOTATION
+        }
         pod.state = replace(mine, spec=spec, annotations={**kept, **sent})
         self.pods[pod.key] = pod.state
         self.tell_pod(pod)
 
-    def _cause(self, pod: Pod, state: ClusterState, profile: Profile, decision: SchedulingDecision, wanted: str) -> str:
+    def _cause(
+        self,
+        pod: Pod,
+        state: ClusterState,
+        profile: Profile,
+        decision: SchedulingDecision,
+        wanted: str,
+    ) -> str:
         otherwise = self._otherwise.get(pod.key)
         if otherwise is None:
             return self._cause_as_let_in(pod, state, profile, decision, wanted)
@@ -386,9 +462,13 @@ class FollowingWorld(SizedNodes):
         for at, said in self.reports:
             node = self.nodes.get(said.name)
             if node is not None and self.now < at <= self.now + APART_SECONDS:
-                yield replace(node.state, labels=said.labels, images=said.images, image_count=said.image_count)
+                yield replace(
+                    node.state, labels=said.labels, images=said.images, image_count=said.image_count
+                )
 
-    def _with_node(self, pod: Pod, state: ClusterState, profile: Profile, other: Node) -> SchedulingDecision:
+    def _with_node(
+        self, pod: Pod, state: ClusterState, profile: Profile, other: Node
+    ) -> SchedulingDecision:
         now = self.nodes[other.name].state
         state.set_node(other)
         try:
@@ -419,7 +499,11 @@ def agrees(decision: SchedulingDecision, wanted: str) -> str | None:
 def _asks(pod: Pod) -> tuple[object, ...]:
     """What the webhook's rules about nodes add to a pod."""
     spec = pod.spec
-    return spec.required_node_terms, spec.preferred_node_terms, pod.annotations.get(WARM_TARGET_ANNOTATION)
+    return (
+        spec.required_node_terms,
+        spec.preferred_node_terms,
+        pod.annotations.get(WARM_TARGET_ANNOTATION),
+    )
 
 
 class GrowingWorld(SizedNodes):
@@ -446,8 +530,13 @@ def simulate(seen: played_hour.Seen, folder: Path) -> GrowingWorld:
     """In the simulator alone. Sessions begin when servers run, as the simulator counts them."""
     users = seen.followed.users
     # For so long their containers ran.
-    stayed = {number: min(one.gone_at, 10_000.0) - min(one.ran_at, one.gone_at) for number, one in users.items()}
-    attempts = [one._replace(session_seconds=max(0.0, stayed[one.number])) for one in seen.real.attempts]
+    stayed = {
+        number: min(one.gone_at, 10_000.0) - min(one.ran_at, one.gone_at)
+        for number, one in users.items()
+    }
+    attempts = [
+        one._replace(session_seconds=max(0.0, stayed[one.number])) for one in seen.real.attempts
+    ]
     values = folder / "alone.yaml"
     values.write_text(yaml.safe_dump(played_hour.VALUES))
     policy = load_policy("hour", [str(values)], release=Release("hub", seen.namespace))

@@ -1,6 +1,8 @@
-"""Play an hour of a real trace on the real control plane, compressed in time, with warm sets and the image gate.
+"""Play an hour of a real trace on the real control plane, compressed in time, with warm sets and
+the image gate.
 
-Owns the hub's side: which launches, when they come and go, on nodes of which sizes, what kubelets do; the witnesses.
+Owns the hub's side: which launches, when they come and go, on nodes of which sizes, what kubelets
+do; the witnesses.
 """
 
 import contextlib
@@ -41,18 +43,24 @@ from tests.stack import Stack
 HOUR_BEGIN: Final = 1_559_048_400
 LAUNCHES: Final = 240
 USER_BYTES: Final = 550_000_000
-# Users by node. Of different sizes, so that few decisions are ties, which kube-scheduler breaks at random.
+# Users by node. Of different sizes, so that few decisions are ties, which kube-scheduler breaks at
+# random.
 ROOM: Final = (10, 13, 18, 26, 40)
 PLACEHOLDERS: Final = 12
 USER_REQUESTS: Final = {"cpu": "10m", "memory": str(USER_BYTES)}
-PLACEHOLDER_SET: Final = {"name": "default", "replicas": PLACEHOLDERS, "resources": {"requests": USER_REQUESTS}}
+PLACEHOLDER_SET: Final = {
+    "name": "default",
+    "replicas": PLACEHOLDERS,
+    "resources": {"requests": USER_REQUESTS},
+}
 # On each node beside users, for what pullers request.
 DAEMON_BYTES: Final = 10_000_000
 SETTLED_SECONDS: Final = 60.0
 USER_PREFIX: Final = "jupyter-"
 # In the names of placeholders.
 PLACEHOLDER_PREFIX: Final = "placeholder"
-# A request of that long is of a machine that stalls; the launches of so many seconds after it are affected, too.
+# A request of that long is of a machine that stalls; the launches of so many seconds after it are
+# affected, too.
 STALL_SECONDS: Final = 0.5
 RECOVERY_SECONDS: Final = 2.0
 
@@ -60,7 +68,8 @@ RECOVERY_SECONDS: Final = 2.0
 # An hour in three minutes.
 SPEED: Final = 20.0
 SEED: Final = 1
-# Images that pullers bring: of half of the launches, and of one in twenty. A node pulls for eight seconds each.
+# Images that pullers bring: of half of the launches, and of one in twenty. A node pulls for eight
+# seconds each.
 MANAGED: Final = ("r2d.invalid/2a1f24ae2314f47d3095", "r2d.invalid/6e9c1ddfd83afa793f3e")
 MANAGED_SIZES: Final = {f"{name}:1": 560_000_000 for name in MANAGED}
 # On nodes that are objects only; pullers don't reach others.
@@ -77,7 +86,8 @@ VALUES: Final = {
 }
 # What real nodes pull from the registry, together.
 BYTES_PER_SECOND: Final = 600_000
-# The largest node joins when the others are about to be full. Its kubelet registers it a little before it is ready.
+# The largest node joins when the others are about to be full. Its kubelet registers it a little
+# before it is ready.
 LATE: Final = len(ROOM)
 REGISTERED_SECONDS, READY_SECONDS = 33.0, 35.0
 ALONE: Final = Assumptions(
@@ -89,7 +99,8 @@ ALONE: Final = Assumptions(
     # Smaller images, as pulls are as fast as ever.
     image_median_bytes=int(1_600_000_000 / SPEED),
     preempted_gone_seconds=0.02,
-    # kube-scheduler takes pods out of their back-off when it has nothing else to do (SchedulerPopFromBackoffQ).
+    # kube-scheduler takes pods out of their back-off when it has nothing else to do
+    # (SchedulerPopFromBackoffQ).
     backoff_seconds=0.0,
     max_backoff_seconds=0.0,
     bind_seconds=0.25 / SPEED,
@@ -100,7 +111,9 @@ ALONE: Final = Assumptions(
 
 
 class Placeholder(NamedTuple):
-    """A placeholder's life on the real control plane, in seconds of the hour; infinity for never."""
+    """A placeholder's life on the real control plane, in seconds of the hour; infinity for
+    never.
+    """
 
     node: str
     bound_at: float
@@ -113,7 +126,8 @@ class User(NamedTuple):
     """A user's pod there."""
 
     node: str
-    # When its node was chosen: its binding was seen, or before that its nomination or its victim's end.
+    # When its node was chosen: its binding was seen, or before that its nomination or its victim's
+    # end.
     decided_at: float
     gone_at: float
     # The placeholder that was pre-empted for it.
@@ -161,7 +175,9 @@ class Seen(NamedTuple):
 
 
 def an_hour() -> list[Attempt]:
-    """Every n-th launch of a busy hour, in compressed seconds from 0, with its compressed session."""
+    """Every n-th launch of a busy hour, in compressed seconds from 0, with its compressed
+    session.
+    """
     attempts = open_trace([RECORDED], seed=1, counts=InputCounts())
     until_its_end = itertools.takewhile(lambda one: one.moment < HOUR_BEGIN + 3600, attempts)
     hour = [one for one in until_its_end if one.moment >= HOUR_BEGIN]
@@ -171,14 +187,18 @@ def an_hour() -> list[Attempt]:
         one._replace(
             number=number,
             moment=(one.moment - HOUR_BEGIN) / SPEED,
-            session_seconds=60 * (least + chance.log_normal("session", number, median, sigma)) / SPEED,
+            session_seconds=60
+            * (least + chance.log_normal("session", number, median, sigma))
+            / SPEED,
         )
         for number, one in enumerate(chosen)
     ]
 
 
 class HourWitness(Witness):
-    """Also notes nominations, users as they were admitted, and when they ran; moments are seconds since 1970."""
+    """Also notes nominations, users as they were admitted, and when they ran; moments are seconds
+    since 1970.
+    """
 
     def __init__(self, cluster: ControlPlane, namespace: str) -> None:
         # Of pods other than users and placeholders: when each was bound, and how it then was.
@@ -216,32 +236,49 @@ class HourWitness(Witness):
                 moment(one.gone_seen),
                 # Pre-empted before its start was told, it counts as started last.
                 min(
-                    (at_us / 1e6 - began_at for (step, _), at_us in one.steps.items() if step == "accepted"),
+                    (
+                        at_us / 1e6 - began_at
+                        for (step, _), at_us in one.steps.items()
+                        if step == "accepted"
+                    ),
                     default=math.inf,
                 ),
             )
             for one in pods
             if PLACEHOLDER_PREFIX in one.name and one.node
         ]
-        free = sorted((one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at)
+        free = sorted(
+            (one for one in placeholders if one.gone_at < math.inf), key=lambda one: one.gone_at
+        )
         users: dict[int, User] = {}
         bound = [one for one in pods if one.name.startswith(USER_PREFIX) and one.node]
         for one in sorted(bound, key=lambda one: moment(one.bound_seen)):
-            nominated = [at - began_at for at, node in self.nominations.get(one.name, ()) if node == one.node]
+            nominated = [
+                at - began_at for at, node in self.nominations.get(one.name, ()) if node == one.node
+            ]
             decided_at, victim = moment(one.bound_seen), None
             if nominated:
                 decided_at = min(decided_at, nominated[0])
                 # Victims are deleted before the nomination is written.
                 victim = next(
-                    (lost for lost in free if lost.node == one.node and lost.gone_at <= decided_at + 0.2), None
+                    (
+                        lost
+                        for lost in free
+                        if lost.node == one.node and lost.gone_at <= decided_at + 0.2
+                    ),
+                    None,
                 )
                 if victim is not None:
                     free.remove(victim)
                     decided_at = min(decided_at, victim.gone_at)
             number = int(one.name.removeprefix(USER_PREFIX))
             ran_at, admitted = moment(self.ran.get(one.name)), self.admitted.get(one.name)
-            users[number] = User(one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted)
-        others = sorted(((at - began_at, pod) for at, pod in self.others.values()), key=lambda one: one[0])
+            users[number] = User(
+                one.node, decided_at, moment(one.gone_seen), victim, ran_at, admitted
+            )
+        others = sorted(
+            ((at - began_at, pod) for at, pod in self.others.values()), key=lambda one: one[0]
+        )
         return Followed(users, placeholders, others)
 
 
@@ -252,7 +289,9 @@ class NodeWitness:
         self.reports: list[tuple[float, dict[str, Any]]] = []
         listed = cluster.api.get("/api/v1/nodes")
         self._watch: Watch = cluster.api.watch(
-            "/api/v1/nodes", timeout_seconds=3600, resourceVersion=listed["metadata"]["resourceVersion"]
+            "/api/v1/nodes",
+            timeout_seconds=3600,
+            resourceVersion=listed["metadata"]["resourceVersion"],
         )
         self._thread = threading.Thread(target=self._follow, name="node-witness", daemon=True)
 
@@ -281,12 +320,22 @@ def node_bytes(number: int) -> int:
 
 
 def create_nodes(
-    nodes: FakeNodes, numbers: Iterable[int], more: Mapping[str, str] | None = None, *, ready: bool = True
+    nodes: FakeNodes,
+    numbers: Iterable[int],
+    more: Mapping[str, str] | None = None,
+    *,
+    ready: bool = True,
 ) -> None:
     """Nodes of the sizes above, in order of age; more: labels."""
     labels = {NODE_PURPOSE_LABEL: "user", **(more or {})}
     for number in numbers:
-        nodes.create(f"node-{number}", cpu="7910m", memory=str(node_bytes(number)), labels=labels, ready=ready)
+        nodes.create(
+            f"node-{number}",
+            cpu="7910m",
+            memory=str(node_bytes(number)),
+            labels=labels,
+            ready=ready,
+        )
 
 
 def wait_for_placeholders(stack: Stack) -> None:
@@ -303,14 +352,22 @@ def wait_for_placeholders(stack: Stack) -> None:
 
 
 def play_for_real(
-    attempts: list[Attempt], stack: Stack, witness: Witness, more: Sequence[tuple[float, Callable[[], object]]]
+    attempts: list[Attempt],
+    stack: Stack,
+    witness: Witness,
+    more: Sequence[tuple[float, Callable[[], object]]],
 ) -> Played:
-    """On the control plane: one after the other, as the trace says or as soon as the machine gets there.
+    """On the control plane: one after the other, as the trace says or as soon as the machine gets
+    there.
 
     more: what else happens, and in which second.
     """
     cluster, namespace = stack.cluster, stack.namespace
-    priority = next(m["metadata"]["name"] for m in stack.manifests if m["kind"] == "PriorityClass" and m["value"] == 0)
+    priority = next(
+        m["metadata"]["name"]
+        for m in stack.manifests
+        if m["kind"] == "PriorityClass" and m["value"] == 0
+    )
     due: list[tuple[float, int, int]] = [(one.moment, 1, one.number) for one in attempts]
     due += [(moment, 2, place) for place, (moment, _) in enumerate(more)]
     heapq.heapify(due)
@@ -346,8 +403,8 @@ def play_for_real(
         if any(begin - STALL_SECONDS <= at <= end + RECOVERY_SECONDS for begin, end in stalls)
     )
     say(
-        f"played in {time.monotonic() - began:.0f} s, at most {latest:.2f} s late; "
-        f"{len(stalls)} requests took over {STALL_SECONDS} s, {len(stalled)} launches came around them"
+        f"played in {time.monotonic() - began:.0f} s, at most {latest:.2f} s late; {len(stalls)}"
+        f" requests took over {STALL_SECONDS} s, {len(stalled)} launches came around them"
     )
     time.sleep(3.0)
     seen = list(witness.pods.values())
@@ -356,11 +413,16 @@ def play_for_real(
         for one in seen
         if one.name.startswith(USER_PREFIX) and one.node
     }
-    gone = [one for one in seen if PLACEHOLDER_PREFIX in one.name and one.node and one.gone_seen is not None]
+    gone = [
+        one
+        for one in seen
+        if PLACEHOLDER_PREFIX in one.name and one.node and one.gone_seen is not None
+    ]
     # A loaded machine is late: what is simulated is what was played.
     played = [
         one._replace(
-            moment=created[one.number], session_seconds=deleted.get(one.number, 10_000.0) - created[one.number]
+            moment=created[one.number],
+            session_seconds=deleted.get(one.number, 10_000.0) - created[one.number],
         )
         for one in attempts
     ]
@@ -374,9 +436,15 @@ def _user(name: str, attempt: Attempt, priority: str) -> dict[str, Any]:
     return {
         "metadata": {"name": name, "labels": labels},
         "spec": {
-            "affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}},
+            "affinity": {
+                "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}
+            },
             "containers": [
-                {"name": "notebook", "image": image_reference(attempt.image), "resources": {"requests": USER_REQUESTS}}
+                {
+                    "name": "notebook",
+                    "image": image_reference(attempt.image),
+                    "resources": {"requests": USER_REQUESTS},
+                }
             ],
             "priorityClassName": priority,
             "terminationGracePeriodSeconds": 0,
@@ -404,12 +472,17 @@ def _labels(told: NodeWitness, namespace: str) -> Counter[str]:
     last = {node["metadata"]["name"]: node for _, node in told.reports}
     prefix = pulled_label("hub", namespace, "any").partition("/")[0]
     return Counter(
-        text for node in last.values() for key, text in node["metadata"]["labels"].items() if key.startswith(prefix)
+        text
+        for node in last.values()
+        for key, text in node["metadata"]["labels"].items()
+        if key.startswith(prefix)
     )
 
 
 def play(kubelets: int = 0) -> Seen:
-    """Play the hour for real. kubelets: so many nodes, the oldest, are real; the others are objects only."""
+    """Play the hour for real. kubelets: so many nodes, the oldest, are real; the others are objects
+    only.
+    """
     attempts = an_hour()
     names = [f"node-{number}" for number in range(1, kubelets + 1)]
     with ControlPlane() as cluster, contextlib.ExitStack() as exits:
@@ -425,15 +498,22 @@ def play(kubelets: int = 0) -> Seen:
             exits.enter_context(_real_node(cluster, name, registry, node_bytes(number)))
         modelled = ModelledKubelets(cluster, nodes)
         keeper = PodKeeper(
-            cluster.api, hold=modelled.hold, leave=lambda pod: pod["spec"].get("nodeName") in names, parallel_requests=8
+            cluster.api,
+            hold=modelled.hold,
+            leave=lambda pod: pod["spec"].get("nodeName") in names,
+            parallel_requests=8,
         )
         exits.enter_context(keeper)
         exits.enter_context(modelled.run(keeper))
         create_nodes(nodes, range(kubelets + 1, LATE), PULLS_AHEAD)
-        stack = exits.enter_context(Stack(cluster, namespace, VALUES, controllers=True, scheduler_flags=()))
+        stack = exits.enter_context(
+            Stack(cluster, namespace, VALUES, controllers=True, scheduler_flags=())
+        )
         wait_for_placeholders(stack)
         labelled = (LATE - 1 - kubelets) * len(MANAGED)
-        wait_until(lambda: _labels(told, namespace) == {"true": labelled}, SETTLED_SECONDS, "all labels")
+        wait_until(
+            lambda: _labels(told, namespace) == {"true": labelled}, SETTLED_SECONDS, "all labels"
+        )
         registry.bytes_per_second = BYTES_PER_SECOND
         real = play_for_real(attempts, stack, witness, joins(nodes))
     faults = [*modelled.faults, *witness.faults]
@@ -457,10 +537,14 @@ def _fill(registry: RealRegistry, attempts: Sequence[Attempt]) -> None:
     registry.push_program("pause:3.10.1")
     for reference in {*MANAGED_SIZES, *(image_reference(one.image) for one in attempts)}:
         seconds = images.get(reference).compressed_bytes / PULLS[ALONE.pulls][1]
-        registry.push_program(reference.partition("/")[2], size_bytes=int(seconds * BYTES_PER_SECOND))
+        registry.push_program(
+            reference.partition("/")[2], size_bytes=int(seconds * BYTES_PER_SECOND)
+        )
 
 
-def _real_node(cluster: ControlPlane, name: str, registry: RealRegistry, memory_bytes: int) -> RealNode:
+def _real_node(
+    cluster: ControlPlane, name: str, registry: RealRegistry, memory_bytes: int
+) -> RealNode:
     """A node with so much memory for pods."""
     lines = Path("/proc/meminfo").read_text().splitlines()
     total = next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemTotal:"))
@@ -504,7 +588,8 @@ class ModelledKubelets:
             if runs_at is None:
                 images = [container["image"] for container in pod["spec"]["containers"]]
                 runs_at = max(
-                    self._pull(pod["spec"]["nodeName"], image, now, in_background=is_puller(pod)) for image in images
+                    self._pull(pod["spec"]["nodeName"], image, now, in_background=is_puller(pod))
+                    for image in images
                 )
                 self._at(runs_at, START, "")
                 self._runs_at[metadata["uid"]] = runs_at
@@ -551,13 +636,22 @@ class ModelledKubelets:
 
     def _bind_pullers(self) -> None:
         """Each to its node."""
-        waiting = self._api.list("/api/v1/pods", labelSelector=PULLERS, fieldSelector="spec.nodeName=")
+        waiting = self._api.list(
+            "/api/v1/pods", labelSelector=PULLERS, fieldSelector="spec.nodeName="
+        )
         for pod in waiting:
             metadata = pod["metadata"]
-            affinity = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+            affinity = pod["spec"]["affinity"]["nodeAffinity"][
+                "requiredDuringSchedulingIgnoredDuringExecution"
+            ]
             (node,) = affinity["nodeSelectorTerms"][0]["matchFields"][0]["values"]
             target = {"apiVersion": "v1", "kind": "Node", "name": node}
-            binding = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": metadata["name"]}, "target": target}
+            binding = {
+                "apiVersion": "v1",
+                "kind": "Binding",
+                "metadata": {"name": metadata["name"]},
+                "target": target,
+            }
             path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/binding"
             self._api.request("POST", path, binding)
 

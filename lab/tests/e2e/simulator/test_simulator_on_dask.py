@@ -27,18 +27,28 @@ class Cluster:
         self.address = f"tcp://127.0.0.1:{ReservedPort().release()}"
         self.processes: list[subprocess.Popen[bytes]] = []
         port = self.address.rpartition(":")[2]
-        self._start("scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show")
+        self._start(
+            "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard", "--no-show"
+        )
 
     def add_worker(self) -> subprocess.Popen[bytes]:
-        return self._start("worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+        return self._start(
+            "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"
+        )
 
     def _start(self, kind: str, *arguments: str) -> subprocess.Popen[bytes]:
         path = f"{ROOT}:{ROOT / 'lab'}"
-        environment = {**os.environ, "PYTHONPATH": path, "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False"}
+        environment = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "DASK_DISTRIBUTED__WORKER__MEMORY__TERMINATE": "False",
+        }
         log = (self.folder / f"{kind}-{len(self.processes)}.log").open("wb")
         with log:
             command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *arguments]
-            process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log
+            )
         self.processes.append(process)
         return process
 
@@ -77,7 +87,10 @@ def test_a_worker_killed_midway_loses_nothing(cluster: Cluster) -> None:
             os.kill(victim.pid, signal.SIGKILL)
 
     found = run_sweep(jobs, DaskCluster(cluster.address), work=slow_start_work, report=report)
-    assert (victim.wait(10), found) == (-signal.SIGKILL, run_sweep(jobs, LocalProcesses(2), work=work))
+    assert (victim.wait(10), found) == (
+        -signal.SIGKILL,
+        run_sweep(jobs, LocalProcesses(2), work=work),
+    )
     assert len(seen) == len(jobs)
 
 
@@ -89,12 +102,17 @@ def test_nothing_stays_on_the_cluster_after_an_interrupted_sweep(cluster: Cluste
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_sweep([job(seed=seed) for seed in range(1, 20)], DaskCluster(cluster.address), work=work, report=stop)
+        run_sweep(
+            [job(seed=seed) for seed in range(1, 20)],
+            DaskCluster(cluster.address),
+            work=work,
+            report=stop,
+        )
     until = time.monotonic() + 30
     with distributed.Client(cluster.address, timeout=60, set_as_default=False) as client:
-        while (left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))) and (
-            time.monotonic() < until
-        ):
+        while (
+            left := client.run_on_scheduler(lambda dask_scheduler: len(dask_scheduler.tasks))
+        ) and (time.monotonic() < until):
             time.sleep(0.1)
     assert left == 0
 

@@ -1,4 +1,6 @@
-"""A sweep's page as people see it: opened in headless Chromium, at a phone's and a desk's width, light and dark."""
+"""A sweep's page as people see it: opened in headless Chromium, at a phone's and a desk's width,
+light and dark.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,11 @@ def make(folder: Path, scales: Mapping[str, float]) -> Path:
     survey.counts.skip("no launch: another schema", "launches.jsonl", 17, 20)
     about = dict.fromkeys(scales, "A policy that is made up.")
     page = folder / "page.html"
-    page.write_text(make_page(summarise(results, WORLDS), ReportContext(about, "launches.jsonl.gz", survey, "0.1")))
+    page.write_text(
+        make_page(
+            summarise(results, WORLDS), ReportContext(about, "launches.jsonl.gz", survey, "0.1")
+        )
+    )
     return page
 
 
@@ -57,15 +63,23 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """As many policies as are shipped, with names that are long and look like HTML, and numbers huge and tiny."""
-    attack = "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
+    """As many policies as are shipped, with names that are long and look like HTML, and numbers
+    huge and tiny.
+    """
+    attack = (
+        "<img src=x onerror=\"window.attacked = 'yes'\"><script>window.attacked = 'yes'</script>"
+    )
     names = [attack, *(f"{'very-' * 12}long-{number}" for number in range(8)), *map(str, range(5))]
     scales = {name: 0.01 + number**2 / 3 for number, name in enumerate(names)}
     return make(tmp_path_factory.mktemp("many"), scales)
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")])
-def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example: Path, width: int, scheme: str) -> None:
+@pytest.mark.parametrize(
+    ("width", "scheme"), [(PHONE, "light"), (PHONE, "dark"), (DESK, "light"), (DESK, "dark")]
+)
+def test_nothing_overlaps_leaves_the_page_or_is_missing(
+    driver: Chrome, example: Path, width: int, scheme: str
+) -> None:
     seen.check(driver, example, width, scheme, plots=5)
     driver.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
     for media in ("", "print"):
@@ -74,6 +88,8 @@ def test_nothing_overlaps_leaves_the_page_or_is_missing(driver: Chrome, example:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(PHONE, "light"), (DESK, "dark")])
-def test_long_and_odd_names_fit_and_are_only_text(driver: Chrome, many: Path, width: int, scheme: str) -> None:
+def test_long_and_odd_names_fit_and_are_only_text(
+    driver: Chrome, many: Path, width: int, scheme: str
+) -> None:
     seen.check(driver, many, width, scheme, plots=5)
     assert driver.execute_script("return [window.attacked, document.images.length]") == [None, 0]

@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 
 PART = (
-    st.text("ab0-.", max_size=12) | st.sampled_from(["x" * 30, "pool-", ".internal", "…", "~2"]) | st.text(max_size=6)
+    st.text("ab0-.", max_size=12)
+    | st.sampled_from(["x" * 30, "pool-", ".internal", "…", "~2"])
+    | st.text(max_size=6)
 )
 NAMES = st.builds(
     lambda begin, middles, end: [begin + middle + end for middle in middles],
@@ -15,7 +17,9 @@ NAMES = st.builds(
 
 
 @given(NAMES, NAMES, st.integers(LEAST_LENGTH, 40))
-def test_short_names_fit_and_are_as_different_as_the_names(names: list[str], others: list[str], length: int) -> None:
+def test_short_names_fit_and_are_as_different_as_the_names(
+    names: list[str], others: list[str], length: int
+) -> None:
     short = shorten([*names, *others], length)
     assert set(short) == {*names, *others}
     assert len(set(short.values())) == len(short)

@@ -1,4 +1,6 @@
-"""A hundred thousand damaged lines: none stops an import, and each is counted, as used or by its reason."""
+"""A hundred thousand damaged lines: none stops an import, and each is counted, as used or by its
+reason.
+"""
 
 import json
 import random

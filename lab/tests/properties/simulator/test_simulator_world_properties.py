@@ -28,12 +28,18 @@ def traces(draw: st.DrawFn, *, sizes: bool = False) -> list[Attempt]:
     for number in range(draw(st.integers(1, 25))):
         moment += draw(st.sampled_from((0.0, 0.0, 1.5, 40.0, 400.0, 5000.0)))
         image = draw(st.sampled_from(IMAGES))
-        more: dict[str, Any] = {"session_seconds": draw(st.sampled_from((None, 0.0, 30.0, 900.0, 9000.0)))}
+        more: dict[str, Any] = {
+            "session_seconds": draw(st.sampled_from((None, 0.0, 30.0, 900.0, 9000.0)))
+        }
         if draw(st.booleans()):
             more["image_bytes"] = draw(st.sampled_from((1, 10**8, 2 * 10**9, 4 * 10**10)))
         if sizes:
-            more["memory_bytes"] = draw(st.sampled_from((None, USER_BYTES // 3, USER_BYTES, 2 * USER_BYTES)))
-        found.append(Attempt(number, moment, repository=image.partition("+")[0], image=image, **more))
+            more["memory_bytes"] = draw(
+                st.sampled_from((None, USER_BYTES // 3, USER_BYTES, 2 * USER_BYTES))
+            )
+        found.append(
+            Attempt(number, moment, repository=image.partition("+")[0], image=image, **more)
+        )
     return found
 
 
@@ -76,7 +82,9 @@ def test_nobody_is_lost_no_level_is_negative_and_no_node_holds_more_than_it_take
     # Levels, nodes with users that are taken away, full nodes and time are looked at as it plays.
     result, seen = play(attempts, policy, world, seed)
     assert result.attempts == len(attempts)
-    assert result.attempts == result.admitted + result.refused_by_repository + result.refused_by_total
+    assert (
+        result.attempts == result.admitted + result.refused_by_repository + result.refused_by_total
+    )
     assert result.admitted == result.started + result.given_up
     assert result.still_waiting == seen.still_starting == 0
     assert result.tries == result.started + result.timeouts
@@ -92,7 +100,13 @@ def test_nobody_is_lost_no_level_is_negative_and_no_node_holds_more_than_it_take
 
 
 @settings(max_examples=60)
-@given(attempts=traces(), policy=policies, world=worlds(), shared=st.sampled_from((0.0, 0.4)), seed=st.integers(0, 3))
+@given(
+    attempts=traces(),
+    policy=policies,
+    world=worlds(),
+    shared=st.sampled_from((0.0, 0.4)),
+    seed=st.integers(0, 3),
+)
 def test_no_figure_is_beyond_its_bound(
     attempts: list[Attempt], policy: Any, world: Assumptions, shared: float, seed: int
 ) -> None:
@@ -101,7 +115,11 @@ def test_no_figure_is_beyond_its_bound(
     summary = summarise([result], [WorldSetting({}, world)])
     for measure in MEASURES:
         value = summary.value(measure.key, result.policy)
-        if value is None or value.bound is None or (result.background_pulls and measure.bound in AHEAD):
+        if (
+            value is None
+            or value.bound is None
+            or (result.background_pulls and measure.bound in AHEAD)
+        ):
             continue
         slack = 1e-9 * max(1.0, abs(value.bound))
         if measure.key == "build_cache_hits":
@@ -113,8 +131,12 @@ def test_no_figure_is_beyond_its_bound(
 
 @settings(max_examples=15)
 @given(attempts=traces(), policy=policies, world=worlds(), seed=st.integers(0, 3))
-def test_two_replays_of_one_seed_are_equal(attempts: list[Attempt], policy: Any, world: Assumptions, seed: int) -> None:
-    assert comparable(play(attempts, policy, world, seed)[0]) == comparable(play(attempts, policy, world, seed)[0])
+def test_two_replays_of_one_seed_are_equal(
+    attempts: list[Attempt], policy: Any, world: Assumptions, seed: int
+) -> None:
+    assert comparable(play(attempts, policy, world, seed)[0]) == comparable(
+        play(attempts, policy, world, seed)[0]
+    )
 
 
 @settings(max_examples=25)
@@ -124,8 +146,11 @@ def test_a_replay_ends_and_its_work_is_bounded_by_what_happens(
 ) -> None:
     _, seen = play(attempts, policy, world)
     span = seen.now - BEGIN
-    # Nothing runs faster than controllers plan and autoscalers look, and nothing is done more than a few times for one
-    # pod; what lives after the last launch isn't waited for.
+    # Nothing runs faster than controllers plan and autoscalers look, and nothing is done more than
+    # a few times for one pod; what lives after the last launch isn't waited for.
     assert seen.steps <= 50 * (len(attempts) + 10) + span * (1 / 0.5 + 1)
     if not world.concurrent_spawn_limit:
-        assert span <= attempts[-1].moment - BEGIN + (world.retries + 1) * world.start_timeout_seconds + 1.0
+        assert (
+            span
+            <= attempts[-1].moment - BEGIN + (world.retries + 1) * world.start_timeout_seconds + 1.0
+        )

@@ -1,4 +1,6 @@
-"""`roost book`: what words mean, what a booking says, and that nothing is lost of what others booked."""
+"""`roost book`: what words mean, what a booking says, and that nothing is lost of what others
+booked.
+"""
 
 import json
 import time
@@ -28,7 +30,13 @@ SETS: list[dict[str, Any]] = [
     }
     for name in ("default", "gpu")
 ]
-EVENTS = {"enabled": True, "configMaps": True, "leadMinutes": 15, "settleMinutes": 15, "maxPeople": 500}
+EVENTS = {
+    "enabled": True,
+    "configMaps": True,
+    "leadMinutes": 15,
+    "settleMinutes": 15,
+    "maxPeople": 500,
+}
 EVENTS |= {"maxPlaceholders": 1000, "concurrentSpawnLimit": 64}
 PROFILES = [
     {"names": ["GPU, large", "gpu"], "image": "quay.io/me/gpu:1", "set": "gpu"},
@@ -104,18 +112,30 @@ def test_a_booking_says_what_it_means_is_listed_changed_and_cancelled(
 ) -> None:
     first = "book 120 tomorrow 9:00 --zone Europe/Berlin --name intro --image quay.io/me/x:1"
     assert run(first.split()) == 0
-    assert capsys.readouterr().out == (
-        "Booked: intro: 120 people, Fri 2026-11-27 09:00 CET, quay.io/me/x:1.\n"
-        "  From Fri 2026-11-27 08:45 CET set default has 120 placeholders more: about 7 nodes (18 a node), "
-        "1.8 node-hours more if all come, 3.5 if nobody does.\n"
-        "  If all come at once, the hub starts 64 servers at a time (hub.concurrentSpawnLimit) and tells others to "
-        "come again: the last of 120 waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here.\n"
+    assert (
+        capsys.readouterr().out
+        == "Booked: intro: 120 people, Fri 2026-11-27 09:00 CET, quay.io/me/x:1.\n  From Fri"
+        " 2026-11-27 08:45 CET set default has 120 placeholders more: about 7 nodes (18 a node),"
+        " 1.8 node-hours more if all come, 3.5 if nobody does.\n  If all come at once, the hub"
+        " starts 64 servers at a time (hub.concurrentSpawnLimit) and tells others to come again:"
+        " the last of 120 waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit"
+        " here.\n"
     )
-    assert cluster.objects[BOOKINGS]["metadata"]["labels"] == {"roost.hub.jupyter.org/events": "roost"}
-    assert run(["book", "20", "every", "monday", "14:00", "--until", "2027-02-12", "--zone", "UTC"]) == 0
-    assert run(["book", "60", "tomorrow", "10:00", "--zone", "Europe/Berlin", "--name", "intro"]) == 0
+    assert cluster.objects[BOOKINGS]["metadata"]["labels"] == {
+        "roost.hub.jupyter.org/events": "roost"
+    }
+    assert (
+        run(["book", "20", "every", "monday", "14:00", "--until", "2027-02-12", "--zone", "UTC"])
+        == 0
+    )
+    assert (
+        run(["book", "60", "tomorrow", "10:00", "--zone", "Europe/Berlin", "--name", "intro"]) == 0
+    )
     said = capsys.readouterr().out
-    assert "Changed: intro: 60 people, Fri 2026-11-27 10:00 CET (before: 120 people, 2026-11-27T09:00)." in said
+    assert (
+        "Changed: intro: 60 people, Fri 2026-11-27 10:00 CET (before: 120 people,"
+        " 2026-11-27T09:00)." in said
+    )
     assert run(["book"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "intro: 60 people, Fri 2026-11-27 10:00 CET",
@@ -139,8 +159,13 @@ def test_what_cannot_be_booked_is_named_with_the_fix_and_nothing_is_lost(
     arguments: str, said: str, cluster: Cluster
 ) -> None:
     name = "2026-12-01T09:00" if "2026-12-01 9:00" in arguments else "other"
-    text = yaml.safe_dump([{"name": name, "people": 1, "start": "2026-12-01T09:00", "timeZone": "UTC"}])
-    cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "7"}, "data": {"events.yaml": text}}
+    text = yaml.safe_dump(
+        [{"name": name, "people": 1, "start": "2026-12-01T09:00", "timeZone": "UTC"}]
+    )
+    cluster.objects[BOOKINGS] = {
+        "metadata": {"resourceVersion": "7"},
+        "data": {"events.yaml": text},
+    }
     zone = [] if "--zone" in arguments else ["--zone", "Europe/Berlin"]
     with pytest.raises(UsageError) as refused:
         run(["book", *arguments.split(), *zone])
@@ -148,9 +173,14 @@ def test_what_cannot_be_booked_is_named_with_the_fix_and_nothing_is_lost(
     assert cluster.objects[BOOKINGS]["data"]["events.yaml"] == text
 
 
-@pytest.mark.parametrize("text", ["{no: list}", "- [", "- {people: 3}", "- 3", "[{name: a}, {name: a}]"])
+@pytest.mark.parametrize(
+    "text", ["{no: list}", "- [", "- {people: 3}", "- 3", "[{name: a}, {name: a}]"]
+)
 def test_a_config_map_that_is_no_list_of_events_stays_as_it_is(text: str, cluster: Cluster) -> None:
-    cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "7"}, "data": {"events.yaml": text}}
+    cluster.objects[BOOKINGS] = {
+        "metadata": {"resourceVersion": "7"},
+        "data": {"events.yaml": text},
+    }
     with pytest.raises(UsageError, match="Nothing was changed: mend it, or"):
         run(["book", "5", "tomorrow", "9:00"])
     assert cluster.objects[BOOKINGS]["data"]["events.yaml"] == text
@@ -166,8 +196,23 @@ def test_without_the_right_to_read_the_release_or_nodes_one_books_all_the_same(
     assert run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "two"]) == 0
     assert "Not checked: what the release allows" in capsys.readouterr().out
     assert len(cluster.booked) == 2
-    with pytest.raises(UsageError, match=r"--profile: .* can't be read .*: say --image and --placeholders instead"):
-        run(["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "three", "--profile", "gpu"])
+    with pytest.raises(
+        UsageError, match=r"--profile: .* can't be read .*: say --image and --placeholders instead"
+    ):
+        run(
+            [
+                "book",
+                "5",
+                "tomorrow",
+                "9:00",
+                "--zone",
+                "UTC",
+                "--name",
+                "three",
+                "--profile",
+                "gpu",
+            ]
+        )
 
 
 def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
@@ -180,16 +225,24 @@ def test_a_release_that_reads_no_bookings_and_a_change_meanwhile_are_told(
     monkeypatch.setattr(book, "connect_as_user", lambda *_: cluster)
     found = {"metadata": {"resourceVersion": "7"}, "data": {}}
     cluster.objects[BOOKINGS] = {"metadata": {"resourceVersion": "8"}, "data": {}}
-    monkeypatch.setattr(cluster, "find", lambda path: found if path == BOOKINGS else cluster.objects.get(path))
+    monkeypatch.setattr(
+        cluster, "find", lambda path: found if path == BOOKINGS else cluster.objects.get(path)
+    )
     assert run(["book", "5", "tomorrow", "9:00"]) == 1
     assert "changed meanwhile; nothing was booked: try again" in capsys.readouterr().err
 
 
 def test_what_is_past_leaves_and_what_would_not_count_is_refused(cluster: Cluster) -> None:
     def put(count: int, start: str, labels: dict[str, str]) -> None:
-        events = [{"name": str(each), "people": 1, "start": start, "timeZone": "UTC"} for each in range(count)]
+        events = [
+            {"name": str(each), "people": 1, "start": start, "timeZone": "UTC"}
+            for each in range(count)
+        ]
         metadata = {"resourceVersion": "7", "labels": labels}
-        cluster.objects[BOOKINGS] = {"metadata": metadata, "data": {"events.yaml": yaml.safe_dump(events)}}
+        cluster.objects[BOOKINGS] = {
+            "metadata": metadata,
+            "data": {"events.yaml": yaml.safe_dump(events)},
+        }
 
     new = ["book", "5", "tomorrow", "9:00", "--zone", "UTC", "--name", "new"]
     put(200, "2026-11-24T09:00", {})
@@ -218,11 +271,17 @@ def test_what_the_hub_and_the_cluster_have_no_room_for_is_told_of_a_booking(
     new = ["book", "120", "tomorrow", "9:00", "--zone", "UTC", "--name", "intro"]
     assert run(new) == 0
     *_, active, quota_told, group = capsys.readouterr().out.splitlines()
-    assert active.startswith("  The hub runs 100 servers at most (hub.activeServerLimit), all users' together: of 120 ")
-    assert quota_told == (
-        "  ResourceQuota hub/course has room for 80 of 120 placeholders now; others are refused. Raise pods to 150."
+    assert active.startswith(
+        "  The hub runs 100 servers at most (hub.activeServerLimit), all users' together: of 120 "
     )
-    assert group.startswith("  Node group aks-users-1-vmss: never room for more than 108 of 120 placeholders of set ")
+    assert (
+        quota_told
+        == "  ResourceQuota hub/course has room for 80 of 120 placeholders now; others are refused."
+        " Raise pods to 150."
+    )
+    assert group.startswith(
+        "  Node group aks-users-1-vmss: never room for more than 108 of 120 placeholders of set "
+    )
     full.forbidden = {QUOTAS}
     assert run(new) == 0
     assert "ResourceQuota" not in capsys.readouterr().out

@@ -25,15 +25,31 @@ def test_ticks_of_time_are_few_round_and_within(from_us: int, length_us: int) ->
 def test_ticks_within_a_day_say_the_day_once_and_the_next_day_again() -> None:
     expected = ["18:00\n15 Jan", "21:00", "00:00\n16 Jan", "03:00"]
     assert time_ticks(BEGIN + 10 * HOUR, BEGIN + 20 * HOUR)["ticktext"] == expected
-    assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == ["16 Jan", "17 Jan", "18 Jan", "19 Jan", "20 Jan"]
+    assert time_ticks(BEGIN, BEGIN + 5 * 24 * HOUR)["ticktext"] == [
+        "16 Jan",
+        "17 Jan",
+        "18 Jan",
+        "19 Jan",
+        "20 Jan",
+    ]
 
 
 @given(
     st.integers(24 * HOUR, 2 * 10**15),
     st.integers(3 * HOUR, 4000 * 24 * HOUR),
-    st.sampled_from(["Europe/Berlin", "Asia/Kathmandu", "America/St_Johns", "Pacific/Apia", "Australia/Lord_Howe"]),
+    st.sampled_from(
+        [
+            "Europe/Berlin",
+            "Asia/Kathmandu",
+            "America/St_Johns",
+            "Pacific/Apia",
+            "Australia/Lord_Howe",
+        ]
+    ),
 )
-def test_ticks_are_where_the_zones_clocks_show_their_labels(from_us: int, length_us: int, name: str) -> None:
+def test_ticks_are_where_the_zones_clocks_show_their_labels(
+    from_us: int, length_us: int, name: str
+) -> None:
     zone = ZoneInfo(name)
     ticks = time_ticks(from_us, from_us + length_us, zone)
     assert 1 <= len(ticks["tickvals"]) <= 5
@@ -47,7 +63,10 @@ def test_ticks_are_where_the_zones_clocks_show_their_labels(from_us: int, length
 def times_around(shown: datetime, zone: ZoneInfo) -> list[datetime]:
     """The time itself, if the zone's clocks are not changed within a day of it."""
     day = timedelta(days=1)
-    offsets = {(shown.astimezone(UTC) + shift).astimezone(zone).utcoffset() for shift in (-day, 0 * day, day)}
+    offsets = {
+        (shown.astimezone(UTC) + shift).astimezone(zone).utcoffset()
+        for shift in (-day, 0 * day, day)
+    }
     return [shown.replace(tzinfo=None)] if len(offsets) == 1 else []
 
 
@@ -63,7 +82,11 @@ def test_names_are_short_and_told_apart_and_whole_below_the_mouse() -> None:
     stack = Stack()
     for node in nodes:
         stack.name(node, "1")
-    named = [note for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"] if "hovertext" in note]
+    named = [
+        note
+        for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"]
+        if "hovertext" in note
+    ]
     assert [note["hovertext"] for note in named] == nodes
     assert [note["text"] for note in named] == ["…abcd", "…x1z9"]
 
@@ -71,7 +94,9 @@ def test_names_are_short_and_told_apart_and_whole_below_the_mouse() -> None:
 def test_a_sentence_has_its_end_cut_where_it_has_too_many_lines() -> None:
     stack = Stack()
     stack.name("a reason " * 40, "1")
-    texts = [note["text"] for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"]]
+    texts = [
+        note["text"] for note in stack.figure("key", "Caption.", (), [], {}).layout["annotations"]
+    ]
     assert len(texts) == MAX_LINES + 1
     assert texts[MAX_LINES - 1].endswith(" …")
 
@@ -82,12 +107,19 @@ def test_nodes_of_eks_lose_the_domain_that_all_have() -> None:
     assert list(shorten(nodes, 8).values()) == ["…1-17…", "…1-203…", "…33-4…"]
 
 
-def test_nodes_of_gke_lose_the_cluster_that_all_but_a_virtual_node_have_and_then_their_middle() -> None:
+def test_nodes_of_gke_lose_the_cluster_that_all_but_a_virtual_node_have_and_then_their_middle() -> (
+    None
+):
     ends = ("user-pool-1a2b3c4d-abcd", "user-pool-1a2b3c4d-x1z9", "core-pool-99aa88bb-qq0q")
     nodes = [*(f"gke-prod-cluster-{end}" for end in ends), "virtual-kubelet"]
     assert list(shorten(nodes, 44).values()) == nodes
     assert list(shorten(nodes, 26).values()) == [*(f"…{end}" for end in ends), "virtual-kubelet"]
-    assert list(shorten(nodes, 14).values()) == ["…use…3c4d-abcd", "…use…3c4d-x1z9", "…cor…88bb-qq0q", "virt…l-kubelet"]
+    assert list(shorten(nodes, 14).values()) == [
+        "…use…3c4d-abcd",
+        "…use…3c4d-x1z9",
+        "…cor…88bb-qq0q",
+        "virt…l-kubelet",
+    ]
 
 
 def test_images_become_their_last_part_unless_another_has_it() -> None:
@@ -97,7 +129,11 @@ def test_images_become_their_last_part_unless_another_has_it() -> None:
         "ghcr.io/c/other:1",
         "quay.io/d/r2d-g5b:" + "0a1b" * 10,
     ]
-    assert list(shorten(names, 26).values()) == [*names[:2], "other:1", "r2d-g5b:…b0a1b0a1b0a1b0a1b"]
+    assert list(shorten(names, 26).values()) == [
+        *names[:2],
+        "other:1",
+        "r2d-g5b:…b0a1b0a1b0a1b0a1b",
+    ]
 
 
 def test_names_that_are_equal_once_they_are_cut_are_numbered() -> None:
@@ -107,12 +143,21 @@ def test_names_that_are_equal_once_they_are_cut_are_numbered() -> None:
 Colour = tuple[float, float, float]
 
 LIGHT, DARK = "light", "dark"
-# Colour vision of severity 1. Source: Machado, Oliveira, Fernandes, "A Physiologically-based Model for Simulation of
-# Color Vision Deficiency", IEEE Transactions on Visualization and Computer Graphics 15 (2009), on linear RGB.
+# Colour vision of severity 1. Source: Machado, Oliveira, Fernandes, "A Physiologically-based Model
+# for Simulation of Color Vision Deficiency", IEEE Transactions on Visualization and Computer
+# Graphics 15 (2009), on linear RGB.
 VISIONS: Mapping[str, Sequence[Colour]] = {
     "trichromats": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
-    "protanopes": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
-    "deuteranopes": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881)),
+    "protanopes": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopes": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
 }
 # What stands beside each other in one figure.
 SERIES = {
@@ -122,9 +167,9 @@ SERIES = {
     "policies": ("p0", "p1", "p2", "p3", "p4", "p5", "bound"),
     "a band": ("whole", "band"),
 }
-# Distances in CIELAB (CIE 1976). Two colours of large areas are told apart from about 2; of small marks, far apart
-# from each other, from about 10. Source: Stone, Szafir, Setlur, "An Engineering Model for Color Difference as a
-# Function of Size", CIC 2014.
+# Distances in CIELAB (CIE 1976). Two colours of large areas are told apart from about 2; of small
+# marks, far apart from each other, from about 10. Source: Stone, Szafir, Setlur, "An Engineering
+# Model for Color Difference as a Function of Size", CIC 2014.
 LEAST_DISTANCE = 20.0
 # WCAG 2.2, success criterion 1.4.11.
 LEAST_CONTRAST = 3.0
@@ -135,7 +180,11 @@ def palette(scheme: str) -> dict[str, str]:
     css = resource("page.css") + resource("policies.css")
     light, _, rest = css.partition("@media screen and (prefers-color-scheme: dark)")
     dark, _, rest = rest.partition("* {")
-    found = dict(re.findall(r"--(\w+): ([^;]+);", light + rest.partition(".paper {")[0] + resource("policies.css")))
+    found = dict(
+        re.findall(
+            r"--(\w+): ([^;]+);", light + rest.partition(".paper {")[0] + resource("policies.css")
+        )
+    )
     if scheme == DARK:
         found |= dict(re.findall(r"--(\w+): ([^;]+);", dark))
     named = {name: re.fullmatch(r"var\(--(\w+)\)", value) for name, value in found.items()}
@@ -155,7 +204,8 @@ def seen_as(colour: str, vision: str) -> Colour:
     """CIELAB, D65."""
     rgb = linear(colour)
     red, green, blue = (
-        min(1.0, max(0.0, sum(part * one for part, one in zip(row, rgb, strict=True)))) for row in VISIONS[vision]
+        min(1.0, max(0.0, sum(part * one for part, one in zip(row, rgb, strict=True))))
+        for row in VISIONS[vision]
     )
     x, y, z = (
         curve(one)
@@ -180,7 +230,8 @@ def distance(one: str, other: str, vision: str) -> float:
 def contrast(one: str, other: str) -> float:
     red, green, blue = 0.2126, 0.7152, 0.0722
     lights = sorted(
-        sum(a * b for a, b in zip((red, green, blue), linear(colour), strict=True)) for colour in (one, other)
+        sum(a * b for a, b in zip((red, green, blue), linear(colour), strict=True))
+        for colour in (one, other)
     )
     return (lights[1] + 0.05) / (lights[0] + 0.05)
 
@@ -188,7 +239,9 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("scheme", [LIGHT, DARK])
 @pytest.mark.parametrize("vision", VISIONS)
 @pytest.mark.parametrize("names", SERIES.values(), ids=SERIES)
-def test_colours_in_one_figure_are_told_apart(names: Sequence[str], vision: str, scheme: str) -> None:
+def test_colours_in_one_figure_are_told_apart(
+    names: Sequence[str], vision: str, scheme: str
+) -> None:
     colours = palette(scheme)
     near = {
         (one, other): round(distance(colours[one], colours[other], vision), 1)
@@ -216,5 +269,7 @@ def test_black_letters_are_read_on_pods(scheme: str) -> None:
     colours = palette(scheme)
     kinds = SERIES["kinds of pods"]
     assert {
-        kind: contrast(colours[kind], "#000000") for kind in kinds if contrast(colours[kind], "#000000") < 4.5
+        kind: contrast(colours[kind], "#000000")
+        for kind in kinds
+        if contrast(colours[kind], "#000000") < 4.5
     } == {}

@@ -40,7 +40,9 @@ def template(server: Postgres) -> Postgres:
 @pytest.fixture(params=[SQLITE, POSTGRESQL])
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[], Store]]:
     """Makes an empty store each time it's called: every test runs on both databases."""
-    server: Postgres | None = request.getfixturevalue("template") if request.param == POSTGRESQL else None
+    server: Postgres | None = (
+        request.getfixturevalue("template") if request.param == POSTGRESQL else None
+    )
     stores: list[Store] = []
     numbers = itertools.count(1)
 

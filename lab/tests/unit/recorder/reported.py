@@ -1,4 +1,6 @@
-"""Reports of made-up records; generated spans, and the edges of the steps that a report must count them by."""
+"""Reports of made-up records; generated spans, and the edges of the steps that a report must count
+them by.
+"""
 
 import json
 from collections.abc import Sequence
@@ -9,7 +11,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from lab.tests.moments import HOUR, MINUTE, SECOND
-from lab.tests.recorded import bind_record, empty_store, fail_record, phase_record, pod_record, pull_record
+from lab.tests.recorded import (
+    bind_record,
+    empty_store,
+    fail_record,
+    phase_record,
+    pod_record,
+    pull_record,
+)
 from roost_lab.recorder.store.records import Phase, PreemptionRecord, Record
 from roost_lab.report.formats import to_json
 from roost_lab.report.gather import gather
@@ -17,12 +26,16 @@ from roost_lab.report.statistics import LAST_INDEX, LONGEST_BEFORE, LONGEST_STEP
 from roost_lab.report.subject import Report
 
 spans_us = st.one_of(
-    st.integers(0, 3 * SECOND), st.integers(0, 3 * HOUR), st.sampled_from([10, 100, 1000]).map(SECOND.__mul__)
+    st.integers(0, 3 * SECOND),
+    st.integers(0, 3 * HOUR),
+    st.sampled_from([10, 100, 1000]).map(SECOND.__mul__),
 )
 
 
 def edge_of(span_us: int) -> int:
-    """The edge of the step that a span counts in, in µs: the smallest that is not below it; 0 for negative spans."""
+    """The edge of the step that a span counts in, in µs: the smallest that is not below it; 0 for
+    negative spans.
+    """
     if span_us <= 0:
         return 0
     steps = ((step_us, before) for longest_us, step_us, before in STEPS if span_us <= longest_us)
@@ -51,7 +64,9 @@ def whole_start(uid: str, ready_seconds: int = 3, **pod: Any) -> list[Record]:
     ]
 
 
-def report_of(folder: Path, records: Sequence[Record], heard_us: int | None = None, **about: Any) -> Report:
+def report_of(
+    folder: Path, records: Sequence[Record], heard_us: int | None = None, **about: Any
+) -> Report:
     """heard_us: when the recorder was last there; about: as `gather` takes it."""
     store = empty_store(folder)
     store.write(list(records), {} if heard_us is None else {"pods": ("1", heard_us)})

@@ -1,4 +1,6 @@
-"""What is handed on reads back as what was stored: scheduler-sniffer's lines, and launches for the simulator."""
+"""What is handed on reads back as what was stored: scheduler-sniffer's lines, and launches for the
+simulator.
+"""
 
 import json
 import re
@@ -38,8 +40,11 @@ Object = dict[str, Any]
 
 
 SNIFFER = Path(__file__).parents[2] / "data" / "sniffer"
-# One pod of its published run on GKE, and one that was there before: only conditions tell of that, to the second.
-AS_THE_SNIFFER_WRITES, EARLIER = ((SNIFFER / name).read_text().splitlines() for name in ("pod.jsonl", "earlier.jsonl"))
+# One pod of its published run on GKE, and one that was there before: only conditions tell of that,
+# to the second.
+AS_THE_SNIFFER_WRITES, EARLIER = (
+    (SNIFFER / name).read_text().splitlines() for name in ("pod.jsonl", "earlier.jsonl")
+)
 
 
 def read_back(lines: Iterable[str]) -> tuple[list[Record], Counts]:
@@ -59,14 +64,21 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     records, report = read_back(AS_THE_SNIFFER_WRITES)
     assert (report.used, report.skipped.total()) == ({"lines": 17, "pods": 1, "nodes": 1}, 0)
     (node,) = [one for one in records if isinstance(one, NodeRecord)]
-    had = {"cpu": 4000, "ephemeral-storage": 98831908 << 10, "hugepages-2Mi": 0, "memory": 32877056 << 10, "pods": 110}
+    had = {
+        "cpu": 4000,
+        "ephemeral-storage": 98831908 << 10,
+        "hugepages-2Mi": 0,
+        "memory": 32877056 << 10,
+        "pods": 110,
+    }
     assert json.loads(node.capacity or "") == had
     free = {"cpu": 3920, "ephemeral-storage": 47060071478, "memory": 29082112 << 10}
     assert json.loads(node.allocatable or "") == had | free
     (pod,) = [one for one in records if isinstance(one, PodRecord)]
     assert (pod.name, pod.end_reason) == ("job-0-xk2p9", "finished")
     steps = [one for one in records if isinstance(one, PhaseRecord)]
-    # Its first moment is that of the decision, not the beginning of the second in which it was bound.
+    # Its first moment is that of the decision, not the beginning of the second in which it was
+    # bound.
     assert pod.created_us % SECOND == 300887
     assert {one.phase: (one.at_us - pod.created_us, one.resolution_us) for one in steps} == {
         Phase.SCHEDULED: (323685 - 300887, 1),
@@ -77,14 +89,20 @@ def test_a_log_in_the_sniffers_own_form_is_read_to_its_last_line() -> None:
     }
 
 
-@pytest.mark.parametrize("log", [AS_THE_SNIFFER_WRITES, EARLIER, [*EARLIER, *AS_THE_SNIFFER_WRITES]])
-def test_a_log_that_was_read_and_written_reads_as_the_first_one(tmp_path: Path, log: list[str]) -> None:
+@pytest.mark.parametrize(
+    "log", [AS_THE_SNIFFER_WRITES, EARLIER, [*EARLIER, *AS_THE_SNIFFER_WRITES]]
+)
+def test_a_log_that_was_read_and_written_reads_as_the_first_one(
+    tmp_path: Path, log: list[str]
+) -> None:
     records, _ = read_back(log)
     again, report = read_back(exported(tmp_path, records))
     assert (sorted(map(repr, again)), report.skipped.total()) == (sorted(map(repr, records)), 0)
 
 
-def test_lines_are_the_sniffers_own_letter_by_letter_and_one_more_tells_the_end(tmp_path: Path) -> None:
+def test_lines_are_the_sniffers_own_letter_by_letter_and_one_more_tells_the_end(
+    tmp_path: Path,
+) -> None:
     # Times of processes have nanoseconds and a second clock, which the record lacks.
     wanted = {re.sub(r"\d{3}( \+0000 UTC) m=[^\"]*", r"\1", one) for one in AS_THE_SNIFFER_WRITES}
     written = set(exported(tmp_path, read_back(AS_THE_SNIFFER_WRITES)[0]))
@@ -96,17 +114,27 @@ def said(line: str) -> str:
     told = json.loads(line)
     has = [f"{resource}={amount}" for resource, amount in told.get("extra", {}).items()]
     clock = told.get("timestamp", "").split(" ")[1:2]
-    return " ".join([told["endpoint"], *(told[key] for key in ("event", "reason") if key in told), *has, *clock])
+    return " ".join(
+        [told["endpoint"], *(told[key] for key in ("event", "reason") if key in told), *has, *clock]
+    )
 
 
 def change(version: int, field: str, *values: Any) -> NodeChangeRecord:
     old, new = (json.dumps(one) if isinstance(one, dict) else str(one) for one in values)
-    how = {"node_uid": "uid-n", "resource_version": str(version), "field": field, "old": old, "new": new}
+    how = {
+        "node_uid": "uid-n",
+        "resource_version": str(version),
+        "field": field,
+        "old": old,
+        "new": new,
+    }
     return NodeChangeRecord(at_us=BEGIN + version * MINUTE, resolution_us=SECOND, **how)
 
 
 @stories("sniffer", "node change pod bind phase")
-def test_a_record_is_told_as_the_sniffer_tells_it_and_reads_back(tmp_path: Path, story: Story) -> None:
+def test_a_record_is_told_as_the_sniffer_tells_it_and_reads_back(
+    tmp_path: Path, story: Story
+) -> None:
     lines = exported(tmp_path, [record_of(thing, {"change": change}) for thing in story.things])
     story.check_drawn([said(line) for line in lines])
     records, report = read_back(lines)
@@ -128,7 +156,10 @@ def test_amounts_that_cannot_be_read_take_nothing_from_a_node() -> None:
         "capacity-pods": ["1"],
         "allocatable-cpu": None,
     }
-    lines = [json.dumps({"object": "Node", "name": "n", "extra": extra}) for extra in ({"capacity-cpu": "4"}, odd, {})]
+    lines = [
+        json.dumps({"object": "Node", "name": "n", "extra": extra})
+        for extra in ({"capacity-cpu": "4"}, odd, {})
+    ]
     ((node,), report) = read_back(lines)
     assert isinstance(node, NodeRecord)
     assert (node.capacity, report.skipped) == ('{"cpu": 4000}', {})
@@ -138,30 +169,47 @@ def test_a_node_that_is_there_again_is_not_gone() -> None:
     gone = [NodeRecord(uid="n", name="n", created_us=BEGIN, ready_us=BEGIN, gone_us=BEGIN + 5)]
     lines = list(node_lines(vars(gone[0]), ()))
     for told, gone_us in ((lines, BEGIN + 5), ([*lines, lines[0]], None)):
-        assert [one.gone_us for one in read_back(told)[0] if isinstance(one, NodeRecord)] == [gone_us]
+        assert [one.gone_us for one in read_back(told)[0] if isinstance(one, NodeRecord)] == [
+            gone_us
+        ]
 
 
 AMOUNTS = st.none() | st.dictionaries(
-    st.sampled_from(["cpu", "memory", "pods", "hugepages-1Gi", "example.org/device-x", "ephemeral-storage"]),
+    st.sampled_from(
+        ["cpu", "memory", "pods", "hugepages-1Gi", "example.org/device-x", "ephemeral-storage"]
+    ),
     st.integers(min_value=0, max_value=2**63 - 1)
     | st.integers(min_value=0, max_value=64).map(lambda power: 1 << power),
     min_size=1,
 ).map(lambda amounts: json.dumps(amounts, sort_keys=True))
 MOMENTS = st.integers(min_value=BEGIN, max_value=BEGIN + HOUR)
-PHASES = st.sampled_from([Phase.CREATED, Phase.INITIALIZED, Phase.STARTED, Phase.READY, Phase.TERMINATING])
+PHASES = st.sampled_from(
+    [Phase.CREATED, Phase.INITIALIZED, Phase.STARTED, Phase.READY, Phase.TERMINATING]
+)
 
 
 @given(AMOUNTS, AMOUNTS, MOMENTS, st.dictionaries(PHASES, MOMENTS), st.sampled_from(END_REASONS))
 def test_whatever_is_written_reads_back_and_is_written_the_same(
     capacity: str | None, allocatable: str | None, at_us: int, times: dict[Phase, int], end: str
 ) -> None:
-    node = NodeRecord(uid="n", name="n", capacity=capacity, allocatable=allocatable, ready_us=at_us, gone_us=at_us + 5)
+    node = NodeRecord(
+        uid="n",
+        name="n",
+        capacity=capacity,
+        allocatable=allocatable,
+        ready_us=at_us,
+        gone_us=at_us + 5,
+    )
     pod = pod_record("p", deleted_us=at_us, end_reason=end)
-    phases = [phase_record("p", phase, time) for phase, time in (times | {Phase.SCHEDULED: at_us}).items()]
+    phases = [
+        phase_record("p", phase, time) for phase, time in (times | {Phase.SCHEDULED: at_us}).items()
+    ]
 
     def written(records: Iterable[Record]) -> list[str]:
         kinds = (NodeRecord, PodRecord, PhaseRecord, DecisionRecord)
-        nodes, pods, steps, binds = ([vars(one) for one in records if isinstance(one, kind)] for kind in kinds)
+        nodes, pods, steps, binds = (
+            [vars(one) for one in records if isinstance(one, kind)] for kind in kinds
+        )
         return [*node_lines(nodes[0], ()), *pod_lines(pods[0], steps, binds[0])]
 
     lines = written([node, pod, *phases, bind_record("p", at_us, "n")])
@@ -169,7 +217,11 @@ def test_whatever_is_written_reads_back_and_is_written_the_same(
     assert (sorted(written(records)), report.skipped) == (sorted(lines), {})
     for one in records:
         if isinstance(one, NodeRecord):
-            assert (one.capacity, one.allocatable, one.gone_us) == (capacity, allocatable, at_us + 5)
+            assert (one.capacity, one.allocatable, one.gone_us) == (
+                capacity,
+                allocatable,
+                at_us + 5,
+            )
         elif isinstance(one, PodRecord):
             assert (one.deleted_us, one.end_reason) == (at_us, end)
 
@@ -177,29 +229,53 @@ def test_whatever_is_written_reads_back_and_is_written_the_same(
 def test_a_launch_says_when_it_was_created_ready_and_gone(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     told: list[Record] = [
-        pod_record("a", repo="https://example.org/r", ref="abc", deleted_us=BEGIN + HOUR, end_reason="deleted"),
+        pod_record(
+            "a",
+            repo="https://example.org/r",
+            ref="abc",
+            deleted_us=BEGIN + HOUR,
+            end_reason="deleted",
+        ),
         phase_record("a", Phase.READY, BEGIN + 90 * SECOND),
         pod_record("b", created_us=BEGIN + MINUTE),
         pod_record("c", created_us=BEGIN + MINUTE, pod_class="build"),
-        ImageRecord(node_uid="n", image="registry.example.org/image", first_us=BEGIN, image_bytes=7),
+        ImageRecord(
+            node_uid="n", image="registry.example.org/image", first_us=BEGIN, image_bytes=7
+        ),
     ]
     store.write(told, {})
     first, second = (json.loads(line) for line in launch_lines(store))
     store.close()
     assert set(first) == {
-        *("timestamp", "schema", "version", "class", "name", "repository", "ref", "image", "image_bytes"),
+        *(
+            "timestamp",
+            "schema",
+            "version",
+            "class",
+            "name",
+            "repository",
+            "ref",
+            "image",
+            "image_bytes",
+        ),
         *("cpu_millicores", "memory_bytes", "seconds", "status", "ready_seconds", "hub"),
     }
     assert first["timestamp"] == "2027-01-15T08:00:00.000000+00:00"
     assert (first["ready_seconds"], first["seconds"], first["status"]) == (90.0, 3600.0, "deleted")
-    assert (first["repository"], first["ref"], first["image_bytes"]) == ("https://example.org/r", "abc", 7)
+    assert (first["repository"], first["ref"], first["image_bytes"]) == (
+        "https://example.org/r",
+        "abc",
+        7,
+    )
     assert (second["name"], second["ready_seconds"], second["seconds"]) == ("hub/b", None, None)
     assert trace_recorder.read_entry(first).session_seconds == 3510.0
     assert trace_recorder.read_entry(first).hub == first["hub"] == "hub"
     assert trace_recorder.read_entry(second).session_seconds is None
 
 
-def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_log_holds_and_what_was_passed_over_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     log = tmp_path / "sniffer.log"
     no_time = json.dumps({"object": "Pod", "name": "job-0-xk2p9", "event": "Ready"})
     log.write_text("\n".join([*AS_THE_SNIFFER_WRITES, "nonsense", "more of it", no_time]))
@@ -208,23 +284,42 @@ def test_what_a_log_holds_and_what_was_passed_over_is_told(tmp_path: Path, capsy
     assert said.out == "20 lines: 1 pods, 1 nodes\n"
     assert f"{log}:18: 2 lines skipped: not valid JSON" in said.err
     assert f"{log}:20: 1 lines skipped: no time" in said.err
-    assert run(["records", "export", "--database", str(tmp_path / "sniffer.db"), "--format", "sniffer"]) == 0
-    assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(read_back(AS_THE_SNIFFER_WRITES)[0])
+    assert (
+        run(
+            ["records", "export", "--database", str(tmp_path / "sniffer.db"), "--format", "sniffer"]
+        )
+        == 0
+    )
+    assert len(read_back(capsys.readouterr().out.splitlines())[0]) == len(
+        read_back(AS_THE_SNIFFER_WRITES)[0]
+    )
 
 
 def line(**fields: Any) -> str:
-    return json.dumps({"object": "Pod", "name": "p", "event": "Ready", "timestamp": "2024-04-23T19:51:09Z", **fields})
+    return json.dumps(
+        {
+            "object": "Pod",
+            "name": "p",
+            "event": "Ready",
+            "timestamp": "2024-04-23T19:51:09Z",
+            **fields,
+        }
+    )
 
 
 @pytest.mark.parametrize("timestamp", cases("importing", "no_times"))
-def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(timestamp: str) -> None:
+def test_a_line_whose_time_means_none_or_never_was_counts_as_one_without_a_time(
+    timestamp: str,
+) -> None:
     records, report = read_back([line(timestamp=timestamp)])
     assert report.skipped == {"no time": 1}
     assert [one.created_us for one in records if isinstance(one, PodRecord)] == [0]
     assert not [one for one in records if isinstance(one, PhaseRecord)]
 
 
-@pytest.mark.parametrize(("odd", "reason"), [("[" * 100_000, "not valid JSON"), *cases("importing", "bad_lines")])
+@pytest.mark.parametrize(
+    ("odd", "reason"), [("[" * 100_000, "not valid JSON"), *cases("importing", "bad_lines")]
+)
 def test_one_bad_line_is_counted_and_the_others_are_stored(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], odd: str, reason: str
 ) -> None:
@@ -232,7 +327,10 @@ def test_one_bad_line_is_counted_and_the_others_are_stored(
     log.write_text("\n".join([line(name="good"), odd, line(name="good-too")]))
     assert run(["records", "import", str(log), "--database", database]) == 0
     said = capsys.readouterr()
-    assert (said.out, said.err) == ("3 lines: 2 pods, 0 nodes\n", f"{log}:2: 1 lines skipped: {reason}\n")
+    assert (said.out, said.err) == (
+        "3 lines: 2 pods, 0 nodes\n",
+        f"{log}:2: 1 lines skipped: {reason}\n",
+    )
 
 
 @given(st.integers(min_value=-(2**63), max_value=2**63 - 1))
@@ -249,9 +347,17 @@ def test_the_first_and_the_last_moment_are_shown_as_they_are() -> None:
     assert time_ticks(-(2**60), -(2**60) + HOUR)["ticktext"]
 
 
-@pytest.mark.parametrize("time", ["0001-01-01", "1969-12-31T23:59", "1970-01-01T00:00+02:00", "9999-12-31T23:59-01:00"])
 @pytest.mark.parametrize(
-    "arguments", [["report", "--since"], ["report", "--until"], ["why", "p", "--at"], ["records", "export", "--since"]]
+    "time", ["0001-01-01", "1969-12-31T23:59", "1970-01-01T00:00+02:00", "9999-12-31T23:59-01:00"]
+)
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["report", "--since"],
+        ["report", "--until"],
+        ["why", "p", "--at"],
+        ["records", "export", "--since"],
+    ],
 )
 def test_a_time_before_1970_or_after_9999_is_wrong_usage(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], time: str

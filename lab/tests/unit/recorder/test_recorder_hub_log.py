@@ -46,7 +46,9 @@ def imported(
     users: Iterable[str] = ("ada", "bob-x", "eve@uni.org"),
     wrapped: Callable[[str], str] = str,
 ) -> str:
-    """A database of starts, one a minute, each running 5 s after its creation, and of a hub's log."""
+    """A database of starts, one a minute, each running 5 s after its creation, and of a hub's
+    log.
+    """
     events, database = Events(), str(folder / "h.db")
     for number, user in enumerate(users):
         events.start(pod_names(user)[0], START + timedelta(minutes=number), end=600)
@@ -54,11 +56,25 @@ def imported(
     with gzip.open(folder / "hub.log", "wt") as file:
         file.write("\n".join(map(wrapped, [line(0, "Running JupyterHub version 5.5.0"), *lines])))
     # In any order.
-    assert run(["records", "import", str(folder / "hub.log"), str(folder / "events.json"), "--database", database]) == 0
+    assert (
+        run(
+            [
+                "records",
+                "import",
+                str(folder / "hub.log"),
+                str(folder / "events.json"),
+                "--database",
+                database,
+            ]
+        )
+        == 0
+    )
     return database
 
 
-@pytest.mark.parametrize("wrapped", [str, lambda text: json.dumps({"log": f"{text}\n", "stream": "stderr"})])
+@pytest.mark.parametrize(
+    "wrapped", [str, lambda text: json.dumps({"log": f"{text}\n", "stream": "stderr"})]
+)
 def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], wrapped: Callable[[str], str]
 ) -> None:
@@ -72,7 +88,10 @@ def test_a_hubs_log_file_tells_when_servers_answered_and_which_starts_failed(
     database = imported(tmp_path, log, wrapped=wrapped)
     out, err = capsys.readouterr()
     assert "Events, 3 starts in hubs' logs read: 3 pods (3 user)" in out
-    assert "Users waited from the click until servers answer, in 2 starts: median 30.3 s, 95 % within 31 s" in out
+    assert (
+        "Users waited from the click until servers answer, in 2 starts: median 30.3 s, 95 % within"
+        " 31 s" in out
+    )
     assert "  until it answers: median " in out
     assert f"hub.log:6: 1 skipped: {NO_POD}" in err
     said = {}

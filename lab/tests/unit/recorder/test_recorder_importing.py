@@ -1,4 +1,6 @@
-"""What people exported of their cluster becomes a record: each start once, in any order, and no more than is told."""
+"""What people exported of their cluster becomes a record: each start once, in any order, and no
+more than is told.
+"""
 
 import gzip
 import json
@@ -51,9 +53,16 @@ def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:
     (pod,) = rows(store, schema.pod)
     names = (uid_of("jupyter-ada"), "hub", "jupyter-ada", "user")
     assert (pod["uid"], pod["namespace"], pod["name"], pod["pod_class"]) == names
-    assert (pod["image"], pod["scheduler"], pod["source"]) == (IMAGE, "hub-user-scheduler", PodSource.EVENT)
+    assert (pod["image"], pod["scheduler"], pod["source"]) == (
+        IMAGE,
+        "hub-user-scheduler",
+        PodSource.EVENT,
+    )
     assert pod["created_us"] == micros_of(BEGIN)
-    assert (pod["deleted_us"], pod["end_reason"]) == (micros_of(BEGIN + timedelta(minutes=30)), "deleted")
+    assert (pod["deleted_us"], pod["end_reason"]) == (
+        micros_of(BEGIN + timedelta(minutes=30)),
+        "deleted",
+    )
     (pull,) = rows(store, schema.pull)
     assert (pull["warm"], pull["image_bytes"], pull["node_name"]) == (False, 1203405607, "node-1")
     assert (pull["pull_us"], pull["pull_and_wait_us"]) == (39_500_000, 40 * SECOND)
@@ -65,7 +74,11 @@ def test_events_of_one_start_become_one_start(tmp_path: Path) -> None:
 def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, database, page = tmp_path / "events.json", str(tmp_path / "h.db"), tmp_path / "report.html"
+    file, database, page = (
+        tmp_path / "events.json",
+        str(tmp_path / "h.db"),
+        tmp_path / "report.html",
+    )
     events = morning(6)
     for event in events.items:
         event["message"] = event["message"].partition(" Image size")[0]
@@ -73,7 +86,10 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     assert run(["records", "import", str(file), "--database", database]) == 0
     assert capsys.readouterr().out.splitlines() == [
         f"{len(events.items)} Events read: 6 pods (6 user)",
-        "Users waited until containers run and are ready, in 6 starts: median 41 s, 95 % within 2 min 16 s",
+        (
+            "Users waited until containers run and are ready, in 6 starts: median 41 s, 95 % within"
+            " 2 min 16 s"
+        ),
         "  until it has a node: median at most 250 ms, 95 % within 1 min 35 s",
         "  until its containers run: median 40.8 s to 41.8 s, 95 % within 41.8 s",
         "  4 of 6 pulls were cold: median 40 s, 95 % within 40 s",
@@ -91,10 +107,17 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
 
 
 @given(st.data())
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_overlapping_files_in_any_order_are_as_one(tmp_path: Path, data: st.DataObject) -> None:
-    items: list[Object] = [*morning(6).items, user_pod("jupyter-user-1", BEGIN + timedelta(seconds=59))]
-    items += [user_pod("jupyter-user-2", BEGIN + timedelta(seconds=118), component="binderhub-build")]
+    items: list[Object] = [
+        *morning(6).items,
+        user_pod("jupyter-user-1", BEGIN + timedelta(seconds=59)),
+    ]
+    items += [
+        user_pod("jupyter-user-2", BEGIN + timedelta(seconds=118), component="binderhub-build")
+    ]
     whole = empty_store(tmp_path)
     import_texts(whole, tmp_path, listed(items))
     expected = contents(whole)
@@ -103,7 +126,11 @@ def test_overlapping_files_in_any_order_are_as_one(tmp_path: Path, data: st.Data
     missing = set(range(len(items))) - set().union(*parts)
     split = empty_store(tmp_path)
     for part in data.draw(st.permutations([*parts, missing])):
-        import_texts(split, tmp_path, listed(items[number] for number in data.draw(st.permutations(sorted(part)))))
+        import_texts(
+            split,
+            tmp_path,
+            listed(items[number] for number in data.draw(st.permutations(sorted(part)))),
+        )
     assert contents(split) == expected
     split.close()
 
@@ -130,11 +157,15 @@ def test_a_pods_object_knows_more_than_its_events_whichever_comes_first(tmp_path
 
 def test_classes_are_recognised_as_the_chart_recognises_them() -> None:
     classes = yaml.safe_load((REPOSITORY / "chart" / "values.yaml").read_text())["podClasses"]
-    assert {one["match"]["labels"]["component"]: name for name, one in classes.items()} == CLASS_OF_COMPONENT
+    assert {
+        one["match"]["labels"]["component"]: name for name, one in classes.items()
+    } == CLASS_OF_COMPONENT
 
 
 @pytest.mark.parametrize(("name", "namespace", "pod_class"), cases("importing", "names"))
-def test_without_labels_names_tell_the_class(tmp_path: Path, name: str, namespace: str, pod_class: str) -> None:
+def test_without_labels_names_tell_the_class(
+    tmp_path: Path, name: str, namespace: str, pod_class: str
+) -> None:
     store, events = empty_store(tmp_path), Events()
     event = events.add(name, "Created", "Created container: notebook", BEGIN)
     event["involvedObject"]["namespace"] = namespace
@@ -142,14 +173,23 @@ def test_without_labels_names_tell_the_class(tmp_path: Path, name: str, namespac
     assert [row["pod_class"] for row in rows(store, schema.pod)] == [pod_class]
 
 
-def test_a_pod_whose_start_no_event_tells_is_no_launch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_pod_whose_start_no_event_tells_is_no_launch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store, events = empty_store(tmp_path), Events()
     events.add("jupyter-old", "Killing", "Stopping container notebook", BEGIN)
     events.start("jupyter-new", BEGIN, pull=40)
     import_texts(store, tmp_path, listed(events.items))
-    assert run(["records", "export", "--database", str(tmp_path / "roost.db"), "--format", "launches"]) == 0
+    assert (
+        run(["records", "export", "--database", str(tmp_path / "roost.db"), "--format", "launches"])
+        == 0
+    )
     (line,) = map(json.loads, capsys.readouterr().out.splitlines())
-    assert (line["name"], line["image_bytes"], line["ready_seconds"]) == ("hub/jupyter-new", 1203405607, 41.0)
+    assert (line["name"], line["image_bytes"], line["ready_seconds"]) == (
+        "hub/jupyter-new",
+        1203405607,
+        41.0,
+    )
     assert gather(store)[WindowStarts].whole.count == 1
 
 
@@ -157,7 +197,12 @@ def test_what_ends_a_container_that_starts_again_ends_no_pod(tmp_path: Path) -> 
     store, events = empty_store(tmp_path), Events()
     events.start("jupyter-ada", BEGIN)
     later = BEGIN + timedelta(hours=1)
-    events.add("jupyter-ada", "Killing", "Container notebook failed liveness probe, will be restarted", later)
+    events.add(
+        "jupyter-ada",
+        "Killing",
+        "Container notebook failed liveness probe, will be restarted",
+        later,
+    )
     events.add("jupyter-ada", "Started", "Started container notebook", later)
     import_texts(store, tmp_path, listed(reversed(events.items)))
     (start,) = contents(store)["starts"]
@@ -167,7 +212,9 @@ def test_what_ends_a_container_that_starts_again_ends_no_pod(tmp_path: Path) -> 
 
 def test_repeats_that_an_event_counts_are_tries(tmp_path: Path) -> None:
     store, events = empty_store(tmp_path), Events()
-    failed = events.schedule("jupyter-ada", "FailedScheduling", "0/4 nodes are available: 4 Insufficient cpu.", BEGIN)
+    failed = events.schedule(
+        "jupyter-ada", "FailedScheduling", "0/4 nodes are available: 4 Insufficient cpu.", BEGIN
+    )
     failed["series"] = {"count": 7, "lastObservedTime": seconds_text(BEGIN + timedelta(minutes=3))}
     import_texts(store, tmp_path, listed(events.items))
     (decision,) = rows(store, schema.decision)
@@ -249,16 +296,27 @@ def test_a_file_without_history_says_what_is_accepted(
     assert "Traceback" not in error
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["records", "import", str(tmp_path / "none.json"), "--database", str(tmp_path / "h.db")]) == 1
-    assert f"roost records: {tmp_path}/none.json: No such file or directory\n" in capsys.readouterr().err
+def test_a_file_that_is_not_there_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        run(
+            ["records", "import", str(tmp_path / "none.json"), "--database", str(tmp_path / "h.db")]
+        )
+        == 1
+    )
+    assert (
+        f"roost records: {tmp_path}/none.json: No such file or directory\n"
+        in capsys.readouterr().err
+    )
 
 
 def test_a_row_that_the_database_refuses_costs_no_other(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     with store.engine.begin() as connection:
         connection.exec_driver_sql(
-            "CREATE TRIGGER picky BEFORE INSERT ON phase WHEN NEW.detail = 'picky' BEGIN SELECT RAISE(ABORT, 'no'); END"
+            "CREATE TRIGGER picky BEFORE INSERT ON phase WHEN NEW.detail = 'picky' BEGIN SELECT"
+            " RAISE(ABORT, 'no'); END"
         )
     events = morning(2)
     odd = events.add("jupyter-user-0", "Started", "Started container picky", BEGIN)
@@ -305,22 +363,41 @@ def test_every_form_gives_the_same_three_starts(tmp_path: Path, form: str) -> No
 
 
 def by_a_wrong_clock(item: Any, seconds: int) -> Any:
-    """What kubelets date is so many seconds later: their Events, and pods' status but for the scheduler's condition."""
+    """What kubelets date is so many seconds later: their Events, and pods' status but for the
+    scheduler's condition.
+    """
     if isinstance(item, list):
         return [by_a_wrong_clock(one, seconds) for one in item]
     if not isinstance(item, dict) or item.get("type") == "PodScheduled" or item.get("source") == {}:
         return item
-    dated = {"firstTimestamp", "lastTimestamp", "startTime", "lastTransitionTime", "startedAt"} & item.keys()
-    later = {key: datetime.fromisoformat(item[key]) + timedelta(seconds=seconds) for key in dated if item[key]}
-    return {key: seconds_text(later[key]) if key in later else by_a_wrong_clock(item[key], seconds) for key in item}
+    dated = {
+        "firstTimestamp",
+        "lastTimestamp",
+        "startTime",
+        "lastTransitionTime",
+        "startedAt",
+    } & item.keys()
+    later = {
+        key: datetime.fromisoformat(item[key]) + timedelta(seconds=seconds)
+        for key in dated
+        if item[key]
+    }
+    return {
+        key: seconds_text(later[key]) if key in later else by_a_wrong_clock(item[key], seconds)
+        for key in item
+    }
 
 
-@pytest.mark.parametrize(("seconds", "told"), [(-30, {"node-1": 30_000_000}), (45, {"node-1": -45_000_000}), (1, {})])
+@pytest.mark.parametrize(
+    ("seconds", "told"), [(-30, {"node-1": 30_000_000}), (45, {"node-1": -45_000_000}), (1, {})]
+)
 @pytest.mark.parametrize("from_audit", [False, True])
 def test_a_node_with_a_wrong_clock_costs_no_figure(
     tmp_path: Path, seconds: int, told: dict[str, int], from_audit: bool
 ) -> None:
-    """Kubelets date their Events and pods' status by the node's clock, the API server the objects by its own."""
+    """Kubelets date their Events and pods' status by the node's clock, the API server the objects
+    by its own.
+    """
     # The second pod is older than any Event that tells of the clock.
     items = [user_pod(f"jupyter-user-{hours}", BEGIN - timedelta(hours=hours)) for hours in (0, 3)]
     if from_audit:
@@ -345,21 +422,31 @@ def test_one_event_that_comes_late_says_nothing_of_a_clock(tmp_path: Path) -> No
 def test_exporters_that_know_labels_tell_class_and_hub(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     import_sample(store, "loki-logcli.jsonl")
-    assert {(pod["pod_class"], pod["hub"]) for pod in rows(store, schema.pod)} == {("user", "our-hub.hub")}
+    assert {(pod["pod_class"], pod["hub"]) for pod in rows(store, schema.pod)} == {
+        ("user", "our-hub.hub")
+    }
 
 
 def test_an_audit_log_tells_creation_binding_readiness_and_end(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     history = import_sample(store, AUDIT)
     assert history.counts.used == {"audit log entries": 11}
-    expected = {"an audit log entry of an earlier stage": 3, "an audit log entry that changes nothing": 3}
+    expected = {
+        "an audit log entry of an earlier stage": 3,
+        "an audit log entry that changes nothing": 3,
+    }
     assert history.counts.skipped == expected
     ada, bob, _ = rows(store, schema.pod)
     assert (ada["name"], ada["pod_class"]) == ("jupyter-ada", "user")
     assert (ada["hub"], ada["cpu_millicores"]) == ("our-hub.hub", 500)
-    assert (ada["source"], ada["deleted_us"]) == (PodSource.POD, micros_of(BEGIN + timedelta(minutes=30)))
+    assert (ada["source"], ada["deleted_us"]) == (
+        PodSource.POD,
+        micros_of(BEGIN + timedelta(minutes=30)),
+    )
     assert (bob["created_us"], bob["deleted_us"]) == (micros_of(BEGIN + timedelta(minutes=1)), None)
-    start = next(one for one in contents(store)["starts"] if one["pod_uid"] == uid_of("jupyter-bob"))
+    start = next(
+        one for one in contents(store)["starts"] if one["pod_uid"] == uid_of("jupyter-bob")
+    )
     assert start["bound_us"] - start["created_us"] == 95_250_000
     assert start["ready_us"] - start["created_us"] == 136 * SECOND
     gone = {row["pod_uid"] for row in rows(store, schema.phase) if row["phase"] == Phase.GONE}
@@ -391,9 +478,21 @@ def test_an_audit_log_without_objects_says_which_level_it_has(tmp_path: Path) ->
 
 
 def test_lines_of_grafana_alloy_are_named(tmp_path: Path) -> None:
-    as_json = {"name": "jupyter-ada", "kind": "Pod", "objectAPIversion": "v1", "reason": "Started", "msg": "Started"}
-    as_text = {"labels": {}, "line": "name=jupyter-ada kind=Pod objectAPIversion=v1 reason=Started", "timestamp": ""}
-    history = import_texts(empty_store(tmp_path), tmp_path, as_lines([as_json, as_text, *morning(1).items]))
+    as_json = {
+        "name": "jupyter-ada",
+        "kind": "Pod",
+        "objectAPIversion": "v1",
+        "reason": "Started",
+        "msg": "Started",
+    }
+    as_text = {
+        "labels": {},
+        "line": "name=jupyter-ada kind=Pod objectAPIversion=v1 reason=Started",
+        "timestamp": "",
+    }
+    history = import_texts(
+        empty_store(tmp_path), tmp_path, as_lines([as_json, as_text, *morning(1).items])
+    )
     assert history.counts.skipped == {
         "a line of Grafana Alloy's kubernetes_events, which don't have the uids of pods": 2
     }

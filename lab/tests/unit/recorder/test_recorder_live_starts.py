@@ -1,4 +1,6 @@
-"""Metrics of starts, live: each counts once, with the phases that reports know, in whatever order its news comes."""
+"""Metrics of starts, live: each counts once, with the phases that reports know, in whatever order
+its news comes.
+"""
 
 import time
 from collections.abc import Iterable
@@ -40,8 +42,15 @@ def pod(
     server: str | None = None,
 ) -> PodReading:
     """A pod, created at second 0; the others are seconds after it."""
-    reached = [(kind, second) for kind, second in (("PodScheduled", bound), ("Ready", ready)) if second is not None]
-    conditions = [{"type": kind, "status": "True", "lastTransitionTime": stamp(second)} for kind, second in reached]
+    reached = [
+        (kind, second)
+        for kind, second in (("PodScheduled", bound), ("Ready", ready))
+        if second is not None
+    ]
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": stamp(second)}
+        for kind, second in reached
+    ]
     state = {"running": {"startedAt": stamp(started)}} if started is not None else {}
     item = pod_object(
         name,
@@ -49,7 +58,10 @@ def pod(
         created=stamp(0),
         labels={"release": hub},
         conditions=conditions,
-        status={"phase": phase, "containerStatuses": [{"name": f"c{n}", "state": state} for n in range(len(images))]},
+        status={
+            "phase": phase,
+            "containerStatuses": [{"name": f"c{n}", "state": state} for n in range(len(images))],
+        },
         containers=[{"name": f"c{number}", "image": image} for number, image in enumerate(images)],
     )
     if server is not None:
@@ -68,7 +80,9 @@ def pull(uid: str, image: str = "me/image:1", seconds: float | None = 9.5) -> Pu
 
 def phases(told: Iterable[Record]) -> dict[str, float]:
     """Phases, and how many seconds after BEGIN each was."""
-    return {str(one.phase): one.at_us / SECOND - BEGIN for one in told if isinstance(one, PhaseRecord)}
+    return {
+        str(one.phase): one.at_us / SECOND - BEGIN for one in told if isinstance(one, PhaseRecord)
+    }
 
 
 class Recorder:
@@ -77,7 +91,9 @@ class Recorder:
     def __init__(self, pod_class: str = "user") -> None:
         self.metrics = RecorderMetrics("test")
         self.starts = live_starts.LiveStarts(self.metrics)
-        self.assembler = Assembler(lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts)
+        self.assembler = Assembler(
+            lambda _labels, _namespace: pod_class, StoredState(), starts=self.starts
+        )
 
     def listed(self, *pods: PodReading) -> "Recorder":
         self.assembler.listing(PODS)
@@ -90,16 +106,24 @@ class Recorder:
         """at: seconds; None: too late to tell when in its second something happened."""
         for one in pods:
             late_us = 9 * SECOND if at is None else 1
-            self.assembler.pod(one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us)
+            self.assembler.pod(
+                one.state.key, one, int((BEGIN + (at or 0)) * SECOND), late_us=late_us
+            )
 
     def loses(self, one: PodReading, at: float, *, is_told: bool) -> dict[str, float]:
         """Phases, and seconds after BEGIN. is_told: how it stood in the end."""
-        return phases(self.assembler.pod_deleted(one.state.key, one if is_told else None, int((BEGIN + at) * SECOND)))
+        return phases(
+            self.assembler.pod_deleted(
+                one.state.key, one if is_told else None, int((BEGIN + at) * SECOND)
+            )
+        )
 
     def hears(self, said: str, at: float) -> dict[str, float]:
         """What a line of the hub's log makes."""
         now = as_date(int((BEGIN + at) * SECOND))
-        head = f"{now:%Y-%m-%dT%H:%M:%S.%f}000Z [I {now:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192]"
+        head = (
+            f"{now:%Y-%m-%dT%H:%M:%S.%f}000Z [I {now:%Y-%m-%d %H:%M:%S}.000 JupyterHub base:1192]"
+        )
         news = read_hub_line(f"{head} {said}")
         assert news is not None
         return phases(self.starts.hub_told("hub", news, int((BEGIN + at) * SECOND)))
@@ -107,25 +131,37 @@ class Recorder:
     def samples(self, name: str) -> dict[tuple[str, ...], float]:
         """Values by the values of the labels, in order of the labels' names; zeros are left out."""
         families = text_string_to_metric_families(self.metrics.text().decode())
-        samples = [sample for family in families for sample in family.samples if sample.name == name]
-        found = {tuple(value for _, value in sorted(one.labels.items())): one.value for one in samples}
+        samples = [
+            sample for family in families for sample in family.samples if sample.name == name
+        ]
+        found = {
+            tuple(value for _, value in sorted(one.labels.items())): one.value for one in samples
+        }
         return {labels: value for labels, value in found.items() if value}
 
     def results(self) -> dict[str, float]:
         return {labels[2]: value for labels, value in self.samples("roost_starts_total").items()}
 
     def sums(self) -> dict[str, float]:
-        return {labels[1]: value for labels, value in self.samples("roost_start_phase_seconds_sum").items()}
+        return {
+            labels[1]: value
+            for labels, value in self.samples("roost_start_phase_seconds_sum").items()
+        }
 
     def counts(self) -> dict[str, float]:
-        return {labels[1]: value for labels, value in self.samples("roost_start_phase_seconds_count").items()}
+        return {
+            labels[1]: value
+            for labels, value in self.samples("roost_start_phase_seconds_count").items()
+        }
 
 
 def told(recorder: Recorder, thing: Thing) -> None:
     """What a line of a story does, or says of the metrics."""
     kind, plain, named = thing
     if kind in ("results", "sums", "phases"):
-        found = {"results": recorder.results, "sums": recorder.sums, "phases": recorder.counts}[kind]()
+        found = {"results": recorder.results, "sums": recorder.sums, "phases": recorder.counts}[
+            kind
+        ]()
         assert found == named, thing
     elif kind == "phase":
         assert named.items() <= recorder.counts().items(), thing
@@ -175,7 +211,9 @@ def test_live_phases_are_those_of_reports() -> None:
 
 def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() -> None:
     recorder = Recorder().listed()
-    recorder.sees(*(ready_pod(name, hub="jupyterhub", namespace=name) for name in ("maths", "physics")))
+    recorder.sees(
+        *(ready_pod(name, hub="jupyterhub", namespace=name) for name in ("maths", "physics"))
+    )
     hubs = {labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")}
     assert hubs == {"jupyterhub.maths", "jupyterhub.physics"}
 
@@ -186,7 +224,10 @@ def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
         recorder.sees(ready_pod(f"pod-{number}", hub=f"hub-{number:03}"))
     hubs = [labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")]
     assert len(set(hubs)) == live_starts.MAX_HUBS + 1
-    assert recorder.samples("roost_start_phase_seconds_count")[live_starts.OTHER_HUBS, "whole", "user"] == 5
+    assert (
+        recorder.samples("roost_start_phase_seconds_count")[live_starts.OTHER_HUBS, "whole", "user"]
+        == 5
+    )
 
 
 def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:

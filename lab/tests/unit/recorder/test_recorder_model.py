@@ -46,7 +46,9 @@ class Watched:
         if thing.kind in ("node", "nodes"):
             for one in [name] if thing.kind == "node" else [f"n{number}" for number in range(name)]:
                 images = (how["image"],) if "image" in how else ()
-                item = node_object(one, cpu=str(how.get("cpu", 4)), images=images, unschedulable="cordoned" in how)
+                item = node_object(
+                    one, cpu=str(how.get("cpu", 4)), images=images, unschedulable="cordoned" in how
+                )
                 self.model.node_changed(one, node_reading(item), self.now_us)
         elif thing.kind == "pod":
             self.model.pod_changed(f"hub/{name}", pod(name, **how), "user", self.now_us)
@@ -63,10 +65,15 @@ class Watched:
         feasible = f" of {judged.nodes_feasible} of {judged.nodes_total} nodes" if how else ""
         note = f", {judged.model_note}" if judged.model_note else ""
         self.said.append(f"verdict {name} on {on}: {judged.model}{feasible}{note}")
-        for row in sorted(unpack_candidates(candidates.nodes) if candidates else [], key=lambda row: row["node_name"]):
+        for row in sorted(
+            unpack_candidates(candidates.nodes) if candidates else [],
+            key=lambda row: row["node_name"],
+        ):
             more = [", has the image"] if row["has_image"] else []
             more += [f", refused: {row['refused']}"] if row["refused"] else []
-            self.said.append(f"stood {row['node_name']}: {row['free_cpu_millicores']} free{''.join(more)}")
+            self.said.append(
+                f"stood {row['node_name']}: {row['free_cpu_millicores']} free{''.join(more)}"
+            )
 
 
 @stories("bindings", "node nodes pod gone rests bound")
@@ -96,22 +103,31 @@ def test_the_model_does_not_judge_by_devices_that_a_pod_claims(*, by_claim: bool
     if not by_claim:
         assert judge() == (Verdict.DIFFERS, "the model rejects b: Insufficient example.com/gpu")
     watched.model.surroundings_changed({}, frozenset({"example.com/gpu"}))
-    assert judge() == (Verdict.UNKNOWN, "the model prefers a, but it claims devices, which the model leaves out")
+    assert judge() == (
+        Verdict.UNKNOWN,
+        "the model prefers a, but it claims devices, which the model leaves out",
+    )
     item["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "9"
     waiting = watched.model.examine(pod_reading(item), watched.now_us)
     assert waiting is not None
-    assert [[lack["resource"] for lack in lacks] for lacks in json.loads(waiting.nodes)["lacks"]] == [["cpu"], ["cpu"]]
+    assert [
+        [lack["resource"] for lack in lacks] for lacks in json.loads(waiting.nodes)["lacks"]
+    ] == [["cpu"], ["cpu"]]
 
 
 # 1.33 names the taint in its reason.
 @pytest.mark.parametrize("minor", [OLDEST_MINOR, NEWEST_MINOR])
 def test_a_taint_is_told_once_whatever_the_minor_says_of_it(minor: int) -> None:
     model = Model({"default-scheduler": default_profile(minor)})
-    item = node_object("a", cpu="4", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}])
+    item = node_object(
+        "a", cpu="4", taints=[{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    )
     model.node_changed("a", node_reading(item), BEGIN)
     waiting = model.examine(pod("p"), BEGIN)
     assert waiting is not None
-    assert json.loads(waiting.nodes)["lacks"] == [[{"kind": "taint", "taint": "gpu=yes:NoSchedule"}]]
+    assert json.loads(waiting.nodes)["lacks"] == [
+        [{"kind": "taint", "taint": "gpu=yes:NoSchedule"}]
+    ]
 
 
 def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> None:
@@ -126,6 +142,10 @@ def test_a_binding_is_stored_with_its_verdict_and_the_nodes_as_they_stood() -> N
     told = assembler.pod("hub/p", pod("p", "b"), BEGIN + SECOND)
     (decision,) = [record for record in told if isinstance(record, DecisionRecord)]
     assert (decision.node_name, decision.model, decision.model_node) == ("b", "differs", "a")
-    assert (decision.model_note, decision.nodes_total, decision.nodes_feasible) == ("the model prefers a", 2, 2)
+    assert (decision.model_note, decision.nodes_total, decision.nodes_feasible) == (
+        "the model prefers a",
+        2,
+        2,
+    )
     (candidates,) = [record for record in told if isinstance(record, CandidatesRecord)]
     assert candidates.number == 2

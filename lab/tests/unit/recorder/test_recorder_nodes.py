@@ -1,4 +1,6 @@
-"""What is told of nodes: each change once, across restarts and gaps, and when all images were there."""
+"""What is told of nodes: each change once, across restarts and gaps, and when all images were
+there.
+"""
 
 import itertools
 import json
@@ -34,8 +36,16 @@ def gated_settings(**gate: Any) -> RecorderSettings:
         {"name": "all", "nodeSelector": {}, "images": [IMAGES[0]]},
         {"name": "large", "nodeSelector": {"pool": "large"}, "images": [IMAGES[1]]},
     ]
-    document = {"version": 1, "release": "hub", "namespace": "jhub", "podClasses": {}, "retentionDays": 0}
-    return parse_settings({**document, "imageGate": {"mode": "requireLabel", "pullers": pullers, **gate}})
+    document = {
+        "version": 1,
+        "release": "hub",
+        "namespace": "jhub",
+        "podClasses": {},
+        "retentionDays": 0,
+    }
+    return parse_settings(
+        {**document, "imageGate": {"mode": "requireLabel", "pullers": pullers, **gate}}
+    )
 
 
 def no_class(_labels: Mapping[str, str], _namespace: str) -> str:
@@ -43,7 +53,9 @@ def no_class(_labels: Mapping[str, str], _namespace: str) -> str:
 
 
 class Recorder:
-    """One recorder after the other on a store, and what lines tell them of the node; each is stored at once."""
+    """One recorder after the other on a store, and what lines tell them of the node; each is stored
+    at once.
+    """
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -51,7 +63,9 @@ class Recorder:
         self.begin()
 
     def begin(self) -> None:
-        self.assembler = Assembler(no_class, self.store.read_state(), None, gated_settings().gate_labels)
+        self.assembler = Assembler(
+            no_class, self.store.read_state(), None, gated_settings().gate_labels
+        )
 
     def tell(self, thing: Thing) -> None:
         (at_us, *flags), how = thing.plain, dict(thing.named)
@@ -67,20 +81,27 @@ class Recorder:
             self.assembler.lost(NODES, "forgotten")
         self.assembler.listing(NODES)
         if thing.kind == "lists":
-            self.store.write(self.assembler.node("n", read_node(self._node(**how)), at_us, listed=True), {})
+            self.store.write(
+                self.assembler.node("n", read_node(self._node(**how)), at_us, listed=True), {}
+            )
         self.store.write(self.assembler.synced(NODES, at_us), {NODES: ("1", at_us)})
         self.assembler.heard(NODES, at_us)
 
     def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> Object:
         said = dict(word.split("=") for word in labels.split() if "=" in word)
         said |= {label: "true" for name, label in NAMED.items() if name in labels}
-        return node_object("n", next(self.versions), labels=said, cpu=str(cpu), room=str(room), **how)
+        return node_object(
+            "n", next(self.versions), labels=said, cpu=str(cpu), room=str(room), **how
+        )
 
 
 def stored(store: Store) -> Iterator[str]:
     """The node's row, and its changes."""
     node = store_rows(store, schema.node)[0]
-    labels = (name_of(key, "" if text == "true" else f"={text}") for key, text in json.loads(node["labels"]).items())
+    labels = (
+        name_of(key, "" if text == "true" else f"={text}")
+        for key, text in json.loads(node["labels"]).items()
+    )
     states = {
         "not ready": not node["is_ready"],
         "cordoned": node["is_unschedulable"],
@@ -88,8 +109,13 @@ def stored(store: Store) -> Iterator[str]:
         f"all images at {seconds(node['images_ready_us'])}": node["images_ready_us"],
         f"gone at {seconds(node['gone_us'])}": node["gone_us"],
     }
-    yield f"node {', '.join([' '.join(sorted(labels)), *(said for said, holds in states.items() if holds)])}"
-    for row in sorted(store_rows(store, schema.node_change), key=lambda row: (row["field"], row["at_us"])):
+    yield (
+        "node"
+        f" {', '.join([' '.join(sorted(labels)), *(said for said, holds in states.items() if holds)])}"
+    )
+    for row in sorted(
+        store_rows(store, schema.node_change), key=lambda row: (row["field"], row["at_us"])
+    ):
         what, old, new = name_of(row["field"]), row["old"], row["new"]
         if what in ("allocatable", "capacity"):
             what, old, new = f"{what} cpu", *(json.loads(row[key])["cpu"] for key in ("old", "new"))
@@ -108,7 +134,9 @@ def seconds(at_us: int | None) -> str:
 
 
 @stories("nodes", "lists sees gone")
-def test_changes_of_a_node_are_told_once_and_since_when_it_has_all_images(tmp_path: Path, story: Story) -> None:
+def test_changes_of_a_node_are_told_once_and_since_when_it_has_all_images(
+    tmp_path: Path, story: Story
+) -> None:
     store = empty_store(tmp_path)
     recorder = Recorder(store)
     for thing in story.things:
@@ -125,7 +153,11 @@ def test_a_gate_that_is_off_labels_no_nodes() -> None:
 def test_faults_of_the_gate_are_told_with_their_keys() -> None:
     with pytest.raises(SettingsError) as caught:
         gated_settings(mode="sometimes", pullers=[{"nodeSelector": {"pool": 5}, "images": [7]}])
-    expected = ["imageGate.mode", "imageGate.pullers[0].images[0]", "imageGate.pullers[0].nodeSelector.pool"]
+    expected = [
+        "imageGate.mode",
+        "imageGate.pullers[0].images[0]",
+        "imageGate.pullers[0].nodeSelector.pool",
+    ]
     assert [fault.key for fault in caught.value.faults] == expected
 
 
@@ -146,14 +178,18 @@ def told(folder: Path, order: tuple[str, ...], created: str) -> tuple[set[str], 
     assembler = Assembler(lambda _labels, _namespace: "user", StoredState())
     for one in order:
         if one == "node":
-            store.write(assembler.node("n", read_node(node_object(created=created)), 1, listed=True), {})
+            store.write(
+                assembler.node("n", read_node(node_object(created=created)), 1, listed=True), {}
+            )
         elif one == "pod":
             store.write(assembler.pod("hub/p", read_pod(POD, (), {}), 1, listed=True), {})
         else:
             store.write(assembler.event(read_event(EVENT)), {})
     with store.reading() as connection:
         uids = set(connection.scalars(sa.select(schema.decision.c.node_uid)))
-        ages = {age is not None for age in connection.scalars(sa.select(schema.start.c.node_created_us))}
+        ages = {
+            age is not None for age in connection.scalars(sa.select(schema.start.c.node_created_us))
+        }
     store.close()
     return uids, ages
 

@@ -1,4 +1,6 @@
-"""Databases that can't be used, and rows that they don't take, are said in a sentence without any password."""
+"""Databases that can't be used, and rows that they don't take, are said in a sentence without any
+password.
+"""
 
 import contextlib
 import sqlite3
@@ -37,7 +39,9 @@ LONG = "".join(chr(0x1F300 + number) for number in range(512))
 
 @pytest.mark.parametrize("url", cases("database", "unreadable"))
 def test_a_url_that_cannot_be_read_is_said_without_any_of_it(url: str) -> None:
-    with pytest.raises(StoreError, match="the database's URL is not valid: give a file, or postgresql://") as caught:
+    with pytest.raises(
+        StoreError, match="the database's URL is not valid: give a file, or postgresql://"
+    ) as caught:
         Store.open(url)
     assert "secret" not in str(caught.value)
     assert "sec" not in str(caught.value)
@@ -49,11 +53,16 @@ def test_a_database_of_another_kind_or_driver_is_named_with_what_is_accepted(
 ) -> None:
     assert run(["why", "p", "--database", url]) == 1
     accepted = "SQLite's own driver" if url.startswith("sqlite") else "SQLite or PostgreSQL"
-    said = f"roost why: database {shown}: found '{found}', expected {accepted}: give a file, or postgresql://user@host/"
+    said = (
+        f"roost why: database {shown}: found '{found}', expected {accepted}: give a file, or"
+        " postgresql://user@host/"
+    )
     assert capsys.readouterr().err == f"{said}name\n"
 
 
-@pytest.mark.parametrize("name", ["a%41.db", "b?timeout=1.db", "c#d.db", "e f&g.db", "h%.db", "\u00e9.db"])
+@pytest.mark.parametrize(
+    "name", ["a%41.db", "b?timeout=1.db", "c#d.db", "e f&g.db", "h%.db", "\u00e9.db"]
+)
 def test_a_files_name_is_taken_as_it_is(tmp_path: Path, name: str) -> None:
     store = Store.open(str(tmp_path / name))
     store.migrate()
@@ -101,7 +110,20 @@ def test_who_only_reads_leaves_a_file_as_it_is(tmp_path: Path, query: str) -> No
     before = path.read_bytes()
     url = f"sqlite:///file:{path}{query}" if query else str(path)
     assert run(["why", "p", "--database", url]) == 0
-    assert run(["report", "--database", url, "--format", "json", "--output", str(tmp_path / "report.json")]) == 0
+    assert (
+        run(
+            [
+                "report",
+                "--database",
+                url,
+                "--format",
+                "json",
+                "--output",
+                str(tmp_path / "report.json"),
+            ]
+        )
+        == 0
+    )
     assert path.read_bytes() == before
 
 
@@ -117,14 +139,19 @@ def test_a_text_that_a_database_does_not_take_costs_no_other_row_and_the_recordi
     for number, name in enumerate(names):
         image = odd if name == "p3" else "me/image"
         cluster.said.append(
-            {"type": "ADDED", "object": pod_object(name, 11 + 2 * number, containers=[{"image": image}])}
+            {
+                "type": "ADDED",
+                "object": pod_object(name, 11 + 2 * number, containers=[{"image": image}]),
+            }
         )
         told = event_object("Pulled", PULLED.format(image), name, 12 + 2 * number)
         # Whoever makes Events may say that a kubelet has a name as long as a column is.
         told["deprecatedSource"] = {"host": odd[:253] if name in ("p3", "p5") else "n"}
         cluster.events.append({"type": "ADDED", "object": told})
     with Run(cluster, store) as run_:
-        wait_until(lambda: store.positions().get("events", ("",))[0] == "26", 30, "all Events to be stored")
+        wait_until(
+            lambda: store.positions().get("events", ("",))[0] == "26", 30, "all Events to be stored"
+        )
         run_.wait_for("25")
         cluster.said.append({"type": "ADDED", "object": pod_object("later", 90)})
         run_.wait_for("90")
@@ -145,9 +172,18 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         assembler.synced(kind, 1)
 
     def node(version: int, value: str) -> Object:
-        metadata = {"name": name, "uid": "node-uid", "resourceVersion": str(version), "labels": {label: value}}
+        metadata = {
+            "name": name,
+            "uid": "node-uid",
+            "resourceVersion": str(version),
+            "labels": {label: value},
+        }
         images = [{"names": [image, image.partition("@")[0]], "sizeBytes": 2**63 - 1}]
-        return {"metadata": metadata, "spec": {}, "status": {"images": images, "allocatable": {label: "1"}}}
+        return {
+            "metadata": metadata,
+            "spec": {},
+            "status": {"images": images, "allocatable": {label: "1"}},
+        }
 
     def stands(version: int, status: Object, **spec: Any) -> Object:
         found = pod_object("p", version, schedulerName="s" * 253, priority=2**31 - 1, **spec)
@@ -155,10 +191,23 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         found["spec"]["containers"] = [{"name": word, "image": image}]
         return {**found, "status": status}
 
-    waits = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node. " * 10_000}
-    runs = {"name": word, "image": image, "imageID": image, "state": {"running": {"startedAt": "2026-01-01T00:00:03Z"}}}
+    waits = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "no node. " * 10_000,
+    }
+    runs = {
+        "name": word,
+        "image": image,
+        "imageID": image,
+        "state": {"running": {"startedAt": "2026-01-01T00:00:03Z"}},
+    }
     gone = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
-    records = [*assembler.node(name, read_node(node(1, "")), 2), *assembler.node(name, read_node(node(2, word)), 3)]
+    records = [
+        *assembler.node(name, read_node(node(1, "")), 2),
+        *assembler.node(name, read_node(node(2, word)), 3),
+    ]
     for version, standing in enumerate(
         (
             stands(3, {}, schedulingGates=[{"name": label}]),
@@ -167,18 +216,31 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         )
     ):
         records += assembler.pod("p", read_pod(standing, (), {}), 4 + version)
-    pulled = f'Successfully pulled image "{image}" in 2540400h10m10.123456789s. Image size: {2**63 - 1} bytes.'
+    pulled = (
+        f'Successfully pulled image "{image}" in 2540400h10m10.123456789s. Image size: {2**63 - 1}'
+        " bytes."
+    )
     for version, (reason, note, controller) in enumerate(
         (
             ("Scheduled", f"assigned it to {name}", "c" * 128),
-            ("FailedScheduling", f"0/{2**31 - 1} nodes are available: {2**31 - 1} of a kind.", "c" * 128),
+            (
+                "FailedScheduling",
+                f"0/{2**31 - 1} nodes are available: {2**31 - 1} of a kind.",
+                "c" * 128,
+            ),
             ("Pulled", pulled, "kubelet"),
             ("Preempted", f"Preempted by pod {'1' * 36} on node {name}", "c" * 128),
             ("r" * 128, "n" * 1024, f"cluster-autoscaler{'c' * 110}"),
         )
     ):
-        more = {"reportingController": controller, "deprecatedSource": {"host": name}, "series": {"count": 2**31 - 1}}
-        records += assembler.event(read_event(event_object(reason, note, "p", 10 + version, **more)))
+        more = {
+            "reportingController": controller,
+            "deprecatedSource": {"host": name},
+            "series": {"count": 2**31 - 1},
+        }
+        records += assembler.event(
+            read_event(event_object(reason, note, "p", 10 + version, **more))
+        )
     tables = {type(record) for record in records}
     assert tables == set(Record.__subclasses__()) - {CandidatesRecord, WaitingRecord, GapRecord}
     store.write(records, {})

@@ -17,7 +17,13 @@ from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.decision_records import read_reasons
 from roost_lab.recorder.recording.pod_records import end_reason, steps_of
 from roost_lab.recorder.recording.reading import PodReading, micros, read_event, read_node, read_pod
-from roost_lab.recorder.store.records import DecisionRecord, Phase, PhaseRecord, PreemptionRecord, StoredState
+from roost_lab.recorder.store.records import (
+    DecisionRecord,
+    Phase,
+    PhaseRecord,
+    PreemptionRecord,
+    StoredState,
+)
 from tests.recorded_data import object_of
 
 BINDER = [{"name": "BINDER_REPO_URL", "value": "https://example.org/repo"}]
@@ -92,11 +98,18 @@ def test_what_node_controllers_and_kubelets_take_away_is_evicted(reason: str) ->
 
 
 @pytest.mark.parametrize("length", [1000, 1024, 1025, 3000])
-def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(length: int) -> None:
+def test_a_failure_is_one_whether_the_condition_tells_it_whole_or_the_event_cut(
+    length: int,
+) -> None:
     message = "0/9 nodes are available: ".ljust(length, "x")
     # As kube-scheduler's truncateMessage does.
     note = message if length <= 1024 else message[:1020] + " ..."
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": message,
+    }
     body = pod(status={"conditions": [condition], "phase": "Pending"})
     body["spec"].pop("nodeName")
     event = event_object("FailedScheduling", note, "jupyter-a")
@@ -114,14 +127,20 @@ def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> N
 
 
 @pytest.mark.parametrize(("container", "ref"), cases("reading", "references"))
-def test_the_reference_within_the_repository_is_read_of_users_and_builds(container: Object, ref: str) -> None:
+def test_the_reference_within_the_repository_is_read_of_users_and_builds(
+    container: Object, ref: str
+) -> None:
     body = pod()
     body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}
     assert binder_reading(body).ref == ref
 
 
 def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went() -> None:
-    body = pod(status={"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]})
+    body = pod(
+        status={
+            "conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]
+        }
+    )
     del body["spec"]["nodeName"]
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
 
@@ -130,7 +149,9 @@ def test_each_gate_of_a_pod_is_told_by_its_name_and_when_the_last_of_them_went()
         records = assembler.pod("hub/p", read_pod(body, (), {}), at_us)
         steps = (Phase.GATED, Phase.UNGATED)
         return {
-            (one.phase, one.detail, one.at_us) for one in records if isinstance(one, PhaseRecord) and one.phase in steps
+            (one.phase, one.detail, one.at_us)
+            for one in records
+            if isinstance(one, PhaseRecord) and one.phase in steps
         }
 
     created_us = micros("2026-01-01T00:00:00Z") or 0
@@ -146,8 +167,12 @@ def test_a_node_of_another_shape_is_none() -> None:
     assert read_node({"metadata": {}}) is None
 
 
-@pytest.mark.parametrize(("capacity", "told"), [({"cpu": "3920m", "odd": "many"}, '{"cpu": 3920}'), (["4"], None)])
-def test_a_nodes_capacity_is_read_as_far_as_it_has_amounts(capacity: object, told: str | None) -> None:
+@pytest.mark.parametrize(
+    ("capacity", "told"), [({"cpu": "3920m", "odd": "many"}, '{"cpu": 3920}'), (["4"], None)]
+)
+def test_a_nodes_capacity_is_read_as_far_as_it_has_amounts(
+    capacity: object, told: str | None
+) -> None:
     item = node_object()
     item["status"]["capacity"] = capacity
     assert node_reading(item).capacity == told
@@ -155,15 +180,28 @@ def test_a_nodes_capacity_is_read_as_far_as_it_has_amounts(capacity: object, tol
 
 def test_reasons_are_read_by_count() -> None:
     message = (
-        "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s). no new claims to deallocate, "
-        "preemption: 0/8 nodes are available: 8 Preemption is not helpful for scheduling."
+        "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s). no new"
+        " claims to deallocate, preemption: 0/8 nodes are available: 8 Preemption is not helpful"
+        " for scheduling."
     )
-    assert read_reasons(message) == (8, {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5})
+    assert read_reasons(message) == (
+        8,
+        {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5},
+    )
     # As from 1.37 on: nothing of claims, and a pre-emption that begins.
-    failed = "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s). preemption: "
+    failed = (
+        "0/8 nodes are available: 3 Insufficient cpu, 5 node(s) had untolerated taint(s)."
+        " preemption: "
+    )
     nominated = "found a potential placement for pod on node n.example.com, preempting 1 victims"
-    for after in (nominated, "0/8 nodes are available: 8 Preemption is not helpful for scheduling."):
-        assert read_reasons(failed + after) == (8, {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5})
+    for after in (
+        nominated,
+        "0/8 nodes are available: 8 Preemption is not helpful for scheduling.",
+    ):
+        assert read_reasons(failed + after) == (
+            8,
+            {"Insufficient cpu": 3, "node(s) had untolerated taint(s)": 5},
+        )
     assert read_reasons("no nodes available to schedule pods") == (None, {})
 
 
@@ -172,11 +210,19 @@ def test_events_of_both_kinds_are_read() -> None:
     newer = read_event(event_object(eventTime="2026-01-01T00:00:04.123456Z", series=series))
     assert (*newer.when, newer.count) == (micros("2026-01-01T00:00:04.123456Z"), 1, 3)
     assert newer.last_us == micros("2026-01-01T00:00:09.000001Z")
-    old = {"deprecatedFirstTimestamp": "2026-01-01T00:00:04Z", "deprecatedLastTimestamp": "2026-01-01T00:00:06Z"}
+    old = {
+        "deprecatedFirstTimestamp": "2026-01-01T00:00:04Z",
+        "deprecatedLastTimestamp": "2026-01-01T00:00:06Z",
+    }
     source = {"component": "kubelet", "host": "node-a"}
     named = {"metadata": {"uid": "e2"}, "eventTime": None, "reason": "Pulled"}
     older = read_event({**named, **old, "deprecatedCount": 2, "deprecatedSource": source})
-    assert (older.host, older.controller, older.count, older.when.resolution_us) == ("node-a", "kubelet", 2, 1_000_000)
+    assert (older.host, older.controller, older.count, older.when.resolution_us) == (
+        "node-a",
+        "kubelet",
+        2,
+        1_000_000,
+    )
 
 
 # Stands in for cluster.client.Client: a cluster of version 1.36.
@@ -184,7 +230,9 @@ SERVER = cast("Client", SimpleNamespace(get=lambda _path: {"minor": "36+"}))
 
 
 @pytest.mark.parametrize(("text", "says"), cases("reading", "scheduler_configurations"))
-def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(tmp_path: Path, text: str, says: str) -> None:
+def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(
+    tmp_path: Path, text: str, says: str
+) -> None:
     path = tmp_path / "config.yaml"
     path.write_text(text)
     with pytest.raises(SettingsError) as caught:
@@ -193,7 +241,9 @@ def test_a_file_that_is_no_configuration_of_the_scheduler_is_said(tmp_path: Path
     assert says in str(caught.value)
 
 
-def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration(tmp_path: Path) -> None:
+def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "config.yaml"
     odd = "{schedulerName: odd, pluginConfig: [{name: NodeAffinity, args: {addedAffinity: {}}}]}"
     names = "{schedulerName: hub-user}, {schedulerName: hub-build}"
@@ -204,7 +254,11 @@ def test_the_clusters_default_profile_is_known_beside_those_of_the_configuration
 
 @pytest.mark.parametrize(("text", "says"), cases("reading", "releases"))
 def test_settings_that_cannot_be_used_are_said_with_their_file_named_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str | None, says: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    text: str | None,
+    says: str,
 ) -> None:
     # The log's handlers are pytest's here.
     monkeypatch.setattr(logs, "configure", lambda _level: None)

@@ -10,7 +10,15 @@ import pytest
 import sqlalchemy as sa
 
 from lab.tests.moments import BEGIN, MINUTE
-from lab.tests.objects import BOUND, Object, event_object, node_object, node_reading, pod_object, pod_reading
+from lab.tests.objects import (
+    BOUND,
+    Object,
+    event_object,
+    node_object,
+    node_reading,
+    pod_object,
+    pod_reading,
+)
 from lab.tests.told import cases
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.event_stream import EventStream
@@ -68,9 +76,14 @@ class Cluster:
         wanted = int(str((query or {}).get("resourceVersion") or self.version))
         if path == PATHS[PODS] and wanted < self.oldest:
             raise ApiError(410, "too old")
-        return {"metadata": {"resourceVersion": str(wanted)}, "items": self.pods if path == PATHS[PODS] else []}
+        return {
+            "metadata": {"resourceVersion": str(wanted)},
+            "items": self.pods if path == PATHS[PODS] else [],
+        }
 
-    def lines(self, path: str, _query: Mapping[str, object], _silence_seconds: float) -> Iterator[bytes]:
+    def lines(
+        self, path: str, _query: Mapping[str, object], _silence_seconds: float
+    ) -> Iterator[bytes]:
         if path.endswith("/log"):
             if self.hub_log is None:
                 raise ApiError(403, "pods/log is forbidden")
@@ -84,7 +97,9 @@ class Cluster:
         while not self.stop.is_set() and _query.get("follow", True):
             if said:
                 self.read += 1
-                self.version = max(self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int)
+                self.version = max(
+                    self.version, said[0]["object"]["metadata"]["resourceVersion"], key=int
+                )
                 yield json.dumps(said.popleft()).encode()
             else:
                 time.sleep(0.005)
@@ -93,15 +108,26 @@ class Cluster:
 class Run:
     """One run of the recorder until the block ends."""
 
-    def __init__(self, cluster: Cluster, store: Store, model: Model | None = None, **more: object) -> None:
+    def __init__(
+        self, cluster: Cluster, store: Store, model: Model | None = None, **more: object
+    ) -> None:
         """more: keys of release.json."""
         self.cluster, self.store = cluster, store
-        named = {"version": 1, "release": "hub", "namespace": "hub", "podClasses": {}, "retentionDays": 0}
+        named = {
+            "version": 1,
+            "release": "hub",
+            "namespace": "hub",
+            "podClasses": {},
+            "retentionDays": 0,
+        }
         settings = parse_settings({**named, "imageGate": {"mode": "off"}, **more})
         self.metrics = RecorderMetrics("test")
-        self.recording = Recording(cast("Client", cluster), settings, store, self.metrics, model=model)
+        self.recording = Recording(
+            cast("Client", cluster), settings, store, self.metrics, model=model
+        )
         self.metrics.observe(
-            is_recording=lambda: self.recording.verdict().passed, behind_seconds=self.recording.behind_seconds
+            is_recording=lambda: self.recording.verdict().passed,
+            behind_seconds=self.recording.behind_seconds,
         )
 
     def __enter__(self) -> "Run":
@@ -118,7 +144,11 @@ class Run:
         return float(self.metrics.registry.get_sample_value(f"roost_recorder_{name}") or 0.0)
 
     def wait_for(self, version: str) -> None:
-        wait_until(lambda: self.store.positions().get(PODS, ("",))[0] == version, 30, f"version {version} to be stored")
+        wait_until(
+            lambda: self.store.positions().get(PODS, ("",))[0] == version,
+            30,
+            f"version {version} to be stored",
+        )
 
 
 @pytest.fixture
@@ -154,7 +184,10 @@ def test_an_end_that_is_told_late_says_how_much_earlier_it_may_have_been(store: 
     assert (late["at_us"] - late["resolution_us"], live["resolution_us"]) == (heard_us, 1)
 
 
-NEWS = "2027-01-15T08:00:09.5Z [I 2027-01-15 08:00:09.500 JupyterHub base:1192] User ada took 9.750 seconds to start"
+NEWS = (
+    "2027-01-15T08:00:09.5Z [I 2027-01-15 08:00:09.500 JupyterHub base:1192] User ada took 9.750"
+    " seconds to start"
+)
 
 ODD = '2026-01-15T08:00:09.5Z {"message": "User ada took 9.750 seconds to start"}'
 
@@ -163,17 +196,30 @@ ODD = '2026-01-15T08:00:09.5Z {"message": "User ada took 9.750 seconds to start"
     ("log", "said", "answered"),
     [
         (["Loading /usr/local/etc/jupyterhub/secret/values.yaml", NEWS], "", [BEGIN + 9_500_000]),
-        (None, "its log can't be read: pods/log is forbidden; when its users' servers answer isn't recorded", []),
+        (
+            None,
+            (
+                "its log can't be read: pods/log is forbidden; when its users' servers answer isn't"
+                " recorded"
+            ),
+            [],
+        ),
         ([ODD] * 60, "expected lines of JupyterHub's own format", []),
         ([ODD], "expected lines of JupyterHub's own format", []),
     ],
 )
 def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_said(
-    log: list[str] | None, said: str, answered: list[int], store: Store, caplog: pytest.LogCaptureFixture
+    log: list[str] | None,
+    said: str,
+    answered: list[int],
+    store: Store,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     cluster = Cluster()
     cluster.hub_log = log
-    cluster.log_errors.extend([ApiError(400, "ContainerCreating"), ApiError(500, "dial tcp: connection refused")])
+    cluster.log_errors.extend(
+        [ApiError(400, "ContainerCreating"), ApiError(500, "dial tcp: connection refused")]
+    )
     hub = pod_object("hub", 5, labels={"component": "hub"}, status={"phase": "Running"})
     server = pod_object("jupyter-ada", 6, labels={"component": "singleuser-server"})
     server["metadata"]["annotations"] = {"hub.jupyter.org/username": "ada"}
@@ -185,12 +231,20 @@ def test_a_hubs_log_is_read_once_all_pods_are_known_and_one_that_cannot_be_is_sa
 
     with Run(cluster, store, podClasses=classes) as run:
         run.wait_for("10")
-        wait_until(lambda: told() == answered and said in caplog.text, 30, "the hub's log to be read")
+        wait_until(
+            lambda: told() == answered and said in caplog.text, 30, "the hub's log to be read"
+        )
         if answered:
             # It goes on where it broke off.
-            wait_until(lambda: cluster.log_queries == ["None", *2 * [NEWS.partition(" ")[0]]], 30, "it to be read on")
+            wait_until(
+                lambda: cluster.log_queries == ["None", *2 * [NEWS.partition(" ")[0]]],
+                30,
+                "it to be read on",
+            )
         wait_until(
-            lambda: bool(store.positions().get("log:hub", [not answered])[0]) == bool(answered), 30, "that it is"
+            lambda: bool(store.positions().get("log:hub", [not answered])[0]) == bool(answered),
+            30,
+            "that it is",
         )
         assert run.recording.verdict().passed
     assert caplog.text.count("found a log like") == ("own format" in said)
@@ -215,7 +269,9 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
     monkeypatch.setattr(module, "MAX_WAITING", 30)
     monkeypatch.setattr(module, "RETRY_SECONDS", 0.05)
     cluster = Cluster()
-    cluster.said += [{"type": "ADDED", "object": pod_object(f"p{number}", 11 + number)} for number in range(500)]
+    cluster.said += [
+        {"type": "ADDED", "object": pod_object(f"p{number}", 11 + number)} for number in range(500)
+    ]
     write, is_down = store.write, threading.Event()
     is_down.set()
 
@@ -226,16 +282,22 @@ def test_while_the_database_is_down_the_stream_waits_and_afterwards_nothing_is_m
 
     monkeypatch.setattr(store, "write", fail)
     with Run(cluster, store) as run:
-        wait_until(lambda: not run.recording.verdict().passed and cluster.read > 40, 60, "rows to wait")
+        wait_until(
+            lambda: not run.recording.verdict().passed and cluster.read > 40, 60, "rows to wait"
+        )
         time.sleep(1.0)
-        # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it is.
+        # What was read is in the queue, in rows, or in the stream's hand; the rest stays where it
+        # is.
         assert cluster.read < 100
         assert (run.metric("database_failing"), run.metric("recording")) == (1.0, 0.0)
         assert run.metric("behind_seconds") > 1.0
         is_down.clear()
         run.wait_for("510")
         wait_until(lambda: run.metric("recording") == 1.0, 10, "it to record again")
-        assert (run.metric("database_failing"), run.metric("last_gap_timestamp_seconds")) == (0.0, 0.0)
+        assert (run.metric("database_failing"), run.metric("last_gap_timestamp_seconds")) == (
+            0.0,
+            0.0,
+        )
         wait_until(lambda: run.metric("behind_seconds") == 0.0, 10, "nothing to wait")
     assert len(rows(store, schema.pod)) == 500
 
@@ -252,9 +314,17 @@ def test_a_pod_that_cannot_be_read_is_counted_and_is_not_said_to_have_gone(
     cluster.oldest, cluster.version, cluster.pods = 50, "60", [odd, pod_object("plain", 6)]
     with Run(cluster, store) as run:
         run.wait_for("60")
-        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) == 1.0
+        assert (
+            run.metrics.registry.get_sample_value(
+                "roost_recorder_odd_objects_total", {"kind": PODS}
+            )
+            == 1.0
+        )
     assert "hub/odd" in caplog.text
-    assert {row["name"]: row["end_reason"] for row in rows(store, schema.pod)} == {"odd": None, "plain": None}
+    assert {row["name"]: row["end_reason"] for row in rows(store, schema.pod)} == {
+        "odd": None,
+        "plain": None,
+    }
 
 
 def test_a_binding_is_not_judged_before_all_nodes_are_known() -> None:
@@ -285,13 +355,18 @@ def test_the_watch_tells_when_in_its_second_a_pod_was_created(
     told_us: int, how: dict[str, Any], stored: list[list[int]]
 ) -> None:
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
-    assert created(assembler.pod("hub/p", pod_reading(pod_object("p", 1)), BEGIN + told_us, **how)) == stored
+    assert (
+        created(assembler.pod("hub/p", pod_reading(pod_object("p", 1)), BEGIN + told_us, **how))
+        == stored
+    )
     later = pod_reading(pod_object("p", 2, on="n", conditions=[BOUND]))
     assert created(assembler.pod("hub/p", later, BEGIN + 2 * US)) == []
 
 
 @pytest.mark.parametrize(("seconds", "corrected"), [(28, 28), (-40, -40), (1, 0)])
-def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds: int, corrected: int) -> None:
+def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(
+    seconds: int, corrected: int
+) -> None:
     """seconds: how far the node's clock is behind."""
     assembler = Assembler(lambda _labels, _namespace: "", StoredState())
 
@@ -299,9 +374,14 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds:
         return as_date(BEGIN + second * US).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def pulled(number: int, late: int) -> int:
-        event = event_object("Pulled", 'Container image "me/image:1" already present on machine', version=number)
+        event = event_object(
+            "Pulled", 'Container image "me/image:1" already present on machine', version=number
+        )
         event |= {"eventTime": None, "deprecatedFirstTimestamp": at(100 + number - seconds)}
-        event |= {"reportingController": "kubelet", "deprecatedSource": {"component": "kubelet", "host": "n"}}
+        event |= {
+            "reportingController": "kubelet",
+            "deprecatedSource": {"component": "kubelet", "host": "n"},
+        }
         event["metadata"]["creationTimestamp"] = at(100 + number + late)
         (pull,) = [one for one in assembler.event(read_event(event)) if isinstance(one, PullRecord)]
         return pull.at_us - BEGIN - (100 + number - seconds) * US
@@ -311,7 +391,9 @@ def test_what_a_kubelet_dates_by_a_wrong_clock_has_the_api_servers_time(seconds:
     assert told == [0, 0, corrected * US, corrected * US]
     ready = {"type": "Ready", "status": "True", "lastTransitionTime": at(10 - seconds)}
     pod = pod_reading(pod_object("p", 1, on="n", conditions=[BOUND, ready]))
-    phases = [one for one in assembler.pod("hub/p", pod, BEGIN + 60 * US) if isinstance(one, PhaseRecord)]
+    phases = [
+        one for one in assembler.pod("hub/p", pod, BEGIN + 60 * US) if isinstance(one, PhaseRecord)
+    ]
     found = {one.phase: (one.at_us - BEGIN) // US for one in phases}
     assert (found[Phase.SCHEDULED], found[Phase.READY]) == (1, 10 - seconds + corrected)
     # Another node of that name has a clock of its own.
@@ -343,22 +425,37 @@ def test_a_model_that_fails_of_one_pod_costs_no_row(
         cluster.said += [
             {"type": "ADDED", "object": pod_object("p", 11)},
             {"type": "MODIFIED", "object": bound},
-            {"type": "DELETED", "object": bound | {"metadata": bound["metadata"] | {"resourceVersion": "13"}}},
+            {
+                "type": "DELETED",
+                "object": bound | {"metadata": bound["metadata"] | {"resourceVersion": "13"}},
+            },
         ]
         run.wait_for("13")
-        assert run.metrics.registry.get_sample_value("roost_recorder_odd_objects_total", {"kind": PODS}) is None
+        assert (
+            run.metrics.registry.get_sample_value(
+                "roost_recorder_odd_objects_total", {"kind": PODS}
+            )
+            is None
+        )
     (row,) = rows(store, schema.pod)
     assert (row["name"], row["end_reason"]) == ("p", "deleted")
     (decision,) = rows(store, schema.decision)
     if broken == "judge":
-        assert (decision["model"], decision["model_note"]) == ("unknown", "the model failed, see the recorder's log")
+        assert (decision["model"], decision["model_note"]) == (
+            "unknown",
+            "the model failed, see the recorder's log",
+        )
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorder_whose_stream_has_ended_ends_too_and_says_so(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = EventStream.run
     # Namespaces are still listed: their watch cache is such a stream, too.
-    monkeypatch.setattr(EventStream, "run", lambda one, stop: run(one, stop) if one.kind == "namespaces" else None)
+    monkeypatch.setattr(
+        EventStream, "run", lambda one, stop: run(one, stop) if one.kind == "namespaces" else None
+    )
     stop = threading.Event()
     recording = Run(Cluster(), store).recording
     with pytest.raises(RecordingError, match="stream-nodes has ended"):

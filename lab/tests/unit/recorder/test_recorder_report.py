@@ -1,4 +1,6 @@
-"""A report from outside: its formats, its page, what it is about; times, titles and the time before."""
+"""A report from outside: its formats, its page, what it is about; times, titles and the time
+before.
+"""
 
 import json
 import re
@@ -36,7 +38,9 @@ def test_what_can_not_be_understood_is_wrong_usage(
     assert said in capsys.readouterr().err
 
 
-def test_a_database_of_something_else_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_database_of_something_else_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "other.db"
     path.touch()
     assert main(["report", "--database", str(path)]) == 1
@@ -67,20 +71,27 @@ def split(page: str) -> tuple[str, list[str]]:
 
 def test_the_page_refers_to_nothing_outside_itself(report: Report) -> None:
     markup, inside = split(make_page(report, "about"))
-    found = re.findall(r'\s(?:src|href|srcset|action|data|poster|xlink:href|on\w+)="([^"]*)"', markup)
+    found = re.findall(
+        r'\s(?:src|href|srcset|action|data|poster|xlink:href|on\w+)="([^"]*)"', markup
+    )
     assert found
     assert all(value.startswith(("#", "data:,")) for value in found), found
     styles = [text for text in inside if "--paper" in text]
     assert styles
     assert all("url(" not in text and "@import" not in text for text in styles)
-    policy = re.search(r'Content-Security-Policy" content="(default-src \'none\'; script-src \'sha256-[^"]*)"', markup)
+    policy = re.search(
+        r'Content-Security-Policy" content="(default-src \'none\'; script-src \'sha256-[^"]*)"',
+        markup,
+    )
     assert policy
     assert "unsafe-inline" not in policy[1].partition("style-src")[0]
 
 
 def test_the_page_has_a_table_behind_each_plot(report: Report) -> None:
     markup, _ = split(make_page(report, "about"))
-    assert all(table.title in markup for table in tables(report) if table.rows and not table.only_data)
+    assert all(
+        table.title in markup for table in tables(report) if table.rows and not table.only_data
+    )
     assert markup.count("<details") == markup.count("<table") >= 9
 
 
@@ -93,7 +104,10 @@ def test_a_section_with_rows_never_says_that_it_has_none(report: Report) -> None
 def test_names_from_a_cluster_are_text_and_nothing_else(tmp_path: Path) -> None:
     renamed: list[Any] = story_records(XSS)
     renamed = [
-        replace(record, **{name: XSS for name in ("node_name", "scheduler") if getattr(record, name, "")})
+        replace(
+            record,
+            **{name: XSS for name in ("node_name", "scheduler") if getattr(record, name, "")},
+        )
         for record in renamed
     ]
     (tmp_path / "plain").mkdir()
@@ -122,7 +136,12 @@ def strings(value: Any) -> list[str]:
 
 
 def drawn(report: Report) -> dict[str, Figure]:
-    return {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}
+    return {
+        figure.key: figure
+        for part in parts(report)
+        for figure in part.figures
+        if figure is not None
+    }
 
 
 def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
@@ -135,7 +154,9 @@ def test_an_empty_database_gives_a_page_that_says_so(tmp_path: Path) -> None:
 
 
 def test_a_time_without_records_gives_a_page_that_names_the_time_with_them(tmp_path: Path) -> None:
-    report = report_of(tmp_path, story_records(), since_us=BEGIN - 3 * HOUR, until_us=BEGIN - 2 * HOUR)
+    report = report_of(
+        tmp_path, story_records(), since_us=BEGIN - 3 * HOUR, until_us=BEGIN - 2 * HOUR
+    )
     assert "outside the record, which covers 2027-01-15 08:00" in make_page(report, "about")
 
 
@@ -145,8 +166,20 @@ def two_hubs(folder: Path) -> Store:
         *whole_start("a", hub="maths", image="registry/scipy"),
         *whole_start("b", hub="maths", image="registry/r", created_us=BEGIN + MINUTE),
         *whole_start("c", hub="physics", image="registry/scipy", created_us=BEGIN + 2 * MINUTE),
-        *whole_start("d", hub="physics", image="registry/build", pod_class="build", created_us=BEGIN + 3 * MINUTE),
-        *whole_start("e", hub="physics", image="pause", pod_class="placeholder", created_us=BEGIN + 4 * MINUTE),
+        *whole_start(
+            "d",
+            hub="physics",
+            image="registry/build",
+            pod_class="build",
+            created_us=BEGIN + 3 * MINUTE,
+        ),
+        *whole_start(
+            "e",
+            hub="physics",
+            image="pause",
+            pod_class="placeholder",
+            created_us=BEGIN + 4 * MINUTE,
+        ),
     ]
     store.write(told, {"pods": ("1", BEGIN + HOUR)})
     return store
@@ -156,19 +189,25 @@ def test_a_value_that_no_pod_has_is_said_with_those_that_pods_have(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = two_hubs(tmp_path)
-    with pytest.raises(ScopeError, match="--class: found 'users', expected one that pods of the record have: user, bu"):
+    with pytest.raises(
+        ScopeError,
+        match="--class: found 'users', expected one that pods of the record have: user, bu",
+    ):
         gather(store, scope=Scope(pod_class="users"))
     database = ["report", "--database", str(tmp_path / "roost.db")]
     assert main([*database, "--hub", "chemistry"]) == 1
-    assert "--hub: found 'chemistry', expected one that pods of the record have: physics, maths" in (
-        capsys.readouterr().err
+    assert (
+        "--hub: found 'chemistry', expected one that pods of the record have: physics, maths"
+        in (capsys.readouterr().err)
     )
     assert main([*database, "--class", "build", "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["only"] == {"class": "build"}
 
 
 @pytest.mark.parametrize(("hubs", "server", "expected"), cases("report", "titles"))
-def test_the_title_names_hubs_and_cluster(tmp_path: Path, hubs: list[str], server: str, expected: str) -> None:
+def test_the_title_names_hubs_and_cluster(
+    tmp_path: Path, hubs: list[str], server: str, expected: str
+) -> None:
     store = empty_store(tmp_path)
     with store.run(server, "0.1", ""):
         pass
@@ -191,7 +230,20 @@ def test_since_may_be_a_length_of_time(tmp_path: Path, capsys: pytest.CaptureFix
     end = gather(store).window.to_us
     spans = {"90m": 90 * MINUTE, "2h": 2 * HOUR, "7d": 7 * 24 * HOUR, "2w": 14 * 24 * HOUR}
     for since, span in spans.items():
-        assert main(["report", "--database", str(tmp_path / "roost.db"), "--format", "json", "--since", since]) == 0
+        assert (
+            main(
+                [
+                    "report",
+                    "--database",
+                    str(tmp_path / "roost.db"),
+                    "--format",
+                    "json",
+                    "--since",
+                    since,
+                ]
+            )
+            == 0
+        )
         found = json.loads(capsys.readouterr().out)["since"]
         assert found == json.loads(to_json(gather(store, end - span)))["since"]
 
@@ -211,7 +263,9 @@ def test_times_are_of_the_zone_for_people_and_utc_for_programs(tmp_path: Path) -
     assert main([*database, *since, "--format", "json", "--output", str(data)]) == 0
     assert json.loads(data.read_text(encoding="utf-8"))["since"] == "2027-01-15T08:00:00Z"
     # Steps begin when the zone's clocks show a round time.
-    starts = gather(two_hubs(tmp_path), last_us=14 * 24 * HOUR, zone=ZoneInfo("Asia/Kathmandu")).steps
+    starts = gather(
+        two_hubs(tmp_path), last_us=14 * 24 * HOUR, zone=ZoneInfo("Asia/Kathmandu")
+    ).steps
     assert (starts.step_us, (starts.from_us + 5 * HOUR + 45 * MINUTE) % (2 * HOUR)) == (2 * HOUR, 0)
 
 
@@ -225,7 +279,11 @@ def test_the_sentence_says_who_waited_for_an_image(
     for number, (seconds, cold) in enumerate(starts):
         each = whole_start(f"p{number}", seconds, created_us=BEGIN + number * SECOND)
         kept = [one for one in each if not isinstance(one, PullRecord)]
-        pulls = [replace(one, warm=not cold) for one in each if isinstance(one, PullRecord) and cold is not None]
+        pulls = [
+            replace(one, warm=not cold)
+            for one in each
+            if isinstance(one, PullRecord) and cold is not None
+        ]
         records += [*kept, *pulls]
     if 0 < len(starts) <= 20:
         said += " 1 more start didn't end in this period."
@@ -251,18 +309,31 @@ def test_the_sentence_says_where_only_placeholders_were(
 
 def test_few_starts_are_dots_and_many_have_percentiles(tmp_path: Path) -> None:
     # In one step of ten seconds 25, in another one, which was cold.
-    many = [record for number in range(25) for record in whole_start(f"m{number}", created_us=BEGIN + number * 1000)]
+    many = [
+        record
+        for number in range(25)
+        for record in whole_start(f"m{number}", created_us=BEGIN + number * 1000)
+    ]
     late = whole_start("late", 50, created_us=BEGIN + 30 * SECOND)
     pulls = [replace(one, warm=False) if isinstance(one, PullRecord) else one for one in late]
-    report = report_of(tmp_path, [*many, *pulls], BEGIN + HOUR, since_us=BEGIN, until_us=BEGIN + MINUTE)
+    report = report_of(
+        tmp_path, [*many, *pulls], BEGIN + HOUR, since_us=BEGIN, until_us=BEGIN + MINUTE
+    )
     assert [(one.whole_us, one.cold) for one in report[StartTimes].single] == [(50 * SECOND, True)]
     figure = drawn(report)["starts_over_time"]
-    assert [mark.name for mark in figure.legend][:3] == ["median (p50)", "up to p95", "cold: waited for an image"]
+    assert [mark.name for mark in figure.legend][:3] == [
+        "median (p50)",
+        "up to p95",
+        "cold: waited for an image",
+    ]
     assert figure.layout["yaxis"]["ticktext"][0] == "1 s"
     shown = next(part.tables[0] for part in parts(report) if part.key == "starts-over-time")
     assert {row[1:4] for row in shown.rows if row[1]} == {(25, 3.0, 3.0), (1, None, None)}
     # Programs get them.
-    assert {row["p95_seconds"] for row in tables_of(report)["starts_over_time"] if row["pods"]} == {3.0, 50.0}
+    assert {row["p95_seconds"] for row in tables_of(report)["starts_over_time"] if row["pods"]} == {
+        3.0,
+        50.0,
+    }
 
 
 def test_whole_seconds_are_never_said_to_be_milliseconds(tmp_path: Path) -> None:

@@ -12,9 +12,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.tests.moments import BEGIN, HOUR, MINUTE, SECOND
-from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record, record_of, story_records
+from lab.tests.recorded import (
+    bind_record,
+    empty_store,
+    phase_record,
+    pod_record,
+    record_of,
+    story_records,
+)
 from lab.tests.told import Story, Thing, cases, stories
-from lab.tests.unit.recorder.reported import edge_of, report_of, spans_us, started, tables_of, whole_start
+from lab.tests.unit.recorder.reported import (
+    edge_of,
+    report_of,
+    spans_us,
+    started,
+    tables_of,
+    whole_start,
+)
 from roost.__main__ import main
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
@@ -93,7 +107,9 @@ def pod_records(uid: str, pod: Made) -> list[Record]:
 
 
 def node_record(number: int) -> NodeRecord:
-    return NodeRecord(uid=f"uid-node-{number}", name=f"node-{number}", created_us=BEGIN + NODE_BEGINS[number])
+    return NodeRecord(
+        uid=f"uid-node-{number}", name=f"node-{number}", created_us=BEGIN + NODE_BEGINS[number]
+    )
 
 
 @pytest.fixture(scope="module", params=[SQLITE, POSTGRESQL])
@@ -118,12 +134,19 @@ def fresh_store(
 
 
 @given(st.lists(made_pods, min_size=1, max_size=12))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @pytest.mark.slow
-def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[], Store], pods: list[Made]) -> None:
+def test_a_report_has_the_numbers_that_brute_force_finds(
+    fresh_store: Callable[[], Store], pods: list[Made]
+) -> None:
     store = fresh_store()
     nodes: list[Record] = [node_record(number) for number in range(len(NODE_BEGINS))]
-    store.write([*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))], {})
+    store.write(
+        [*nodes, *(one for index, pod in enumerate(pods) for one in pod_records(f"p{index}", pod))],
+        {},
+    )
     report = gather(store, BEGIN, BEGIN + 2 * HOUR, zone=ZONE)
 
     inside = [pod for pod in pods if 0 <= pod.created < 2 * HOUR]
@@ -133,14 +156,23 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
     for pod in inside:
         if pod.is_bound:
             whole = pod.waited + pod.ran + pod.settled
-            for span, took in (("node", pod.waited), ("containers", pod.ran), ("ready", pod.settled), ("whole", whole)):
+            for span, took in (
+                ("node", pod.waited),
+                ("containers", pod.ran),
+                ("ready", pod.settled),
+                ("whole", whole),
+            ):
                 expected.setdefault((pod.pod_class, span), Counter())[edge_of(took)] += 1
     groups = report[WindowStarts].by_class.items()
     found = {(key[0], span): one.counts for key, spans in groups for span, one in spans.items()}
     assert found == expected
 
     images = Counter(pod.image for pod in chosen if pod.is_bound)
-    named = {name: spans["whole"] for (name,), spans in report[WindowStarts].by_image.items() if name != OTHER_IMAGES}
+    named = {
+        name: spans["whole"]
+        for (name,), spans in report[WindowStarts].by_image.items()
+        if name != OTHER_IMAGES
+    }
     assert all(spans.count == images[name] for name, spans in named.items())
     classes = {pod.pod_class for pod in pods}
     leading = next((one for one in ("user", "build") if one in classes), "")
@@ -156,7 +188,9 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
         there = [
             (
                 BEGIN + pod.created + pod.waited,
-                None if pod.stayed is None else BEGIN + pod.created + pod.waited + pod.ran + pod.settled + pod.stayed,
+                None
+                if pod.stayed is None
+                else BEGIN + pod.created + pod.waited + pod.ran + pod.settled + pod.stayed,
             )
             for pod in pods
             if pod.is_bound and pod.pod_class == kind
@@ -167,7 +201,9 @@ def test_a_report_has_the_numbers_that_brute_force_finds(fresh_store: Callable[[
         ]
         assert report[Occupancy].by_kind[kind] == pytest.approx(means_, abs=1e-6)
     everywhere = sum(mean.get("user", 0.0) for mean in report[Occupancy].by_node.values())
-    assert everywhere == pytest.approx(sum(report[Occupancy].by_kind["user"]) / steps.number, abs=1e-6)
+    assert everywhere == pytest.approx(
+        sum(report[Occupancy].by_kind["user"]) / steps.number, abs=1e-6
+    )
 
 
 def check_start_times(report: Report, starts: dict[str, tuple[int, int]]) -> None:
@@ -196,7 +232,8 @@ def test_a_record_of_thousands_of_years_has_a_report(fresh_store: Callable[[], S
 def test_the_slowest_starts_come_with_the_command_that_explains_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    # Two of the same name, the second of which was slow; times that a recorder made up between two seconds.
+    # Two of the same name, the second of which was slow; times that a recorder made up between two
+    # seconds.
     records = [
         *started("first", 1, name="jupyter-ada", deleted_us=BEGIN + MINUTE),
         *started("second", 90, name="jupyter-ada", created_us=BEGIN + HOUR + SECOND // 2),
@@ -205,7 +242,9 @@ def test_the_slowest_starts_come_with_the_command_that_explains_them(
     rows = tables_of(report_of(tmp_path, records, BEGIN + 3 * HOUR))["slowest_starts"]
     assert [row["whole_seconds"] for row in rows] == [90, 30, 1]
     assert rows[0]["why"] == "roost why hub/jupyter-ada --at 2027-01-15T09:00:01Z"
-    for row, said in zip(rows, ["ran 1 min 30 s later", "ran 30 s later", "ran 1 s later"], strict=True):
+    for row, said in zip(
+        rows, ["ran 1 min 30 s later", "ran 30 s later", "ran 1 s later"], strict=True
+    ):
         assert main([*shlex.split(row["why"])[1:], "--database", str(tmp_path / "roost.db")]) == 0
         assert said in capsys.readouterr().out
 
@@ -223,9 +262,21 @@ def told(report: Report) -> Iterator[str]:
                 before = "" if row["previous"] is None else f", before {row['previous']}"
                 yield f"figure {row['figure']} {row['value']}{before}"
                 continue
-            cells = {key: json.dumps(value) if " " in str(value) else value for key, value in row.items()}
-            yield " ".join([name, *(f"{key}={value}" for key, value in cells.items() if value not in (None, ""))])
-    yield from (f"plot {figure.key}" for part in parts(report) for figure in part.figures if figure is not None)
+            cells = {
+                key: json.dumps(value) if " " in str(value) else value for key, value in row.items()
+            }
+            yield " ".join(
+                [
+                    name,
+                    *(f"{key}={value}" for key, value in cells.items() if value not in (None, "")),
+                ]
+            )
+    yield from (
+        f"plot {figure.key}"
+        for part in parts(report)
+        for figure in part.figures
+        if figure is not None
+    )
     yield make_page(report, "about")
 
 
@@ -252,21 +303,35 @@ def test_a_report_says_what_was_recorded(fresh_store: Callable[[], Store], story
         found = tables_of(report)
         counted = [("failures", "tries"), ("pulls_by_node", "warm"), ("removals_by_class", "pods")]
         assert [sum(row[column] for row in found[table]) for table, column in counted] == [pods] * 3
-        assert sum(row["pods"] for row in found["starts_by_class"] if row["phase"] == "whole") == pods
-        there = [row for row in found["occupancy_by_node"] if any(value for key, value in row.items() if key != "node")]
+        assert (
+            sum(row["pods"] for row in found["starts_by_class"] if row["phase"] == "whole") == pods
+        )
+        there = [
+            row
+            for row in found["occupancy_by_node"]
+            if any(value for key, value in row.items() if key != "node")
+        ]
         assert (len(there), report.is_empty) == ((1, False) if pods else (0, True))
 
 
-def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_store: Callable[[], Store]) -> None:
+def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(
+    fresh_store: Callable[[], Store],
+) -> None:
     store = fresh_store()
     most = 2**63 - 1
     told: list[Record] = [pod_record("p"), bind_record("p", BEGIN + SECOND, "n")]
     for number in range(50):
         uid = f"odd{number}"
         amounts = {"pull_us": most if number else 0, "pull_and_wait_us": most, "image_bytes": most}
-        told.append(PullRecord(pod_uid=uid, image="i", node_name="n", at_us=BEGIN, warm=False, **amounts))
+        told.append(
+            PullRecord(pod_uid=uid, image="i", node_name="n", at_us=BEGIN, warm=False, **amounts)
+        )
         told += [pod_record(uid, image="i"), bind_record(uid, 250_000_000_000 * SECOND, "n")]
-    told.append(PullRecord(pod_uid="p", image="usual", node_name="n", at_us=BEGIN, warm=False, image_bytes=5))
+    told.append(
+        PullRecord(
+            pod_uid="p", image="usual", node_name="n", at_us=BEGIN, warm=False, image_bytes=5
+        )
+    )
     store.write(told, {"pods": ("1", BEGIN + HOUR)})
     report = gather(store)
     # Of the recorder's own clock, not of the Events'.
@@ -281,7 +346,11 @@ def test_amounts_that_an_event_makes_up_do_not_keep_others_from_a_report(fresh_s
 def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_path: Path) -> None:
     store = empty_store(tmp_path)
     store.write(
-        [*story_records(), GapRecord(kind="pods", from_us=BEGIN + HOUR, to_us=BEGIN + 2 * HOUR, why="lost")], {}
+        [
+            *story_records(),
+            GapRecord(kind="pods", from_us=BEGIN + HOUR, to_us=BEGIN + 2 * HOUR, why="lost"),
+        ],
+        {},
     )
     report = gather(store, BEGIN - HOUR, BEGIN + 5 * HOUR)
     assert [(gap.kind, gap.why) for gap in report[Gaps].gaps] == [
@@ -295,10 +364,17 @@ def test_gaps_and_the_time_before_and_after_the_record_are_shown_as_gaps(tmp_pat
     assert over_time[BEGIN + 30 * MINUTE][1] == 1.0
     # Pods may be missing there; events aren't.
     assert {row[0]: row[-1] for row in by_name["pulls_over_time"].rows}[BEGIN + 90 * MINUTE] == ""
-    figure = {figure.key: figure for part in parts(report) for figure in part.figures if figure is not None}[
-        "occupancy_over_time"
+    figure = {
+        figure.key: figure
+        for part in parts(report)
+        for figure in part.figures
+        if figure is not None
+    }["occupancy_over_time"]
+    assert [shape["x0"][11:] for shape in figure.layout["shapes"]] == [
+        "07:00:00",
+        "09:00:00",
+        "10:01:00",
     ]
-    assert [shape["x0"][11:] for shape in figure.layout["shapes"]] == ["07:00:00", "09:00:00", "10:01:00"]
     assert "gap in the record" in [mark.name for mark in figure.legend]
 
 
@@ -322,11 +398,15 @@ def collect(spans: Iterable[int]) -> Spans:
 
 
 @given(st.lists(spans_us, min_size=1), st.sampled_from([0.01, 0.5, 0.9, 0.95, 1.0]))
-def test_a_percentile_is_the_edge_of_the_span_that_sorting_finds(spans: list[int], share: float) -> None:
+def test_a_percentile_is_the_edge_of_the_span_that_sorting_finds(
+    spans: list[int], share: float
+) -> None:
     ordered = sorted(spans)
     # The least one that so many hundredths of all don't exceed, in whole numbers.
     wanted = next(
-        one for one in ordered if 100 * sum(other <= one for other in ordered) >= round(share * 100) * len(ordered)
+        one
+        for one in ordered
+        if 100 * sum(other <= one for other in ordered) >= round(share * 100) * len(ordered)
     )
     assert collect(spans).percentile_us(share) == edge_of(wanted)
     assert collect(spans).mean_us == sum(spans) / len(spans)
@@ -336,19 +416,26 @@ def test_nothing_has_no_percentile() -> None:
     assert (Spans().percentile_us(0.5), Spans().mean_us, Spans().count) == (None, None, 0)
 
 
-some_spans = st.lists(st.tuples(st.integers(0, 200), st.integers(1, 60)).map(lambda one: Span(one[0], sum(one))))
+some_spans = st.lists(
+    st.tuples(st.integers(0, 200), st.integers(1, 60)).map(lambda one: Span(one[0], sum(one)))
+)
 
 
 @given(some_spans, st.integers(1, 50))
 def test_a_step_is_covered_when_half_of_its_moments_are(spans: list[Span], step_us: int) -> None:
     steps = Steps(20, step_us, 7)
     moments = {moment for span in spans for moment in range(*span)}
-    there = [sum(moment in moments for moment in range(start, start + step_us)) for start in steps.starts()]
+    there = [
+        sum(moment in moments for moment in range(start, start + step_us))
+        for start in steps.starts()
+    ]
     assert covered(steps, spans) == [2 * number >= step_us for number in there]
 
 
 @given(st.integers(0, 10**15), st.integers(1, 400 * 24 * HOUR), st.integers(2, 300))
-def test_a_cut_covers_the_time_with_no_more_steps_than_wanted(from_us: int, length: int, most: int) -> None:
+def test_a_cut_covers_the_time_with_no_more_steps_than_wanted(
+    from_us: int, length: int, most: int
+) -> None:
     steps = cut(from_us, from_us + length, most)
     assert steps.from_us <= from_us
     assert from_us - steps.from_us < steps.step_us

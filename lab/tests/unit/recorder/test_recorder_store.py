@@ -18,7 +18,14 @@ from hypothesis import strategies as st
 
 from lab.tests.moments import SECOND
 from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
-from lab.tests.recorded import bind_record, empty_database, empty_store, phase_record, pod_record, pull_record
+from lab.tests.recorded import (
+    bind_record,
+    empty_database,
+    empty_store,
+    phase_record,
+    pod_record,
+    pull_record,
+)
 from roost.__main__ import main
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
@@ -50,11 +57,17 @@ def rows(store: Store, table: sa.FromClause) -> list[tuple[Any, ...]]:
 
 
 def everything(store: Store) -> dict[str, list[tuple[Any, ...]]]:
-    return {table.name: rows(store, table) for table in schema.metadata.sorted_tables if table.name != "checkpoint"}
+    return {
+        table.name: rows(store, table)
+        for table in schema.metadata.sorted_tables
+        if table.name != "checkpoint"
+    }
 
 
 def phase(at_us: int, resolution_us: int, source: str = "pod") -> PhaseRecord:
-    return PhaseRecord(pod_uid="u", phase=Phase.SCHEDULED, at_us=at_us, resolution_us=resolution_us, source=source)
+    return PhaseRecord(
+        pod_uid="u", phase=Phase.SCHEDULED, at_us=at_us, resolution_us=resolution_us, source=source
+    )
 
 
 def test_migrations_give_the_schema_that_the_code_writes(open_store: Callable[[], Store]) -> None:
@@ -63,9 +76,17 @@ def test_migrations_give_the_schema_that_the_code_writes(open_store: Callable[[]
         assert compare_metadata(MigrationContext.configure(connection), schema.metadata) == []
 
 
-@given(st.permutations([phase(1 * SECOND, SECOND), phase(1 * SECOND + 5, 1, "event"), phase(2 * SECOND, SECOND)]))
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_the_finer_source_wins_in_any_order(open_store: Callable[[], Store], order: list[PhaseRecord]) -> None:
+@given(
+    st.permutations(
+        [phase(1 * SECOND, SECOND), phase(1 * SECOND + 5, 1, "event"), phase(2 * SECOND, SECOND)]
+    )
+)
+@settings(
+    max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+def test_the_finer_source_wins_in_any_order(
+    open_store: Callable[[], Store], order: list[PhaseRecord]
+) -> None:
     store = open_store()
     for record in order:
         store.write([record], {})
@@ -75,17 +96,33 @@ def test_the_finer_source_wins_in_any_order(open_store: Callable[[], Store], ord
     assert everything(other) == everything(store)
 
 
-def test_what_the_model_said_is_kept_when_the_event_came_first(open_store: Callable[[], Store]) -> None:
+def test_what_the_model_said_is_kept_when_the_event_came_first(
+    open_store: Callable[[], Store],
+) -> None:
     store = open_store()
     event = bind_record("u", 5, "n")
     store.write([event], {})
-    store.write([replace(event, at_us=0, resolution_us=SECOND, source="watch", model="agrees", model_node="n")], {})
+    store.write(
+        [
+            replace(
+                event, at_us=0, resolution_us=SECOND, source="watch", model="agrees", model_node="n"
+            )
+        ],
+        {},
+    )
     with store.reading() as connection:
         row = connection.execute(sa.select(schema.decision)).mappings().one()
-    assert (row["at_us"], row["source"], row["model"], row["model_node"]) == (5, "event", "agrees", "n")
+    assert (row["at_us"], row["source"], row["model"], row["model_node"]) == (
+        5,
+        "event",
+        "agrees",
+        "n",
+    )
 
 
-def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable[[], Store]) -> None:
+def test_a_batch_is_stored_with_its_positions_or_not_at_all(
+    open_store: Callable[[], Store],
+) -> None:
     store = open_store()
     store.write([phase(1, 1)], {PODS: ("7", 1)})
     nothing: Any = None
@@ -96,7 +133,9 @@ def test_a_batch_is_stored_with_its_positions_or_not_at_all(open_store: Callable
     assert len(rows(store, schema.phase)) == 1
 
 
-def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Callable[[], Store]) -> None:
+def test_forgetting_takes_what_ended_and_nothing_that_is_there(
+    open_store: Callable[[], Store],
+) -> None:
     store, ends = open_store(), {"old": 10, "new": 30, "here": None}
     pods = [PodRecord(uid=uid, created_us=1, deleted_us=at_us) for uid, at_us in ends.items()]
     store.write([*pods, *(replace(phase(1, 1), pod_uid=one.uid) for one in pods)], {})
@@ -106,7 +145,9 @@ def test_forgetting_takes_what_ended_and_nothing_that_is_there(open_store: Calla
     assert {row[0] for row in rows(store, schema.phase)} == {"new", "here"}
 
 
-def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(open_store: Callable[[], Store]) -> None:
+def test_what_events_told_of_pods_that_nobody_saw_is_forgotten_too(
+    open_store: Callable[[], Store],
+) -> None:
     store = open_store()
     pulls = [pull_record(f"nobody-{at_us}", at_us) for at_us in (10, 30)]
     store.write([*pulls, *(replace(phase(one.at_us, 1), pod_uid=one.pod_uid) for one in pulls)], {})
@@ -125,7 +166,9 @@ def start_records(uid: str) -> list[Record]:
         return replace(bind_record(uid, at_us, "n"), resolution_us=resolution_us, source=source)
 
     def step(kind: Phase, detail: str, at_us: int) -> PhaseRecord:
-        return PhaseRecord(pod_uid=uid, phase=kind, detail=detail, at_us=at_us, resolution_us=SECOND, source="pod")
+        return PhaseRecord(
+            pod_uid=uid, phase=kind, detail=detail, at_us=at_us, resolution_us=SECOND, source="pod"
+        )
 
     pod = PodRecord(uid=uid, created_us=10, pod_class="user", scheduler="s", image="i")
     return [
@@ -154,25 +197,47 @@ def told_starts(store: Store) -> list[tuple[Any, ...]]:
         steps = [one for one in tables["phase"] if one["pod_uid"] == uid]
         started = [one["at_us"] for one in steps if one["phase"] == "started"]
         ready = [one["at_us"] for one in steps if one["phase"] == "ready"]
-        node = next((one["created_us"] for one in tables["node"] if one["uid"] == bind.get("node_uid")), None)
+        node = next(
+            (one["created_us"] for one in tables["node"] if one["uid"] == bind.get("node_uid")),
+            None,
+        )
         names = (pod["pod_class"], pod["scheduler"], pod["image"], bind.get("node_name"))
-        moments = (pod["created_us"], node, bind.get("at_us"), max(started, default=None), *(ready or [None]))
+        moments = (
+            pod["created_us"],
+            node,
+            bind.get("at_us"),
+            max(started, default=None),
+            *(ready or [None]),
+        )
         found.append((uid, *names, *moments, pod["deleted_us"]))
     return sorted(found, key=repr)
 
 
 def kept_starts(store: Store) -> list[tuple[Any, ...]]:
     start, kind, place = schema.start, schema.start_kind, schema.start_place
-    moments = (start.c.created_us, start.c.node_created_us, start.c.bound_us, start.c.started_us, start.c.ready_us)
+    moments = (
+        start.c.created_us,
+        start.c.node_created_us,
+        start.c.bound_us,
+        start.c.started_us,
+        start.c.ready_us,
+    )
     names = (kind.c.pod_class, kind.c.scheduler, kind.c.image, place.c.node_name)
     query = sa.select(start.c.pod_uid, *names, *moments, start.c.deleted_us)
-    query = query.join(kind, kind.c.id == start.c.kind_id).outerjoin(place, place.c.id == start.c.place_id)
+    query = query.join(kind, kind.c.id == start.c.kind_id).outerjoin(
+        place, place.c.id == start.c.place_id
+    )
     with store.reading() as connection:
         return sorted((tuple(row) for row in connection.execute(query)), key=repr)
 
 
-@given(st.permutations(start_records("a") + start_records("b")), st.lists(st.integers(1, 17), max_size=4))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.permutations(start_records("a") + start_records("b")),
+    st.lists(st.integers(1, 17), max_size=4),
+)
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_starts_say_what_the_other_tables_say_however_it_was_told(
     open_store: Callable[[], Store], told: list[Record], cuts: list[int]
 ) -> None:
@@ -184,7 +249,9 @@ def test_starts_say_what_the_other_tables_say_however_it_was_told(
         assert kept_starts(store) == told_starts(store)
 
 
-def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(open_store: Callable[[], Store]) -> None:
+def test_starts_are_forgotten_with_their_pods_and_what_only_they_had(
+    open_store: Callable[[], Store],
+) -> None:
     store = open_store()
     store.write([NODE, PodRecord(uid="here", created_us=1, image="other"), *start_records("a")], {})
     assert (len(rows(store, schema.start_kind)), len(rows(store, schema.start_place))) == (2, 1)
@@ -222,11 +289,18 @@ def test_kinds_and_places_stay_while_starts_are_made_of_them(server: Postgres) -
     store.close()
 
 
-def test_the_recorder_forgets_and_gives_room_back_while_others_read_and_write(tmp_path: Path) -> None:
+def test_the_recorder_forgets_and_gives_room_back_while_others_read_and_write(
+    tmp_path: Path,
+) -> None:
     store = empty_store(tmp_path)
     path = tmp_path / "roost.db"
-    pods = [PodRecord(uid=f"uid-{number}", created_us=1, deleted_us=10) for number in range(3 * FORGOTTEN_PODS)]
-    store.write([*pods, *(replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods)], {})
+    pods = [
+        PodRecord(uid=f"uid-{number}", created_us=1, deleted_us=10)
+        for number in range(3 * FORGOTTEN_PODS)
+    ]
+    store.write(
+        [*pods, *(replace(phase(1, 1), pod_uid=pod.uid, detail="x" * 500) for pod in pods)], {}
+    )
 
     def size() -> int:
         with sqlite3.connect(path) as connection:
@@ -238,7 +312,9 @@ def test_the_recorder_forgets_and_gives_room_back_while_others_read_and_write(tm
     thread = threading.Thread(target=_forget, args=(store, 1, stop))
     with store.reading() as reader:
         # A reader's state of the file is kept, and nobody waits for it.
-        assert reader.execute(sa.select(sa.func.count()).select_from(schema.pod)).scalar_one() == len(pods)
+        assert reader.execute(
+            sa.select(sa.func.count()).select_from(schema.pod)
+        ).scalar_one() == len(pods)
         thread.start()
         try:
             wait_until(lambda: not rows(store, schema.pod), 30, "pods to be forgotten")
@@ -265,7 +341,10 @@ READERS: list[Callable[[str], int]] = [
 
 @pytest.mark.parametrize("read", READERS)
 def test_who_reads_a_database_of_another_schema_is_told_what_to_do(
-    read: Callable[[str], int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    read: Callable[[str], int],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     path, migrations = tmp_path / "roost.db", tmp_path / "migrations"
     written = empty_database()
@@ -293,7 +372,9 @@ def test_a_recorder_does_not_touch_a_database_that_it_cannot_read(tmp_path: Path
 
 
 def test_passwords_of_a_url_are_not_shown() -> None:
-    shown = Store.open("postgresql://me:first@host/name?password=second&sslpassword=third&sslmode=require").shown_url
+    shown = Store.open(
+        "postgresql://me:first@host/name?password=second&sslpassword=third&sslmode=require"
+    ).shown_url
     assert not any(secret in shown for secret in ("first", "second", "third"))
     assert "sslmode=require" in shown
 
@@ -311,14 +392,22 @@ def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
 
 
 def story() -> list[tuple[str, str, Object | None]]:
-    """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it is gone)."""
+    """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it
+    is gone).
+    """
 
     return [
         (NODES, "n", node_object()),
         (PODS, "hub/p", pod_object("p", 2)),
         (PODS, "hub/p", pod_object("p", 3, on="n", conditions=[BOUND])),
         (EVENTS, "hub/e", event_object("Scheduled", "Successfully assigned hub/p to n")),
-        (PODS, "hub/p", pod_object("p", 5, on="n", conditions=[BOUND], status={"startTime": "2027-01-15T08:00:02Z"})),
+        (
+            PODS,
+            "hub/p",
+            pod_object(
+                "p", 5, on="n", conditions=[BOUND], status={"startTime": "2027-01-15T08:00:02Z"}
+            ),
+        ),
     ]
 
 
@@ -337,7 +426,9 @@ def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**32), st.integers(min_value=0, max_value=5))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_repeats_restarts_and_streams_out_of_step_change_nothing(
     open_store: Callable[[], Store], seed: int, restarts: int
 ) -> None:
@@ -347,7 +438,9 @@ def test_repeats_restarts_and_streams_out_of_step_change_nothing(
     odd = open_store()
     for _ in range(restarts + 1):
         # Each stream keeps its order; between streams there is none. The last run tells all.
-        streams = {kind: [one for one in story() if one[0] == kind] for kind in (NODES, PODS, EVENTS)}
+        streams = {
+            kind: [one for one in story() if one[0] == kind] for kind in (NODES, PODS, EVENTS)
+        }
         told = []
         while any(streams.values()):
             kind = chance.choice([kind for kind, rest in streams.items() if rest])
@@ -380,7 +473,9 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
         else:
             # So few rows are quicker read one after the other.
             connection.exec_driver_sql("SET enable_seqscan = off")
-            text = "\n".join(row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters))
+            text = "\n".join(
+                row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
+            )
             assert "on pod_by_name" in text or "using pod_by_name" in text
             condition = text.partition("Index Cond: ")[2]
             assert "(name)::text = 'jupyter-ada'" in condition.partition("\n")[0]
@@ -389,7 +484,12 @@ def test_a_pod_is_found_by_its_name_without_reading_all_pods(
 @pytest.fixture
 def old_store(store: Store) -> Store:
     """A database of the first schema, with rows in it."""
-    pods = [pod_record("a"), pod_record("b"), bind_record("a", 5, "n"), phase_record("a", Phase.READY, 7)]
+    pods = [
+        pod_record("a"),
+        pod_record("b"),
+        bind_record("a", 5, "n"),
+        phase_record("a", Phase.READY, 7),
+    ]
     store.write([NODE, *pods], {})
     with store.engine.begin() as connection:
         connection.execute(sa.text("ALTER TABLE node DROP COLUMN capacity"))
@@ -455,11 +555,18 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
         upgrade(old_store)
     assert rows_of(old_store) == before
     with old_store.reading() as connection:
-        assert "team" not in {column["name"] for column in sa.inspect(connection).get_columns("pod")}
-        assert connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar() == "0001"
+        assert "team" not in {
+            column["name"] for column in sa.inspect(connection).get_columns("pod")
+        }
+        assert (
+            connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+            == "0001"
+        )
 
 
-def test_accounts_that_read_an_older_database_still_can(server: Postgres, upgrade: Callable[[Store], None]) -> None:
+def test_accounts_that_read_an_older_database_still_can(
+    server: Postgres, upgrade: Callable[[Store], None]
+) -> None:
     store = Store.open(server.create("old_readers"))
     store.migrate()
     with store.engine.begin() as connection:

@@ -56,16 +56,27 @@ def node_record(name: str, **changes: Any) -> NodeRecord:
 
 def change_record(name: str, field: str, at_us: int, old: str, new: str) -> NodeChangeRecord:
     return NodeChangeRecord(
-        node_uid=f"uid-{name}", resource_version=str(at_us), field=field, at_us=at_us, resolution_us=1, old=old, new=new
+        node_uid=f"uid-{name}",
+        resource_version=str(at_us),
+        field=field,
+        at_us=at_us,
+        resolution_us=1,
+        old=old,
+        new=new,
     )
 
 
 def on_node(uid: str, node: str = "n", at_us: int = BEGIN + MINUTE, **changes: Any) -> list[Record]:
     """A pod that was created and bound then."""
-    return [pod_record(uid, created_us=at_us, image=IMAGE, **changes), bind_record(uid, at_us, node)]
+    return [
+        pod_record(uid, created_us=at_us, image=IMAGE, **changes),
+        bind_record(uid, at_us, node),
+    ]
 
 
-def look(store: Store, *records: Record, at_us: Any = NOW, now_us: int = NOW + HOUR, log_us: Any = "") -> ClusterMoment:
+def look(
+    store: Store, *records: Record, at_us: Any = NOW, now_us: int = NOW + HOUR, log_us: Any = ""
+) -> ClusterMoment:
     store.write(list(records), {"pods": ("1", NOW + HOUR), "log:hub": (str(log_us), NOW)})
     found = read_moment(store, at_us, now_us)
     assert found is not None
@@ -76,8 +87,12 @@ def look(store: Store, *records: Record, at_us: Any = NOW, now_us: int = NOW + H
 MADE: dict[str, Callable[..., Record]] = {
     "node": lambda name, created_us=BEGIN: node_record(name, created_us=created_us),
     "change": change_record,
-    "image": lambda node, image: ImageRecord(node_uid=f"uid-{node}", image=image, first_us=BEGIN, image_bytes=1),
-    "evicted": lambda uid, at_us, node: PreemptionRecord(victim_uid=uid, node_name=node, at_us=at_us, kind="evicted"),
+    "image": lambda node, image: ImageRecord(
+        node_uid=f"uid-{node}", image=image, first_us=BEGIN, image_bytes=1
+    ),
+    "evicted": lambda uid, at_us, node: PreemptionRecord(
+        victim_uid=uid, node_name=node, at_us=at_us, kind="evicted"
+    ),
 }
 
 
@@ -91,7 +106,9 @@ def test_a_moment_is_drawn_as_it_was_recorded(store: Store, story: Story) -> Non
             records += on_node(*thing.plain, **thing.named)
         else:
             records.append(record_of(thing, MADE))
-    story.check_drawn(drawn(look(store, *records, at_us=times["at"], now_us=times["at"], log_us=times["log"])))
+    story.check_drawn(
+        drawn(look(store, *records, at_us=times["at"], now_us=times["at"], log_us=times["log"]))
+    )
 
 
 def drawn(moment: ClusterMoment) -> Iterator[str]:
@@ -108,7 +125,11 @@ def drawn(moment: ClusterMoment) -> Iterator[str]:
             *([f"lacks {len(node.missing)}"] if node.missing else []),
             *([f"warm for {node.warm}"] if node.warm else []),
             *([f"{node.others} other"] if node.others else []),
-            *(["of unknown size and images"] if (node.images, node.cpu_millicores[1]) == (None, None) else []),
+            *(
+                ["of unknown size and images"]
+                if (node.images, node.cpu_millicores[1]) == (None, None)
+                else []
+            ),
         ]
         yield f"node {node.name}: {', '.join(told)}"
     for node in moment.nodes:
@@ -121,9 +142,15 @@ def drawn(moment: ClusterMoment) -> Iterator[str]:
     yield f"sentence {tell_moment(moment)}"
 
 
-def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(store: Store) -> None:
-    def held(name: str, first_us: int, image: str = "ubuntu:latest", gone_us: int | None = None) -> ImageRecord:
-        return ImageRecord(node_uid=f"uid-{name}", image=image, first_us=first_us, image_bytes=1, gone_us=gone_us)
+def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(
+    store: Store,
+) -> None:
+    def held(
+        name: str, first_us: int, image: str = "ubuntu:latest", gone_us: int | None = None
+    ) -> ImageRecord:
+        return ImageRecord(
+            node_uid=f"uid-{name}", image=image, first_us=first_us, image_bytes=1, gone_us=gone_us
+        )
 
     records: list[Record] = []
     for name in ("has", "had", "gets", "full", "runs"):
@@ -132,14 +159,22 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     for name in ("full", "runs"):
         records += [held(name, BEGIN, f"other-{number}") for number in range(1, view.MOST_REPORTED)]
     popular = "docker.io/library/ubuntu:latest"
-    for number, image in enumerate([popular, popular, *(f"rare-{index}" for index in range(view.MAX_CHIPS))]):
+    for number, image in enumerate(
+        [popular, popular, *(f"rare-{index}" for index in range(view.MAX_CHIPS))]
+    ):
         records += [pod_record(f"p{number}", image=image), bind_record(f"p{number}", BEGIN, "has")]
     records += [pod_record("r", image=popular, pod_class="build"), bind_record("r", BEGIN, "runs")]
     records += [phase_record("r", Phase.STARTED, BEGIN)]
-    records += [held("has", BEGIN), held("had", BEGIN, gone_us=NOW - SECOND), held("gets", NOW + SECOND)]
+    records += [
+        held("has", BEGIN),
+        held("had", BEGIN, gone_us=NOW - SECOND),
+        held("gets", NOW + SECOND),
+    ]
     moment = look(store, *records)
     assert (len(moment.chips), next(iter(moment.chips.items()))) == (view.MAX_CHIPS, (popular, 2))
-    assert {node.name: (len(node.held), len(node.missing), node.images) for node in moment.nodes} == {
+    assert {
+        node.name: (len(node.held), len(node.missing), node.images) for node in moment.nodes
+    } == {
         "has": (1, 5, 2),
         "had": (0, 6, 1),
         "gets": (0, 6, 1),
@@ -148,7 +183,9 @@ def test_images_of_most_users_get_chips_and_nodes_that_had_them_then_hold_them(s
     }
 
 
-def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afterwards(store: Store) -> None:
+def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afterwards(
+    store: Store,
+) -> None:
     end_us = NOW + HOUR
     for now_us, at_us in (
         (end_us + LIVE_US - SECOND, end_us + LIVE_US - SECOND),
@@ -160,7 +197,9 @@ def test_the_latest_state_is_of_now_while_the_record_goes_on_and_of_its_end_afte
 
 def test_the_json_refers_to_images_by_index_and_names_nodes_in_short(store: Store) -> None:
     long = "gke-cluster-name-default-pool-with-a-long-name-0001"
-    document = as_json(look(store, node_record(long), *on_node("p", long), *on_node("q", long, pod_class="gpu")))
+    document = as_json(
+        look(store, node_record(long), *on_node("p", long), *on_node("q", long, pod_class="gpu"))
+    )
     (node,) = document["nodes"]
     assert document["images"][node["pods"][0]["image"]] == IMAGE
     assert (node["name"], len(node["short"]) <= view.NODE_LENGTH) == (long, True)

@@ -34,7 +34,9 @@ def store(tmp_path: Path) -> Store:
     return store
 
 
-def opened(*stores: Store, names: tuple[str, ...] = ("",), now_us: int = BEGIN + 3 * HOUR) -> FlaskClient:
+def opened(
+    *stores: Store, names: tuple[str, ...] = ("",), now_us: int = BEGIN + 3 * HOUR
+) -> FlaskClient:
     """The page of somebody who has opened the printed address."""
     sources = [RecordSource(store, now_us=lambda: now_us) for store in stores]
     client = make_app(sources, TOKEN, names=names).test_client()
@@ -57,12 +59,16 @@ def test_nobody_gets_an_answer_without_the_token(store: Store, path: str) -> Non
 
 
 @pytest.mark.parametrize("path", [*ASKED, f"/api/moment?at={BEGIN}"])
-def test_a_page_from_elsewhere_gets_no_answer_though_it_has_the_cookie(viewer: FlaskClient, path: str) -> None:
+def test_a_page_from_elsewhere_gets_no_answer_though_it_has_the_cookie(
+    viewer: FlaskClient, path: str
+) -> None:
     assert viewer.get(path).status_code == 200
     del viewer.environ_base[OWN_KEY]
     refused = viewer.get(path, headers={"Sec-Fetch-Site": "cross-site"})
     assert refused.status_code == 403
-    assert refused.get_json() == {"error": f"only the page of `roost view` may ask: no header {OWN_HEADER}"}
+    assert refused.get_json() == {
+        "error": f"only the page of `roost view` may ask: no header {OWN_HEADER}"
+    }
     # A browser asks before it sends such a header for another page, and gets no leave.
     leave = {"Origin": "http://127.0.0.1:1", "Access-Control-Request-Method": "GET"}
     asked = viewer.options(path, headers={**leave, "Access-Control-Request-Headers": OWN_HEADER})
@@ -86,13 +92,19 @@ def test_the_page_and_its_files_load_nothing_from_elsewhere(viewer: FlaskClient,
 
 def test_the_script_never_makes_html_of_texts() -> None:
     script = (resources.files("roost_lab.pages") / "view.js").read_text(encoding="utf-8")
-    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\.cssText", script)
+    assert not re.search(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|\.style\.cssText", script
+    )
 
 
 def test_a_moment_and_a_why_are_json(viewer: FlaskClient) -> None:
     moment = viewer.get(f"/api/moment?at={BEGIN + HOUR}")
     document = moment.get_json()
-    assert (document["at"], document["begin"], document["end"]) == (BEGIN + HOUR, BEGIN, BEGIN + 3 * HOUR + 1)
+    assert (document["at"], document["begin"], document["end"]) == (
+        BEGIN + HOUR,
+        BEGIN,
+        BEGIN + 3 * HOUR + 1,
+    )
     assert [pod["uid"] for node in document["nodes"] for pod in node["pods"]] == ["p"]
     why = viewer.get("/api/why?uid=p")
     assert "Where it went: node n" in why.get_json()["text"]
@@ -110,7 +122,9 @@ def test_what_is_asked_wrongly_is_refused_in_one_sentence(
 
 
 def test_only_reading_is_possible(viewer: FlaskClient) -> None:
-    assert {viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/records")} == {405}
+    assert {
+        viewer.post(path).status_code for path in ("/", "/api/moment", "/api/why", "/api/records")
+    } == {405}
 
 
 @pytest.mark.parametrize(
@@ -135,7 +149,9 @@ def test_an_empty_database_is_said_to_be_empty(tmp_path: Path) -> None:
     assert opened(empty_store(tmp_path)).get("/api/moment").get_json() == {"empty": True}
 
 
-def test_the_latest_state_is_read_once_for_all_who_look(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_latest_state_is_read_once_for_all_who_look(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times: list[int | None] = []
     real = reading.read_moment
 
@@ -152,7 +168,9 @@ def test_the_latest_state_is_read_once_for_all_who_look(store: Store, monkeypatc
     assert times == [None, BEGIN]
 
 
-def test_the_command_says_what_it_cannot_open(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_says_what_it_cannot_open(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["view", "--database", str(tmp_path / "none.db")]) == 1
     assert capsys.readouterr().err == f"roost view: {tmp_path / 'none.db'}: no such file\n"
     empty_store(tmp_path)
@@ -181,7 +199,9 @@ def test_a_second_record_is_asked_for_by_its_number(tmp_path: Path) -> None:
     for number in ("2", "-1", "x", "", "00"):
         answer = client.get(f"/api/moment?record={number}")
         assert answer.status_code == 400
-        assert answer.get_json() == {"error": f"record: found {number!r}, expected a number from 0 to 1"}
+        assert answer.get_json() == {
+            "error": f"record: found {number!r}, expected a number from 0 to 1"
+        }
 
 
 def test_records_are_called_by_their_files_unless_these_are_called_the_same(tmp_path: Path) -> None:

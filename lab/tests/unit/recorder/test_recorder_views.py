@@ -1,4 +1,6 @@
-"""The views for analysts: the same figures from both databases, times as times, and every column explained."""
+"""The views for analysts: the same figures from both databases, times as times, and every column
+explained.
+"""
 
 import json
 import re
@@ -39,8 +41,13 @@ def rows_of_views(store: Store) -> Iterator[str]:
     for view in views():
         with store.reading() as connection:
             found = connection.execute(sa.text(f"SELECT * FROM {view}")).mappings()  # noqa: S608 - ours
-            told = [{key: cell(value) for key, value in row.items() if value not in (None, "")} for row in found]
-        yield from sorted(" ".join([view, *(f"{key}={value}" for key, value in row.items())]) for row in told)
+            told = [
+                {key: cell(value) for key, value in row.items() if value not in (None, "")}
+                for row in found
+            ]
+        yield from sorted(
+            " ".join([view, *(f"{key}={value}" for key, value in row.items())]) for row in told
+        )
 
 
 @stories("views")
@@ -48,9 +55,14 @@ def test_a_view_has_these_rows(store: Store, story: Story) -> None:
     heard = [(NODES, ("1", thing.plain[0])) for thing in story.things if thing.kind == "heard"]
     for began_us in (thing.plain[0] for thing in story.things if thing.kind == "began"):
         with store.engine.begin() as connection:
-            run = sa.insert(schema.run).values(cluster="c", version="v", settings_hash="h", started_us=began_us)
+            run = sa.insert(schema.run).values(
+                cluster="c", version="v", settings_hash="h", started_us=began_us
+            )
             connection.execute(run)
-    store.write([record_of(thing) for thing in story.things if thing.kind not in ("began", "heard")], dict(heard))
+    store.write(
+        [record_of(thing) for thing in story.things if thing.kind not in ("began", "heard")],
+        dict(heard),
+    )
     story.check_drawn(rows_of_views(store))
 
 
@@ -69,8 +81,12 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
     store.close()
     assert {name for name, *_ in found} == {*views(), *schema.metadata.tables}
     assert [name for name, _, _, comment, _ in found if not comment] == []
-    assert [(name, column) for name, column, comment, _, _ in found if name in views() and not comment] == []
-    times = {(name, column) for name, column, _, _, kind in found if kind == "timestamp with time zone"}
+    assert [
+        (name, column) for name, column, comment, _, _ in found if name in views() and not comment
+    ] == []
+    times = {
+        (name, column) for name, column, _, _, kind in found if kind == "timestamp with time zone"
+    }
     expected = ["created", "bound", "started", "ready", "gone", "asked", "answered"]
     assert {column for name, column in times if name == "v_start"} == {*expected}
     # What a number is in is not to be guessed.
@@ -83,9 +99,13 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
 
 
 Object = dict[str, Any]
-DASHBOARD: Object = json.loads((Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text())
+DASHBOARD: Object = json.loads(
+    (Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text()
+)
 PANELS: list[Object] = DASHBOARD["panels"]
-FROM, UNTIL = (datetime.fromtimestamp(BEGIN // SECOND + offset, UTC) for offset in (-3600, 6 * 3600))
+FROM, UNTIL = (
+    datetime.fromtimestamp(BEGIN // SECOND + offset, UTC) for offset in (-3600, 6 * 3600)
+)
 
 
 def expanded(query: str, hubs: str = "'hub'") -> str:
@@ -108,7 +128,12 @@ def shown(server: Postgres) -> Iterator[Store]:
     shown = Store.open(server.create("dashboard"))
     shown.migrate()
     given_up = pod_record("gone", created_us=BEGIN + HOUR, deleted_us=BEGIN + HOUR + 300 * SECOND)
-    told = [("p", Phase.ASKED, -1), ("p", Phase.ANSWERED, 9), ("q", Phase.READY, 1), ("q", Phase.FAILED, 99)]
+    told = [
+        ("p", Phase.ASKED, -1),
+        ("p", Phase.ANSWERED, 9),
+        ("q", Phase.READY, 1),
+        ("q", Phase.FAILED, 99),
+    ]
     records = [*story_records(), given_up, pod_record("q", created_us=BEGIN)]
     records += [phase_record(uid, phase, BEGIN + seconds * SECOND) for uid, phase, seconds in told]
     records = [replace(one, hub="hub") if isinstance(one, PodRecord) else one for one in records]
@@ -130,7 +155,9 @@ def query_of(title: str) -> str:
 
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
-def test_each_panel_shows_something_in_the_shape_that_its_kind_needs(shown: Store, panel: Object) -> None:
+def test_each_panel_shows_something_in_the_shape_that_its_kind_needs(
+    shown: Store, panel: Object
+) -> None:
     (target,) = panel["targets"]
     found = rows_of(shown, target["rawSql"])
     assert found
@@ -151,7 +178,9 @@ def test_each_panel_shows_something_in_the_shape_that_its_kind_needs(shown: Stor
 
 def test_figures_are_those_of_the_record(shown: Store) -> None:
     values = {
-        panel["title"]: rows_of(shown, panel["targets"][0]["rawSql"])[0] for panel in PANELS if panel["type"] == "stat"
+        panel["title"]: rows_of(shown, panel["targets"][0]["rawSql"])[0]
+        for panel in PANELS
+        if panel["type"] == "stat"
     }
     assert {title: float(next(iter(row.values()))) for title, row in values.items()} == {
         "Users": 3,

@@ -24,7 +24,9 @@ OBJECTS = ("Node", "bound", "waits")
 
 
 def explained(folder: Path, name: str, records: list[Record], heard_us: int | None) -> str:
-    """What `roost why` says of a pod when these are stored. heard_us: until when the record is complete."""
+    """What `roost why` says of a pod when these are stored. heard_us: until when the record is
+    complete.
+    """
     store = empty_store(folder)
     store.write(records, {} if heard_us is None else {PODS: ("1", heard_us)})
     text = explain(read_story(store, find_pods(store, name)[0]))
@@ -33,7 +35,9 @@ def explained(folder: Path, name: str, records: list[Record], heard_us: int | No
 
 
 def object_of(thing: Thing) -> Object:
-    """A Node; a pod that is `bound`; or one that `waits`, refused by its scheduler, perhaps `gated`."""
+    """A Node; a pod that is `bound`; or one that `waits`, refused by its scheduler, perhaps
+    `gated`.
+    """
     (name, *flags), named = thing.plain, dict(thing.named)
     if thing.kind == "Node":
         gate = {GATE: named.pop("gate")} if "gate" in named else {}
@@ -46,7 +50,9 @@ def object_of(thing: Thing) -> Object:
     item = pod_object(name, image=IMAGE, **texts({"cpu": 1, **named}))
     if thing.kind == "waits":
         said = "0/2 nodes are available: 2 Insufficient cpu."
-        item["status"] = {"conditions": [{**BOUND, "status": "False", "reason": "Unschedulable", "message": said}]}
+        item["status"] = {
+            "conditions": [{**BOUND, "status": "False", "reason": "Unschedulable", "message": said}]
+        }
     return item
 
 
@@ -56,11 +62,15 @@ def texts(named: dict[str, Any]) -> dict[str, Any]:
 
 
 def seen(nodes: list[Object], pods: list[Object], *, is_listed: bool = False) -> list[Record]:
-    """What the recorder stores of these nodes and pods; is_listed: they were there before it began."""
+    """What the recorder stores of these nodes and pods; is_listed: they were there before it
+    began.
+    """
     model = Model({"default-scheduler": default_profile(NEWEST_MINOR)})
     classes = {"user-placeholder": "placeholder"}
     assembler = Assembler(
-        lambda labels, _namespace: classes.get(labels.get("component", ""), "user"), StoredState(), model
+        lambda labels, _namespace: classes.get(labels.get("component", ""), "user"),
+        StoredState(),
+        model,
     )
     records: list[Record] = []
 
@@ -83,10 +93,17 @@ def seen(nodes: list[Object], pods: list[Object], *, is_listed: bool = False) ->
 
 @stories("whys")
 def test_what_is_stored_is_told_in_these_words(tmp_path: Path, story: Story) -> None:
-    objects = [(thing.kind == "Node", object_of(thing)) for thing in story.things if thing.kind in OBJECTS]
-    records = seen(*([item for is_node, item in objects if is_node is wanted] for wanted in (True, False)))
+    objects = [
+        (thing.kind == "Node", object_of(thing)) for thing in story.things if thing.kind in OBJECTS
+    ]
+    records = seen(
+        *([item for is_node, item in objects if is_node is wanted] for wanted in (True, False))
+    )
     records += [record_of(thing) for thing in story.things if thing.kind not in {*OBJECTS, "heard"}]
-    heard = next((thing.plain[0] for thing in story.things if thing.kind == "heard"), HEARD_US if objects else None)
+    heard = next(
+        (thing.plain[0] for thing in story.things if thing.kind == "heard"),
+        HEARD_US if objects else None,
+    )
     text = explained(tmp_path, story.about, records, heard)
     story.check(text)
     assert "\x1b" not in text
@@ -95,7 +112,9 @@ def test_what_is_stored_is_told_in_these_words(tmp_path: Path, story: Story) -> 
 def test_pods_that_waited_before_the_recorder_began_are_examined_once_all_is_known() -> None:
     pods = [object_of(thing_of(line)) for line in ("waits p cpu=500", "bound u on=a")]
     told = seen([node_object("a")], pods, is_listed=True)
-    assert [(one.pod_uid, one.number) for one in told if isinstance(one, WaitingRecord)] == [("uid-p", 1)]
+    assert [(one.pod_uid, one.number) for one in told if isinstance(one, WaitingRecord)] == [
+        ("uid-p", 1)
+    ]
 
 
 def test_the_last_attempt_replaces_the_one_before(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What users waited for over a time: figures, the sentence made of them, and the file that carries both."""
+"""What users waited for over a time: figures, the sentence made of them, and the file that carries
+both.
+"""
 
 import base64
 import gzip
@@ -24,14 +26,21 @@ from roost_lab.view.server import story
 HOURS = Span(BEGIN, BEGIN + HOUR)
 
 
-def user(number: int, created_us: int, wait_us: int | None, *, pulled: bool = False, **more: Any) -> list[Record]:
+def user(
+    number: int, created_us: int, wait_us: int | None, *, pulled: bool = False, **more: Any
+) -> list[Record]:
     """A user who is bound at once and runs after that time; None: never."""
     uid = f"u{number}"
-    records: list[Record] = [pod_record(uid, created_us=created_us, **more), bind_record(uid, created_us, "n")]
+    records: list[Record] = [
+        pod_record(uid, created_us=created_us, **more),
+        bind_record(uid, created_us, "n"),
+    ]
     if wait_us is not None:
         records.append(phase_record(uid, Phase.STARTED, created_us + wait_us))
     if pulled:
-        records.append(PullRecord(pod_uid=uid, image="i", node_name="n", at_us=created_us, warm=False))
+        records.append(
+            PullRecord(pod_uid=uid, image="i", node_name="n", at_us=created_us, warm=False)
+        )
     return records
 
 
@@ -40,7 +49,13 @@ def store(tmp_path: Path) -> Store:
     store = empty_store(tmp_path)
     records: list[Record] = [
         NodeRecord(uid="n", name="n", created_us=BEGIN - HOUR, is_ready=True, labels="{}"),
-        NodeRecord(uid="m", name="m", created_us=BEGIN + 30 * MINUTE, gone_us=BEGIN + 45 * MINUTE, labels="{}"),
+        NodeRecord(
+            uid="m",
+            name="m",
+            created_us=BEGIN + 30 * MINUTE,
+            gone_us=BEGIN + 45 * MINUTE,
+            labels="{}",
+        ),
         # It began to wait before, and waits for half a minute of the hour.
         *user(0, BEGIN - MINUTE, MINUTE + 30 * SECOND),
         *(record for number in range(1, 20) for record in user(number, BEGIN + MINUTE, SECOND)),
@@ -58,7 +73,12 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
     waiting = dict(enumerate(course["waiting"]))
     expected = {0: 0.5, 1: round(19 / 60, 6), 2: 1, 3: 0.5, 10: 1, 11: 1, 59: 1}
     assert {step: number for step, number in waiting.items() if number} == expected
-    assert {step: number for step, number in enumerate(course["started"]) if number} == {1: 19, 2: 1, 10: 1, 59: 1}
+    assert {step: number for step, number in enumerate(course["started"]) if number} == {
+        1: 19,
+        2: 1,
+        10: 1,
+        59: 1,
+    }
     assert [step for step, number in enumerate(course["cold"]) if number] == [2]
     # Half of the wait is over then.
     assert course["slow"] == [
@@ -67,7 +87,10 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
         (BEGIN + 59 * MINUTE + 30 * SECOND, MINUTE, "u22", "hub/u22"),
     ]
     assert (course["count"], course["cold_count"], course["node_hours"]) == (22, 1, 1.2)
-    said = "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until containers ran."
+    said = (
+        "Of 22 starts, 1 pulled an image (5 %); 95 of 100 users waited at most 1 min 30 s until"
+        " containers ran."
+    )
     assert tell_course(course) == said
     # Of whose creation the watch told within its second.
     told_us, answered_us = BEGIN + 2 * MINUTE + SECOND // 2, BEGIN + 4 * MINUTE
@@ -76,7 +99,9 @@ def test_who_waited_when_and_how_long_is_counted(store: Store) -> None:
     course = read_course(store, HOURS)
     assert course["slow"][0][1] == answered_us - told_us
     told = tell_course(course)
-    assert told.endswith("users waited at most 2 min until servers answered, where their hub's log tells.")
+    assert told.endswith(
+        "users waited at most 2 min until servers answered, where their hub's log tells."
+    )
 
 
 def course_of(p95_us: int, node_hours: float, cold: int = 5, count: int = 41) -> Course:
@@ -89,10 +114,26 @@ FASTER, SLOW = course_of(SECOND, 2.0), course_of(26 * SECOND, 1.8)
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        (course_of(120 * SECOND, 1.0), SLOW, "wait at most 26 s instead of 2 min, for 0.8 node-hours more."),
-        (FASTER, SLOW, "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours less."),
-        (FASTER, course_of(SECOND, 2.0, cold=3), "3 of 41 starts pull an image instead of 5, for as many node-hours."),
-        (FASTER, FASTER, "With Roost, 95 of 100 users wait at most 1 s, as before, for as many node-hours."),
+        (
+            course_of(120 * SECOND, 1.0),
+            SLOW,
+            "wait at most 26 s instead of 2 min, for 0.8 node-hours more.",
+        ),
+        (
+            FASTER,
+            SLOW,
+            "95 of 100 users wait at most 26 s instead of 1 s, for 0.2 node-hours less.",
+        ),
+        (
+            FASTER,
+            course_of(SECOND, 2.0, cold=3),
+            "3 of 41 starts pull an image instead of 5, for as many node-hours.",
+        ),
+        (
+            FASTER,
+            FASTER,
+            "With Roost, 95 of 100 users wait at most 1 s, as before, for as many node-hours.",
+        ),
         (course_of(0, 2.0, count=0), FASTER, "No user started in this time in one of the records."),
     ],
 )
@@ -104,8 +145,9 @@ def test_two_records_are_compared_in_one_sentence(before: Course, after: Course,
 
 
 def test_a_time_without_starts_says_so(store: Store) -> None:
-    assert tell_course(read_course(store, Span(BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE))) == (
-        "No user started in this time."
+    assert (
+        tell_course(read_course(store, Span(BEGIN + 20 * MINUTE, BEGIN + 21 * MINUTE)))
+        == "No user started in this time."
     )
 
 
@@ -115,14 +157,25 @@ def test_the_story_is_of_the_time_that_both_records_know(store: Store, tmp_path:
     other.write([pod_record("p", created_us=BEGIN + MINUTE)], {"pods": ("1", BEGIN + 30 * MINUTE)})
     both = [RecordSource(one, now_us=lambda: 2**60) for one in (store, other)]
     told = story(both, ["one", "other"])
-    assert [(one["from"], len(one["started"])) for one in told["courses"]] == [(BEGIN + MINUTE, 30)] * 2
+    assert [(one["from"], len(one["started"])) for one in told["courses"]] == [
+        (BEGIN + MINUTE, 30)
+    ] * 2
     # What is wanted beside it isn't there.
-    assert story(both, ["one", "other"], Span(BEGIN + 40 * MINUTE, BEGIN + 50 * MINUTE))["courses"] == []
-    assert story([RecordSource(empty_store(tmp_path / "other"))], [""])["to"] == BEGIN + 30 * MINUTE + 1
+    assert (
+        story(both, ["one", "other"], Span(BEGIN + 40 * MINUTE, BEGIN + 50 * MINUTE))["courses"]
+        == []
+    )
+    assert (
+        story([RecordSource(empty_store(tmp_path / "other"))], [""])["to"]
+        == BEGIN + 30 * MINUTE + 1
+    )
 
 
 def test_the_file_holds_what_the_page_would_ask_for_and_nothing_of_the_network(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    store: Store,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     page = tmp_path / "page.html"
     database = str(tmp_path / "roost.db")
@@ -138,18 +191,25 @@ def test_the_file_holds_what_the_page_would_ask_for_and_nothing_of_the_network(
     assert "Where it went: node n" in data["whys"][0]["u20"]
     (frames,) = data["frames"]
     # The steps, and each slow start.
-    assert {one[0] for one in data["story"]["courses"][0]["slow"]} < {frame["at"] for frame in frames}
+    assert {one[0] for one in data["story"]["courses"][0]["slow"]} < {
+        frame["at"] for frame in frames
+    }
     source = RecordSource(store, now_us=lambda: 2**60)
     things = data["things"]
     for frame in frames:
         for key in ("nodes", "pending", "changes"):
             frame[key] = [things[number] for number in frame[key]]
-        frame["nodes"] = [{**each, "pods": [things[number] for number in each["pods"]]} for each in frame["nodes"]]
+        frame["nodes"] = [
+            {**each, "pods": [things[number] for number in each["pods"]]} for each in frame["nodes"]
+        ]
         seen = source.moment(frame["at"])
         assert seen is not None
         assert frame == json.loads(json.dumps(as_json(seen), default=list))
     monkeypatch.setattr(shareable, "MOST_BYTES", 1000)
     assert main(["view", "--database", database, "--output", str(page)]) == 1
     assert f"--output: {page}: 12 moments take more than 1,000 bytes" in capsys.readouterr().err
-    assert main(["view", "--database", database, "--output", str(page), "--at", "2030-01-01T00:00Z"]) == 1
+    assert (
+        main(["view", "--database", database, "--output", str(page), "--at", "2030-01-01T00:00Z"])
+        == 1
+    )
     assert "--at: expected a time from " in capsys.readouterr().err

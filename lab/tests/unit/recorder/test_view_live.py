@@ -35,7 +35,9 @@ NOW_US = 1_800_000_090 * US
 LETTERS = {kind: letter for kind, letter, _ in MARKS}
 
 
-def node(name: str, *images: str, ready: str = "True", cordoned: bool = False, **metadata: Any) -> NodeReading:
+def node(
+    name: str, *images: str, ready: str = "True", cordoned: bool = False, **metadata: Any
+) -> NodeReading:
     item = node_object(name, images=images, ready=ready, unschedulable=cordoned)
     item["metadata"] |= metadata
     return node_reading(item)
@@ -45,11 +47,22 @@ def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
     return {"name": name, "state": {"waiting": {"reason": reason}}}
 
 
-RUNNING: Object = {"name": "main", "imageID": "i", "ready": True, "state": {"running": {"startedAt": CREATED}}}
+RUNNING: Object = {
+    "name": "main",
+    "imageID": "i",
+    "ready": True,
+    "state": {"running": {"startedAt": CREATED}},
+}
 
 
 def pod(
-    kind: str, on: str = "", image: str = "me/image:1", *statuses: Object, name: str = "p", cpu: str = "1", **more: Any
+    kind: str,
+    on: str = "",
+    image: str = "me/image:1",
+    *statuses: Object,
+    name: str = "p",
+    cpu: str = "1",
+    **more: Any,
 ) -> PodReading:
     container = {"name": "main", "image": image, "resources": {"requests": {"cpu": cpu}}}
     spec = {"containers": [container], "initContainers": more.get("init", [])}
@@ -58,23 +71,35 @@ def pod(
     status = {"phase": more.get("phase", "Pending"), "containerStatuses": list(statuses)}
     status["initContainerStatuses"] = more.get("init_statuses", [])
     conditions = more.get("conditions")
-    item = pod_object(name, on=on, labels={"kind": kind}, conditions=conditions, status=status, **spec)
+    item = pod_object(
+        name, on=on, labels={"kind": kind}, conditions=conditions, status=status, **spec
+    )
     item["metadata"] |= {"uid": name, "annotations": {USER_ANNOTATION: more.get("user", "")}}
     found = read_pod(item, (), {}, keep_containers=True)
     assert found is not None
     return found
 
 
-def condition(kind: str, status: str, reason: str = "", message: str = "", seconds: int = 30) -> Object:
+def condition(
+    kind: str, status: str, reason: str = "", message: str = "", seconds: int = 30
+) -> Object:
     since = f"2027-01-15T08:{seconds // 60:02d}:{seconds % 60:02d}Z"
-    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": since}
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": since,
+    }
 
 
 def moment(nodes: list[NodeReading], pods: list[PodReading], *notices: LogNotice) -> ClusterMoment:
     answers = Answers()
     for notice in notices:
         answers.hear(notice)
-    return moment_of(rows_of(nodes, pods, lambda labels, _: labels.get("kind", ""), NOW_US, answers))
+    return moment_of(
+        rows_of(nodes, pods, lambda labels, _: labels.get("kind", ""), NOW_US, answers)
+    )
 
 
 def hub_notice(said: str = "", at: int = 30, begin: int = -60, *, read: bool = True) -> LogNotice:
@@ -91,17 +116,32 @@ def drawn(seen: ClusterMoment, columns: int = 120, lines: int | None = None) -> 
     return capture.get()
 
 
-CONDITIONS = {"bound": ("PodScheduled", "True", ""), "preempted": ("DisruptionTarget", "True", "PreemptionByScheduler")}
+CONDITIONS = {
+    "bound": ("PodScheduled", "True", ""),
+    "preempted": ("DisruptionTarget", "True", "PreemptionByScheduler"),
+}
 
 
-def told_pod(kind: str, name: str, on: str = "", image: str = "me/image:1", state: str = "", **how: Any) -> PodReading:
+def told_pod(
+    kind: str, name: str, on: str = "", image: str = "me/image:1", state: str = "", **how: Any
+) -> PodReading:
     """The pod of a story's line."""
     states = {"": [], "up": [RUNNING], "pulls": [waiting()]}
-    conditions = [condition(*said, seconds=how.pop(key)) for key, said in CONDITIONS.items() if key in how]
+    conditions = [
+        condition(*said, seconds=how.pop(key)) for key, said in CONDITIONS.items() if key in how
+    ]
     if "unfit" in how:
         conditions.append(condition("PodScheduled", "False", "Unschedulable", how.pop("unfit")))
     how["cpu"] = str(how.get("cpu", 1))
-    return pod(kind, on, image, *states.get(state, [waiting(state)]), name=name, conditions=conditions, **how)
+    return pod(
+        kind,
+        on,
+        image,
+        *states.get(state, [waiting(state)]),
+        name=name,
+        conditions=conditions,
+        **how,
+    )
 
 
 @stories("live-moments", "columns lines node pod hub states in-order why")
@@ -120,7 +160,9 @@ def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
     seen = moment(nodes, pods, *notices)
     for thing in story.things:
         if thing.kind == "states":
-            assert {each.uid: each.state for found in seen.nodes for each in found.pods} == thing.named
+            assert {
+                each.uid: each.state for found in seen.nodes for each in found.pods
+            } == thing.named
         elif thing.kind == "in-order":
             assert tuple(each.name for each in in_order(seen.nodes)) == thing.plain
         elif thing.kind == "why":
@@ -138,14 +180,18 @@ def test_what_stands_in_the_cluster_is_shown(story: Story) -> None:
     st.dictionaries(st.sampled_from([USER, BUILD, PLACEHOLDER, OTHER]), st.integers(0, 500)),
     st.integers(min_value=8, max_value=80),
 )
-def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(counts: dict[str, int], width: int) -> None:
+def test_a_bar_is_never_longer_than_its_room_and_drops_no_kind(
+    counts: dict[str, int], width: int
+) -> None:
     letters, _, numbers = bar(counts, width).plain.partition(" ")
     there = {kind: count for kind, count in counts.items() if count}
     assert len(letters) <= width
     assert set(letters) - {"-"} == {LETTERS[kind] for kind in there}
     if sum(there.values()) <= width:
         assert {kind: letters.count(LETTERS[kind]) for kind in there} == there
-    assert sorted(filter(None, numbers.split(" "))) == sorted(f"{there[kind]}{LETTERS[kind]}" for kind in there)
+    assert sorted(filter(None, numbers.split(" "))) == sorted(
+        f"{there[kind]}{LETTERS[kind]}" for kind in there
+    )
 
 
 LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
@@ -154,14 +200,20 @@ LONG = "gke-a-rather-long-cluster-name-default-pool-04539314-"
 def busy() -> ClusterMoment:
     nodes = [node(f"{LONG}{number:04d}") for number in range(12)]
     image = "registry.example.org/a/rather/long/path/of/images/scipy-notebook:2027.01.15"
-    pods = [pod(USER, each.state.name, image, waiting(), cpu="0.1") for each in nodes for _ in range(30)]
+    pods = [
+        pod(USER, each.state.name, image, waiting(), cpu="0.1") for each in nodes for _ in range(30)
+    ]
     placed = [condition("PodScheduled", "True", seconds=60)]
-    pods += [pod(PLACEHOLDER, nodes[3].state.name, cpu="0.9", conditions=placed, name="placeholder-1")]
+    pods += [
+        pod(PLACEHOLDER, nodes[3].state.name, cpu="0.9", conditions=placed, name="placeholder-1")
+    ]
     return moment(nodes, pods)
 
 
 @pytest.mark.parametrize("columns", [20, 30, 59, 60, 80, 100, 200])
-def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart(columns: int) -> None:
+def test_no_line_is_wider_than_the_terminal_and_names_keep_what_tells_them_apart(
+    columns: int,
+) -> None:
     lines = drawn(busy(), columns).splitlines()
     assert max(map(len, lines)) <= columns
     for number in range(12):
@@ -195,13 +247,22 @@ class Cluster(NamedTuple):
         if self.status != 200:
             raise ApiError(self.status, "no")
         found = enumerate(self.documents)
-        return {"items": [{"metadata": {"namespace": f"ns-{n}"}, "data": {"release.json": one}} for n, one in found]}
+        return {
+            "items": [
+                {"metadata": {"namespace": f"ns-{n}"}, "data": {"release.json": one}}
+                for n, one in found
+            ]
+        }
 
 
 def test_classes_are_those_of_the_release_that_is_installed_else_the_default_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    listed = {"version": 1, "namespace": "jhub", "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}}}
+    listed = {
+        "version": 1,
+        "namespace": "jhub",
+        "podClasses": {"pupil": {"match": {"labels": {"a": "b"}}}},
+    }
 
     def class_of(labels: Mapping[str, str], *documents: str, status: int = 200) -> str | None:
         cluster: Any = Cluster(documents, status)
@@ -229,7 +290,10 @@ def test_classes_are_those_of_the_release_that_is_installed_else_the_default_one
     monkeypatch.setattr(top, "watch", lambda classes, *_, **__: drawn.append(classes))
     given = ["-f", str(values), "-n", "jhub", "--once"]
     assert CliRunner().invoke(top.command, given, standalone_mode=False).return_value == 0
-    assert [drawn[0].classify({"a": "b"}, name, {}) is not None for name in ("jhub", "other")] == [True, False]
+    assert [drawn[0].classify({"a": "b"}, name, {}) is not None for name in ("jhub", "other")] == [
+        True,
+        False,
+    ]
 
 
 class GrowingCluster:

@@ -18,12 +18,16 @@ LECTURE = {"name": "lecture", "people": 120, "start": "2026-11-24T09:00", "timeZ
 COURSE = {**LECTURE, "image": "quay.io/me/course:1"}
 
 
-def _rehearse(entry: dict[str, Any] = COURSE, settings: Settings = NO_SETTINGS, **options: Any) -> Rehearsal:
+def _rehearse(
+    entry: dict[str, Any] = COURSE, settings: Settings = NO_SETTINGS, **options: Any
+) -> Rehearsal:
     return rehearse(entry, (), settings, Assumptions(), seeds=1, launches=300, **options)
 
 
 @pytest.mark.parametrize(("more", "settings", "said"), cases("simulator", "rehearsals"))
-def test_what_the_values_do_not_allow_is_refused(more: dict[str, str], settings: str, said: str) -> None:
+def test_what_the_values_do_not_allow_is_refused(
+    more: dict[str, str], settings: str, said: str
+) -> None:
     with pytest.raises(UsageError, match=said):
         _rehearse(COURSE | more, Settings(values=(settings,)))
 
@@ -49,7 +53,9 @@ def test_a_day_is_the_same_without_other_launches_and_without_an_image() -> None
     found = rehearse(LECTURE, (), settings, Assumptions(), seeds=1, launches=0)
     assert quantile(found.booked.waits, 0.95) < 30
     at_once, at_most = found.rows().splitlines()[3:]
-    assert at_once.endswith("waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here.")
+    assert at_once.endswith(
+        "waits about 45 s. Set it to 120 there, and events.concurrentSpawnLimit here."
+    )
     assert at_most.startswith("The hub runs 100 servers at most (hub.activeServerLimit)")
     # As it is played, too: servers that ended make room for some.
     assert 15 <= found.booked.refused == found.booked.without_server <= 20
@@ -68,21 +74,41 @@ def test_the_sentence_says_waits_and_cost_with_their_spread() -> None:
     event = Event("lecture", 4, LocalStarts("2026-11-24T09:00", "UTC"))
     booked = Days([1.0, 1.0, 2.0, 40.0], [2.0, 40.0], [11.0, 12.5], [1, 2])
     unbooked = replace(booked, waits=[1.0, 60.0, 90.0, 300.0], node_hours_by_seed=[10.0, 10.0])
-    assert Rehearsal(event, booked, unbooked).sentence() == (
-        "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it 1 min and 5 min; "
-        "it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
+    assert (
+        Rehearsal(event, booked, unbooked).sentence()
+        == "With the booking, half of the 4 people wait 1 s at most and 95 of 100 40 s, without it"
+        " 1 min and 5 min; it costs 1.8 node-hours more (+18 %; +1.0 to +2.5 in 2 seeds)."
     )
     nobody = replace(booked, waits=[], without_server=8, refused=8)
     refused = Rehearsal(event, nobody, nobody)
-    assert refused.sentence().startswith("activeServerLimit refuses all 4 people, booked or not; it costs 0.0 ")
+    assert refused.sentence().startswith(
+        "activeServerLimit refuses all 4 people, booked or not; it costs 0.0 "
+    )
     assert "0 s" not in refused.rows()
-    assert Rehearsal(event, booked, unbooked, (), "servers answer").rows().startswith("until servers answer  half ")
+    assert (
+        Rehearsal(event, booked, unbooked, (), "servers answer")
+        .rows()
+        .startswith("until servers answer  half ")
+    )
 
 
-EVENT = ["rehearse", "60", "2026-11-24", "9:00", "--zone", "UTC", "--image", "quay.io/me/course:1", "--seeds", "1"]
+EVENT = [
+    "rehearse",
+    "60",
+    "2026-11-24",
+    "9:00",
+    "--zone",
+    "UTC",
+    "--image",
+    "quay.io/me/course:1",
+    "--seeds",
+    "1",
+]
 
 
-def test_the_sentence_comes_first_then_a_row_with_and_without_the_booking(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_sentence_comes_first_then_a_row_with_and_without_the_booking(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert run([*EVENT, "--launches", "100"]) == 0
     out, err = capsys.readouterr()
     assert out.startswith("With the booking, half of the 60 people wait ")
@@ -93,9 +119,15 @@ def test_the_sentence_comes_first_then_a_row_with_and_without_the_booking(capsys
 
 @pytest.mark.parametrize(("more", "said"), cases("simulator", "rehearsal arguments"))
 def test_faults_are_said_in_a_line(
-    more: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    more: list[str],
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("HUGE").write_text("placeholders: [{name: default, replicas: 1, resources: {requests: {memory: 900G}}}]")
+    Path("HUGE").write_text(
+        "placeholders: [{name: default, replicas: 1, resources: {requests: {memory: 900G}}}]"
+    )
     assert run([*EVENT, *more]) == 1
     assert said in capsys.readouterr().err

@@ -1,4 +1,6 @@
-"""`roost simulate` from the command line to what it prints, with the real engine on few launches."""
+"""`roost simulate` from the command line to what it prints, with the real engine on few
+launches.
+"""
 
 import io
 import json
@@ -29,7 +31,9 @@ def simulate(*arguments: str) -> int:
     return main(["simulate", "--jobs", "1", *arguments])
 
 
-def test_a_replay_of_each_policy_is_recorded(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_replay_of_each_policy_is_recorded(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     same = tmp_path / "same.yaml"
     shutil.copyfile(policy_files()["z2jh"], same)
     asked = ("--trace", str(trace), "--policy", "z2jh", "--values", str(same), "--seeds", "1")
@@ -40,12 +44,17 @@ def test_a_replay_of_each_policy_is_recorded(trace: Path, tmp_path: Path, capsys
     done = capsys.readouterr()
     assert done.out == plain
     # After the bar, which counts the records too, one line.
-    assert done.err.splitlines()[-1] == f"To see it: roost view --database {folder}/z2jh.db --beside {folder}/same.db"
+    assert (
+        done.err.splitlines()[-1]
+        == f"To see it: roost view --database {folder}/z2jh.db --beside {folder}/same.db"
+    )
     assert done.err.count("z2jh") == 1
     for name in ("z2jh", "same"):
         store = Store.open_for_reading(str(folder / f"{name}.db"))
         with store.reading() as connection:
-            users = connection.exec_driver_sql("SELECT count(*) FROM pod WHERE pod_class = 'user'").scalar_one()
+            users = connection.exec_driver_sql(
+                "SELECT count(*) FROM pod WHERE pod_class = 'user'"
+            ).scalar_one()
         assert users >= 120
         store.close()
     assert sorted(path.name for path in folder.iterdir()) == ["same.db", "z2jh.db"]
@@ -53,8 +62,19 @@ def test_a_replay_of_each_policy_is_recorded(trace: Path, tmp_path: Path, capsys
     assert "z2jh.db exists" in capsys.readouterr().err
 
 
-def test_each_format_is_written(trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1", "--vary", "sessions=mid,long")
+def test_each_format_is_written(
+    trace: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = (
+        "--trace",
+        str(trace),
+        "--policy",
+        "z2jh",
+        "--seeds",
+        "1",
+        "--vary",
+        "sessions=mid,long",
+    )
     written = {}
     for form, begin in (("html", "<!DOCTYPE html>"), ("json", "{"), ("text", "launches")):
         assert simulate(*asked, "--format", form) == 0
@@ -83,20 +103,30 @@ def test_wrong_input_is_one_clear_line_and_no_traceback(
     assert captured.out == ""
 
 
-def test_an_image_that_no_disk_holds_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_image_that_no_disk_holds_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trace = write(tmp_path, recorded(), recorded(image_bytes=9 * 10**12, image="quay.io/huge:1"))
     asked = ("--trace", str(trace), "--policy", "z2jh", "--seeds", "1")
     assert simulate(*asked) == 1
-    said = "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0: endless."
+    said = (
+        "expected at least 9,000,000,000,000, which the trace says of image quay.io/huge:1; or 0:"
+        " endless."
+    )
     assert said in capsys.readouterr().err
     assert simulate(*asked, "--set", "node_disk_bytes=0") == 0
 
 
-def test_pods_that_no_node_holds_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_pods_that_no_node_holds_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     trace = write(tmp_path, recorded(), recorded(memory_bytes=10**12, image="quay.io/large:1"))
     assert simulate("--trace", str(trace), "--policy", "z2jh", "--seeds", "1") == 0
     text = " ".join(capsys.readouterr().out.split())
-    assert "1 attempts request more than a node has, and are given up; the first is of quay.io/large:1." in text
+    assert (
+        "1 attempts request more than a node has, and are given up; the first is of"
+        " quay.io/large:1." in text
+    )
 
 
 def test_every_line_that_was_skipped_is_told_in_the_report(

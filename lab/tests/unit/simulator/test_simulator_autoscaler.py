@@ -34,14 +34,20 @@ NONE: dict[str, float] = {}
 HOURS = 10_000.0
 
 
-def made(kind: str, name: str, *, on: str = "", cpu: str | int = 1, memory: str = "0", **more: Any) -> Pod:
-    """A pod of a user, whom nothing makes anew; a placeholder of a StatefulSet; or one of a DaemonSet."""
+def made(
+    kind: str, name: str, *, on: str = "", cpu: str | int = 1, memory: str = "0", **more: Any
+) -> Pod:
+    """A pod of a user, whom nothing makes anew; a placeholder of a StatefulSet; or one of a
+    DaemonSet.
+    """
     owner = {"kind": OWNERS.get(kind), "name": "x", "uid": "x", "controller": True}
     annotations = {
         "cluster-autoscaler.kubernetes.io/safe-to-evict": str(more.get("safe", "")).lower(),
         "karpenter.sh/do-not-disrupt": str(more.get("kept", "")).lower(),
     }
-    exists = {label: [{"key": more.get(label), "operator": "Exists"}] for label in ("requires", "prefers")}
+    exists = {
+        label: [{"key": more.get(label), "operator": "Exists"}] for label in ("requires", "prefers")
+    }
     affinity: dict[str, Any] = {}
     if "wants" in more:
         operator, *values = more["wants"].split()
@@ -55,7 +61,10 @@ def made(kind: str, name: str, *, on: str = "", cpu: str | int = 1, memory: str 
         preferred = [{"weight": 100, "preference": {"matchExpressions": exists["prefers"]}}]
         affinity["nodeAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": preferred}
     if "avoids" in more:
-        term = {"labelSelector": {"matchLabels": {"component": more["avoids"]}}, "topologyKey": HOSTNAME_LABEL}
+        term = {
+            "labelSelector": {"matchLabels": {"component": more["avoids"]}},
+            "topologyKey": HOSTNAME_LABEL,
+        }
         away = [{"weight": 1, "podAffinityTerm": term}]
         affinity["podAntiAffinity"] = {"preferredDuringSchedulingIgnoredDuringExecution": away}
     return pod(
@@ -82,11 +91,19 @@ def placeholder(name: str, **more: Any) -> Pod:
 
 
 def told_node(
-    name: str, *, labels: str = "", taints: str = "", created: float = 0.0, ready: float | str = 0.0, **how: Any
+    name: str,
+    *,
+    labels: str = "",
+    taints: str = "",
+    created: float = 0.0,
+    ready: float | str = 0.0,
+    **how: Any,
 ) -> Node:
     """taints: one, or that of `TAINTS`. ready: since when, or never."""
     said = dict(word.split("=") for word in labels.split())
-    texts: dict[str, Any] = {key: value if isinstance(value, bool) else str(value) for key, value in how.items()}
+    texts: dict[str, Any] = {
+        key: value if isinstance(value, bool) else str(value) for key, value in how.items()
+    }
     made = node(name, labels=said, taints=[TAINTS.get(taints, taints)] if taints else [], **texts)
     return replace(made, created=created, ready_since=None if ready == "never" else float(ready))
 
@@ -96,11 +113,24 @@ class Told:
 
     def __init__(self, story: Story) -> None:
         self.world = replace(
-            WORLD, **{key: it for one in story.things if one.kind == "world" for key, it in one.named.items()}
+            WORLD,
+            **{
+                key: it
+                for one in story.things
+                if one.kind == "world"
+                for key, it in one.named.items()
+            },
         )
-        template = {key: it for one in story.things if one.kind == "template" for key, it in one.named.items()}
+        template = {
+            key: it
+            for one in story.things
+            if one.kind == "template"
+            for key, it in one.named.items()
+        }
         cloud = told_node("template", **{"labels": "purpose=user", **template})
-        self.machine = make_node_scaler(replace(self.world, autoscaler=Autoscaler(story.about)), cloud, 0.0)
+        self.machine = make_node_scaler(
+            replace(self.world, autoscaler=Autoscaler(story.about)), cloud, 0.0
+        )
         self.state = ClusterState()
         self.waiting: list[Pod] = []
         self.booting: dict[str, float] = {}
@@ -146,7 +176,9 @@ class Told:
             if self.state.get_pod(f"hub/{name}") is not None:
                 self.state.remove_pod(f"hub/{name}")
 
-    def look(self, at: float, *, request: int = 0, remove: str = "", give_up: str = "", again: Any = None) -> None:
+    def look(
+        self, at: float, *, request: int = 0, remove: str = "", give_up: str = "", again: Any = None
+    ) -> None:
         found = self._look(at)
         names = [tuple(filter(None, text.split(","))) for text in (remove, give_up)]
         assert (found.request, found.remove, found.give_up) == (request, *names), at
@@ -173,14 +205,19 @@ class Told:
         return looked
 
 
-@stories("scaling", "world template node booting full users user placeholder daemon left gone changed look removes")
+@stories(
+    "scaling",
+    "world template node booting full users user placeholder daemon left gone changed look removes",
+)
 def test_nodes_come_and_go_by_the_rules(story: Story) -> None:
     told = Told(story)
     for thing in story.things:
         told.tell(thing)
 
 
-def test_the_loop_turns_every_ten_seconds_from_its_start_on_and_karpenter_gathers_pods_for_a_second() -> None:
+def test_the_loop_turns_every_ten_seconds_from_its_start_on_and_karpenter_gathers_pods_for_a_second() -> (
+    None
+):
     machine = ClusterAutoscaler(WORLD, TEMPLATE, 3.0)
     assert machine.turn_after(3.0, pods_wait=True) == 3.0
     assert machine.turn_after(3.1, pods_wait=True) == 13.0
@@ -193,13 +230,21 @@ def karpenter(world: Assumptions = WORLD) -> Karpenter:
 
 
 @pytest.mark.parametrize(("rows", "goes"), [(10, 1), (11, 2), (20, 2), (21, 3), (40, 4), (60, 4)])
-def test_several_nodes_go_together_where_the_budget_allows_it_and_their_pods_fit(rows: int, goes: int) -> None:
+def test_several_nodes_go_together_where_the_budget_allows_it_and_their_pods_fit(
+    rows: int, goes: int
+) -> None:
     # Five nodes have a placeholder each; users hold the others, and leave room for four.
     movable = [f"m{number}" for number in range(5)]
     held = [f"h{number:02}" for number in range(rows - 5)]
     users = [user(f"u-{name}", on=name, cpu="4") for name in held[1:]]
-    pods = [*users, user("free", on=held[0], cpu="10m"), *(placeholder(name, on=name, cpu="990m") for name in movable)]
-    looked = karpenter().look(ClusterState([node(name) for name in (*movable, *held)], pods), [], NONE, 1000.0)
+    pods = [
+        *users,
+        user("free", on=held[0], cpu="10m"),
+        *(placeholder(name, on=name, cpu="990m") for name in movable),
+    ]
+    looked = karpenter().look(
+        ClusterState([node(name) for name in (*movable, *held)], pods), [], NONE, 1000.0
+    )
     assert looked.remove == tuple(movable[:goes])
 
 
@@ -216,7 +261,9 @@ def test_of_several_nodes_with_pods_the_empty_ones_go_first_and_alone() -> None:
 def test_nodes_that_drain_use_up_karpenters_budget_and_are_not_its_own_to_take() -> None:
     def removed(drained: int, nodes: int, least: int = 0) -> int:
         names = [f"n{number:02}" for number in range(nodes)]
-        state = ClusterState([node(name, cordoned=index < drained) for index, name in enumerate(names)])
+        state = ClusterState(
+            [node(name, cordoned=index < drained) for index, name in enumerate(names)]
+        )
         looked = karpenter(replace(WORLD, min_nodes=least)).look(state, [], NONE, 1000.0)
         assert not set(looked.remove) & set(names[:drained])
         return len(looked.remove)
@@ -230,19 +277,28 @@ def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
     taints = ["node.kubernetes.io/disk-pressure=:NoSchedule", "hub=user:NoSchedule"]
     there = replace(node("a", labels={"pool": "user", KEY: "true"}, taints=taints), ready_since=0.0)
     found = CopiedTemplate(TEMPLATE).find(ClusterState([there]), NOW)
-    assert (found.name, found.labels) == ("template", {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"})
+    assert (found.name, found.labels) == (
+        "template",
+        {"pool": "user", KEY: "true", HOSTNAME_LABEL: "template"},
+    )
     assert [taint.key for taint in found.taints] == ["hub"]
 
 
-def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_of_them_helps_waits_for_it() -> None:
-    nodes = [told_node(name, labels=f"{KEY}={text}") for name, text in (("a", "true"), ("b", "pulling"))]
+def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_of_them_helps_waits_for_it() -> (
+    None
+):
+    nodes = [
+        told_node(name, labels=f"{KEY}={text}") for name, text in (("a", "true"), ("b", "pulling"))
+    ]
     state = ClusterState(nodes, [user(f"on-{one.name}", on=one.name, cpu=3) for one in nodes])
     template = CopiedTemplate(TEMPLATE)
     found = {template.find(state, NOW + 10 * turn).labels[KEY] for turn in range(20)}
     assert found == {"true", "pulling"}
     scaler = ClusterAutoscaler(WORLD, TEMPLATE, NOW)
     moment, turns = NOW, 0
-    while not (looked := scaler.look(state, [user("w", cpu=3, wants="NotIn pulling")], {}, moment)).request:
+    while not (
+        looked := scaler.look(state, [user("w", cpu=3, wants="NotIn pulling")], {}, moment)
+    ).request:
         assert looked.look_again == moment + WORLD.autoscaler_loop_seconds
         moment, turns = looked.look_again, turns + 1
         assert turns < 20
@@ -254,7 +310,9 @@ def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_
     room=st.integers(0, 6),
     rows=st.integers(0, 3),
 )
-def test_new_nodes_are_enough_and_none_is_idle(sizes: list[int], booting: int, room: int, rows: int) -> None:
+def test_new_nodes_are_enough_and_none_is_idle(
+    sizes: list[int], booting: int, room: int, rows: int
+) -> None:
     waiting = [user(f"w{number}", cpu=str(size)) for number, size in enumerate(sizes)]
     nodes = [node(f"n{number}") for number in range(rows)]
     asked = plan_scale_up(ClusterState(nodes), waiting, TEMPLATE, booting=booting, allowed=room)
@@ -281,7 +339,9 @@ def test_looking_when_told_takes_the_same_nodes_away_at_the_same_moments_as_look
         for number, (index, _) in enumerate(ends):
             state.add_pod(user(f"u{number}", on=f"n{index}", cpu="100m"))
         machine = make_node_scaler(world, TEMPLATE, 0.0)
-        changes = sorted((moment, f"n{index}", f"hub/u{number}") for number, (index, moment) in enumerate(ends))
+        changes = sorted(
+            (moment, f"n{index}", f"hub/u{number}") for number, (index, moment) in enumerate(ends)
+        )
         told: list[tuple[float, tuple[str, ...]]] = []
         again: float | None = 0.0
         for tick in range(0, 6000, 10):

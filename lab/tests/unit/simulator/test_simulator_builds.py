@@ -48,7 +48,9 @@ def test_a_quick_build_takes_a_sixth_of_what_it_would_have_taken() -> None:
     quick, cold = world(), world()
     for one in (quick, cold):
         one.begin("r", "a", 0.0)
-    assert cold.begin("r", "b", DAY).seconds == pytest.approx(quick.begin("r", "a", DAY).seconds * 240 / 40)
+    assert cold.begin("r", "b", DAY).seconds == pytest.approx(
+        quick.begin("r", "a", DAY).seconds * 240 / 40
+    )
 
 
 def test_what_was_seen_goes_into_the_result() -> None:
@@ -73,14 +75,17 @@ def test_an_image_needs_one_build_and_no_other_after_it() -> None:
 
 def test_a_pushed_image_is_always_built_and_a_plus_in_a_name_is_no_push() -> None:
     builds = world()
-    assert all(builds.needs_build(f"GitHub/owner/repo-{number}/master+1558500000") for number in range(20))
+    assert all(
+        builds.needs_build(f"GitHub/owner/repo-{number}/master+1558500000") for number in range(20)
+    )
     assert not all(builds.needs_build(f"GitHub/owner/c++{number}x/master") for number in range(20))
 
 
 @given(
     # None: when the build before ends.
     builds=st.lists(
-        st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.none() | st.floats(0, 2000)), max_size=40
+        st.tuples(st.sampled_from("rst"), st.sampled_from("ab"), st.none() | st.floats(0, 2000)),
+        max_size=40,
     ),
     leaves=st.integers(0, 40),
     changed=st.sampled_from([0.0, 0.5, 1.0]),
@@ -113,9 +118,13 @@ def test_a_build_finds_what_earlier_ones_of_its_repository_left_on_its_node(
 @given(order=st.permutations([("r", "a"), ("s", "b"), ("t", "a"), ("u", "b")]))
 def test_what_a_build_takes_belongs_to_it_not_to_the_order(order: list[tuple[str, str]]) -> None:
     machine = world()
-    seconds = {repository: machine.begin(repository, node, 0.0).seconds for repository, node in order}
+    seconds = {
+        repository: machine.begin(repository, node, 0.0).seconds for repository, node in order
+    }
     other = world()
-    assert {repository: other.begin(repository, "z", 0.0).seconds for repository in "rstu"} == seconds
+    assert {
+        repository: other.begin(repository, "z", 0.0).seconds for repository in "rstu"
+    } == seconds
 
 
 def test_each_repositorys_first_build_is_cold() -> None:
@@ -126,7 +135,9 @@ def test_each_repositorys_first_build_is_cold() -> None:
 
 
 @given(
-    stays=st.lists(st.tuples(st.integers(0, 50), st.integers(1, 30), st.sampled_from("abc")), max_size=40),
+    stays=st.lists(
+        st.tuples(st.integers(0, 50), st.integers(1, 30), st.sampled_from("abc")), max_size=40
+    ),
     per_node=st.integers(1, 4),
     least=st.integers(0, 3),
 )
@@ -141,10 +152,18 @@ def test_the_meter_agrees_with_looking_at_every_second(
     for moment, comes, image in sorted(events):
         (meter.started if comes else meter.ended)(image, float(moment))
     found = meter.close(100.0)
-    there = [[image for begin, length, image in stays if begin <= second < begin + length] for second in range(100)]
-    assert found["node_hours"] * 3600 == pytest.approx(sum(max(least, ceil(len(one) / per_node)) for one in there))
+    there = [
+        [image for begin, length, image in stays if begin <= second < begin + length]
+        for second in range(100)
+    ]
+    assert found["node_hours"] * 3600 == pytest.approx(
+        sum(max(least, ceil(len(one) / per_node)) for one in there)
+    )
     assert found["peak_nodes"] == max(least, *(ceil(len(one) / per_node) for one in there))
-    needed = {image: max(ceil(one.count(image) / per_node) for one in there) for image in {s[2] for s in stays}}
+    needed = {
+        image: max(ceil(one.count(image) / per_node) for one in there)
+        for image in {s[2] for s in stays}
+    }
     assert (found["cold"], found["cold_compulsory"]) == (sum(needed.values()), len(needed))
 
 
@@ -154,4 +173,9 @@ def test_pods_with_sizes_of_their_own_count_by_memory() -> None:
         meter.started(f"image {index}", 0.0, 25)
     meter.started("image 0", 3600.0, 30)
     meter.ended("image 0", 7200.0, 30)
-    assert meter.close(7200.0) == {"node_hours": 3.0, "peak_nodes": 2.0, "cold": 4.0, "cold_compulsory": 4.0}
+    assert meter.close(7200.0) == {
+        "node_hours": 3.0,
+        "peak_nodes": 2.0,
+        "cold": 4.0,
+        "cold_compulsory": 4.0,
+    }

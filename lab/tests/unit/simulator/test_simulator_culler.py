@@ -1,4 +1,6 @@
-"""The hub's culler ends all servers of a replay at its looks; the lengths that a trace tells stay."""
+"""The hub's culler ends all servers of a replay at its looks; the lengths that a trace tells
+stay.
+"""
 
 from typing import Any
 
@@ -13,8 +15,13 @@ pytestmark = pytest.mark.slow
 EVERY = 600.0
 
 
-def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY) -> dict[int, float]:
-    said = [attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays) for number in range(40)]
+def ends(
+    seed: int, name: str = "z2jh", stays: float | None = None, every: float = EVERY
+) -> dict[int, float]:
+    said = [
+        attempt(number, 61.0 * number, image=f"i{number % 3}", session_seconds=stays)
+        for number in range(40)
+    ]
     found: dict[int, float] = {}
 
     class EndingHub(WatchedHub):
@@ -29,7 +36,13 @@ def ends(seed: int, name: str = "z2jh", stays: float | None = None, every: float
             self.hub = EndingHub(self)
 
     # Somebody comes when all others have gone.
-    play([*said, attempt(40, 200_000.0)], bare(name), small(room=40, cull_every_seconds=every), seed, make=Ending)
+    play(
+        [*said, attempt(40, 200_000.0)],
+        bare(name),
+        small(room=40, cull_every_seconds=every),
+        seed,
+        make=Ending,
+    )
     return found
 
 

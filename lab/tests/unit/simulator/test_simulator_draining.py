@@ -1,4 +1,6 @@
-"""Nodes that are as old as assumed are drained: nobody comes to them any more, and they go when they can."""
+"""Nodes that are as old as assumed are drained: nobody comes to them any more, and they go when
+they can.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -48,13 +50,20 @@ class Joining(WatchedWorld):
 def test_no_node_is_drained_unless_it_is_asked_for() -> None:
     said = in_order(*((HOUR * hour, "a") for hour in range(100)))
     never, _ = play(said, bare("z2jh"), Assumptions(autoscaler=Autoscaler.NONE, min_nodes=2))
-    late, _ = play(said, bare("z2jh"), Assumptions(autoscaler=Autoscaler.NONE, min_nodes=2, node_expire_hours=720))
+    late, _ = play(
+        said,
+        bare("z2jh"),
+        Assumptions(autoscaler=Autoscaler.NONE, min_nodes=2, node_expire_hours=720),
+    )
     assert (comparable(never), never.nodes_created) == (comparable(late), 2)
 
 
 @pytest.mark.parametrize("autoscaler", list(Autoscaler))
-def test_an_old_node_takes_no_more_users_and_goes_when_its_last_one_has_left(autoscaler: Autoscaler) -> None:
-    # The first stays for three hours on the only node; the second comes when the node is drained already.
+def test_an_old_node_takes_no_more_users_and_goes_when_its_last_one_has_left(
+    autoscaler: Autoscaler,
+) -> None:
+    # The first stays for three hours on the only node; the second comes when the node is drained
+    # already.
     said = [attempt(0, 0, stays=3 * HOUR), attempt(1, 1.5 * HOUR, stays=HOUR), attempt(2, 4 * HOUR)]
     world = old_at(1.0, nodes=1, max_nodes=3, autoscaler=autoscaler)
     result, seen = play(said, bare("z2jh"), world)
@@ -91,11 +100,14 @@ def test_placeholders_of_an_old_node_are_made_anew_elsewhere() -> None:
 
 
 def test_a_user_for_whom_room_was_being_made_on_an_old_node_finds_it_elsewhere() -> None:
-    # It pre-empts the placeholder half a second before the node is cordoned, which would have gone half a second later.
+    # It pre-empts the placeholder half a second before the node is cordoned, which would have gone
+    # half a second later.
     said = [attempt(0, 0, image="b", stays=60.0), attempt(1, HOUR - 0.5), attempt(2, 2 * HOUR)]
     world = old_at(1.0, room=1, nodes=1, max_nodes=3, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     patient = replace(world, start_timeout_seconds=2000.0)
-    result, seen = play(said, with_placeholders("z2jh-placeholders-packed", 1), patient, make=Nominating)
+    result, seen = play(
+        said, with_placeholders("z2jh-placeholders-packed", 1), patient, make=Nominating
+    )
     assert isinstance(seen, Nominating)
     assert seen.nominated == [["node-1"]]
     assert result.started == 3
@@ -103,9 +115,14 @@ def test_a_user_for_whom_room_was_being_made_on_an_old_node_finds_it_elsewhere()
     assert (HOUR, "node-1") in seen.removed
 
 
-@pytest.mark.parametrize("name", ["z2jh", "roost", "warm-alone", "gate-taint", "popular", "kube-default"])
+@pytest.mark.parametrize(
+    "name", ["z2jh", "roost", "warm-alone", "gate-taint", "popular", "kube-default"]
+)
 def test_whatever_the_policy_no_pod_comes_to_an_old_node(name: str) -> None:
-    said = [attempt(number, 90.0 * number, image=f"image-{number % 7}", session_seconds=None) for number in range(300)]
+    said = [
+        attempt(number, 90.0 * number, image=f"image-{number % 7}", session_seconds=None)
+        for number in range(300)
+    ]
     world = old_at(1.0, room=10, nodes=1, max_nodes=8, autoscaler=Autoscaler.CLUSTER_AUTOSCALER)
     result, seen = play(said, policy(name), world, make=Joining)
     assert isinstance(seen, Joining)
@@ -119,7 +136,9 @@ class Nominating(WatchedWorld):
 
     def change_node(self, node: SimNode, state: Node) -> None:
         if state.unschedulable and self.nominated == []:
-            self.nominated.append([pod.state.nominated_node for pod in self.scheduling.unschedulable.values()])
+            self.nominated.append(
+                [pod.state.nominated_node for pod in self.scheduling.unschedulable.values()]
+            )
         super().change_node(node, state)
 
     def __init__(self, *given: Any) -> None:

@@ -1,4 +1,6 @@
-"""Several hubs on the same nodes in one replay: a release each, which sees the others' pods only where told to."""
+"""Several hubs on the same nodes in one replay: a release each, which sees the others' pods only
+where told to.
+"""
 
 import json
 from functools import partial
@@ -39,7 +41,9 @@ SHARED = {"sharedPools": {"namespaceSelector": {"matchLabels": {"hub.jupyter.org
 
 def of_hubs(attempts: list[Attempt], hubs: tuple[str, ...] = HUBS) -> list[Attempt]:
     """Each image's launches are of one hub, as where each hub has its own repositories."""
-    place = {image: number for number, image in enumerate(dict.fromkeys(one.image for one in attempts))}
+    place = {
+        image: number for number, image in enumerate(dict.fromkeys(one.image for one in attempts))
+    }
     return [one._replace(hub=hubs[place[one.image] % len(hubs)]) for one in attempts]
 
 
@@ -49,7 +53,9 @@ def in_hubs(hubs: tuple[str, ...] = HUBS) -> Any:
 
 def busy(number: int = 300, images: int = 16) -> list[Attempt]:
     return [
-        attempt(index, 90.0 * index, f"image-{index * index % images}", stays=2000.0 + 17 * index % 1500)
+        attempt(
+            index, 90.0 * index, f"image-{index * index % images}", stays=2000.0 + 17 * index % 1500
+        )
         for index in range(number)
     ]
 
@@ -67,21 +73,29 @@ def test_each_hub_has_its_namespace_its_scheduler_and_its_placeholders() -> None
         f"{hub}/hub-roost-placeholder-default-{number}" for hub in HUBS for number in range(2)
     ]
     users = {pod.state.namespace: pod.state for pod in pods.values() if pod.launch is not None}
-    assert {hub: state.scheduler_name for hub, state in users.items()} == {hub: f"hub.{hub}.user" for hub in HUBS}
+    assert {hub: state.scheduler_name for hub, state in users.items()} == {
+        hub: f"hub.{hub}.user" for hub in HUBS
+    }
     # Each names a profile that somebody runs.
     assert {state.scheduler_name for state in users.values()} <= world.policy.profiles.keys()
 
 
-def test_a_placeholder_of_one_hub_gives_way_to_a_user_of_another_and_comes_back_as_its_own() -> None:
+def test_a_placeholder_of_one_hub_gives_way_to_a_user_of_another_and_comes_back_as_its_own() -> (
+    None
+):
     # Two nodes of two; both hubs' placeholders fill them.
-    _, world = play([attempt(0, 10, "a", hub="hub-a")], with_placeholders("roost", 2), small(2), make=in_hubs())
+    _, world = play(
+        [attempt(0, 10, "a", hub="hub-a")], with_placeholders("roost", 2), small(2), make=in_hubs()
+    )
     assert len(world.preempted) == 1
     waiting = [pod for pod in world.sim_pods.values() if pod.kind == PLACEHOLDER]
     assert sorted(pod.state.namespace for pod in waiting) == ["hub-a", "hub-a", "hub-b", "hub-b"]
 
 
 def test_new_nodes_have_each_releases_startup_taint_and_lose_it() -> None:
-    tainted = policy("roost", json.dumps({"imageGate": {"mode": "startupTaint"}, "placeholders": []}))
+    tainted = policy(
+        "roost", json.dumps({"imageGate": {"mode": "startupTaint"}, "placeholders": []})
+    )
     _, world = play(of_hubs(in_order((600, "a"), (601, "b"))), tainted, small(8), make=in_hubs())
     keys = {taint.key for taint in world.template("new").taints}
     assert keys >= {startup_taint("hub", hub) for hub in HUBS}
@@ -92,7 +106,9 @@ def test_new_nodes_have_each_releases_startup_taint_and_lose_it() -> None:
 def test_one_hub_is_the_policys_own_whatever_it_is_called(name: str) -> None:
     launches = busy(60)
     usual, _ = play(launches, policy(name), growing())
-    named = replay([one._replace(hub="jhub") for one in launches], policy(name), growing(), 1, hubs=("jhub",))
+    named = replay(
+        [one._replace(hub="jhub") for one in launches], policy(name), growing(), 1, hubs=("jhub",)
+    )
     assert comparable(named) == comparable(usual)
     assert named.hubs == {}
 
@@ -112,13 +128,18 @@ def test_a_webhook_counts_other_hubs_pods_only_where_told_and_once_they_have_a_n
     values: dict[str, Any], seen: list[str]
 ) -> None:
     # Two nodes of one: the third user finds no room.
-    launches = [attempt(number, number, "a", hub=hub) for number, hub in enumerate(("hub-a", "hub-b", "hub-b"))]
+    launches = [
+        attempt(number, number, "a", hub=hub)
+        for number, hub in enumerate(("hub-a", "hub-b", "hub-b"))
+    ]
     told = policy("warm-alone", json.dumps({"prePuller": {"enabled": False}, **values}))
     world = WatchedWorld(told, small(1), hubs=HUBS)
     found: list[str] = []
 
     def look(_: object) -> None:
-        found.extend(key.partition("/")[2] for key in world.releases[0].facts.current().warm["user"].pods)
+        found.extend(
+            key.partition("/")[2] for key in world.releases[0].facts.current().warm["user"].pods
+        )
         assert len([pod for pod in world.sim_pods.values() if pod.launch is not None]) == 3
 
     world.at(BEGIN + 60, look)
@@ -150,7 +171,9 @@ def test_reports_have_a_row_for_each_hub_where_there_are_several() -> None:
     ]
     assert rows[0]["wait_p95_seconds"] == pytest.approx(run.hubs["hub-a"].waits.quantile(0.95))
     text = to_text(several, context, 120)
-    assert all(any(line.split()[:2] == ["warm-alone", hub] for line in text.splitlines()) for hub in HUBS)
+    assert all(
+        any(line.split()[:2] == ["warm-alone", hub] for line in text.splitlines()) for hub in HUBS
+    )
     assert "By hub" in make_page(several, context)
     assert "hubs" not in json.loads(to_json(one, context))["tables"]
     assert "hub-a" not in to_text(one, context, 120)
@@ -158,17 +181,28 @@ def test_reports_have_a_row_for_each_hub_where_there_are_several() -> None:
 
 
 def test_a_traces_hubs_are_surveyed_and_not_too_many(tmp_path: Path) -> None:
-    some = write(tmp_path, *(recorded(number, hub=hub) for number, hub in enumerate(("b", "", "a", "b"))))
+    some = write(
+        tmp_path, *(recorded(number, hub=hub) for number, hub in enumerate(("b", "", "a", "b")))
+    )
     assert survey(trace_of((str(some),))).hubs == ("", "a", "b")
-    many = write(tmp_path, *(recorded(number, hub=f"hub-{number}") for number in range(MOST_HUBS + 1)), name="many")
+    many = write(
+        tmp_path,
+        *(recorded(number, hub=f"hub-{number}") for number in range(MOST_HUBS + 1)),
+        name="many",
+    )
     with pytest.raises(
-        TraceError, match=rf"found launches of {MOST_HUBS + 1} hubs, accepted are of at most {MOST_HUBS}\."
+        TraceError,
+        match=rf"found launches of {MOST_HUBS + 1} hubs, accepted are of at most {MOST_HUBS}\.",
     ):
         survey(trace_of((str(many),)))
 
 
 def test_a_launch_without_a_hub_is_of_the_usual_one_which_may_be_named_too() -> None:
     own = policy("z2jh").namespace
-    launches = [attempt(0, 0, "a", hub=""), attempt(1, 1, "a", hub=own), attempt(2, 2, "a", hub="other")]
+    launches = [
+        attempt(0, 0, "a", hub=""),
+        attempt(1, 1, "a", hub=own),
+        attempt(2, 2, "a", hub="other"),
+    ]
     result, _ = play(launches, policy("z2jh"), small(8), make=in_hubs(("", own, "other")))
     assert {name: hub.started for name, hub in result.hubs.items()} == {own: 2, "other": 1}

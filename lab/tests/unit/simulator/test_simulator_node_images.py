@@ -1,4 +1,6 @@
-"""The kubelet's machine: what it pulls when, what is on the disk, what it collects and what it reports."""
+"""The kubelet's machine: what it pulls when, what is on the disk, what it collects and what it
+reports.
+"""
 
 import math
 from dataclasses import replace
@@ -27,7 +29,9 @@ def images(world: Assumptions = WORLD, **sizes: int) -> Images:
     return found
 
 
-def node(world: Assumptions = WORLD, figures: PullFigures | None = None, **sizes: int) -> NodeImages:
+def node(
+    world: Assumptions = WORLD, figures: PullFigures | None = None, **sizes: int
+) -> NodeImages:
     return NodeImages(images(world, **sizes), world, 0.0, figures)
 
 
@@ -43,7 +47,9 @@ def test_sizes_are_log_normal_about_the_assumed_median() -> None:
     catalogue = Images(replace(WORLD, base_families=4), Chance(3))
     sizes = [catalogue.get(f"image-{number}").disk_bytes for number in range(4000)]
     assert median(sizes) == pytest.approx(1.6e9, rel=0.03)
-    assert median(abs(math.log(size / 1.6e9)) for size in sizes) == pytest.approx(0.5 * 0.6745, rel=0.06)
+    assert median(abs(math.log(size / 1.6e9)) for size in sizes) == pytest.approx(
+        0.5 * 0.6745, rel=0.06
+    )
 
 
 BUILT = replace(WORLD, base_families=4)
@@ -89,15 +95,25 @@ def test_a_commit_whose_size_the_trace_knows_has_that_size() -> None:
     assert larger.disk_bytes == 3 * GB
     assert larger.layers[-1].disk_bytes == pytest.approx(3 * GB - kept, abs=1)
     # It can't hold that environment.
-    assert (smaller.disk_bytes, sum(layer.disk_bytes for layer in smaller.layers[1:])) == (GB, GB - BASE)
+    assert (smaller.disk_bytes, sum(layer.disk_bytes for layer in smaller.layers[1:])) == (
+        GB,
+        GB - BASE,
+    )
 
 
 class Told:
     """A node, and what a story's lines do on it and expect of it; µs don't matter."""
 
     def __init__(self, story: Story) -> None:
-        world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
-        sizes = {thing.plain[0]: int(thing.plain[1]) for thing in story.things if thing.kind == "image"}
+        world = {
+            key: value
+            for thing in story.things
+            if thing.kind == "world"
+            for key, value in thing.named.items()
+        }
+        sizes = {
+            thing.plain[0]: int(thing.plain[1]) for thing in story.things if thing.kind == "image"
+        }
         self.figures, self.finished = PullFigures(), dict[str, float]()
         self.machine = node(replace(WORLD, **world), self.figures, **sizes)
 
@@ -110,8 +126,15 @@ class Told:
         if kind == "pull":
             pull = self.machine.pull(name, float(plain[0]), in_background="background" in plain)
             self.finished[name] = pull.finish
-            found = {"begin": pull.begin, "finish": pull.finish, "bytes": pull.bytes, "cold": pull.is_cold}
-            assert {key: found[key] for key in expected} == pytest.approx(expected, abs=2e-3, rel=2e-9), thing
+            found = {
+                "begin": pull.begin,
+                "finish": pull.finish,
+                "bytes": pull.bytes,
+                "cold": pull.is_cold,
+            }
+            assert {key: found[key] for key in expected} == pytest.approx(
+                expected, abs=2e-3, rel=2e-9
+            ), thing
         elif kind == "has":
             assert self.machine.has(name, self.moment(plain[0])) == (plain[1] == "yes"), thing
         elif kind in ("use", "release"):
@@ -134,7 +157,9 @@ def test_a_node_pulls_and_collects_images_in_their_turn(story: Story) -> None:
             told.tell(thing)
 
 
-def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_are_the_same() -> None:
+def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_are_the_same() -> (
+    None
+):
     machine = node(replace(WORLD, status_images=2), a=3 * GB, b=2 * GB, c=1 * GB, d=4 * GB)
     for name in "ab":
         machine.pull(name, 0.0)
@@ -152,7 +177,9 @@ def test_the_largest_images_are_reported_and_the_list_is_one_object_while_they_a
 
 NAMES = [f"image-{number // 2}:{number % 2}" for number in range(12)]
 STEP = st.tuples(
-    st.sampled_from(["pull", "use", "release", "collect", "settle"]), st.sampled_from(NAMES), st.floats(0, 200)
+    st.sampled_from(["pull", "use", "release", "collect", "settle"]),
+    st.sampled_from(NAMES),
+    st.floats(0, 200),
 )
 
 
@@ -189,9 +216,15 @@ def test_whatever_happens_the_disk_holds_each_layer_once_and_the_list_is_that_of
         held = [catalogue.get(one) for one in machine.names(now)]
         largest = sorted(held, key=lambda image: (-image.compressed_bytes, image.name))
         expected = largest if listed < 0 else largest[:listed]
-        assert list(machine.status_images(now).items()) == [(one.name, one.compressed_bytes) for one in expected]
+        assert list(machine.status_images(now).items()) == [
+            (one.name, one.compressed_bytes) for one in expected
+        ]
     machine.settle(math.inf)
-    layers = {layer.key: layer.disk_bytes for name in machine.names(now) for layer in catalogue.get(name).layers}
+    layers = {
+        layer.key: layer.disk_bytes
+        for name in machine.names(now)
+        for layer in catalogue.get(name).layers
+    }
     assert machine.disk_bytes == sum(layers.values())
 
 

@@ -1,4 +1,6 @@
-"""Pods of a replay are what the webhook makes of them now, however many of their kind were made before."""
+"""Pods of a replay are what the webhook makes of them now, however many of their kind were made
+before.
+"""
 
 from dataclasses import replace
 
@@ -49,7 +51,9 @@ def test_another_hubs_pod_is_in_its_own_namespace_and_no_webhook_of_ours_changes
     label = pulled_label(policy.release, policy.namespace, MANAGED)
     facts = Facts(nodes=Nodes([Node("node-1", {label: "true"})]))
     ours = maker.user(Attempt(0, 0.0, "repository", MANAGED), "jupyter-ada", 1.0, facts)
-    theirs = maker.user(Attempt(1, 0.0, "repository", MANAGED, hub="other"), "jupyter-eve", 1.0, facts)
+    theirs = maker.user(
+        Attempt(1, 0.0, "repository", MANAGED, hub="other"), "jupyter-eve", 1.0, facts
+    )
     assert (ours.namespace, theirs.namespace) == (policy.namespace, "other")
     assert theirs.scheduler_name == "other-user-scheduler"
     assert ours.spec.required_node_terms is not None
@@ -92,12 +96,17 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
         body = {**maker._user_body(attempt, name)}
         body["metadata"]["namespace"] = policy.namespace
         pod = read_pod_body(body, policy.namespace)
-        decision = decide(pod, rulebook, facts, ledger, pod_key=pod_key(policy.namespace, name), now=1.0)
+        decision = decide(
+            pod, rulebook, facts, ledger, pod_key=pod_key(policy.namespace, name), now=1.0
+        )
         whole = read_pod(jsonpatch.apply_patch(body, decision.operations))
         assert (made.spec, dict(made.annotations)) == (whole.spec, dict(whole.annotations))
         seen.add(made.spec.preferred_node_terms)
         joined.add((WARM_TARGET_ANNOTATION in made.annotations, bool(made.spec.preferred_affinity)))
-        users = {f"hub/{number}-{place}": PlacedPod("user", f"node-{number}", (MANAGED,)) for place in range(8)}
+        users = {
+            f"hub/{number}-{place}": PlacedPod("user", f"node-{number}", (MANAGED,))
+            for place in range(8)
+        }
         warm = warm.updated(users)
     assert len(seen) == 10
     assert joined == {(True, target == "deploy"), (False, target == "deploy")}
@@ -106,9 +115,15 @@ def test_a_pods_warm_nodes_are_those_of_the_webhooks_whole_patch(target: str) ->
 def test_an_images_reference_has_the_repository_in_its_name_and_the_commit_in_its_tag() -> None:
     commit = "6f1e" * 10
     named = "GitHub/owner/name"
-    references = [image_reference(one) for one in (named, f"{named}@{commit}", f"{named}+1558483200", f"{named}/main")]
+    references = [
+        image_reference(one)
+        for one in (named, f"{named}@{commit}", f"{named}+1558483200", f"{named}/main")
+    ]
     repositories = [image_repository(one) for one in references]
     assert repositories[0] == repositories[1] == repositories[2] != repositories[3]
     assert len(set(references)) == 4
     assert image_reference("Git/git@example.org:a/b") != image_reference("Git/git")
-    assert image_reference("example.org/course:2026+1558483200") == "example.org/course:2026+1558483200"
+    assert (
+        image_reference("example.org/course:2026+1558483200")
+        == "example.org/course:2026+1558483200"
+    )

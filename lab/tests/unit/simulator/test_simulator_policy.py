@@ -19,7 +19,12 @@ from roost_core.objects.pod import Pod
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION, pulled_label
 from roost_core.placement.nodes import Nodes
 from roost_core.release.image_gate import GateMode
-from roost_core.scheduler.plugins import IMAGE_LOCALITY, INTER_POD_AFFINITY, NODE_AFFINITY, NODE_RESOURCES_FIT
+from roost_core.scheduler.plugins import (
+    IMAGE_LOCALITY,
+    INTER_POD_AFFINITY,
+    NODE_AFFINITY,
+    NODE_RESOURCES_FIT,
+)
 from roost_lab.simulator.engine.pods import PLACEHOLDER, USER, PodMaker, image_reference
 from roost_lab.simulator.engine.pool import make_node
 from roost_lab.simulator.setup import policy as policies
@@ -41,7 +46,9 @@ def by_policy(name: str, **values: Any) -> Policy:
 
 def a_user(rules: Policy, image: str = "a", *nodes: Node) -> Pod:
     """As the hub posts it; without nodes, while nobody knows one."""
-    return PodMaker(rules, Assumptions()).user(attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes(nodes)))
+    return PodMaker(rules, Assumptions()).user(
+        attempt(0, 0, image), "jupyter-ada", 0.0, Facts(nodes=Nodes(nodes))
+    )
 
 
 def test_admission_policies_give_pods_what_needs_no_facts() -> None:
@@ -49,11 +56,16 @@ def test_admission_policies_give_pods_what_needs_no_facts() -> None:
     assert user.scheduler_name == "hub.binder.user"
     assert [weight for weight, _ in user.spec.preferred_affinity] == [100]
     assert WARM_TARGET_ANNOTATION not in user.annotations
-    assert a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name == "default-scheduler"
+    assert (
+        a_user(policy("roost", json.dumps({"admission": {"mode": "none"}}))).scheduler_name
+        == "default-scheduler"
+    )
 
 
 @pytest.mark.parametrize("autoscaler", Autoscaler)
-def test_what_breaks_ties_is_left_out_beside_karpenters_nodes_and_by_policies(autoscaler: Autoscaler) -> None:
+def test_what_breaks_ties_is_left_out_beside_karpenters_nodes_and_by_policies(
+    autoscaler: Autoscaler,
+) -> None:
     rules = policy("roost")
     node = make_node(rules, Assumptions(autoscaler=autoscaler), "node", 0.0)
     weights = [weight for weight, _ in a_user(rules, "a", node).spec.preferred_anti_affinity]
@@ -63,10 +75,17 @@ def test_what_breaks_ties_is_left_out_beside_karpenters_nodes_and_by_policies(au
 
 def test_without_homes_warm_sets_and_gates_admission_policies_place_as_the_webhook_does() -> None:
     # So small that no image outweighs an empty node for Kubernetes' own scheduler.
-    said = [attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000) for number in range(12)]
+    said = [
+        attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000)
+        for number in range(12)
+    ]
     values = {"podClasses": {"user": {"imageGate": False}}, "placeholders": []}
     placed = [
-        play(said, policy("roost", json.dumps(values | {"admission": {"mode": mode}})), small(nodes=4))[1].users_nodes()
+        play(
+            said,
+            policy("roost", json.dumps(values | {"admission": {"mode": mode}})),
+            small(nodes=4),
+        )[1].users_nodes()
         for mode in ("webhook", "policy", "none")
     ]
     assert placed[0] == placed[1] != placed[2]
@@ -91,26 +110,41 @@ def test_a_webhook_that_reads_no_nodes_is_told_of_none() -> None:
     assert not any(WARM_TARGET_ANNOTATION in one.annotations for one in seen.pods.values())
     # Builders are pods, which it sees.
     builds = [attempt(number, 2000 * number, f"r+{number}", repository="r") for number in range(6)]
-    _, built = play(builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True))
+    _, built = play(
+        builds, policy("builds-sticky", json.dumps(blind)), small(nodes=4, with_builds=True)
+    )
     assert len({one.node for one in built.bindings if one.kind == "build"}) == 1
 
 
-ENTRY = {"name": "default", "replicas": 2, "resources": {"requests": {"cpu": "10m", "memory": "550M"}}}
+ENTRY = {
+    "name": "default",
+    "replicas": 2,
+    "resources": {"requests": {"cpu": "10m", "memory": "550M"}},
+}
 LARGE = {**ENTRY, "resources": {"requests": {"cpu": "1", "memory": "60G"}}}
-ZONES = [{"matchExpressions": [{"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}]}]
+ZONES = [
+    {
+        "matchExpressions": [
+            {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["b", "a"]}
+        ]
+    }
+]
 
 
 def test_a_set_without_pods_fits_everywhere(tmp_path: Path) -> None:
     file = tmp_path / "prod.yaml"
     none = {**ENTRY, "name": "gpu", "replicas": 0, "nodeSelector": {"pool": "gpu"}}
     file.write_text(
-        yaml.safe_dump({"singleuser": {"nodeSelector": {"pool": "users"}}, "placeholders": [none]}), encoding="utf-8"
+        yaml.safe_dump({"singleuser": {"nodeSelector": {"pool": "users"}}, "placeholders": [none]}),
+        encoding="utf-8",
     )
     check_policy(load_policy("prod", [str(file)]), Assumptions())
 
 
 @pytest.mark.parametrize(("values", "said"), rows("policies-refused"))
-def test_what_fits_nowhere_is_refused_by_file_and_key(values: dict[str, Any], said: str, tmp_path: Path) -> None:
+def test_what_fits_nowhere_is_refused_by_file_and_key(
+    values: dict[str, Any], said: str, tmp_path: Path
+) -> None:
     file = tmp_path / "prod.yaml"
     file.write_text("# ours\n" + yaml.safe_dump(values), encoding="utf-8")
     with pytest.raises(AssumptionsError) as refused:
@@ -125,13 +159,20 @@ def test_what_fits_nowhere_is_said_before_anything_is_replayed(
     file = tmp_path / "prod.yaml"
     file.write_text(yaml.safe_dump({"placeholders": [LARGE]}), encoding="utf-8")
     assert run(["simulate", "--days", "0.01", "--seeds", "2", "--values", str(file)]) == 1
-    assert f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node" in capsys.readouterr().err
+    assert (
+        f"roost simulate: {file}:2: placeholders[0]: found pods that fit no node"
+        in capsys.readouterr().err
+    )
 
 
 def test_builds_that_fit_no_node_are_refused_where_they_are_simulated() -> None:
-    large = policy("builds-sticky", json.dumps({"podClasses": {"build": {"resources": {"memory": "60G"}}}}))
+    large = policy(
+        "builds-sticky", json.dumps({"podClasses": {"build": {"resources": {"memory": "60G"}}}})
+    )
     check_policy(large, Assumptions())
-    with pytest.raises(AssumptionsError, match=r"podClasses.build: found pods that fit no node \(Insuff"):
+    with pytest.raises(
+        AssumptionsError, match=r"podClasses.build: found pods that fit no node \(Insuff"
+    ):
         check_policy(large, Assumptions(with_builds=True))
 
 
@@ -143,24 +184,39 @@ def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
         },
         "placeholders": [{**ENTRY, "nodeSelector": {"pool": "big"}, "requiredNodeTerms": ZONES}],
     }
-    result, seen = play(in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small())
+    result, seen = play(
+        in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small()
+    )
     assert all({"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.labels.items()
                for one in seen.nodes.values())  # fmt: skip
     assert result.placeholder_pending_seconds == 0
     # The pullers of these nodes brought the hub's images.
     assert result.background_pulls > 0
-    (placeholder, _) = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
+    placeholder, _ = (one for one in seen.sim_pods.values() if one.kind == PLACEHOLDER)
     assert placeholder.node is not None
 
 
 @pytest.mark.parametrize("key", ["team", "kubernetes.io/metadata.name"])
 def test_the_namespace_has_the_labels_that_classes_select_by(key: str) -> None:
-    match = {"labels": {"component": "singleuser-server"}, "namespaceSelector": {"matchLabels": {key: "binder"}}}
+    match = {
+        "labels": {"component": "singleuser-server"},
+        "namespaceSelector": {"matchLabels": {key: "binder"}},
+    }
     values = {"podClasses": {"user": {"match": match, "imageGate": False}}, "placeholders": []}
-    selected, usual = policy("roost", json.dumps(values)), policy("roost", json.dumps({"placeholders": []}))
-    said = [attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000) for number in range(8)]
+    selected, usual = (
+        policy("roost", json.dumps(values)),
+        policy("roost", json.dumps({"placeholders": []})),
+    )
+    said = [
+        attempt(number, 60.0 * number, "abc"[number % 3], image_bytes=300_000_000)
+        for number in range(8)
+    ]
     _, seen = play(said, selected, small(nodes=4))
-    assert all(one.state.scheduler_name == "hub.binder.user" for one in seen.sim_pods.values() if one.kind == USER)
+    assert all(
+        one.state.scheduler_name == "hub.binder.user"
+        for one in seen.sim_pods.values()
+        if one.kind == USER
+    )
     # Users join users there as elsewhere.
     assert seen.users_nodes() == play(said, usual, small(nodes=4))[1].users_nodes()
 
@@ -229,5 +285,7 @@ def test_pullers_bring_the_images_that_made_up_launches_launch_most() -> None:
     counts = Counter(attempt.image for attempt in synthetic_attempts(1, days=3.0))
     most_launched = {image_reference(image) for image, _ in counts.most_common(5)}
     for name in NAMES:
-        pulled = {image for puller in shipped(name).pullers for image in puller.images.values()} - {HUBS_IMAGE}
+        pulled = {image for puller in shipped(name).pullers for image in puller.images.values()} - {
+            HUBS_IMAGE
+        }
         assert pulled == (most_launched if name.startswith(("gate-", "attract")) else set()), name

@@ -31,7 +31,9 @@ def store(tmp_path: Path) -> Store:
     return empty_store(tmp_path)
 
 
-def play(store: Store, attempts: Sequence[Attempt], played: Policy, assumptions: Assumptions) -> RunResult:
+def play(
+    store: Store, attempts: Sequence[Attempt], played: Policy, assumptions: Assumptions
+) -> RunResult:
     return World(played, assumptions, 1, journal=ReplayRecorder(store)).play(attempts)
 
 
@@ -51,17 +53,27 @@ class Sampled(World):
     def sample(self, _: object) -> None:
         def name_of(pod: SimPod) -> str:
             launched = pod.launch.attempt if pod.launch is not None else pod.builds
-            return pod.key if launched is None else f"{pod.state.namespace}/{pod.kind}-{launched.number}"
+            return (
+                pod.key
+                if launched is None
+                else f"{pod.state.namespace}/{pod.kind}-{launched.number}"
+            )
 
         nodes = {
             name: (
-                sorted((name_of(pod), pod.ready_at is not None or pod.kind != USER) for pod in node.pods.values()),
+                sorted(
+                    (name_of(pod), pod.ready_at is not None or pod.kind != USER)
+                    for pod in node.pods.values()
+                ),
                 node.state.is_usable,
                 len(node.state.images),
             )
             for name, node in self.nodes.items()
         }
-        self.seen[self.now] = nodes, sorted(name_of(pod) for pod in self.sim_pods.values() if pod.node is None)
+        self.seen[self.now] = (
+            nodes,
+            sorted(name_of(pod) for pod in self.sim_pods.values() if pod.node is None),
+        )
 
 
 @pytest.mark.slow
@@ -76,7 +88,9 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
         world.at(BEGIN + number * 97.123, world.sample)
     result = world.play(synthetic_attempts(1, 0.1, 30_000, BEGIN))
     with store.reading() as connection:
-        rows = connection.exec_driver_sql("SELECT kind, count(*) FROM preemption GROUP BY kind").mappings()
+        rows = connection.exec_driver_sql(
+            "SELECT kind, count(*) FROM preemption GROUP BY kind"
+        ).mappings()
         removed: dict[str, int] = {row["kind"]: row["count(*)"] for row in rows}
     assert removed["preempted"] == result.placeholder_preemptions + result.users_preempted > 0
     # Those of expired nodes, too.
@@ -94,7 +108,9 @@ def test_at_any_moment_the_record_has_the_nodes_and_pods_that_were_there(
         } == nodes
         assert sorted(pod.name for pod in moment.pending) == pending
     assert any(pending for _, pending in world.seen.values())
-    assert any(not is_usable for nodes, _ in world.seen.values() for _, is_usable, _ in nodes.values())
+    assert any(
+        not is_usable for nodes, _ in world.seen.values() for _, is_usable, _ in nodes.values()
+    )
 
 
 def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
@@ -102,9 +118,11 @@ def test_a_pre_emption_a_wait_and_a_pull_are_recorded(store: Store) -> None:
     attempts = [attempt(0, 0, "a"), attempt(1, MINUTE, "owner/b"), attempt(2, 20 * MINUTE, "a")]
     play(store, attempts, with_placeholders("z2jh-placeholders-packed", 1), world)
     preempted = look(store, MINUTE + 1.5)
-    assert [(change.kind, change.by_name) for change in preempted.changes if change.kind == ChangeKind.PREEMPTED] == [
-        (ChangeKind.PREEMPTED, "binder/user-1")
-    ]
+    assert [
+        (change.kind, change.by_name)
+        for change in preempted.changes
+        if change.kind == ChangeKind.PREEMPTED
+    ] == [(ChangeKind.PREEMPTED, "binder/user-1")]
     # The placeholder that was made anew waits for a node.
     (waiting,) = preempted.pending
     assert waiting.kind == "placeholder"
@@ -129,7 +147,9 @@ def test_a_launch_has_one_name_under_every_policy(tmp_path: Path) -> None:
                 "SELECT name, min(created_us) FROM pod WHERE pod_class = 'user' GROUP BY 1"
             )
             names.append({row[0]: row[1] for row in pods})
-    assert names[0] == names[1] == {f"user-{one.number}": round(one.moment * 1e6) for one in attempts}
+    assert (
+        names[0] == names[1] == {f"user-{one.number}": round(one.moment * 1e6) for one in attempts}
+    )
 
 
 def test_what_is_in_the_folder_is_never_replaced(tmp_path: Path) -> None:

@@ -32,7 +32,13 @@ SESSIONS = {"short": 0.9, "mid": 1.0, "long": 1.3}
 def summary(seeds: int = 3, worlds: int = 3) -> Summary:
     return summarise(
         [
-            result(name, seed, scale=scale * SESSIONS[world.assumptions.sessions], setting=world.setting, launches=400)
+            result(
+                name,
+                seed,
+                scale=scale * SESSIONS[world.assumptions.sessions],
+                setting=world.setting,
+                launches=400,
+            )
             for seed in range(1, seeds + 1)
             for world in WORLDS[:worlds]
             for name, scale in SCALES.items()
@@ -42,7 +48,9 @@ def summary(seeds: int = 3, worlds: int = 3) -> Summary:
 
 
 def told(found: Survey | None = None) -> ReportContext:
-    return ReportContext({name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found or Survey(), "0.1")
+    return ReportContext(
+        {name: f"what {name} is" for name in SCALES}, "launches.jsonl.gz", found or Survey(), "0.1"
+    )
 
 
 def test_a_figure_is_the_median_and_range_over_seeds_beside_its_bound() -> None:
@@ -60,9 +68,15 @@ def test_disks_that_would_have_been_too_small_are_told() -> None:
     runs[1].greatest_disk_bytes = 2 * 10**12
     one = summarise(runs, WORLDS[:1])
     text = " ".join(to_text(one, told(), 120).split())
-    assert "Disks too small (as usual): the images of one node took 1863 GiB of 931 GiB under b." in text
+    assert (
+        "Disks too small (as usual): the images of one node took 1863 GiB of 931 GiB under b."
+        in text
+    )
     assert "Disks too small" in make_page(one, told())
-    assert any(notice.startswith("Disks too small") for notice in json.loads(to_json(one, told()))["notices"])
+    assert any(
+        notice.startswith("Disks too small")
+        for notice in json.loads(to_json(one, told()))["notices"]
+    )
     runs[1].greatest_disk_bytes = 10**12
     assert "Disks too small" not in to_text(summarise(runs, WORLDS[:1]), told(), 120)
 
@@ -98,7 +112,9 @@ def test_spans_never_have_sixty_of_anything(seconds: float) -> None:
 
 
 @given(st.floats(0, 1e6), st.floats(1e-3, 1e6), st.none() | st.floats(0, 1e6))
-def test_bars_have_one_width_and_at_most_one_mark(value: float, highest: float, bound: float | None) -> None:
+def test_bars_have_one_width_and_at_most_one_mark(
+    value: float, highest: float, bound: float | None
+) -> None:
     drawn = bar(min(value, highest), highest, bound)
     assert len(drawn) == 24
     assert drawn.count(BOUND_MARK) == (bound is not None and 0 < bound <= highest)
@@ -108,7 +124,15 @@ def test_bars_have_one_width_and_at_most_one_mark(value: float, highest: float, 
 def test_text_has_every_policy_and_figure_and_fits(width: int) -> None:
     text = to_text(summary(), told(), width)
     assert all(len(line) <= width for line in text.splitlines())
-    for word in (*SCALES, "cold starts", "node-hours", "wait, p95", "bound", "sessions", "launches.jsonl.gz"):
+    for word in (
+        *SCALES,
+        "cold starts",
+        "node-hours",
+        "wait, p95",
+        "bound",
+        "sessions",
+        "launches.jsonl.gz",
+    ):
         assert word in text
     assert "\x1b" not in text
 
@@ -123,8 +147,15 @@ def test_names_are_no_markup() -> None:
 
 def test_json_has_each_figure_with_seeds_range_and_bound() -> None:
     document = json.loads(to_json(summary(), told(Survey(attempts=3))))
-    assert (document["schema"], document["seeds"]) == ("roost.hub.jupyter.org/simulation", [1, 2, 3])
-    assert [world["setting"] for world in document["worlds"]] == [{}, {"sessions": "short"}, {"sessions": "long"}]
+    assert (document["schema"], document["seeds"]) == (
+        "roost.hub.jupyter.org/simulation",
+        [1, 2, 3],
+    )
+    assert [world["setting"] for world in document["worlds"]] == [
+        {},
+        {"sessions": "short"},
+        {"sessions": "long"},
+    ]
     for world in document["worlds"]:
         for policy in SCALES:
             cold = world["policies"][policy]["cold"]
@@ -137,7 +168,9 @@ def test_json_has_each_figure_with_seeds_range_and_bound() -> None:
 
 
 def test_tables_have_a_cell_a_column() -> None:
-    for table in (table for part in parts(summary(), told(Survey(attempts=3))) for table in part.tables):
+    for table in (
+        table for part in parts(summary(), told(Survey(attempts=3))) for table in part.tables
+    ):
         assert table.rows, table.name
         assert {len(row) for row in table.rows} <= {len(table.columns)}, table.name
 
@@ -148,14 +181,19 @@ def test_the_page_asks_no_network_and_escapes_names() -> None:
     page = make_page(one, ReportContext({attack: attack}, attack, Survey(), "0.1"))
     assert attack not in page
     assert "default-src &#39;none&#39;" in page
-    assert not re.search(r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0])
+    assert not re.search(
+        r'(?:src|href)="(?!#|data:)', page.partition('<script type="application/json"')[0]
+    )
 
 
 @pytest.mark.parametrize(("policies", "begins"), cases("simulator", "leads"))
 def test_the_page_begins_with_what_users_get_and_for_what(policies: list[str], begins: str) -> None:
     scales = {"z2jh": 1.0, "roost": 0.5, "a": 0.7}
     page = make_page(
-        summarise([result(name, scale=scales[name], launches=400) for name in policies], WORLDS[:1]), told()
+        summarise(
+            [result(name, scale=scales[name], launches=400) for name in policies], WORLDS[:1]
+        ),
+        told(),
     )
     lead = page.partition('<p class="lead">')[2].partition("</p>")[0]
     assert lead.startswith(begins), lead

@@ -49,7 +49,12 @@ def test_each_policy_runs_under_each_seed_and_world_and_seeds_come_one_after_the
 
 def test_the_key_is_of_what_decides_and_of_nothing_else() -> None:
     assert job("a", digest="x").key == job("b", digest="x").key
-    different = [job(digest="x"), job(digest="y"), job(digest="x", seed=2), job(digest="x", pulls="slow")]
+    different = [
+        job(digest="x"),
+        job(digest="y"),
+        job(digest="x", seed=2),
+        job(digest="x", pulls="slow"),
+    ]
     assert (len({one.key for one in different}), job(digest="x").key) == (4, job(digest="x").key)
 
 
@@ -58,7 +63,9 @@ def test_processes_give_what_this_process_gives_in_the_order_of_jobs() -> None:
     events: list[ReplayEnd] = []
     found = run_sweep(jobs, LocalProcesses(2), work=work, report=events.append)
     assert found == run_sweep(jobs, in_this_process, work=work)
-    assert [(one.policy, one.seed) for one in found] == [(one.policy.name, one.seed) for one in jobs]
+    assert [(one.policy, one.seed) for one in found] == [
+        (one.policy.name, one.seed) for one in jobs
+    ]
     assert len(events) == 4
     assert not multiprocessing.active_children()
 
@@ -80,13 +87,18 @@ def test_a_process_that_is_ended_ends_the_sweep(tmp_path: Path) -> None:
 
 
 def test_a_bug_names_the_replay_and_the_place() -> None:
-    with pytest.raises(SweepError, match=r"policy z2jh, seed 1: KeyError: 1 at simulated\.py:\d+; this is a bug"):
+    with pytest.raises(
+        SweepError, match=r"policy z2jh, seed 1: KeyError: 1 at simulated\.py:\d+; this is a bug"
+    ):
         run_sweep([job()], LocalProcesses(1), work=failing_work)
 
 
 def test_a_worker_with_other_code_refuses() -> None:
     other = Job(policy("a"), 1, Assumptions(), TRACE, {}, code="another")
-    said = "Roost's code here differs from the code that the sweep began with: install the same version everywhere"
+    said = (
+        "Roost's code here differs from the code that the sweep began with: install the same"
+        " version everywhere"
+    )
     with pytest.raises(SweepError, match=f"policy a, seed 1: {said}"):
         run_job(other, replay_job)
 
@@ -120,7 +132,11 @@ if __name__ == "__main__":
     with (
         talk.open("wb") as stderr,
         subprocess.Popen(
-            [sys.executable, str(file)], cwd=ROOT, env=environment, stderr=stderr, start_new_session=True
+            [sys.executable, str(file)],
+            cwd=ROOT,
+            env=environment,
+            stderr=stderr,
+            start_new_session=True,
         ) as process,
     ):
         until = time.monotonic() + 60

@@ -1,4 +1,6 @@
-"""Made-up launches have the figures that were published of mybinder.org's, within what is said here."""
+"""Made-up launches have the figures that were published of mybinder.org's, within what is said
+here.
+"""
 
 import itertools
 from collections import Counter
@@ -43,15 +45,25 @@ def test_the_trace_itself_has_the_published_figures_and_is_as_near_to_the_made_u
     real = figures(open_trace([LAUNCHES], seed=1, counts=InputCounts()))
     for name, (value, _) in PUBLISHED.items():
         # How GitLab's and Git's projects are told from their refs isn't said where this number is.
-        assert real[name] == pytest.approx(value, rel=0.01 if name == "repositories" else 0.03), name
-    far = {name for name, (_, rel) in PUBLISHED.items() if made_up[name] != pytest.approx(real[name], rel=rel + 0.02)}
+        assert real[name] == pytest.approx(value, rel=0.01 if name == "repositories" else 0.03), (
+            name
+        )
+    far = {
+        name
+        for name, (_, rel) in PUBLISHED.items()
+        if made_up[name] != pytest.approx(real[name], rel=rel + 0.02)
+    }
     assert not far
 
 
 def test_the_five_most_launched_are_called_as_in_the_trace_in_the_same_order() -> None:
-    real = Counter((one.repository, one.image) for one in open_trace([LAUNCHES], seed=1, counts=InputCounts()))
+    real = Counter(
+        (one.repository, one.image) for one in open_trace([LAUNCHES], seed=1, counts=InputCounts())
+    )
     made_up = Counter((one.repository, one.image) for one in synthetic_attempts(1))
-    assert [names for names, _ in made_up.most_common(5)] == [names for names, _ in real.most_common(5)]
+    assert [names for names, _ in made_up.most_common(5)] == [
+        names for names, _ in real.most_common(5)
+    ]
 
 
 def test_the_same_seed_gives_the_same_launches_and_another_one_others() -> None:
@@ -76,23 +88,32 @@ def test_launches_are_in_order_and_inside_the_days(days: float) -> None:
 @pytest.mark.parametrize("launches_per_day", [20, 1000, 60_000])
 def test_other_hubs_have_their_number_of_launches(launches_per_day: float) -> None:
     days = 20 if launches_per_day < 10_000 else 2
-    number = fmean(sum(1 for _ in synthetic_attempts(seed, days, launches_per_day)) for seed in SEEDS)
+    number = fmean(
+        sum(1 for _ in synthetic_attempts(seed, days, launches_per_day)) for seed in SEEDS
+    )
     # Two weekdays are more than a mean day.
     expected = days * launches_per_day * (1.0 if days > 7 else 14_435 / 13_073)
     assert number == pytest.approx(expected, rel=0.25)
 
 
-@pytest.mark.parametrize(("days", "launches"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1), (1, float("inf"))])
+@pytest.mark.parametrize(
+    ("days", "launches"), [(0, 1), (-1, 1), (1, 0), (float("nan"), 1), (1, float("inf"))]
+)
 def test_impossible_amounts_are_refused(days: float, launches: float) -> None:
     with pytest.raises(ValueError, match="accepted are numbers above 0"):
         list(synthetic_attempts(1, days, launches))
 
 
-def test_the_warm_set_alone_saves_a_third_of_cold_starts_on_a_made_up_day_at_packings_node_hours() -> None:
+def test_the_warm_set_alone_saves_a_third_of_cold_starts_on_a_made_up_day_at_packings_node_hours() -> (
+    None
+):
     packed, warm = (
         play(synthetic_attempts(1, days=1.0), without_pullers(name), Assumptions())[0]
         for name in ("z2jh", "warm-alone")
     )
-    say(f"cold {packed.cold} and {warm.cold}, node-hours {packed.node_hours:.1f} and {warm.node_hours:.1f}")
+    say(
+        f"cold {packed.cold} and {warm.cold}, node-hours {packed.node_hours:.1f} and"
+        f" {warm.node_hours:.1f}"
+    )
     assert warm.cold < 0.75 * packed.cold
     assert warm.node_hours < 1.03 * packed.node_hours

@@ -22,7 +22,16 @@ from lab.tests.small_worlds import (
 )
 from lab.tests.told import Story, stories
 from roost_lab.simulator.engine.pods import BUILD, PLACEHOLDER, USER, image_reference
-from roost_lab.simulator.engine.results import ELSEWHERE, NODE_WAIT, NOWHERE, ONLY_FULL, PARTS, QUEUE, TOTAL, RunResult
+from roost_lab.simulator.engine.results import (
+    ELSEWHERE,
+    NODE_WAIT,
+    NOWHERE,
+    ONLY_FULL,
+    PARTS,
+    QUEUE,
+    TOTAL,
+    RunResult,
+)
 from roost_lab.simulator.setup.assumptions import Assumptions, Autoscaler
 from roost_lab.simulator.setup.policy import Policy, Priority
 
@@ -31,9 +40,13 @@ PRIORITIES = {"user": 100, "placeholder": 10, "puller": 50}
 
 def a_morning() -> list[Any]:
     """Launches of a few images, at first few and then many."""
-    launches = ((7200 * (index / 400) ** 0.7, f"image-{index * index % 12}") for index in range(400))
+    launches = (
+        (7200 * (index / 400) ** 0.7, f"image-{index * index % 12}") for index in range(400)
+    )
     unknown: dict[str, Any] = {"image_bytes": None, "session_seconds": None}
-    return [attempt(index, after, image, **unknown) for index, (after, image) in enumerate(launches)]
+    return [
+        attempt(index, after, image, **unknown) for index, (after, image) in enumerate(launches)
+    ]
 
 
 COLD = {"nowhere": NOWHERE, "full": ONLY_FULL, "elsewhere": ELSEWHERE}
@@ -41,7 +54,12 @@ COLD = {"nowhere": NOWHERE, "full": ONLY_FULL, "elsewhere": ELSEWHERE}
 
 def told_policy(story: Story) -> Policy:
     """That of a story's title, with the values of its lines."""
-    values = {key: value for thing in story.things if thing.kind == "values" for key, value in thing.named.items()}
+    values = {
+        key: value
+        for thing in story.things
+        if thing.kind == "values"
+        for key, value in thing.named.items()
+    }
     placeholders = [thing.plain[0] for thing in story.things if thing.kind == "placeholders"]
     if any(thing.kind == "bare" for thing in story.things):
         return without_pullers(story.about)
@@ -52,22 +70,38 @@ def told_policy(story: Story) -> Policy:
 
 @stories("replays", "bare values placeholders world hubs launch result seconds cold nodes bound")
 def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None:
-    world = {key: value for thing in story.things if thing.kind == "world" for key, value in thing.named.items()}
+    world = {
+        key: value
+        for thing in story.things
+        if thing.kind == "world"
+        for key, value in thing.named.items()
+    }
     if "autoscaler" in world:
         world["autoscaler"] = Autoscaler(world["autoscaler"])
     launches = [thing for thing in story.things if thing.kind == "launch"]
     said = [
-        attempt(number, one.plain[0], MANAGED if one.plain[1] == "MANAGED" else one.plain[1], **one.named)
+        attempt(
+            number,
+            one.plain[0],
+            MANAGED if one.plain[1] == "MANAGED" else one.plain[1],
+            **one.named,
+        )
         for number, one in enumerate(launches)
     ]
     hubs = next((thing.plain for thing in story.things if thing.kind == "hubs"), ())
-    result, seen = play(said, told_policy(story), small(**world), make=partial(WatchedWorld, hubs=hubs))
+    result, seen = play(
+        said, told_policy(story), small(**world), make=partial(WatchedWorld, hubs=hubs)
+    )
     for kind, plain, named in story.things:
         if kind == "result":
             assert {name: getattr(result, name) for name in named} == named
         elif kind == "seconds":
-            assert {part: result.waits[part].total for part in named} == pytest.approx(named, abs=2e-3)
-            assert sum(result.waits[part].total for part in PARTS) == pytest.approx(result.waits[TOTAL].total)
+            assert {part: result.waits[part].total for part in named} == pytest.approx(
+                named, abs=2e-3
+            )
+            assert sum(result.waits[part].total for part in PARTS) == pytest.approx(
+                result.waits[TOTAL].total
+            )
         elif kind == "cold":
             assert result.cold_why == {COLD[why]: number for why, number in named.items()}
         elif kind == "nodes":
@@ -81,7 +115,13 @@ def test_a_replay_has_the_figures_that_are_counted_by_hand(story: Story) -> None
 
 
 def test_whoever_waits_for_a_node_waits_a_turn_of_the_autoscaler_and_the_boot() -> None:
-    world = small(room=1, nodes=1, max_nodes=2, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=1000.0)
+    world = small(
+        room=1,
+        nodes=1,
+        max_nodes=2,
+        autoscaler=Autoscaler.CLUSTER_AUTOSCALER,
+        start_timeout_seconds=1000.0,
+    )
     result, seen = play(in_order((0, "a"), (30, "a")), policy("z2jh"), world)
     (boot,) = seen.boots
     assert boot <= result.waits[NODE_WAIT].total <= boot + world.autoscaler_loop_seconds + 1
@@ -101,7 +141,8 @@ def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() ->
     on_new = [one for one in seen.bindings if one.kind == PLACEHOLDER and one.node == "node-2"]
     assert on_new
     assert seen.boots[0] <= on_new[0].moment - 61 <= seen.boots[0] + 11
-    # The third is at once where the placeholder made room, and that's a node that nobody waited for.
+    # The third is at once where the placeholder made room, and that's a node that nobody waited
+    # for.
     third = next(one for one in seen.bindings if one.number == 2)
     assert (third.node, result.waited_for_node) == ("node-2", 0)
     assert result.placeholder_preemptions == len(seen.preempted) == 1
@@ -109,8 +150,12 @@ def test_a_user_preempts_a_placeholder_which_is_made_anew_and_brings_a_node() ->
 
 
 def test_a_placeholder_pre_empts_nobody_even_if_it_comes_first_in_the_queue() -> None:
-    placeholders = with_placeholders("z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10})
-    result, seen = play_with_a_placeholder_at(100, placeholders, in_order((0, "a"), (0, "a"), stays=500))
+    placeholders = with_placeholders(
+        "z2jh-placeholders-packed", 0, priorityClasses={"user": 0, "placeholder": 10}
+    )
+    result, seen = play_with_a_placeholder_at(
+        100, placeholders, in_order((0, "a"), (0, "a"), stays=500)
+    )
     assert (result.started, seen.preempted, result.users_preempted) == (3, [], 0)
 
 
@@ -118,10 +163,14 @@ def placeholders_above_users() -> Policy:
     """No values give this: a placeholder that pre-empts users."""
     placeholders = with_placeholders("z2jh-placeholders-packed", 0)
     name = "hub.binder.roost-placeholder"
-    return replace(placeholders, priorities={**placeholders.priorities, name: Priority(10, preempts=True)})
+    return replace(
+        placeholders, priorities={**placeholders.priorities, name: Priority(10, preempts=True)}
+    )
 
 
-def play_with_a_placeholder_at(after: float, placeholders: Policy, said: list[Any]) -> tuple[RunResult, WatchedWorld]:
+def play_with_a_placeholder_at(
+    after: float, placeholders: Policy, said: list[Any]
+) -> tuple[RunResult, WatchedWorld]:
     """Two users fill the only node; then a placeholder is wanted."""
 
     def make(policy: Policy, assumptions: Assumptions, seed: int) -> WatchedWorld:
@@ -138,13 +187,17 @@ def play_with_a_placeholder_at(after: float, placeholders: Policy, said: list[An
 
 
 def test_the_session_of_a_user_who_is_pre_empted_ends_once() -> None:
-    result, seen = play_with_a_placeholder_at(100, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    result, seen = play_with_a_placeholder_at(
+        100, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500)
+    )
     assert len(seen.preempted) == result.users_preempted == 1
     assert (result.started, result.given_up, result.timeouts) == (3, 0, 0)
 
 
 def test_a_try_that_ends_by_pre_emption_is_made_again() -> None:
-    result, seen = play_with_a_placeholder_at(3, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500))
+    result, seen = play_with_a_placeholder_at(
+        3, placeholders_above_users(), in_order((0, "a"), (0, "a"), stays=500)
+    )
     assert len(seen.preempted) == result.users_preempted == 1
     # Its second try waits for the other to go, longer than the spawner does.
     assert (result.started, result.given_up, result.timeouts) == (2, 1, 1)
@@ -153,7 +206,9 @@ def test_a_try_that_ends_by_pre_emption_is_made_again() -> None:
 
 def test_two_policies_meet_the_same_sessions_and_the_same_boots() -> None:
     world = Assumptions(node_memory_bytes=20 * USER_BYTES, start_timeout_seconds=1000.0)
-    (_, packed), (_, spread) = (play(a_morning(), policy(name), world) for name in ("z2jh", "kube-default"))
+    (_, packed), (_, spread) = (
+        play(a_morning(), policy(name), world) for name in ("z2jh", "kube-default")
+    )
     assert packed.users_nodes() != spread.users_nodes()
     both = packed.hub.sessions.keys() & spread.hub.sessions.keys()
     assert len(both) > 300
@@ -169,9 +224,17 @@ def test_the_assumed_sessions_have_the_means_they_are_said_to_have() -> None:
         _, world = play(
             [attempt(number, number, session_seconds=None) for number in range(3000)],
             policy("z2jh"),
-            small(room=100_000, nodes=1, sessions=sessions, node_pods=100_000, node_cpu_millicores=10**8),
+            small(
+                room=100_000,
+                nodes=1,
+                sessions=sessions,
+                node_pods=100_000,
+                node_cpu_millicores=10**8,
+            ),
         )
-        assert sum(world.hub.sessions.values()) / len(world.hub.sessions) / 60 == pytest.approx(mean, rel=0.06)
+        assert sum(world.hub.sessions.values()) / len(world.hub.sessions) / 60 == pytest.approx(
+            mean, rel=0.06
+        )
 
 
 def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
@@ -179,11 +242,19 @@ def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
     pulls = policy("popular", json.dumps({"popularImages": popular, "placeholders": []}))
     # Six fit on a node; all want the same image, and the seventh is the first of the second node.
     # Before them the hub's own images are pulled.
-    said = [attempt(0, 0, "somebody", stays=1), *(attempt(number, 300 + 100 * number) for number in range(1, 8))]
+    said = [
+        attempt(0, 0, "somebody", stays=1),
+        *(attempt(number, 300 + 100 * number) for number in range(1, 8)),
+    ]
     world = small(room=6, nodes=2, status_delay_seconds=5.0)
     ahead, seen = play(said, pulls, world)
     behind, _ = play(said, without_pullers("z2jh"), world)
-    assert (behind.cold, behind.background_pulls, len(set(seen.users_nodes())), ahead.cold) == (3, 0, 2, 2)
+    assert (behind.cold, behind.background_pulls, len(set(seen.users_nodes())), ahead.cold) == (
+        3,
+        0,
+        2,
+        2,
+    )
     # Beside the hub's own images that the pullers bring to both nodes.
     pulled = {node.name for node in seen.nodes.values() if node.images.has(image_reference("a"))}
     assert pulled == {"node-1", "node-2"}
@@ -193,19 +264,29 @@ def test_popular_images_are_pulled_to_nodes_ahead_of_their_users() -> None:
 
 @pytest.mark.parametrize("name", ["gate-label", "gate-taint", "roost"])
 def test_a_gate_lets_no_user_to_a_node_before_its_image_is_there(name: str) -> None:
-    world = small(room=4, nodes=1, max_nodes=5, autoscaler=Autoscaler.CLUSTER_AUTOSCALER, start_timeout_seconds=2000.0)
+    world = small(
+        room=4,
+        nodes=1,
+        max_nodes=5,
+        autoscaler=Autoscaler.CLUSTER_AUTOSCALER,
+        start_timeout_seconds=2000.0,
+    )
     # While no node has an image, nobody is held back for it: so somebody else comes first.
     managed = [attempt(number, 300 + 100 * number, MANAGED, stays=5000) for number in range(1, 13)]
     said = [attempt(0, 0, "somebody", stays=1), *managed]
     # Nodes are opened to users who wait for nothing else; here they may wait for long.
-    result, seen = play(said, with_placeholders(name, 2, imageGate={"openAfterSeconds": 600}), world)
+    result, seen = play(
+        said, with_placeholders(name, 2, imageGate={"openAfterSeconds": 600}), world
+    )
     users = [one for one in seen.bindings if one.kind == USER and one.number != 0]
     assert len({one.node for one in users}) >= 2
     assert all(one.had_image for one in users)
     assert (result.cold, result.started) == (1, 13)
     # Without a gate, new nodes have users before they have images.
     bare, ungated = play(said, with_placeholders("z2jh-placeholders-packed", 2), world)
-    assert not all(one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0)
+    assert not all(
+        one.had_image for one in ungated.bindings if one.kind == USER and one.number != 0
+    )
     assert bare.cold > 1
 
 

@@ -137,7 +137,9 @@ class Fake:
         # Late in percent, of the arm `imported`.
         self.late = 0.5
 
-    def __call__(self, jobs: Sequence[Job], work: playing.Work) -> Generator[playing.End, None, None]:
+    def __call__(
+        self, jobs: Sequence[Job], work: playing.Work
+    ) -> Generator[playing.End, None, None]:
         for job in jobs:
             self.played.append(str(job))
             found = run_of(late=self.late) if job.arm == IMPORTED else run_of(hours=100.0)

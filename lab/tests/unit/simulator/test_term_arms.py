@@ -79,7 +79,9 @@ def test_the_weeks_before_have_the_same_timetable_and_other_people() -> None:
     assert EXAM not in people
     most = 2 * TERM.classes[0].people
     assert 0.84 * most - 2 <= people[0] <= most
-    assert [one.attempt.moment for one in weeks_before(TERM, 2)] == [one.attempt.moment for one in before]
+    assert [one.attempt.moment for one in weeks_before(TERM, 2)] == [
+        one.attempt.moment for one in before
+    ]
 
 
 def test_the_weeks_before_follow_the_terms_variants() -> None:
@@ -90,9 +92,10 @@ def test_the_weeks_before_follow_the_terms_variants() -> None:
     weeks = [{TERM.week_of(one.attempt.moment) for one in halved if one.group == n} for n in (0, 1)]
     assert weeks == [{-1}, {0}]
     berlin, utc = weeks_before(in_zone(TERM, "Europe/Berlin"), 1), weeks_before(TERM, 1)
-    assert {round(there.attempt.moment - here.attempt.moment) for here, there in zip(berlin, utc, strict=True)} == {
-        7200
-    }
+    assert {
+        round(there.attempt.moment - here.attempt.moment)
+        for here, there in zip(berlin, utc, strict=True)
+    } == {7200}
 
 
 def test_a_history_counts_servers_by_their_size() -> None:
@@ -107,11 +110,16 @@ def test_a_history_counts_servers_by_their_size() -> None:
 # Replays
 
 
-def test_in_the_first_class_who_is_booked_or_known_waits_less(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_the_first_class_who_is_booked_or_known_waits_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     # Monday's first class begins at eleven.
     begin = TERM.begin_of(1) + 10 * 3600.0
     hours = [each for each in TERM.launches if begin < each.attempt.moment < begin + 5400]
-    launches = [each._replace(attempt=each.attempt._replace(number=number)) for number, each in enumerate(hours)]
+    launches = [
+        each._replace(attempt=each.attempt._replace(number=number))
+        for number, each in enumerate(hours)
+    ]
     term = replace(first_weeks(TERM, 1), launches=launches)
     monkeypatch.setattr(playing, "term_of_job", lambda _job: term)
     arms = (NONE, IMPORTED, BOOKED, KNOWN)
@@ -144,8 +152,10 @@ def test_what_is_told_of_learning_is_judged_by_both_arms_whole_replays() -> None
     assert figures.node_hours_error(imported, none) == pytest.approx({1: 10.0, 2: 25.0})
     runs = {KARPENTER: {NONE: none, IMPORTED: imported}}
     texts = [each.text for each in figures.judge(runs)]
-    assert texts[-1] == (
-        "told node-hours of learning, wrong by: median 17.50 % (at most 25), worst seed 25.00 % (seed 2, at most 25)"
+    assert (
+        texts[-1]
+        == "told node-hours of learning, wrong by: median 17.50 % (at most 25), worst seed 25.00 %"
+        " (seed 2, at most 25)"
     )
     assert "| karpenter  | 2    | 72.0" in figures.show_told(runs)
     silent = {1: run_of(10.0, 105.0)}

@@ -34,7 +34,12 @@ def test_the_exam_is_of_320_people_within_two_minutes_whatever_the_seed_drew() -
 
 def test_the_exam_is_booked_by_its_local_time() -> None:
     booking = exam.booking_of(TERM)
-    assert booking == {"name": "exam", "people": 320, "start": "2026-11-03T18:00", "timeZone": "UTC"}
+    assert booking == {
+        "name": "exam",
+        "people": 320,
+        "start": "2026-11-03T18:00",
+        "timeZone": "UTC",
+    }
     several = exam.booking_of(with_exam(draw_term(1, 5), 320, 18))
     assert several["image"] == "quay.io/uni/image-0:2026"
 
@@ -57,7 +62,9 @@ def test_who_gets_no_server_is_late() -> None:
     assert (found.without_server, found.p95, found.slowest) == (1, 999.0, 999.0)
 
 
-def test_a_booked_exam_starts_at_once_and_an_exam_that_nobody_booked_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_booked_exam_starts_at_once_and_an_exam_that_nobody_booked_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     assert TERM.exam is not None
     begin = TERM.begin_of_day(TERM.exam.day) + 17.5 * 3600
     alone = TERM.launches[0].attempt._replace(number=-1, moment=begin)
@@ -81,7 +88,9 @@ class Fake:
             yield ExamEnd(job.key, Outcome(320, late, late, 0, 2.4, 5.0, 100.0, 20 + job.seed))
 
 
-def test_the_table_has_a_row_for_each_case(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table_has_a_row_for_each_case(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(benchmark, "spread_of", lambda _jobs, _dask: Fake())
     options = ["--exam", "--seeds", "1-3", "--autoscalers", KARPENTER]
     assert benchmark.main(options) == 0

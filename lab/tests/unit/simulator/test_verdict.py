@@ -29,16 +29,24 @@ NO_ROOM = Settings(
         f'placeholders=[{{"name": "default", "replicas": 0, "resources": {LIMITS}}}, {GPU}]',
         'singleuser.image={"name": "hub", "tag": "1"}',
         "events.enabled=true",
-        'events.booked=[{"name": "x", "people": 5, "start": "2026-12-01T09:00", "timeZone": "UTC", "set": "gpu"}]',
+        (
+            'events.booked=[{"name": "x", "people": 5, "start": "2026-12-01T09:00", "timeZone":'
+            ' "UTC", "set": "gpu"}]'
+        ),
     )
 )
 
 
 def past(days: int, lectures: Iterable[int]) -> list[Attempt]:
-    """Somebody each hour; thirty at the given hours since the beginning. All stay for an hour and a half."""
+    """Somebody each hour; thirty at the given hours since the beginning.
+
+    All stay for an hour and a half.
+    """
     moments = [BEGIN + hour * HOUR + 60 for hour in range(24 * days)]
     moments += [BEGIN + hour * HOUR + 5 * person for hour in lectures for person in range(30)]
-    return [Attempt(n, float(at), "", "hub:1", 10**9, 5400.0) for n, at in enumerate(sorted(moments))]
+    return [
+        Attempt(n, float(at), "", "hub:1", 10**9, 5400.0) for n, at in enumerate(sorted(moments))
+    ]
 
 
 @pytest.mark.slow
@@ -55,7 +63,13 @@ def test_the_past_decides(days: int, lectures: list[int], verdict: str, what: st
 
 
 HUB_LOG = "[I 2026-10-05 09:00:1{}.000 JupyterHub base:1090] User ada took 3.100 seconds to start\n"
-LAUNCH = {"schema": "roost.hub.jupyter.org/launch", "version": 3, "image": "hub:1", "seconds": 60, "class": "user"}
+LAUNCH = {
+    "schema": "roost.hub.jupyter.org/launch",
+    "version": 3,
+    "image": "hub:1",
+    "seconds": 60,
+    "class": "user",
+}
 LEVELS = [[BEGIN - DAY + 60 * minute, str(minute // 60 % 2)] for minute in range(24 * 60)]
 SERIES = {"metric": {"__name__": "jupyterhub_running_servers"}, "values": LEVELS}
 
@@ -64,10 +78,16 @@ SERIES = {"metric": {"__name__": "jupyterhub_running_servers"}, "values": LEVELS
     ("text", "said"),
     [
         (
-            "".join(json.dumps({**LAUNCH, "timestamp": f"2026-10-05T{h:02}:00:00Z"}) + "\n" for h in range(20)),
+            "".join(
+                json.dumps({**LAUNCH, "timestamp": f"2026-10-05T{h:02}:00:00Z"}) + "\n"
+                for h in range(20)
+            ),
             "20 launches",
         ),
-        (json.dumps({"data": {"resultType": "matrix", "result": [SERIES]}}), "12 launches in 1.0 days"),
+        (
+            json.dumps({"data": {"resultType": "matrix", "result": [SERIES]}}),
+            "12 launches in 1.0 days",
+        ),
         ("".join(HUB_LOG.format(second) for second in range(7)), "7 launches in 0.0 days"),
         ("<html>\n", "no user's pod, expected Prometheus' JSON, launches"),
     ],
@@ -89,11 +109,21 @@ def test_what_a_past_holds_is_recognised_and_too_little_is_refused(
 
 
 @pytest.mark.parametrize("pack", [bytes, compress])
-def test_a_fault_names_the_file_that_was_given(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+def test_a_fault_names_the_file_that_was_given(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
     path = tmp_path / "past"
     about = {"kind": "Pod", "namespace": "Not-A-Namespace", "name": "jupyter-ada", "uid": "1"}
-    event = {"involvedObject": about, "reason": "Scheduled", "lastTimestamp": "2026-10-05T09:00:00Z"}
-    meta = {"apiVersion": "v1", "kind": "Event", "metadata": {"creationTimestamp": "2026-10-05T09:00:00Z"}}
+    event = {
+        "involvedObject": about,
+        "reason": "Scheduled",
+        "lastTimestamp": "2026-10-05T09:00:00Z",
+    }
+    meta = {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"creationTimestamp": "2026-10-05T09:00:00Z"},
+    }
     for text in (json.dumps({**meta, **event}), json.dumps({**LAUNCH, "timestamp": "never"})):
         path.write_bytes(pack(text.encode()))
         with pytest.raises(UsageError, match=f"{path}(:1)?: found no launch in 1 lines"):

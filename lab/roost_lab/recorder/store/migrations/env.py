@@ -1,4 +1,6 @@
-"""Run migrations on the connection that store/database.py opened: Alembic loads this file by its name."""
+"""Run migrations on the connection that store/database.py opened: Alembic loads this file by its
+name.
+"""
 
 from alembic import context
 

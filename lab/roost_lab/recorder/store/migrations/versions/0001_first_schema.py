@@ -1,6 +1,7 @@
 """The tables of a new database, as records.py and schema.py have them today.
 
-A change of them needs a revision after this one, for the databases that are there: see `migrate` of store/database.py.
+A change of them needs a revision after this one, for the databases that are there: see `migrate` of
+store/database.py.
 """
 
 from alembic import op

@@ -1,4 +1,6 @@
-"""Nodes' capacities; unknown (NULL) in the rows that are there, until the recorder lists the nodes."""
+"""Nodes' capacities; unknown (NULL) in the rows that are there, until the recorder lists the
+nodes.
+"""
 
 import sqlalchemy as sa
 from alembic import op
