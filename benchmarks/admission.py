@@ -23,6 +23,7 @@ from benchmarks.policy import RELEASE, rendered
 from benchmarks.programs import program
 from benchmarks.servers import run_json
 from benchmarks.stage import NAMESPACES, Stage, make_pods
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import DEFAULT_SCHEDULER
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
@@ -30,7 +31,7 @@ from tests.harness.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.servers import Object, Server
+    from benchmarks.servers import Server
 
 WAYS: Final = tuple(NAMESPACES)
 TITLES: Final = {"rules": "the rules in Go", "roost": "Roost", "policy": "MutatingAdmissionPolicy"}
@@ -72,10 +73,10 @@ def wait_until_called(stage: Stage) -> None:
         wait_until(partial(is_marked, way), 30, f"pods in {NAMESPACES[way]} to be placed")
 
 
-def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[Object]]:
+def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[JSONObject]]:
     """Create pods in each way in each round; what `createpods` prints."""
     files = [str(path) for path in stage.write_pods(stage.cluster.folder / "pods")]
-    found: dict[str, list[Object]] = {way: [] for way in WAYS}
+    found: dict[str, list[JSONObject]] = {way: [] for way in WAYS}
     for number in range(-1, rounds):
         turn = number % len(WAYS)
         for way in (*WAYS[turn:], *WAYS[:turn]):
@@ -106,7 +107,7 @@ def measure(stage: Stage, rounds: int, pods: int) -> dict[str, list[Object]]:
     return found
 
 
-def report(found: dict[str, list[Object]]) -> str:
+def report(found: dict[str, list[JSONObject]]) -> str:
     """The table and the ratios."""
     rows = [
         [

@@ -31,7 +31,6 @@ from benchmarks.policy import IMAGES, RELEASE, pulled_labels
 from benchmarks.scene import (
     NAMESPACE,
     OWNER_UID,
-    Object,
     Size,
     all_nodes,
     all_pods,
@@ -51,6 +50,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetSta
 from roost.controllers.runtime.loop import RESYNC_SECONDS
 from roost.controllers.runtime.watching import PodReader
 from roost.controllers.settings import parse_settings
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.timestamps import read_moment
 from roost_core.placement.labels import attract_label
@@ -83,21 +83,21 @@ LABEL_SECONDS: Final = 60.0
 # Plans alone
 
 
-def make_planners(hub: Sequence[Object]) -> tuple[Planner[Any], ...]:
+def make_planners(hub: Sequence[JSONObject]) -> tuple[Planner[Any], ...]:
     """Every controller, with the settings that the chart renders."""
     return parse_settings(*_documents(hub), NEWEST_MINOR).planners
 
 
-def _documents(hub: Sequence[Object]) -> tuple[Object, Object]:
+def _documents(hub: Sequence[JSONObject]) -> tuple[JSONObject, JSONObject]:
     data = {
         key: text for one in hub if one["kind"] == "ConfigMap" for key, text in one["data"].items()
     }
-    settings: Object = json.loads(data["release.json"])
-    scheduler: Object = yaml.load(data["config.yaml"], Loader=yaml.CSafeLoader)
+    settings: JSONObject = json.loads(data["release.json"])
+    scheduler: JSONObject = yaml.load(data["config.yaml"], Loader=yaml.CSafeLoader)
     return settings, scheduler
 
 
-def make_snapshot(hub: Sequence[Object], size: Size) -> Snapshot:
+def make_snapshot(hub: Sequence[JSONObject], size: Size) -> Snapshot:
     """The scene as the watches would have read it."""
     shapes = make_shapes(hub)
     settings, scheduler = _documents(hub)
@@ -163,7 +163,7 @@ def time_plans(size: Size, rounds: int) -> str:
 class Replica:
     """`roost controllers` as rendered, on loopback."""
 
-    def __init__(self, cluster: ControlPlane, hub: Sequence[Object]) -> None:
+    def __init__(self, cluster: ControlPlane, hub: Sequence[JSONObject]) -> None:
         folder = cluster.folder / "controllers"
         folder.mkdir()
         data = {
@@ -248,7 +248,7 @@ class Life:
     """
 
     def __init__(
-        self, cluster: ControlPlane, shapes: Mapping[str, Object], size: Size, replica: Replica
+        self, cluster: ControlPlane, shapes: Mapping[str, JSONObject], size: Size, replica: Replica
     ) -> None:
         self._cluster = cluster
         self._shapes = shapes
@@ -419,7 +419,7 @@ def rest(
 
 
 def time_labels(
-    cluster: ControlPlane, shapes: Mapping[str, Object], first: int, nodes: int
+    cluster: ControlPlane, shapes: Mapping[str, JSONObject], first: int, nodes: int
 ) -> list[float]:
     """Seconds from a puller's word that an image is there to the node's label, one node after the
     other.
@@ -446,7 +446,7 @@ def time_labels(
     return found
 
 
-def empty_nodes(shapes: Mapping[str, Object], first: int, nodes: int) -> Iterator[Object]:
+def empty_nodes(shapes: Mapping[str, JSONObject], first: int, nodes: int) -> Iterator[JSONObject]:
     """Nodes that joined just now, with their pullers: no image there, no label."""
     ours = set(pulled_labels(NAMESPACE))
     for number in range(first, first + nodes):

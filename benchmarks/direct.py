@@ -19,12 +19,13 @@ from benchmarks import equality
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
 from benchmarks.servers import server_cores
 from benchmarks.stage import NAMESPACES, Stage
+from roost_core.objects.fields import JSONObject
 from tests.harness.controlplane import ControlPlane
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.servers import Object, Server
+    from benchmarks.servers import Server
 
 CONNECTIONS = (16, 64)
 SERVERS = ("empty", "lean", "rules", "roost")
@@ -35,7 +36,7 @@ GOAL_READY_SECONDS = 2
 
 def measure(
     stage: Stage, servers: Sequence[Server], rounds: int, reviews: int
-) -> dict[tuple[str, int], list[Object]]:
+) -> dict[tuple[str, int], list[JSONObject]]:
     """Load each server with each number of connections in each round."""
     files = {
         server.name: stage.write_reviews(
@@ -43,7 +44,7 @@ def measure(
         )
         for server in servers
     }
-    found: dict[tuple[str, int], list[Object]] = {}
+    found: dict[tuple[str, int], list[JSONObject]] = {}
     for number in range(rounds):
         # Another order each round: nobody always runs first, on a cold cache, or last.
         turn = number % len(servers)
@@ -76,7 +77,7 @@ def time_to_ready(stage: Stage, times: int) -> list[tuple[float, float]]:
     return found
 
 
-def report(found: dict[tuple[str, int], list[Object]]) -> str:
+def report(found: dict[tuple[str, int], list[JSONObject]]) -> str:
     """The table and the ratios."""
     rows = []
     for (name, connections), results in found.items():

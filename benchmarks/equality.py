@@ -23,6 +23,7 @@ import jsonpatch
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE, write_policy
 from benchmarks.programs import program
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, pulled_label
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from webhook.admission import Decision
 
 
-Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
 PODS: Final = REPO / "benchmarks" / "pods"
 NAMESPACE: Final = "hub"
@@ -80,7 +80,9 @@ def differences() -> list[str]:
     return found
 
 
-def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) -> list[Object]:
+def _placed_by_roost(
+    policy: Path, known: JSONObject, reviews: dict[str, JSONObject]
+) -> list[JSONObject]:
     settings = read_settings(policy.read_bytes())
     facts = facts_of(known, "build", settings.classes["build"].labels)
     decisions: list[Decision] = []
@@ -100,7 +102,7 @@ def _placed_by_roost(policy: Path, known: Object, reviews: dict[str, Object]) ->
     return placed
 
 
-def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts:
+def facts_of(known: JSONObject, home_class: str, labels: Mapping[str, str]) -> Facts:
     """Roost's facts from the objects that the Go webhook is given as a file."""
     builders = {
         node
@@ -122,8 +124,8 @@ def facts_of(known: Object, home_class: str, labels: Mapping[str, str]) -> Facts
 
 
 def _placed_by_go(
-    mode: str, folder: Path, policy: Path, known: Object, reviews: dict[str, Object]
-) -> list[Object]:
+    mode: str, folder: Path, policy: Path, known: JSONObject, reviews: dict[str, JSONObject]
+) -> list[JSONObject]:
     facts_file = folder / "facts.json"
     facts_file.write_text(json.dumps(known))
     files = []
@@ -158,7 +160,7 @@ def _tidy(value: Any) -> Any:  # noqa: ANN401 (any JSON)
     return [_tidy(one) for one in value] if isinstance(value, list) else value
 
 
-def _amounts(quantities: Any) -> Object:  # noqa: ANN401 (any JSON)
+def _amounts(quantities: Any) -> JSONObject:  # noqa: ANN401 (any JSON)
     return {name: str(parse_quantity(amount)) for name, amount in (quantities or {}).items()}
 
 
@@ -170,7 +172,7 @@ _BUILDER_LABELS: Final = {"component": "image-builder", "app": "binder"}
 _BUILD_LABELS: Final = {"component": "binderhub-build"}
 
 
-def _facts_objects() -> Object:
+def _facts_objects() -> JSONObject:
     """Six nodes, five of them with builders; some hold images, one pulls, some are small, full of
     builds or shut.
     """
@@ -245,7 +247,7 @@ def _facts_objects() -> Object:
     return {"nodes": nodes, "pods": pods}
 
 
-def _pods() -> Iterator[tuple[str, Object]]:
+def _pods() -> Iterator[tuple[str, JSONObject]]:
     for kind in ("user", "build", "placeholder"):
         pod = json.loads((PODS / f"{kind}.json").read_text())
         yield kind, pod
@@ -260,8 +262,8 @@ def _pods() -> Iterator[tuple[str, Object]]:
         yield f"fixture review {file.stem}", json.loads(file.read_text())["request"]["object"]
 
 
-def _set(*path: str | int, to: object) -> Callable[[Object], None]:
-    def change(pod: Object) -> None:
+def _set(*path: str | int, to: object) -> Callable[[JSONObject], None]:
+    def change(pod: JSONObject) -> None:
         parent: Any = pod
         for step in path[:-1]:
             parent = parent.setdefault(step, {}) if isinstance(step, str) else parent[step]
@@ -272,7 +274,7 @@ def _set(*path: str | int, to: object) -> Callable[[Object], None]:
 
 _ZONE: Final = {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
 _ANY_LINUX: Final = {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "Exists"}]}
-VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
+VARIANTS: Final[dict[str, Callable[[JSONObject], None]]] = {
     "opted out": _set("metadata", "annotations", OPT_OUT_ANNOTATION, to="true"),
     "bound": _set("spec", "nodeName", to="node-a"),
     "own scheduler": _set("spec", "schedulerName", to="my-scheduler"),
@@ -378,7 +380,7 @@ VARIANTS: Final[dict[str, Callable[[Object], None]]] = {
 }
 
 
-def _review(pod: Object, number: int) -> Object:
+def _review(pod: JSONObject, number: int) -> JSONObject:
     pod = copy.deepcopy(pod)
     # What the API server fills in before webhooks.
     pod |= {"apiVersion": "v1", "kind": "Pod"}

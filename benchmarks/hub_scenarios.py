@@ -14,6 +14,7 @@ from functools import partial
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import history_of
 from roost_lab.simulator.sweep.survey import trace_of
 from roost_lab.traces.attempt import Attempt
@@ -28,7 +29,6 @@ DAY: Final = 86_400.0
 GIB: Final = 2**30
 GB: Final = 10**9
 KNOWN_DAYS: Final = 21.0
-_JSON = dict[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -80,15 +80,15 @@ def _all_day(chance: random.Random, days: float, a_day: float) -> Iterable[float
             yield moment
 
 
-def _hub(image: str, memory: str | int, cpu: float | None = None, **more: Any) -> _JSON:  # noqa: ANN401
+def _hub(image: str, memory: str | int, cpu: float | None = None, **more: Any) -> JSONObject:  # noqa: ANN401
     name, _, tag = image.rpartition(":")
-    singleuser: _JSON = {"image": {"name": name, "tag": tag}, "memory": {"guarantee": memory}}
+    singleuser: JSONObject = {"image": {"name": name, "tag": tag}, "memory": {"guarantee": memory}}
     if cpu is not None:
         singleuser["cpu"] = {"guarantee": cpu}
     return {"singleuser": singleuser | more}
 
 
-def _binder(memory: str | int) -> _JSON:
+def _binder(memory: str | int) -> JSONObject:
     users = {"singleuser": {"memory": {"guarantee": memory}, "cpu": {"guarantee": 0.01}}}
     return {"config": {"BinderHub": {"use_registry": True}}, "jupyterhub": users}
 
@@ -123,7 +123,7 @@ _GPU_IMAGE: Final = "quay.io/example/gpu:2026"
 _DEFAULT, *_PROFILED = _UNIVERSITY
 
 
-def _profile(image: str) -> _JSON:
+def _profile(image: str) -> JSONObject:
     return {"display_name": image.rpartition("/")[2], "kubespawner_override": {"image": image}}
 
 

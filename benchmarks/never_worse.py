@@ -37,6 +37,7 @@ import yaml
 from benchmarks.figures import figure, say, table
 from benchmarks.hub_scenarios import SCENARIOS, Scenario, known_before
 from generator.importing.importer import import_layers
+from roost_core.objects.fields import JSONObject
 from roost_lab.simulator.engine.results import TOTAL
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.checks import AssumptionsError, make_assumptions, read_assumption
@@ -65,13 +66,12 @@ FEWEST_SEEDS: Final = 3
 NINE_IN_TEN, MEDIAN_ERROR = 1.2816, 1.2533
 # Events of a Poisson process, expected, of which one is seen nine times in ten.
 ONE_SEEN: Final = 2.303
-_JSON = dict[str, Any]
 
 
 # What each side runs
 
 
-def hub_values(scenario: Scenario, placeholders: int) -> _JSON:
+def hub_values(scenario: Scenario, placeholders: int) -> JSONObject:
     """The hub's own values, with so many placeholders."""
     scheduling = {
         "podPriority": {"enabled": bool(placeholders)},
@@ -85,7 +85,7 @@ def hub_values(scenario: Scenario, placeholders: int) -> _JSON:
     return found
 
 
-def roost_values(scenario: Scenario, placeholders: int) -> _JSON:
+def roost_values(scenario: Scenario, placeholders: int) -> JSONObject:
     """What an operator tells Roost of the hub: images, sizes, number of placeholders.
 
     The rest is as it comes.
@@ -93,7 +93,7 @@ def roost_values(scenario: Scenario, placeholders: int) -> _JSON:
     assumed = make_assumptions(scenario.world, scenario.name)
     hub = scenario.hub.get("jupyterhub", scenario.hub)
     size = {"cpu": f"{assumed.user_cpu_millicores}m", "memory": str(assumed.user_memory_bytes)}
-    found: _JSON = {
+    found: JSONObject = {
         "singleuser": dict(hub.get("singleuser", {})),
         "placeholders": (
             [{"name": "default", "replicas": placeholders, "resources": {"requests": size}}]

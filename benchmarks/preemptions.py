@@ -30,6 +30,7 @@ import yaml
 
 from benchmarks.figures import machine, quantile, say, table
 from benchmarks.policy import RELEASE, rendered
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import scheduler_name
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
@@ -40,7 +41,7 @@ from tests.harness.waiting import wait_until
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from tests.harness.api import Api, Object
+    from tests.harness.api import Api
 
 NAMESPACE: Final = "bench-preemptions"
 PODS: Final = f"/api/v1/namespaces/{NAMESPACE}/pods"
@@ -335,7 +336,7 @@ class Crowd:
             if not self._is_over:
                 self._open_watch()
 
-    def _see(self, kind: str, body: Object) -> None:
+    def _see(self, kind: str, body: JSONObject) -> None:
         name, moment = body["metadata"]["name"], time.time()
         is_user = name.startswith("user-")
         if kind == "DELETED":
@@ -358,7 +359,7 @@ class Crowd:
                 self._bound_placeholders.add(name)
 
 
-def pod(name: str, profile: str, priority: str, component: str, grace_seconds: int) -> Object:
+def pod(name: str, profile: str, priority: str, component: str, grace_seconds: int) -> JSONObject:
     """A pod that requests one CPU: a node has room for as many as it has CPUs."""
     return {
         "apiVersion": "v1",

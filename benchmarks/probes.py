@@ -16,11 +16,12 @@ import time
 from collections import defaultdict
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import yaml
 
 from benchmarks.figures import machine, say, spread, table
+from roost_core.objects.fields import JSONObject
 from tests.e2e.hub.test_hub_days import HUB, Day
 from tests.harness.fixtures import networked_nodes
 from tests.harness.hub import people
@@ -35,12 +36,11 @@ if TYPE_CHECKING:
 
     from tests.harness.registry import RealRegistry
 
-_JSON = dict[str, Any]
 SLOW: Final = (2, 5, 12, 40)
 PROBE: Final = {"tcpSocket": {"port": "notebook-port"}, "periodSeconds": 1}
 # The hub's start_timeout is 300 s: a startup probe that fails more often than its threshold has the
 # container killed.
-ARMS: Final[Mapping[str, _JSON]] = {
+ARMS: Final[Mapping[str, JSONObject]] = {
     "no probe": {},
     "readinessProbe": {"extra_container_config": {"readinessProbe": PROBE}},
     "startupProbe": {
@@ -59,11 +59,11 @@ def profiles() -> Iterator[tuple[str, int, str]]:
             yield f"s{seconds}x{number}", seconds, arm
 
 
-def values() -> _JSON:
+def values() -> JSONObject:
     """The tests' values of the hub, without what isn't measured, and with a profile for each
     pair.
     """
-    found: _JSON = yaml.safe_load((DATA / "hub-days/z2jh.yaml").read_text())
+    found: JSONObject = yaml.safe_load((DATA / "hub-days/z2jh.yaml").read_text())
     serve = " ".join(found["singleuser"]["cmd"])
     found["singleuser"] |= {
         "cpu": {"guarantee": 0.001},

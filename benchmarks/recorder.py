@@ -21,13 +21,14 @@ import tempfile
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import orjson
 import sqlalchemy as sa
 import yaml
 
 from benchmarks.figures import machine, say, table
+from roost_core.objects.fields import JSONObject
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
 from roost_lab.recorder.recording.metrics import RecorderMetrics
@@ -58,8 +59,6 @@ POSITION_SECONDS: Final = 0.2
 # A line on stderr each time so many more have been told.
 TELL_CHANGES: Final = 50_000
 
-Object = dict[str, Any]
-
 
 class Hub:
     """Stands in for cluster.client.Client: lists and watches of a hub that never was."""
@@ -74,7 +73,7 @@ class Hub:
         self._pod_lines = [line.replace(b"@", b"\0") for line in _pod_lines()]
         self._event_lines = [line.replace(b"@", b"\0") for line in _event_lines()]
 
-    def get(self, path: str, _query: Mapping[str, object] | None = None, **_: object) -> Object:
+    def get(self, path: str, _query: Mapping[str, object] | None = None, **_: object) -> JSONObject:
         """A list: of nodes, or of nothing; its version is the one told last."""
         items = [_node(number) for number in range(self.nodes)] if path == PATHS[NODES] else []
         return {"metadata": {"resourceVersion": str(self._versions.get(path, 1))}, "items": items}
@@ -129,7 +128,7 @@ class Hub:
 
 def _pod_lines() -> list[bytes]:
     """Watch events of one pod's life, with marks to be filled in."""
-    pod: Object = json.loads((REPOSITORY / "benchmarks" / "pods" / "user.json").read_text())
+    pod: JSONObject = json.loads((REPOSITORY / "benchmarks" / "pods" / "user.json").read_text())
     metadata = pod["metadata"]
     metadata |= {
         "name": "jupyter-@NUMBER@",
@@ -148,7 +147,7 @@ def _pod_lines() -> list[bytes]:
         container["resources"] = {"requests": {"cpu": "100m", "memory": "1Gi"}}
     names = [container["name"] for container in pod["spec"]["containers"]]
 
-    def true(kind: str) -> Object:
+    def true(kind: str) -> JSONObject:
         return {"type": kind, "status": "True", "lastTransitionTime": MOMENT}
 
     # Not the last of its object, as the API server has it.
@@ -239,7 +238,7 @@ def _event_lines() -> list[bytes]:
     ]
 
 
-def _node(number: int) -> Object:
+def _node(number: int) -> JSONObject:
     resources = {"cpu": "16", "memory": "64Gi", "pods": "110"}
     return {
         "metadata": {"name": f"node-{number}", "uid": f"node-uid-{number}", "resourceVersion": "1"},
@@ -251,7 +250,7 @@ def _node(number: int) -> Object:
     }
 
 
-def record(hub: Hub, url: str) -> Object:
+def record(hub: Hub, url: str) -> JSONObject:
     """One run of the recorder over the whole stream; figures as `run` prints them."""
     settings = parse_settings(
         {
@@ -307,7 +306,7 @@ def record(hub: Hub, url: str) -> Object:
     return {"rows": sum(rows.values()), "memory": memory}
 
 
-def write_lines(hub: Hub, path: Path) -> Object:
+def write_lines(hub: Hub, path: Path) -> JSONObject:
     """Parse each change, and write it down as it came."""
     with path.open("wb") as file:
         for line in itertools.chain(hub.pods(), hub.events()):
@@ -334,7 +333,7 @@ def run(kind: str, target: str, lives: int, nodes: int) -> None:
     json.dump(figures, sys.stdout)
 
 
-def measure(kind: str, target: str, lives: int, nodes: int) -> Object:
+def measure(kind: str, target: str, lives: int, nodes: int) -> JSONObject:
     """One run, in a process of its own."""
     command = [
         sys.executable,
@@ -347,10 +346,10 @@ def measure(kind: str, target: str, lives: int, nodes: int) -> Object:
         str(nodes),
     ]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
-    return cast("Object", json.loads(done.stdout))
+    return cast("JSONObject", json.loads(done.stdout))
 
 
-def row(name: str, found: Object) -> list[str]:
+def row(name: str, found: JSONObject) -> list[str]:
     """A line of the table."""
     changes, seconds = found["told"], found["seconds"]
     peak = max(mib for _, mib in found["memory"])
@@ -398,7 +397,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             row("recorder, PostgreSQL", measure("record", server.create("roost"), lives, nodes))
         )
         say("  ".join(rows[-1]))
-        long: Object | None = None
+        long: JSONObject | None = None
         if arguments.long:
             long = measure(
                 "record", str(folder / "long.db"), arguments.long // LIFE, arguments.long_nodes

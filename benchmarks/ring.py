@@ -29,6 +29,7 @@ from benchmarks.policy import pulled_labels, write_policy
 from benchmarks.programs import program
 from benchmarks.servers import Servers, load_cores, pinned, server_cores
 from benchmarks.stage import make_pods, review_of
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.nodes import Nodes
 from tests.harness.ports import ReservedPort
@@ -41,7 +42,7 @@ from webhook.settings import read_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from benchmarks.servers import Object, Server
+    from benchmarks.servers import Server
 
 T = TypeVar("T")
 NAMESPACE: Final = "bench-ring"
@@ -180,7 +181,7 @@ def report_in_process(folder: Path, policy: Path, nodes: int, rounds: int) -> st
     )
 
 
-def write_reviews(folder: Path, pods: Sequence[Object]) -> list[Path]:
+def write_reviews(folder: Path, pods: Sequence[JSONObject]) -> list[Path]:
     """One review a pod, in files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -249,9 +250,9 @@ def measure_churn(
     peers: Sequence[Server],
     files: Sequence[Path],
     given: argparse.Namespace,
-) -> dict[tuple[str, int], list[Object]]:
+) -> dict[tuple[str, int], list[JSONObject]]:
     """Load each server at rest and under churn, in turns."""
-    found: dict[tuple[str, int], list[Object]] = {}
+    found: dict[tuple[str, int], list[JSONObject]] = {}
     flags = (f"-rate={given.rate}", "-connections=16", f"-count={given.reviews}", "-seconds=120")
     for number in range(given.rounds):
         # Rest and churn change places each round: a trend of the machine's load then helps neither.
@@ -271,7 +272,7 @@ def measure_churn(
     return found
 
 
-def report_churn(found: dict[tuple[str, int], list[Object]], churn: int) -> str:
+def report_churn(found: dict[tuple[str, int], list[JSONObject]], churn: int) -> str:
     """The table and the ratios."""
     rows = [
         [

@@ -15,11 +15,12 @@ import json
 import random
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from benchmarks.policy import IMAGES, RELEASE, pulled_labels, rendered
 from benchmarks.stage import make_pods
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import scheduler_name
 from tests.harness.api import STRATEGIC
 from tests.harness.pods import running_status
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from tests.harness.api import Api
     from tests.harness.controlplane import ControlPlane
 
-Object = dict[str, Any]
 
 NAMESPACE: Final = "bench-scene"
 # What a user runs beside the managed image: BinderHub's builds.
@@ -72,7 +72,7 @@ def settings_of(size: Size) -> tuple[str, ...]:
     )
 
 
-def manifests(size: Size) -> list[Object]:
+def manifests(size: Size) -> list[JSONObject]:
     """What `roost render` gives for the hub of the scene."""
     return rendered(NAMESPACE, *settings_of(size))
 
@@ -80,7 +80,7 @@ def manifests(size: Size) -> list[Object]:
 # Shapes: one of each kind, whole
 
 
-def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Object]:
+def make_shapes(hub: Iterable[JSONObject], set_uid: str = OWNER_UID) -> dict[str, JSONObject]:
     """One object of each kind, running, as far as the manifests say: `node`, `user`, `placeholder`,
     `puller`, `daemon`.
 
@@ -110,9 +110,9 @@ def make_shapes(hub: Iterable[Object], set_uid: str = OWNER_UID) -> dict[str, Ob
     return shapes
 
 
-def store_shapes(cluster: ControlPlane, shapes: Mapping[str, Object]) -> dict[str, Object]:
+def store_shapes(cluster: ControlPlane, shapes: Mapping[str, JSONObject]) -> dict[str, JSONObject]:
     """Send each through the API server once, as its authors would; what is then stored."""
-    stored: dict[str, Object] = {}
+    stored: dict[str, JSONObject] = {}
     api = cluster.api
     for name, shape in shapes.items():
         namespace = shape["metadata"].get("namespace")
@@ -133,7 +133,7 @@ def store_shapes(cluster: ControlPlane, shapes: Mapping[str, Object]) -> dict[st
     return stored
 
 
-def _node() -> Object:
+def _node() -> JSONObject:
     resources = {
         "cpu": "16",
         "memory": "65809940Ki",
@@ -201,7 +201,7 @@ def _node() -> Object:
     }
 
 
-def images_of(number: int) -> list[Object]:
+def images_of(number: int) -> list[JSONObject]:
     """`status.images` of one node: the managed images, the daemons', and what BinderHub's users
     left.
     """
@@ -228,8 +228,8 @@ def _digest(text: str) -> str:
     return random.Random(text).randbytes(32).hex()  # noqa: S311 (a stand-in)
 
 
-def _user() -> Object:
-    pod: Object = copy.deepcopy(make_pods()[0])
+def _user() -> JSONObject:
+    pod: JSONObject = copy.deepcopy(make_pods()[0])
     pod["metadata"] |= {"namespace": NAMESPACE, "name": "jupyter-margaret"}
     spec = pod["spec"]
     spec["schedulerName"] = scheduler_name(RELEASE, NAMESPACE, "user")
@@ -252,8 +252,8 @@ def _user() -> Object:
     return pod
 
 
-def _pod_of(owner: Object, labels: Mapping[str, str], uid: str) -> Object:
-    template: Object = copy.deepcopy(owner["spec"]["template"])
+def _pod_of(owner: JSONObject, labels: Mapping[str, str], uid: str) -> JSONObject:
+    template: JSONObject = copy.deepcopy(owner["spec"]["template"])
     controller = {
         "apiVersion": "apps/v1",
         "kind": owner["kind"],
@@ -278,7 +278,7 @@ def _pod_of(owner: Object, labels: Mapping[str, str], uid: str) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _daemon() -> Object:
+def _daemon() -> JSONObject:
     container = {
         "name": "daemon",
         "image": "registry.k8s.io/kube-proxy:v1",
@@ -325,13 +325,13 @@ def node_name(number: int) -> str:
     return f"gke-hub-users-{number:05d}"
 
 
-def all_nodes(shapes: Mapping[str, Object], size: Size) -> Iterator[Object]:
+def all_nodes(shapes: Mapping[str, JSONObject], size: Size) -> Iterator[JSONObject]:
     """Every node."""
     for number in range(size.nodes):
         yield one_node(shapes["node"], number)
 
 
-def one_node(shape: Object, number: int) -> Object:
+def one_node(shape: JSONObject, number: int) -> JSONObject:
     """A node by its number."""
     name = node_name(number)
     body = _copy(shape, name, f"node-{number}")
@@ -340,7 +340,7 @@ def one_node(shape: Object, number: int) -> Object:
     return body
 
 
-def all_pods(shapes: Mapping[str, Object], size: Size) -> Iterator[Object]:
+def all_pods(shapes: Mapping[str, JSONObject], size: Size) -> Iterator[JSONObject]:
     """Every pod: daemons and a puller on each node, users and placeholders over all of them in
     turn.
     """
@@ -360,12 +360,12 @@ def puller_name(number: int) -> str:
     return f"puller-{number}"
 
 
-def one_puller(shape: Object, number: int) -> Object:
+def one_puller(shape: JSONObject, number: int) -> JSONObject:
     """The puller pod of a node, all images pulled."""
     return _bound(shape, puller_name(number), number)
 
 
-def one_user(shape: Object, number: int, node: int) -> Object:
+def one_user(shape: JSONObject, number: int, node: int) -> JSONObject:
     """A user's pod; every second one runs an image that BinderHub built."""
     body = _bound(shape, f"jupyter-user-{number}", node)
     metadata, spec = body["metadata"], body["spec"]
@@ -387,7 +387,7 @@ def one_user(shape: Object, number: int, node: int) -> Object:
     return body
 
 
-def _bound(shape: Object, name: str, node: int) -> Object:
+def _bound(shape: JSONObject, name: str, node: int) -> JSONObject:
     body = _copy(shape, name, f"{shape['metadata']['namespace']}/{name}")
     body["spec"] = {**shape["spec"], "nodeName": node_name(node)}
     fields = [{"key": "metadata.name", "operator": "In", "values": [node_name(node)]}]
@@ -399,7 +399,7 @@ def _bound(shape: Object, name: str, node: int) -> Object:
     return body
 
 
-def _copy(shape: Object, name: str, seed: str) -> Object:
+def _copy(shape: JSONObject, name: str, seed: str) -> JSONObject:
     uid = random.Random(seed).randbytes(16).hex()  # noqa: S311 (the same cluster in each run)
     uid = f"{uid[:8]}-{uid[8:12]}-{uid[12:16]}-{uid[16:20]}-{uid[20:]}"
     metadata = {**shape["metadata"], "name": name, "uid": uid, "creationTimestamp": MOMENT}
@@ -410,14 +410,14 @@ def _copy(shape: Object, name: str, seed: str) -> Object:
 # Into etcd
 
 
-def write_to_etcd(etcd_url: str, bodies: Iterable[Object]) -> int:
+def write_to_etcd(etcd_url: str, bodies: Iterable[JSONObject]) -> int:
     """Write nodes and pods as they are, past admission; how many.
 
     The API server reads JSON as well as its own form.
     """
     address = urlsplit(etcd_url)
 
-    def write(batch: list[Object]) -> int:
+    def write(batch: list[JSONObject]) -> int:
         puts = [
             {"requestPut": {"key": _base64(_key(one)), "value": _base64(json.dumps(one))}}
             for one in batch
@@ -437,8 +437,8 @@ def write_to_etcd(etcd_url: str, bodies: Iterable[Object]) -> int:
         return sum(pool.map(write, _batches(bodies)))
 
 
-def _batches(bodies: Iterable[Object]) -> Iterator[list[Object]]:
-    batch: list[Object] = []
+def _batches(bodies: Iterable[JSONObject]) -> Iterator[list[JSONObject]]:
+    batch: list[JSONObject] = []
     for body in bodies:
         batch.append(body)
         if len(batch) == OBJECTS_A_WRITE:
@@ -448,7 +448,7 @@ def _batches(bodies: Iterable[Object]) -> Iterator[list[Object]]:
         yield batch
 
 
-def _key(body: Object) -> str:
+def _key(body: JSONObject) -> str:
     metadata = body["metadata"]
     if body["kind"] == "Node":
         return f"/registry/minions/{metadata['name']}"

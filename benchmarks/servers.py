@@ -14,12 +14,13 @@ import time
 import urllib.request
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from benchmarks.certificates import make_certificates
 from benchmarks.figures import say
 from benchmarks.policy import RELEASE
 from benchmarks.programs import program
+from roost_core.objects.fields import JSONObject
 from tests.harness.ports import ReservedPort
 from tests.harness.waiting import wait_until
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from tests.harness.processes import Process, RunFolder
 
-Object = dict[str, Any]
 REPO: Final = Path(__file__).resolve().parent.parent
 
 
@@ -138,7 +138,7 @@ class Servers:
         wait_until(is_ready, 60, f"{name} to be ready", interval_seconds=0.01, explain=process.tail)
         return Server(name, process, url, time.monotonic() - started)
 
-    def load(self, server: Server, reviews: Sequence[Path], *flags: str) -> Object:
+    def load(self, server: Server, reviews: Sequence[Path], *flags: str) -> JSONObject:
         """Send reviews to a server from the other cores; what `load` prints, and `cpu_us`, the
         server's a review.
         """
@@ -186,7 +186,7 @@ def pinned(command: list[str], cores: Sequence[int] | None) -> list[str]:
 
 def run_json(
     command: Sequence[str], cores: Sequence[int] | None = None, timeout_seconds: float = 300.0
-) -> Object:
+) -> JSONObject:
     """Run one of our load programs and read the JSON object it prints."""
     done = subprocess.run(
         pinned(list(command), cores),
@@ -197,7 +197,7 @@ def run_json(
     )
     if done.returncode != 0:
         raise RuntimeError(f"{Path(command[0]).name} failed: {done.stderr.strip()[-2000:]}")
-    result: Object = json.loads(done.stdout)
+    result: JSONObject = json.loads(done.stdout)
     if result["failed"]:
         say(f"  {result['failed']} failed, the first with: {result['fault']}")
     return result

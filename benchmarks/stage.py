@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.policy import RELEASE, pulled_labels, write_policy
-from benchmarks.servers import REPO, Object, Servers
+from benchmarks.servers import REPO, Servers
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import base_name, object_name
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import running_status
@@ -104,7 +105,7 @@ class Stage:
         """
         folder.mkdir(parents=True, exist_ok=True)
         files = []
-        defaulted: dict[str, Object] = {}
+        defaulted: dict[str, JSONObject] = {}
         for number, pod in enumerate(make_pods()):
             kind = pod["metadata"]["labels"]["component"]
             if kind not in defaulted:
@@ -135,7 +136,7 @@ class Stage:
         return files
 
 
-def review_of(pod: Object, namespace: str, number: int) -> Object:
+def review_of(pod: JSONObject, namespace: str, number: int) -> JSONObject:
     """An AdmissionReview request for the creation of a pod."""
     kind = {"group": "", "version": "v1", "kind": "Pod"}
     resource = {"group": "", "version": "v1", "resource": "pods"}
@@ -168,12 +169,12 @@ def review_of(pod: Object, namespace: str, number: int) -> Object:
     }
 
 
-def make_pods() -> list[Object]:
+def make_pods() -> list[JSONObject]:
     """POST bodies: 2 users, a build, a placeholder, and so on for each repository."""
     user, build, placeholder = (
         json.loads((PODS / f"{name}.json").read_text()) for name in ("user", "build", "placeholder")
     )
-    found: list[Object] = []
+    found: list[JSONObject] = []
     for number in range(REPOSITORIES):
         one = copy.deepcopy(build)
         one["metadata"]["name"] = f"build-repository-{number}"

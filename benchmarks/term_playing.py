@@ -31,6 +31,7 @@ from benchmarks.term_figures import IMPORTED, NONE, LateClass, Period, Run, Wait
 from benchmarks.term_picture import LOOK_SECONDS, PICTURE_WEEK, SECONDS_A_DAY, Look, Played
 from benchmarks.terms import VARIANTS, Launch, Term
 from generator.importing.importer import import_layers
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from roost_core.placement.headroom_account import KEPT_WEEKS
 from roost_core.placement.headroom_history import history_of
@@ -64,7 +65,6 @@ SET_NAME: Final = "default"
 MOST_PEOPLE: Final = 500
 # Weeks of a term unless told otherwise.
 USUAL_WEEKS: Final = 5
-_JSON = dict[str, Any]
 
 
 # What runs
@@ -160,7 +160,7 @@ def _policy_of(hub_text: str, arm: str, learn: tuple[Learn, ...], booked_text: s
         return never_worse.policy_of(scenario, never_worse.HUB, 0, "")
     if arm == FIXED:
         return never_worse.policy_of(scenario, never_worse.HUB, FIXED_PLACEHOLDERS, "")
-    changes: _JSON = {}
+    changes: JSONObject = {}
     if booked:
         changes["events"] = {"enabled": True, "booked": booked}
     if arm == ORACLE or learn:
@@ -183,15 +183,15 @@ def _no_launches(_seed: int, _days: float) -> Sequence[Attempt]:
     return ()
 
 
-def imported_sets(scenario: Scenario) -> list[_JSON]:
+def imported_sets(scenario: Scenario) -> list[JSONObject]:
     """The placeholder sets that `roost import` writes for a hub without placeholders."""
     text = yaml.safe_dump(never_worse.hub_values(scenario, 0))
     values = import_layers([("hub.yaml", text)]).values
-    sets: list[_JSON] = json.loads(json.dumps(values["placeholders"]))
+    sets: list[JSONObject] = json.loads(json.dumps(values["placeholders"]))
     return sets
 
 
-def timetable_of(term: Term) -> list[_JSON]:
+def timetable_of(term: Term) -> list[JSONObject]:
     """What `roost book --timetable` books of a term's classes: each with all its people, each week.
 
     It knows neither the holiday nor a week in which a class is out. A booking has no first day,

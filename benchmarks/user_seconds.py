@@ -31,6 +31,7 @@ from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final
 
 from benchmarks.figures import say, table
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import US
 from roost_lab.recorder.store.records import Phase
 from tests.e2e.hub.test_hub import answered
@@ -47,7 +48,6 @@ from tests.stack import Stack
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from tests.harness.api import Object
 
 IMAGE, OTHER = "quay.io/hub/light:1", "quay.io/hub/other:1"
 SPAWNER: Final[dict[str, Any]] = {
@@ -336,7 +336,7 @@ def book(cluster: ControlPlane, namespace: str, people: int) -> None:
     event = (
         f'- {{name: lecture, people: {people}, start: "{begin:%Y-%m-%dT%H:%M}", timeZone: UTC}}\n'
     )
-    meta: Object = {"name": "lecture", "labels": {"roost.hub.jupyter.org/events": "hub"}}
+    meta: JSONObject = {"name": "lecture", "labels": {"roost.hub.jupyter.org/events": "hub"}}
     cluster.api.create(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {"events.yaml": event}},
         namespace,

@@ -15,6 +15,7 @@ from generator.render.functions import pullers
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.labels import RELEASE_KEY, base_name, pulled_label
 from roost_core.placement.nodes import Nodes
@@ -26,7 +27,6 @@ from webhook.settings import parse_settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-Object = dict[str, Any]
 
 RELEASE = "hub"
 NAMESPACE = "jhub"
@@ -35,16 +35,16 @@ REPOSITORY = "https://github.com/binder-examples/requirements"
 
 
 @cache
-def _default_values() -> Object:
-    values: Object = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())
+def _default_values() -> JSONObject:
+    values: JSONObject = yaml.safe_load((ROOT / "chart" / "values.yaml").read_text())
     return values
 
 
-def default_values() -> Object:
+def default_values() -> JSONObject:
     return copy.deepcopy(_default_values())
 
 
-def without_mover_times(values: Mapping[str, Any]) -> tuple[Object, Object]:
+def without_mover_times(values: Mapping[str, Any]) -> tuple[JSONObject, JSONObject]:
     """Values, and what in `placeholderMover` is a time: the chart names none, release.json may."""
     mover = values.get("placeholderMover", {})
     times = {key: value for key, value in mover.items() if key.endswith("Seconds")}
@@ -52,7 +52,7 @@ def without_mover_times(values: Mapping[str, Any]) -> tuple[Object, Object]:
     return {**values, **({"placeholderMover": rest} if mover else {})}, times
 
 
-def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> Object:
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> JSONObject:
     """`base` with `over` laid on it as Helm does: maps merge, null deletes, all else replaces."""
     result = dict(base)
     for key, value in over.items():
@@ -79,14 +79,16 @@ def _rendered_document(text: str, namespace: str) -> str:
     return str(document)
 
 
-def release_document(values: str | Mapping[str, Any] = "", namespace: str = NAMESPACE) -> Object:
+def release_document(
+    values: str | Mapping[str, Any] = "", namespace: str = NAMESPACE
+) -> JSONObject:
     """release.json as it is rendered with these values over the defaults."""
     text = values if isinstance(values, str) else json.dumps(values)
-    document: Object = json.loads(_rendered_document(text, namespace))
+    document: JSONObject = json.loads(_rendered_document(text, namespace))
     return document
 
 
-def policy_document(**changes: object) -> Object:
+def policy_document(**changes: object) -> JSONObject:
     """The release's document by default values, with one managed image; `changes` are merged at the
     top.
 
@@ -162,7 +164,7 @@ def builder_nodes(count: int = 5) -> list[Node]:
 
 def pod(
     labels: Mapping[str, str], spec: Mapping[str, Any] | None = None, **metadata: object
-) -> Object:
+) -> JSONObject:
     """A pod as it comes to a webhook: with the default scheduler, and one container without
     resources.
     """
@@ -173,7 +175,7 @@ def pod(
     return copy.deepcopy(body)
 
 
-def user_pod(*images: str, **spec: object) -> Object:
+def user_pod(*images: str, **spec: object) -> JSONObject:
     """A user's pod with a container for each image, IMAGE when none is given."""
     containers = [
         {"name": f"container-{index}", "image": image, "resources": {"requests": {"memory": "1Gi"}}}
@@ -184,22 +186,22 @@ def user_pod(*images: str, **spec: object) -> Object:
     )
 
 
-def build_pod(repository: str = REPOSITORY, /, name: str = "build-1", **spec: object) -> Object:
+def build_pod(repository: str = REPOSITORY, /, name: str = "build-1", **spec: object) -> JSONObject:
     """A build's pod, without BinderHub's own placement terms."""
     annotations = {"binder-repo": repository} if repository else {}
     return pod({"component": "binderhub-build"}, spec, name=name, annotations=annotations)
 
 
-def placeholder_pod(labels: Mapping[str, str] | None = None, **spec: object) -> Object:
+def placeholder_pod(labels: Mapping[str, str] | None = None, **spec: object) -> JSONObject:
     return pod({"component": "user-placeholder", **(labels or {})}, spec)
 
 
-def sticky_term(node_name: str) -> Object:
+def sticky_term(node_name: str) -> JSONObject:
     expression = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node_name]}
     return {"weight": 100, "preference": {"matchExpressions": [expression]}}
 
 
-def spread_term() -> Object:
+def spread_term() -> JSONObject:
     """BinderHub's term for a build that isn't sticky."""
     term = {
         "labelSelector": {"matchLabels": {"component": "binderhub-build"}},
@@ -212,15 +214,15 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def prefers_nodes(*terms: Object) -> Object:
+def prefers_nodes(*terms: JSONObject) -> JSONObject:
     return {"nodeAffinity": {PREFERRED: list(terms)}}
 
 
-def requires_nodes(*terms: object) -> Object:
+def requires_nodes(*terms: object) -> JSONObject:
     return {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}}
 
 
-def expression(key: str, *values: str, operator: str = "In") -> Object:
+def expression(key: str, *values: str, operator: str = "In") -> JSONObject:
     return {"key": key, "operator": operator, "values": list(values)}
 
 
@@ -257,64 +259,68 @@ class Desk:
     def count(self, decision: Decision, is_dry_run: bool, seconds: float) -> None:
         self.outcomes.append((decision, is_dry_run, seconds))
 
-    def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> Object:
+    def answer(self, body: object, namespace: str = NAMESPACE, **request: object) -> JSONObject:
         """The response to the creation of `body`; every answer must be a plain `allowed`."""
         answer = self.reviewer.review(review(body, namespace, **request))
         return allowed(answer)
 
-    def place(self, body: Object, namespace: str = NAMESPACE, **request: object) -> Object:
+    def place(self, body: JSONObject, namespace: str = NAMESPACE, **request: object) -> JSONObject:
         return patched(body, self.answer(body, namespace, **request))
 
 
-def allowed(answer: Answer) -> Object:
+def allowed(answer: Answer) -> JSONObject:
     assert answer.status == 200
-    document: Object = json.loads(answer.body)
+    document: JSONObject = json.loads(answer.body)
     assert document["apiVersion"] == "admission.k8s.io/v1"
     assert document["kind"] == "AdmissionReview"
-    response: Object = document["response"]
+    response: JSONObject = document["response"]
     assert response["allowed"] is True
     return response
 
 
-def patch_of(response: Object) -> list[Object]:
+def patch_of(response: JSONObject) -> list[JSONObject]:
     """The operations of a response, [] when it has none."""
     if "patch" not in response:
         return []
     assert response["patchType"] == "JSONPatch"
-    operations: list[Object] = json.loads(base64.b64decode(response["patch"]))
+    operations: list[JSONObject] = json.loads(base64.b64decode(response["patch"]))
     assert operations, "an empty patch is no patch"
     return operations
 
 
-def patched(body: Object, response: Object) -> Object:
+def patched(body: JSONObject, response: JSONObject) -> JSONObject:
     """`body` after the response's patch, by an implementation of RFC 6902 that isn't ours."""
-    result: Object = jsonpatch.apply_patch(copy.deepcopy(body), patch_of(response))
+    result: JSONObject = jsonpatch.apply_patch(copy.deepcopy(body), patch_of(response))
     return result
 
 
-def place(body: Object, known: Facts | None = None, rules: ReleaseSettings | None = None) -> Object:
+def place(
+    body: JSONObject, known: Facts | None = None, rules: ReleaseSettings | None = None
+) -> JSONObject:
     return Desk(rules, known).place(body)
 
 
-def node_terms(body: Object) -> list[Object]:
-    found: list[Object] = (
+def node_terms(body: JSONObject) -> list[JSONObject]:
+    found: list[JSONObject] = (
         body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(PREFERRED, [])
     )
     return found
 
 
-def required_terms(body: Object) -> list[Object] | None:
+def required_terms(body: JSONObject) -> list[JSONObject] | None:
     """The pod's required node terms, None when it has no required affinity."""
-    found: Object | None = body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED)
+    found: JSONObject | None = (
+        body["spec"].get("affinity", {}).get("nodeAffinity", {}).get(REQUIRED)
+    )
     return None if found is None else found["nodeSelectorTerms"]
 
 
-def pod_terms(body: Object, kind: str) -> list[Object]:
-    found: list[Object] = body["spec"].get("affinity", {}).get(kind, {}).get(PREFERRED, [])
+def pod_terms(body: JSONObject, kind: str) -> list[JSONObject]:
+    found: list[JSONObject] = body["spec"].get("affinity", {}).get(kind, {}).get(PREFERRED, [])
     return found
 
 
-def homes_of(body: Object) -> list[tuple[int, str]]:
+def homes_of(body: JSONObject) -> list[tuple[int, str]]:
     """Weights and names of the nodes that the pod prefers by name, as they stand in it."""
     return [
         (term["weight"], term["preference"]["matchFields"][0]["values"][0])

@@ -13,8 +13,7 @@ from typing import Any, Final
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
 from roost_core.kube.watch_cache import WatchCache
-
-Object = dict[str, Any]
+from roost_core.objects.fields import JSONObject
 
 FAULTS: Final[dict[str | int, ClusterError]] = {
     401: ApiError(401, "no token"),
@@ -41,12 +40,12 @@ class Kind:
     """The objects of one kind, what happened to them, and what a watch was told of it."""
 
     def __init__(self) -> None:
-        self.objects: dict[str, Object] = {}
-        self.log: list[tuple[int, str, Object]] = []
+        self.objects: dict[str, JSONObject] = {}
+        self.log: list[tuple[int, str, JSONObject]] = []
         # How the API server answers: "ok", "silent", "lags", "repeats", "out of order", or by one
         # of FAULTS.
         self.mode: str | int = "ok"
-        self.told: dict[str, Object] = {}
+        self.told: dict[str, JSONObject] = {}
         self.told_version = 0
         self.heard_at: float | None = None
         # Of the last answer.
@@ -79,7 +78,7 @@ class Server:
     def _asked(self, path: str, query: Mapping[str, Any]) -> Kind:
         return self.kind(f"{path} {query.get('labelSelector', '')}".strip())
 
-    def happen(self, key: str, name: str, item: Object | None) -> None:
+    def happen(self, key: str, name: str, item: JSONObject | None) -> None:
         kind = self.kind(key)
         if item is None and name not in kind.objects:
             return
@@ -91,7 +90,7 @@ class Server:
             kind.objects[name] = made
         kind.log.append((self.version, change, made))
 
-    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+    def get(self, path: str, query: Mapping[str, Any]) -> JSONObject:
         kind = self._asked(path, query)
         kind.answer()
         kind.fault = ""

@@ -29,6 +29,7 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import SETTLE_SECONDS, Loop
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Owner, Pod
 from roost_core.objects.pod_reader import read_pod
@@ -55,7 +56,6 @@ from webhook.settings import parse_settings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-Object = dict[str, Any]
 
 START: Final = 1_800_000_000.0
 RECREATE_SECONDS: Final = 1.0
@@ -83,7 +83,7 @@ class _Api:
     def __init__(self, world: MoverWorld) -> None:
         self._world = world
 
-    def create(self, path: str, body: Object) -> Object:
+    def create(self, path: str, body: JSONObject) -> JSONObject:
         if path.endswith("/eviction"):
             self._world.on_eviction(
                 body["metadata"]["name"], body["deleteOptions"]["preconditions"]["uid"]
@@ -92,7 +92,7 @@ class _Api:
             self._world.said.append(f"{body['reason']}: {body['message']}")
         return {}
 
-    def merge(self, path: str, body: Object, _manager: str) -> Object:
+    def merge(self, path: str, body: JSONObject, _manager: str) -> JSONObject:
         if "/events/" in path:
             # Told again.
             return {}
@@ -118,7 +118,7 @@ class MoverWorld:
         manifests = [one.body for one in render(values, Release(RELEASE, NAMESPACE))]
         self.document = json.loads(_data(manifests, "release.json"))
         self.document["placeholderMover"] |= times
-        self.configuration: Object = yaml.safe_load(_data(manifests, ".yaml"))
+        self.configuration: JSONObject = yaml.safe_load(_data(manifests, ".yaml"))
         self._template: Any = next(one for one in manifests if one["kind"] == "StatefulSet")
         self._rules = parse_settings(json.loads(_data(manifests, "release.json")), "revision0001")
         self._profiles = read_profiles(self.configuration, NEWEST_MINOR)

@@ -24,6 +24,7 @@ from typing import Any, Self
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
+from roost_core.objects.fields import JSONObject
 from tests.builders import without_mover_times
 from tests.harness.api import ApiError
 from tests.harness.binaries import NEWEST_MINOR
@@ -43,7 +44,6 @@ CERTIFICATE = "webhook-certificate"
 DAY_SECONDS = 86400.0
 # Of the rendered scheduler's; ports, files and log levels are a test's own affair.
 _SCHEDULER_FLAGS = ("--feature-gates=", "--pod-max-in-unschedulable-pods-duration=")
-Object = dict[str, Any]
 
 
 def render(
@@ -53,7 +53,7 @@ def render(
     namespace: str,
     folder: Path,
     minor: str = NEWEST_MINOR,
-) -> list[Object]:
+) -> list[JSONObject]:
     """What `roost render` prints for these values over the defaults; times of the placeholder mover
     go by it.
     """
@@ -79,7 +79,7 @@ def render(
     return documents
 
 
-def _identity(manifest: Object) -> tuple[str, str | None, str]:
+def _identity(manifest: JSONObject) -> tuple[str, str | None, str]:
     metadata = manifest["metadata"]
     return manifest["kind"], metadata.get("namespace"), metadata["name"]
 
@@ -342,9 +342,9 @@ class Stack(Started):
                 mounted = data
                 self._write_mounted(CERTIFICATE, data)
 
-    def _pod_spec(self, component: str) -> Object:
+    def _pod_spec(self, component: str) -> JSONObject:
         """The pod of a rendered Deployment; {} when it isn't rendered."""
-        found: Object = (
+        found: JSONObject = (
             self.deployments.get(component, {}).get("spec", {}).get("template", {}).get("spec", {})
         )
         return found
@@ -359,7 +359,7 @@ class Stack(Started):
         fresh.symlink_to(version.name)
         fresh.rename(link)
 
-    def find(self, kind: str, name: str | None = None) -> Object:
+    def find(self, kind: str, name: str | None = None) -> JSONObject:
         found = [
             m for m in self.manifests if m["kind"] == kind and name in (None, m["metadata"]["name"])
         ]
@@ -374,14 +374,14 @@ class Stack(Started):
         ]
         return next(name for name in names if name.endswith(f".{profile}"))
 
-    def scheduler_configuration(self) -> Object:
+    def scheduler_configuration(self) -> JSONObject:
         (name,) = (
             one["configMap"]["name"]
             for one in self._pod_spec("scheduler")["volumes"]
             if "configMap" in one
         )
         (text,) = self.find("ConfigMap", name)["data"].values()
-        loaded: Object = yaml.safe_load(text)
+        loaded: JSONObject = yaml.safe_load(text)
         return loaded
 
     def pretend_scheduler(self) -> None:
@@ -531,7 +531,7 @@ class Stack(Started):
                     )
         return environment
 
-    def _value_of(self, variable: Object) -> str:
+    def _value_of(self, variable: JSONObject) -> str:
         """A rendered variable's value, from its Secret as a kubelet takes it."""
         if "value" in variable:
             return str(variable["value"])
@@ -568,7 +568,7 @@ class Stack(Started):
 
     # Pods
 
-    def create_pod(self, body: Mapping[str, Any]) -> Object:
+    def create_pod(self, body: Mapping[str, Any]) -> JSONObject:
         """Create a pod in the hub's namespace, through admission; returns it as it is stored."""
         return self.cluster.create_pod(body, self.namespace)
 

@@ -23,12 +23,13 @@ import urllib.request
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import jsonpatch
 import yaml
 
 from roost_core.kube.pki import make_authority, sign_leaf
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.pod_reader import read_pod
 from roost_core.placement.labels import attract_label, base_name, object_name, pulled_label
@@ -58,7 +59,6 @@ PODS, EVENTS = "/api/v1/pods", "/apis/events.k8s.io/v1/events"
 LEASES: Final = "/apis/coordination.k8s.io/v1/leases"
 CLASSES: Final = ("user", "build", "placeholder")
 WAIT_SECONDS: Final = 60.0
-Object = dict[str, Any]
 
 
 class DemoError(Exception):
@@ -120,7 +120,7 @@ def _show(folder: Path, stack: contextlib.ExitStack) -> bool:
 # 1. Render
 
 
-def render() -> list[Object]:
+def render() -> list[JSONObject]:
     """Render the demo's values with `roost render`, and count what came out."""
     heading("1. One values file becomes these objects: roost render")
     command = [
@@ -146,7 +146,7 @@ def render() -> list[Object]:
     return objects
 
 
-def _data(objects: list[Object], file: str) -> str:
+def _data(objects: list[JSONObject], file: str) -> str:
     """A file out of the rendered ConfigMaps."""
     return str(
         next(
@@ -163,13 +163,13 @@ def _data(objects: list[Object], file: str) -> str:
 class Cluster:
     """Nodes and pods, in the stand-in and in the scheduler model."""
 
-    def __init__(self, api: StandInApi, objects: list[Object]) -> None:
+    def __init__(self, api: StandInApi, objects: list[JSONObject]) -> None:
         self._api = api
         self._profiles = read_profiles(yaml.safe_load(_data(objects, "config.yaml")), NEWEST_MINOR)
         self._state = ClusterState()
         self._number = 0
         set_of_placeholders = next(item for item in objects if item["kind"] == "StatefulSet")
-        self.placeholder: Object = {
+        self.placeholder: JSONObject = {
             "apiVersion": "v1",
             "kind": "Pod",
             "metadata": {"name": f"{set_of_placeholders['metadata']['name']}-0"},
@@ -230,7 +230,7 @@ class Cluster:
         self.create(pod)
         self._start(pod, node)
 
-    def create(self, pod: Object) -> None:
+    def create(self, pod: JSONObject) -> None:
         """Store a pod that was admitted."""
         self._number += 1
         identity = {
@@ -243,7 +243,7 @@ class Cluster:
         pod.setdefault("status", {"phase": "Pending"})
         self._api.put(PODS, pod)
 
-    def place(self, pod: Object) -> SchedulingDecision:
+    def place(self, pod: JSONObject) -> SchedulingDecision:
         """Bind the pod where kube-scheduler would, by the model and the rendered profile that the
         pod names.
         """
@@ -267,7 +267,7 @@ class Cluster:
         )
         return decision
 
-    def _start(self, pod: Object, node: str) -> None:
+    def _start(self, pod: JSONObject, node: str) -> None:
         pod["spec"]["nodeName"] = node
         container = pod["spec"]["containers"][0]["name"]
         conditions = ("PodScheduled", "Initialized", "ContainersReady", "Ready")
@@ -285,7 +285,7 @@ class Cluster:
         self._api.put(PODS, pod)
         self._state.add_pod(read_pod(pod))
 
-    def _tell(self, pod: Object, controller: str, host: str, reason: str, note: str) -> None:
+    def _tell(self, pod: JSONObject, controller: str, host: str, reason: str, note: str) -> None:
         self._number += 1
         name = f"{pod['metadata']['name']}.{self._number}"
         about = {"kind": "Pod"} | {
@@ -313,7 +313,7 @@ class Webhook:
 
     folder: Path
     api: StandInApi
-    objects: list[Object]
+    objects: list[JSONObject]
     _stack: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     def __enter__(self) -> Webhook:
@@ -347,7 +347,7 @@ class Webhook:
             lambda: full in _get(f"{url}/metrics") and bool(_get(f"{url}/readyz")),
         )
 
-    def admit(self, pod: Object) -> Object:
+    def admit(self, pod: JSONObject) -> JSONObject:
         """Send a review of the pod's creation, as an API server does; returns the patched pod."""
         pod = copy.deepcopy(pod)
         pod["metadata"]["namespace"] = NAMESPACE
@@ -374,7 +374,7 @@ class Webhook:
         with urllib.request.urlopen(call, timeout=10, context=self._trust) as answer:
             response = json.load(answer)["response"]
         patch = json.loads(base64.b64decode(response["patch"])) if "patch" in response else []
-        admitted: Object = jsonpatch.apply_patch(pod, patch)
+        admitted: JSONObject = jsonpatch.apply_patch(pod, patch)
         return admitted
 
 
@@ -435,11 +435,11 @@ def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool
     return decision.node == promised
 
 
-def _as_sent(pod: Object) -> Object:
+def _as_sent(pod: JSONObject) -> JSONObject:
     return {**pod, "spec": {"schedulerName": "default-scheduler", **pod["spec"]}}
 
 
-def _as_rendered(pod: Object) -> Object:
+def _as_rendered(pod: JSONObject) -> JSONObject:
     """A placeholder as it would be without what Roost renders into it."""
     return {
         **pod,
@@ -452,7 +452,7 @@ def _as_rendered(pod: Object) -> Object:
 
 @contextlib.contextmanager
 def record(
-    folder: Path, api: StandInApi, objects: list[Object], database: Path
+    folder: Path, api: StandInApi, objects: list[JSONObject], database: Path
 ) -> Iterator[subprocess.Popen[bytes]]:
     """`roost record` into an SQLite file, until the block ends."""
     (folder / "release.json").write_text(_data(objects, "release.json"))

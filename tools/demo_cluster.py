@@ -37,7 +37,6 @@ RELEASE, NAMESPACE = "roost", "jhub"
 NODES = ("node-1", "node-2", "node-3")
 # What the controllers will write: the newest node draws the placeholders.
 MARKS = {"node-3": {attract_label(RELEASE, NAMESPACE, "default"): "true"}}
-Object = dict[str, Any]
 
 _SCORE = re.compile(
     r'"Plugin scored node for pod" pod="[^/]+/(?P<pod>[^"]+)" plugin="(?P<plugin>\w+)" '

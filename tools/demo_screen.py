@@ -6,14 +6,15 @@ import copy
 import difflib
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import yaml
+
+from roost_core.objects.fields import JSONObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Object = dict[str, Any]
 
 _COLOURED = sys.stdout.isatty() or bool(os.environ.get("FORCE_COLOR"))
 
@@ -33,7 +34,7 @@ def say(text: str = "") -> None:
     print(f"  {text}", flush=True)
 
 
-def show_diff(before: Object, after: Object) -> None:
+def show_diff(before: JSONObject, after: JSONObject) -> None:
     """What Roost changed: the pod as the API server alone stores it, against the pod as it stands
     now.
     """
@@ -57,7 +58,7 @@ def show_scores(table: Mapping[str, Mapping[str, int]]) -> None:
         say(f"  {node:8} total {sum(row.values()):>14,}  {points}")
 
 
-def _essence(pod: Object) -> Object:
+def _essence(pod: JSONObject) -> JSONObject:
     """What the pod's author and Roost had to say, without what every API server adds, and without
     secrets.
     """

@@ -10,12 +10,13 @@ import json
 import threading
 import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
+
+from roost_core.objects.fields import JSONObject
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-Object = dict[str, Any]
 
 VERSION: Final = {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}
 LOOPBACK: Final = "127.0.0.1"
@@ -28,8 +29,8 @@ class StandInApi:
 
     def __init__(self, folder: Path) -> None:
         # (version, collection, what happened, the object then), oldest first.
-        self._changes: list[tuple[int, str, str, Object]] = []
-        self._objects: dict[tuple[str, str, str], Object] = {}
+        self._changes: list[tuple[int, str, str, JSONObject]] = []
+        self._objects: dict[tuple[str, str, str], JSONObject] = {}
         self._changed = threading.Condition()
         self._ended = False
         self._server = ThreadingHTTPServer((LOOPBACK, 0), self._handler())
@@ -61,7 +62,7 @@ class StandInApi:
         self._server.shutdown()
         self._server.server_close()
 
-    def put(self, collection: str, item: Object) -> None:
+    def put(self, collection: str, item: JSONObject) -> None:
         """Add an object to a collection, as /api/v1/pods, or replace the one of its namespace and
         name.
         """
@@ -77,7 +78,7 @@ class StandInApi:
             self._changes.append((version, collection, change, kept))
             self._changed.notify_all()
 
-    def _list(self, collection: str, namespace: str) -> Object:
+    def _list(self, collection: str, namespace: str) -> JSONObject:
         with self._changed:
             items = [
                 item
@@ -86,10 +87,10 @@ class StandInApi:
             ]
             return {"metadata": {"resourceVersion": str(len(self._changes))}, "items": items}
 
-    def _find(self, collection: str, namespace: str, name: str) -> Object | None:
+    def _find(self, collection: str, namespace: str, name: str) -> JSONObject | None:
         return self._objects.get((collection, namespace, name))
 
-    def _next(self, after: int) -> tuple[int, str, str, Object] | None:
+    def _next(self, after: int) -> tuple[int, str, str, JSONObject] | None:
         """The first change after a version, once there is one; None: the server ends."""
         with self._changed:
             self._changed.wait_for(lambda: self._ended or len(self._changes) > after)
@@ -117,7 +118,7 @@ class StandInApi:
                 else:
                     self._answer(200, api._list(collection, namespace))
 
-            def _answer(self, status: int, body: Object) -> None:
+            def _answer(self, status: int, body: JSONObject) -> None:
                 text = json.dumps(body).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")

@@ -10,12 +10,12 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from tests.recorded_data import object_of
 
-Object = dict[str, Any]
 BEGIN = datetime(2026, 10, 5, 8, 0, tzinfo=UTC)
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-09-01"
 NAMESPACE = "hub"
@@ -29,17 +29,17 @@ def micros_of(at: datetime) -> int:
     return round((at - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
 
 
-KUBELET: Object = object_of("kubelet-event")
+KUBELET: JSONObject = object_of("kubelet-event")
 
 
 @dataclass
 class Events:
     """A cluster's Events, in the order in which they were written."""
 
-    items: list[Object] = field(default_factory=list)
+    items: list[JSONObject] = field(default_factory=list)
     _numbers: Any = field(default_factory=itertools.count)
 
-    def add(self, pod: str, reason: str, message: str, at: datetime, **changes: Any) -> Object:
+    def add(self, pod: str, reason: str, message: str, at: datetime, **changes: Any) -> JSONObject:
         """A kubelet's Event, in whole seconds."""
         number = next(self._numbers)
         text = seconds_text(at)
@@ -68,7 +68,7 @@ class Events:
         self.items.append(event)
         return event
 
-    def schedule(self, pod: str, reason: str, message: str, at: datetime) -> Object:
+    def schedule(self, pod: str, reason: str, message: str, at: datetime) -> JSONObject:
         """A scheduler's Event, in microseconds."""
         event = self.add(pod, reason, message, at)
         del (
@@ -123,7 +123,7 @@ def uid_of(pod: str) -> str:
     return f"uid-{pod}"
 
 
-def listed(items: Iterable[Object]) -> str:
+def listed(items: Iterable[JSONObject]) -> str:
     """As `kubectl get -o json` prints them."""
     return json.dumps(
         {
@@ -136,7 +136,7 @@ def listed(items: Iterable[Object]) -> str:
     )
 
 
-def as_lines(items: Iterable[Object]) -> str:
+def as_lines(items: Iterable[JSONObject]) -> str:
     return "".join(f"{json.dumps(item)}\n" for item in items)
 
 
@@ -154,7 +154,7 @@ def morning(pods: int = 6) -> Events:
     return events
 
 
-def user_pod(name: str, at: datetime, **labels: str) -> Object:
+def user_pod(name: str, at: datetime, **labels: str) -> JSONObject:
     """A pod that runs, as its kubelet reports it."""
     bound, started, ready = (seconds_text(at + timedelta(seconds=after)) for after in (1, 5, 6))
     return {
@@ -215,7 +215,7 @@ def import_texts(store: Store, folder: Path, *texts: str | bytes) -> ImportedHis
     return history
 
 
-def rows(store: Store, table: sa.FromClause) -> list[Object]:
+def rows(store: Store, table: sa.FromClause) -> list[JSONObject]:
     with store.reading() as connection:
         return sorted(
             (dict(row) for row in connection.execute(sa.select(table)).mappings()), key=repr
@@ -226,7 +226,7 @@ def rows(store: Store, table: sa.FromClause) -> list[Object]:
 _NUMBERS = {"id", "kind_id", "place_id"}
 
 
-def contents(store: Store) -> dict[str, list[Object]]:
+def contents(store: Store) -> dict[str, list[JSONObject]]:
     """Everything that is stored, whatever the order in which it came."""
     with store.reading() as connection:
         starts = connection.execute(

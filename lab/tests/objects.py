@@ -5,18 +5,18 @@ them.
 from collections.abc import Mapping
 from typing import Any
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.reading import NodeReading, PodReading, read_node, read_pod
 
-Object = dict[str, Any]
 CREATED = "2027-01-15T08:00:00Z"
-BOUND: Object = {
+BOUND: JSONObject = {
     "type": "PodScheduled",
     "status": "True",
     "lastTransitionTime": "2027-01-15T08:00:01Z",
 }
 
 
-def metadata(name: str, version: int, created: str, labels: Mapping[str, str] | None) -> Object:
+def metadata(name: str, version: int, created: str, labels: Mapping[str, str] | None) -> JSONObject:
     found = {
         "name": name,
         "uid": f"uid-{name}",
@@ -35,10 +35,10 @@ def pod_object(
     image: str = "me/image:1",
     created: str = CREATED,
     labels: Mapping[str, str] | None = None,
-    conditions: list[Object] | None = None,
-    status: Object | None = None,
+    conditions: list[JSONObject] | None = None,
+    status: JSONObject | None = None,
     **spec: Any,
-) -> Object:
+) -> JSONObject:
     """A pod of namespace hub. cpu: also asks for 1 GiB. spec: more of it, in place of what is made
     here.
     """
@@ -63,7 +63,7 @@ def node_object(
     ready: str = "True",
     created: str = "2027-01-15T07:00:00Z",
     **spec: Any,
-) -> Object:
+) -> JSONObject:
     """A node of 8 GiB. room: CPUs in all."""
     return {
         "metadata": metadata(name, version, created, labels),
@@ -79,7 +79,7 @@ def node_object(
 
 def event_object(
     reason: str = "", note: str = "", name: str = "p", version: int = 1, **more: Any
-) -> Object:
+) -> JSONObject:
     """An Event about the pod of that name, half a second after the pod was bound."""
     return {
         "metadata": {**metadata(f"{name}.{version}", version, "", None), "namespace": "hub"},
@@ -92,13 +92,13 @@ def event_object(
     }
 
 
-def pod_reading(item: Object) -> PodReading:
+def pod_reading(item: JSONObject) -> PodReading:
     found = read_pod(item, (), {})
     assert found is not None
     return found
 
 
-def node_reading(item: Object) -> NodeReading:
+def node_reading(item: JSONObject) -> NodeReading:
     found = read_node(item)
     assert found is not None
     return found

@@ -24,7 +24,7 @@ from generator.render.manifests import render
 from generator.values.files import read_defaults
 from generator.values.helm_release import Release
 from generator.values.merge import coalesce
-from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.node import Node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
@@ -51,8 +51,6 @@ from webhook.ledger import Ledger
 from webhook.patch import Change, PreferNode, RequireNode
 from webhook.rules import Rulebook
 from webhook.settings import read_settings
-
-Object = Mapping[str, Any]
 
 _RELEASE: Final = Release()
 # In a resource's base unit.
@@ -117,7 +115,7 @@ def _whose(chosen: Sequence[tuple[str, ...]], users: Sequence[UserPod]) -> str:
     return f" of {some(names)}"
 
 
-def by_kind(values: Object, release: Release) -> Mapping[str, list[Any]]:
+def by_kind(values: JSONObject, release: Release) -> Mapping[str, list[Any]]:
     """Kind -> the objects that values render."""
     kinds: dict[str, list[Any]] = {}
     for each in render(dict(values), release):
@@ -134,7 +132,7 @@ def read_rules(kinds: Mapping[str, list[Any]]) -> Rulebook | None:
     )
 
 
-def _world(values: Object) -> World:
+def _world(values: JSONObject) -> World:
     sets = [{**each, "learn": None} for each in values["placeholders"]]  # as many as stand at first
     kinds = by_kind({**values, "placeholders": sets}, _RELEASE)
     data = [body.get("data") or {} for body in kinds.get("ConfigMap", [])]
@@ -163,13 +161,13 @@ def _world(values: Object) -> World:
     )
 
 
-def _profiles(configuration: Object) -> Mapping[str, Profile]:
+def _profiles(configuration: JSONObject) -> Mapping[str, Profile]:
     """By scheduler name; kube-scheduler's own where the model doesn't know the hub's plugins."""
     profiles, unknown = read_each_profile(configuration, _RELEASE.kube_minor[1])
     return dict.fromkeys(unknown, default_profile(_RELEASE.kube_minor[1])) | profiles
 
 
-def _made(body: Object, **spec: object) -> Pod:
+def _made(body: JSONObject, **spec: object) -> Pod:
     """A pod of a workload."""
     template = body["spec"]["template"]
     metadata = {**template["metadata"], "name": "made", "namespace": _RELEASE.namespace}

@@ -9,9 +9,8 @@ from typing import Any, Final, Literal, NamedTuple
 
 from generator.values.helm_release import Release
 from roost_core.kube.client import Client
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -22,13 +21,13 @@ class Install:
     release: Release
     values: Mapping[str, Any]
     # Bodies of the rendered manifests.
-    rendered: Sequence[Object]
+    rendered: Sequence[JSONObject]
 
-    def of_kind(self, kind: str) -> list[Object]:
+    def of_kind(self, kind: str) -> list[JSONObject]:
         """Rendered objects of a kind."""
         return [body for body in self.rendered if body["kind"] == kind]
 
-    def component(self, name: str) -> Object | None:
+    def component(self, name: str) -> JSONObject | None:
         """The rendered Deployment of a component: webhook, controllers, scheduler or recorder."""
         for body in self.of_kind("Deployment"):
             if body["metadata"]["labels"].get("app.kubernetes.io/component") == name:
@@ -42,7 +41,7 @@ class Install:
         return [node for node in read if node is not None]
 
     @cached_property
-    def deployments(self) -> list[Object]:
+    def deployments(self) -> list[JSONObject]:
         """Deployments of all namespaces."""
         return list(self.client.get("/apis/apps/v1/deployments")["items"])
 
@@ -55,12 +54,12 @@ class Install:
         }
 
     @cached_property
-    def pods_everywhere(self) -> list[Object]:
+    def pods_everywhere(self) -> list[JSONObject]:
         """Pods of all namespaces."""
         return list(self.client.get("/api/v1/pods")["items"])
 
     @cached_property
-    def pods(self) -> list[Object]:
+    def pods(self) -> list[JSONObject]:
         """Pods of the release's namespace."""
         return list(self.client.get(f"/api/v1/namespaces/{self.release.namespace}/pods")["items"])
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 import yaml
 
 from generator import faults
-from roost.doctor.contract import Finding, Install, Object, unknown
+from roost.doctor.contract import Finding, Install, unknown
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Requirement, read_label_selector
 from roost_core.placement.labels import KARPENTER_POOL_LABEL, USER_CLASS
@@ -59,24 +60,24 @@ def node_age_seconds(node: Node) -> float:
     return datetime.now(UTC).timestamp() - node.created if node.created else 0.0
 
 
-def users_of(install: Install) -> list[Object]:
+def users_of(install: Install) -> list[JSONObject]:
     """The users' pods of the release, of all hubs that it serves."""
     return pods_in_class(install, install.values["podClasses"].get(USER_CLASS))
 
 
-def pods_in_class(install: Install, pod_class: Any) -> list[Object]:  # noqa: ANN401 - a part of the values
+def pods_in_class(install: Install, pod_class: Any) -> list[JSONObject]:  # noqa: ANN401 - a part of the values
     """The pods that a class's labels select, of all hubs that the release serves."""
     labels, required = labels_of(pod_class), selector_of(pod_class)
     pods = install.pods if required is None else _within(install, required, install.pods_everywhere)
     return labelled(pods, labels) if labels else []
 
 
-def labelled(pods: Iterable[Object], labels: Mapping[str, str]) -> list[Object]:
+def labelled(pods: Iterable[JSONObject], labels: Mapping[str, str]) -> list[JSONObject]:
     """The pods that have all these labels."""
     return [pod for pod in pods if labels.items() <= label_items(pod).items()]
 
 
-def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Object]:  # noqa: ANN401 - a part of values
+def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[JSONObject]:  # noqa: ANN401 - a part of values
     """The objects of a kind in the namespaces whose pods a class selects; api: as /apis/apps/v1."""
     required = selector_of(pod_class)
     if required is None:
@@ -87,8 +88,8 @@ def listed(install: Install, pod_class: Any, api: str, resource: str) -> list[Ob
 
 
 def _within(
-    install: Install, required: frozenset[Requirement], bodies: Iterable[Object]
-) -> list[Object]:
+    install: Install, required: frozenset[Requirement], bodies: Iterable[JSONObject]
+) -> list[JSONObject]:
     """The objects in namespaces that are selected."""
     names = {
         name for name in install.namespaces if namespace_matches(required, name, install.namespaces)
@@ -126,12 +127,12 @@ def admits(install: Install) -> bool:
     )
 
 
-def annotation_of(body: Object, key: str) -> str:
+def annotation_of(body: JSONObject, key: str) -> str:
     """An annotation of an object; empty without."""
     return str((body["metadata"].get("annotations") or {}).get(key, ""))
 
 
-def label_items(body: Object) -> dict[str, str]:
+def label_items(body: JSONObject) -> dict[str, str]:
     """The labels of an object."""
     return dict(body["metadata"].get("labels") or {})
 
@@ -145,7 +146,7 @@ def mounts_images(install: Install) -> bool:
     return any("image" in volume for mounted in volumes for volume in mounted)
 
 
-def autoscaler_words(deployment: Object) -> list[str]:
+def autoscaler_words(deployment: JSONObject) -> list[str]:
     """The command line of a cluster-autoscaler; empty where a Deployment is something else."""
     for container in deployment["spec"]["template"]["spec"]["containers"]:
         words = [*(container.get("command") or []), *(container.get("args") or [])]
@@ -154,7 +155,7 @@ def autoscaler_words(deployment: Object) -> list[str]:
     return []
 
 
-def config_map_of(install: Install, deployment: Object | None) -> Object | None:
+def config_map_of(install: Install, deployment: JSONObject | None) -> JSONObject | None:
     """The rendered ConfigMap with the name of a Deployment."""
     name = deployment["metadata"]["name"] if deployment is not None else None
     return next(
@@ -162,7 +163,7 @@ def config_map_of(install: Install, deployment: Object | None) -> Object | None:
     )
 
 
-def read_profiles(config_map: Object) -> dict[str, Any]:
+def read_profiles(config_map: JSONObject) -> dict[str, Any]:
     """The profiles of a scheduler's rendered ConfigMap, by schedulerName."""
     return {
         profile["schedulerName"]: profile
@@ -213,12 +214,12 @@ def replaced(install: Install, schedulers: Sequence[str]) -> str:
     return f"To have Roost's take such pods: replaceSchedulers: [{', '.join(schedulers)}]."
 
 
-def path_of(body: Object) -> str:
+def path_of(body: JSONObject) -> str:
     """The path of a rendered object, as /apis/apps/v1/namespaces/hub/deployments/roost-webhook."""
     return f"{collection_of(body)}/{body['metadata']['name']}"
 
 
-def collection_of(body: Object) -> str:
+def collection_of(body: JSONObject) -> str:
     """The path of the collection that a rendered object belongs to."""
     version = body["apiVersion"]
     root = f"/apis/{version}" if "/" in version else f"/api/{version}"
@@ -242,7 +243,7 @@ def plural(kind: str) -> str:
     )
 
 
-def name_of(body: Object) -> str:
+def name_of(body: JSONObject) -> str:
     """A rendered object for people: Deployment hub/roost-webhook."""
     return (
         f"{body['kind']}"

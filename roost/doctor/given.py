@@ -10,17 +10,18 @@ from generator.render.diff import read_manifests
 from generator.render.manifests import render
 from generator.values.helm_release import Release
 from roost.doctor.checks import INSTALLED, run_checks
-from roost.doctor.contract import Install, Object
+from roost.doctor.contract import Install
 from roost.doctor.evidence import plural
 from roost.doctor.quotas import READS
 from roost_core.kube.client import Client
+from roost_core.objects.fields import JSONObject
 
 
 class _GivenCluster:
     """Stands for a Client in checks that list such objects; it admits every pod."""
 
     def __init__(self, path: str, namespace: str) -> None:
-        found = cast("list[Object]", [*read_manifests(path).values()])
+        found = cast("list[JSONObject]", [*read_manifests(path).values()])
         self._bodies = [
             {**one, "metadata": {"namespace": namespace, **one["metadata"]}} for one in found
         ]
@@ -48,7 +49,7 @@ class _GivenCluster:
                     f"{path}: {said}, expected a spec as the API server takes it."
                 ) from None
 
-    def get(self, path: str, _query: object = None) -> dict[str, list[Object]]:
+    def get(self, path: str, _query: object = None) -> dict[str, list[JSONObject]]:
         *_, above, namespace, resource = path.split("/")
         found = [body for body in self._bodies if plural(str(body["kind"])) == resource]
         return {
@@ -62,7 +63,7 @@ class _GivenCluster:
     def find(self, _path: str) -> None:
         return None
 
-    def create(self, _path: str, pod: Object) -> Object:
+    def create(self, _path: str, pod: JSONObject) -> JSONObject:
         return pod
 
 

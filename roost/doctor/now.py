@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from roost.doctor.contract import Object
 from roost.doctor.evidence import count, label_items, some
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.timestamps import event_moment, read_moment
 from roost_core.placement.kubelet_pulls import image_in_message
 from roost_core.placement.labels import COMPONENT_LABEL
@@ -63,9 +63,9 @@ class Wait(NamedTuple):
     node: str = ""
 
 
-def find_waits(pods: Iterable[Object], events: Iterable[Object]) -> list[Wait]:
+def find_waits(pods: Iterable[JSONObject], events: Iterable[JSONObject]) -> list[Wait]:
     """Each pod that has no node yet, or whose containers don't run yet."""
-    by_uid: dict[str, list[Object]] = {}
+    by_uid: dict[str, list[JSONObject]] = {}
     for event in sorted(events, key=event_moment):
         by_uid.setdefault(str(event["involvedObject"].get("uid")), []).append(event)
     waits = []
@@ -142,7 +142,7 @@ def what_to_do(wait: Wait) -> str:
     return next(advice, f"kubectl describe pod {wait.pod}")
 
 
-def _cause(spec: Any, status: Any, events: list[Object]) -> tuple[str, float | None] | None:  # noqa: ANN401 - JSON
+def _cause(spec: Any, status: Any, events: list[JSONObject]) -> tuple[str, float | None] | None:  # noqa: ANN401 - JSON
     """Why a pod waits, and since when if that is known; None: it doesn't."""
     if not spec.get("nodeName"):
         if gates := spec.get("schedulingGates"):

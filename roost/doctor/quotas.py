@@ -8,9 +8,10 @@ from itertools import product
 from typing import Any, Final
 
 from generator.importing.quantities import memory_quantity
-from roost.doctor.contract import Install, Object, Told, error, warning
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import name_of, some
 from roost_core.kube.client import Client
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, read_requests
 
@@ -97,19 +98,19 @@ def find_counted(install: Install) -> Told:
         )
 
 
-def counting(client: Client, namespace: str) -> list[Object]:
+def counting(client: Client, namespace: str) -> list[JSONObject]:
     """The quotas that count placeholders. Raises ClusterError."""
     quotas = client.get(f"/api/v1/namespaces/{namespace}/resourcequotas")["items"]
     return [one for one in quotas if not scopes(one) & _NOT_PLACEHOLDERS]
 
 
-def scopes(quota: Object) -> set[str]:
+def scopes(quota: JSONObject) -> set[str]:
     """The scopes of a ResourceQuota."""
     selected = (quota["spec"].get("scopeSelector") or {}).get("matchExpressions") or ()
     return {*(quota["spec"].get("scopes") or ()), *(one["scopeName"] for one in selected)}
 
 
-def bounds(limit_range: Object, *keys: str) -> dict[str, Any]:
+def bounds(limit_range: JSONObject, *keys: str) -> dict[str, Any]:
     """What a LimitRange gives containers, or holds them to, by resource."""
     items = [
         one.get(key) or {}
@@ -130,7 +131,7 @@ def _amounts(part: Any, key: str) -> list[Fraction]:  # noqa: ANN401 - of an obj
 
 
 # All that is read of such objects, by kind; of malformed ones it raises what it raises.
-READS: Final[Mapping[str, Callable[[Object], object]]] = {
+READS: Final[Mapping[str, Callable[[JSONObject], object]]] = {
     "ResourceQuota": lambda body: (
         scopes(body),
         _amounts(body["spec"], "hard"),
@@ -140,7 +141,7 @@ READS: Final[Mapping[str, Callable[[Object], object]]] = {
 }
 
 
-def named(kind: str, bodies: list[Object]) -> str:
+def named(kind: str, bodies: list[JSONObject]) -> str:
     """The first of these objects, for people."""
     names = {"/".join((one["metadata"]["namespace"], one["metadata"]["name"])) for one in bodies}
     return f"{kind} {some(sorted(names))}"

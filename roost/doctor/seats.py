@@ -11,10 +11,10 @@ from typing import Any, Final
 import yaml
 
 from generator.importing.quantities import memory_quantity
-from roost.doctor.contract import Object
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS, POOL_LABELS, some
 from roost.doctor.quotas import counting, named
 from roost_core.kube.client import Client
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import CPU, MEMORY, PODS, read_requests, requested, round_up
@@ -86,7 +86,7 @@ class Seats:
             reason += f"{self._name}, by maxSize of cluster-autoscaler or spec.limits of Karpenter."
             yield reason, f"Set that for {nodes} nodes, beside those of others."
 
-    def _refused(self, quota: Object, people: int) -> Iterator[tuple[str, str]]:
+    def _refused(self, quota: JSONObject, people: int) -> Iterator[tuple[str, str]]:
         used = (quota.get("status") or {}).get("used") or {}
         fits, wanted = people, []
         for key, hard in sorted((quota["spec"].get("hard") or {}).items()):

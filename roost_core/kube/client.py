@@ -5,13 +5,14 @@
 
 import ssl
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
 import orjson
 import urllib3
 
-JSONObject = dict[str, Any]
+from roost_core.objects.fields import JSONObject
+
 Body = JSONObject | list[JSONObject]
 Query = Mapping[str, str | int | bool]
 

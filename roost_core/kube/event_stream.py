@@ -22,7 +22,8 @@ from typing import Any, Final
 
 import orjson
 
-from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import NOT_FOUND, ApiError, Client, ClusterError
+from roost_core.objects.fields import JSONObject
 
 log = logging.getLogger(__name__)
 # Spreads replicas, keeps no secret. Of our own: the module's is whoever seeds it, and no other

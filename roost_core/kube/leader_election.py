@@ -15,7 +15,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.beliefs import LEASE_SECONDS
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 

@@ -12,7 +12,8 @@ import binascii
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from roost_core.kube.client import Client, ClusterError, JSONObject
+from roost_core.kube.client import Client, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 # The owner of caBundle in managed fields.

@@ -11,8 +11,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 
-from roost_core.kube.client import Client, JSONObject
+from roost_core.kube.client import Client
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
+from roost_core.objects.fields import JSONObject
 
 T = TypeVar("T")
 

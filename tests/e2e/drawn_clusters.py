@@ -8,9 +8,8 @@ requests above the pod's own); whoever creates them leaves those out.
 from random import Random
 from typing import Any, NamedTuple
 
+from roost_core.objects.fields import JSONObject
 from tests.builders import PREFERRED, REQUIRED
-
-Object = dict[str, Any]
 
 MIB = 1024**2
 ZONES = ("z1", "z2", "z3")
@@ -114,7 +113,7 @@ class Drawing:
 
     # Nodes
 
-    def node(self, name: str) -> Object:
+    def node(self, name: str) -> JSONObject:
         """Arguments of FakeNodes.create."""
         if self.happens(self.mood.alike):
             return {
@@ -157,11 +156,11 @@ class Drawing:
 
     # Pods
 
-    def pod(self, name: str, scheduler_name: str, *, at_first: bool = False) -> Object:
+    def pod(self, name: str, scheduler_name: str, *, at_first: bool = False) -> JSONObject:
         """A pod; at_first: one that is there from the beginning."""
         if self.happens(0.1):
             return self._plain_pod(name, scheduler_name)
-        spec: Object = {
+        spec: JSONObject = {
             "schedulerName": scheduler_name,
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
@@ -194,7 +193,7 @@ class Drawing:
             spec["priorityClassName"] = self.one(["middle", "high"])
         if self.happens(0.1):
             spec["volumes"] = [{"name": "model", "image": {"reference": self.one(WRITTEN_IMAGES)}}]
-        metadata: Object = {
+        metadata: JSONObject = {
             "name": name,
             "namespace": self.one(list(self.namespaces)),
             "labels": self.labels(),
@@ -211,7 +210,7 @@ class Drawing:
         ]
         return str(self.one(names))
 
-    def _plain_pod(self, name: str, scheduler_name: str) -> Object:
+    def _plain_pod(self, name: str, scheduler_name: str) -> JSONObject:
         """One without any wish, for which many nodes are equal."""
         requests = {"cpu": "100m", "memory": "64Mi"}
         containers = [{"name": "c", "image": "absent:1", "resources": {"requests": requests}}]
@@ -227,10 +226,10 @@ class Drawing:
             {"app": self.one(APPS), "tier": self.one(TIERS), "revision": self.one("12")}, 0.8
         )
 
-    def _pick(self, items: Object, probability: float) -> Object:
+    def _pick(self, items: JSONObject, probability: float) -> JSONObject:
         return {key: value for key, value in items.items() if self.happens(probability)}
 
-    def _container(self, name: str) -> Object:
+    def _container(self, name: str) -> JSONObject:
         cpu = self.one(["50m", "100m", "0.25", "1", "1500m", "0", "333m"])
         memory = self.one(["64Mi", "200M", "1Gi", "2.5Gi", "0", "123456789"])
         requests = self._pick({"cpu": cpu, "memory": memory}, 0.7)
@@ -238,20 +237,20 @@ class Drawing:
             requests["ephemeral-storage"] = self.one(["1Gi", "40Gi"])
         limits = {GPU: self.one(["0", "1", "2"])} if self.happens(0.1) else {}
         resources = {"requests": {**requests, **limits}, "limits": limits}
-        container: Object = {
+        container: JSONObject = {
             "name": name,
             "image": self.one(WRITTEN_IMAGES),
             "resources": resources,
         }
         if self.happens(0.12):
             number, protocol = self.one([8080, 8081]), self.one(["TCP", "UDP"])
-            port: Object = {"containerPort": 80, "hostPort": number, "protocol": protocol}
+            port: JSONObject = {"containerPort": 80, "hostPort": number, "protocol": protocol}
             if self.happens(0.4):
                 port["hostIP"] = self.one(["127.0.0.1", "127.0.0.2", ALL_ADDRESSES])
             container["ports"] = [port]
         return container
 
-    def _init_container(self, name: str) -> Object:
+    def _init_container(self, name: str) -> JSONObject:
         container = self._container(name)
         if self.happens(0.4):
             container["restartPolicy"] = "Always"
@@ -259,7 +258,7 @@ class Drawing:
             container.pop("ports", None)
         return container
 
-    def _toleration(self) -> Object:
+    def _toleration(self) -> JSONObject:
         if self.happens(0.1):
             return {"operator": "Exists"}
         if self.happens(0.15):
@@ -268,7 +267,7 @@ class Drawing:
                 "operator": "Exists",
                 "effect": "NoSchedule",
             }
-        found: Object = {
+        found: JSONObject = {
             "key": self.one(["dirty", "old", "gpu"]),
             "operator": self.one(["Exists", "Equal"]),
         }
@@ -280,9 +279,9 @@ class Drawing:
 
     # Affinity
 
-    def _affinity(self) -> Object:
-        found: Object = {}
-        node: Object = {}
+    def _affinity(self) -> JSONObject:
+        found: JSONObject = {}
+        node: JSONObject = {}
         if self.hinders(0.2):
             terms = [self._node_term() for _ in range(self.one([1, 1, 2]))]
             node[REQUIRED] = {"nodeSelectorTerms": terms}
@@ -294,7 +293,7 @@ class Drawing:
         if node:
             found["nodeAffinity"] = node
         for kind, required in (("podAffinity", 0.1), ("podAntiAffinity", 0.12)):
-            of_kind: Object = {}
+            of_kind: JSONObject = {}
             if self.hinders(required):
                 of_kind[REQUIRED] = [self._pod_term() for _ in range(self.one([1, 1, 2]))]
             if self.happens(0.3):
@@ -306,7 +305,7 @@ class Drawing:
                 found[kind] = of_kind
         return found
 
-    def _node_term(self) -> Object:
+    def _node_term(self) -> JSONObject:
         if self.happens(0.06):
             return {"matchFields": [self._field("In")]}
         if self.happens(0.03):
@@ -321,16 +320,18 @@ class Drawing:
             {"key": ZONE, "operator": self.one(["In", "NotIn"]), "values": [self.one(ZONES)]},
             {"key": "rack", "operator": self.one(["Exists", "DoesNotExist"])},
         ]
-        term: Object = {"matchExpressions": self._random.sample(expressions, self.one([1, 1, 2]))}
+        term: JSONObject = {
+            "matchExpressions": self._random.sample(expressions, self.one([1, 1, 2]))
+        }
         if self.happens(0.1):
             term["matchFields"] = [self._field("NotIn")]
         return term
 
-    def _field(self, operator: str) -> Object:
+    def _field(self, operator: str) -> JSONObject:
         return {"key": "metadata.name", "operator": operator, "values": [self.one(self.node_names)]}
 
-    def _pod_term(self) -> Object:
-        term: Object = {"topologyKey": self.one([HOSTNAME, HOSTNAME, ZONE, "rack"])}
+    def _pod_term(self) -> JSONObject:
+        term: JSONObject = {"topologyKey": self.one([HOSTNAME, HOSTNAME, ZONE, "rack"])}
         if self.happens(0.95):
             term["labelSelector"] = self._label_selector()
         if self.happens(0.25):
@@ -340,8 +341,8 @@ class Drawing:
             term["namespaceSelector"] = self.one([{}, team, {"matchLabels": {"no": "ne"}}])
         return term
 
-    def _label_selector(self) -> Object:
-        selector: Object = self.one(
+    def _label_selector(self) -> JSONObject:
+        selector: JSONObject = self.one(
             [
                 {},
                 {"matchLabels": {"app": self.one(APPS)}},
@@ -361,10 +362,10 @@ class Drawing:
         )
         return selector
 
-    def _spread(self) -> list[Object]:
+    def _spread(self) -> list[JSONObject]:
         found = []
         for key in self.some([HOSTNAME, ZONE, "rack"], 2) or [ZONE]:
-            constraint: Object = {
+            constraint: JSONObject = {
                 "topologyKey": key,
                 "maxSkew": self.number(1, 4),
                 "whenUnsatisfiable": "DoNotSchedule" if self.hinders(0.33) else "ScheduleAnyway",
@@ -384,7 +385,7 @@ class Drawing:
 
     # What else is there
 
-    def budgets(self) -> list[tuple[Object, int]]:
+    def budgets(self) -> list[tuple[JSONObject, int]]:
         """PodDisruptionBudgets, each with the disruptions that its status allows."""
         found = []
         for index in range(self.number(1, 4)):
@@ -396,7 +397,7 @@ class Drawing:
             found.append((body, self.number(0, 2)))
         return found
 
-    def services(self) -> list[Object]:
+    def services(self) -> list[JSONObject]:
         return [
             manifest(
                 "v1",
@@ -409,7 +410,7 @@ class Drawing:
             for app in self.some(APPS, 1)
         ]
 
-    def stateful_set(self, namespace: str) -> Object:
+    def stateful_set(self, namespace: str) -> JSONObject:
         labels = {"app": self.one(APPS)}
         template = {
             "metadata": {"labels": labels},
@@ -423,12 +424,12 @@ class Drawing:
         return manifest("apps/v1", "StatefulSet", STATEFUL_SET, namespace, spec=spec)
 
 
-def manifest(version: str, kind: str, name: str, namespace: str = "", **body: Any) -> Object:
+def manifest(version: str, kind: str, name: str, namespace: str = "", **body: Any) -> JSONObject:
     metadata = {"name": name, **({"namespace": namespace} if namespace else {})}
     return {"apiVersion": version, "kind": kind, "metadata": metadata, **body}
 
 
-def cluster_wide() -> list[Object]:
+def cluster_wide() -> list[JSONObject]:
     overhead = {"podFixed": {"cpu": "120m", "memory": "77Mi"}}
     policies = {True: "PreemptLowerPriority", False: "Never"}
     return [

@@ -6,13 +6,11 @@ it rendered itself.
 
 import re
 import threading
-from typing import Any
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.stack import READY_SECONDS, Stack
-
-Object = dict[str, Any]
 
 
 class InstalledRelease(Stack):
@@ -70,7 +68,7 @@ class InstalledRelease(Stack):
         if self._mounting.is_alive():
             self._mounting.join()
 
-    def objects(self, version: str, resource: str) -> list[Object]:
+    def objects(self, version: str, resource: str) -> list[JSONObject]:
         group = "api" if version == "v1" else "apis"
         return self.cluster.api.list(
             f"/{group}/{version}/namespaces/{self.namespace}/{resource}",

@@ -2,17 +2,16 @@
 
 import json
 from collections.abc import Iterator
-from typing import Any
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.api import Api, ApiError
 
-Object = dict[str, Any]
 # What Kubernetes itself puts into every namespace, and what happened there.
 EVERYWHERE = {("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt")}
 HISTORY = ("events",)
 
 
-def all_objects(api: Api) -> Iterator[tuple[str, Object]]:
+def all_objects(api: Api) -> Iterator[tuple[str, JSONObject]]:
     """Every object of every kind that can be listed, with its resource's name; each once, though
     groups overlap.
     """

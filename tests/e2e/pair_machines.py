@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
@@ -28,8 +29,6 @@ from tests.harness.scheduler import scheduler_config
 from tests.harness.talk import say
 from tests.judge.cases import GROUP_LABEL, HOSTNAME, IMAGE_BYTES, ZONE, Case, Pool
 from tests.scheduling import filter_nodes
-
-Object = dict[str, Any]
 
 # --scan-interval is 10 s, and machines take a minute to boot; here both are shorter.
 SCAN_SECONDS = 4.0
@@ -92,7 +91,7 @@ class Kubelets:
         del node, image
         return self._pull_seconds
 
-    def lingers(self, pod: Object) -> bool:
+    def lingers(self, pod: JSONObject) -> bool:
         """Whether a pod that is deleted is still to be there; no by default, whatever its grace."""
         del pod
         return False
@@ -102,7 +101,7 @@ class Kubelets:
         del node, image
         return False
 
-    def _lacks(self, pod: Object) -> bool:
+    def _lacks(self, pod: JSONObject) -> bool:
         node = pod["spec"]["nodeName"]
         with self._lock:
             missing = (images_of(pod) & self._images) - self._held.setdefault(node, set())
@@ -125,7 +124,7 @@ class Kubelets:
         timer.daemon = True
         timer.start()
 
-    def _tell_fault(self, pod: Object, image: str) -> None:
+    def _tell_fault(self, pod: JSONObject, image: str) -> None:
         """Write what a kubelet does into the status: the containers that wait for the image in
         vain.
         """
@@ -171,7 +170,7 @@ class Kubelets:
         self._keeper.release(self._lacks)
 
 
-def images_of(pod: Object) -> set[str]:
+def images_of(pod: JSONObject) -> set[str]:
     spec = pod["spec"]
     found = {one["image"] for one in (*spec["containers"], *spec.get("initContainers", ()))}
     return found | {one["image"]["reference"] for one in spec.get("volumes", ()) if "image" in one}

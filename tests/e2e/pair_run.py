@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import yaml
 
+from roost_core.objects.fields import JSONObject
 from tests.e2e.pair_machines import (
     SCAN_SECONDS,
     ClusterAutoscaler,
@@ -41,8 +42,6 @@ from tests.judge.cases import (
     user_pod,
 )
 from tests.stack import ROOST, Stack
-
-Object = dict[str, Any]
 
 RELEASE = "hub"
 STEPS = ("bound", "running")
@@ -113,7 +112,7 @@ class KarpenterPools:
                     api.delete(path)
 
 
-def imported_values(case: Case, folder: Path) -> Object:
+def imported_values(case: Case, folder: Path) -> JSONObject:
     path = folder / f"{case.name}-hub.yaml"
     path.write_text(yaml.safe_dump(case.hub_values()))
     done = subprocess.run(
@@ -121,7 +120,7 @@ def imported_values(case: Case, folder: Path) -> Object:
     )
     if done.returncode != 0:
         raise RuntimeError(f"roost import: exit code {done.returncode}: {done.stderr.strip()}")
-    loaded: Object = yaml.safe_load(done.stdout) or {}
+    loaded: JSONObject = yaml.safe_load(done.stdout) or {}
     return loaded
 
 
@@ -170,7 +169,7 @@ class Side:
     scheduler.
     """
 
-    def __init__(self, cluster: ControlPlane, case: Case, values: Object | None) -> None:
+    def __init__(self, cluster: ControlPlane, case: Case, values: JSONObject | None) -> None:
         """values: Roost's; None: it isn't there."""
         self.cluster = cluster
         self.case = case
@@ -261,7 +260,7 @@ class Side:
         body["spec"]["tolerations"] = [{"operator": "Exists"}]
         self._launch(body, Seen(other.kind), now)
 
-    def _launch(self, body: Object, seen: Seen, now: float) -> None:
+    def _launch(self, body: JSONObject, seen: Seen, now: float) -> None:
         self.record.users[body["metadata"]["name"]] = seen
         try:
             self.cluster.create_pod(body, self.namespace)

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-Object = dict[str, Any]
+from roost_core.objects.fields import JSONObject
+
 IMAGE = "quay.io/jupyter/scipy-notebook:2026-11-03"
 # The values of a hub whose users all run that image.
-SINGLEUSER: Object = {"image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}}
+SINGLEUSER: JSONObject = {
+    "image": {"name": IMAGE.rpartition(":")[0], "tag": IMAGE.rpartition(":")[2]}
+}
 USER = "singleuser-server"
 
 
@@ -19,11 +22,11 @@ def pod(
     node: str = "",
     annotations: Mapping[str, str] | None = None,
     **spec: Any,
-) -> Object:
+) -> JSONObject:
     """A pod of one class; `node` ties it there by its own selector, so that it still passes through
     admission.
     """
-    resources: Object = {"requests": dict(requests or {})}
+    resources: JSONObject = {"requests": dict(requests or {})}
     # Of extended resources Kubernetes wants equal limits.
     resources["limits"] = {
         key: amount for key, amount in resources["requests"].items() if "/" in key

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
@@ -27,7 +28,7 @@ from roost_core.scheduler.plugins import PICKS_ALIKE_SINCE
 from roost_core.scheduler.profile import Profile, read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_core.scheduler.surroundings import DisruptionBudget, Surroundings
-from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, Object, cluster_wide
+from tests.e2e.drawn_clusters import HOSTNAME, ZONE, Drawing, cluster_wide
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -136,7 +137,7 @@ class World:
     def __init__(
         self,
         cluster: ControlPlane,
-        configuration: Object,
+        configuration: JSONObject,
         seed: int,
         tally: Tally,
         flags: Sequence[str],
@@ -160,7 +161,7 @@ class World:
         self._names = 0
         self._bound: dict[str, Pod] = {}
         # A pod with a nominated node whose victims can't go, and for how many pods more it stays.
-        self._waiting: tuple[Object, Pod, int] | None = None
+        self._waiting: tuple[JSONObject, Pod, int] | None = None
 
     def run(self, pods: int = PODS_PER_WORLD) -> None:
         self._set_up()
@@ -220,7 +221,7 @@ class World:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda pod: self._create_bound(*pod), there))
 
-    def _draw_bound(self, node_name: str) -> tuple[Object, str]:
+    def _draw_bound(self, node_name: str) -> tuple[JSONObject, str]:
         """A pod that is there from the beginning, and when it started; now and then one that can't
         be deleted.
         """
@@ -234,18 +235,18 @@ class World:
             container.pop("ports", None)
         return body, self._next_start()
 
-    def _create_bound(self, body: Object, started: str) -> None:
+    def _create_bound(self, body: JSONObject, started: str) -> None:
         if (created := self._create(body)) is not None:
             self._start_pod(created, started)
             if "finalizers" in body["metadata"]:
                 self._api.delete(_path(created), gracePeriodSeconds=0)
 
-    def _draw_pod(self, *, at_first: bool = False) -> Object:
+    def _draw_pod(self, *, at_first: bool = False) -> JSONObject:
         self._names += 1
         profile = self._drawing.one(sorted(self._profiles))
         return self._drawing.pod(f"p{self._names:04d}", profile, at_first=at_first)
 
-    def _create(self, body: Object) -> Object | None:
+    def _create(self, body: JSONObject) -> JSONObject | None:
         try:
             return self._cluster.create_pod(body)
         except ApiError as error:
@@ -263,7 +264,7 @@ class World:
         )
         return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def _start_pod(self, pod: Object, started: str) -> Object:
+    def _start_pod(self, pod: JSONObject, started: str) -> JSONObject:
         return self._api.patch(
             f"{_path(pod)}/status", {"status": {"phase": "Running", "startTime": started}}
         )
@@ -381,7 +382,7 @@ class World:
             self._state.remove_pod(pod.key)
             self._give_up(created, log)
 
-    def _catch_up(self, unruly: Object, log: Log) -> None:
+    def _catch_up(self, unruly: JSONObject, log: Log) -> None:
         """Remove a pod that went its own way, and what it pre-empted meanwhile."""
         if log.all(TARGET, pod=_key(unruly)):
             time.sleep(1)
@@ -523,7 +524,7 @@ class World:
         return faults
 
     def _follow_preemption(
-        self, pod: Pod, created: Object, decision: SchedulingDecision, log: Log
+        self, pod: Pod, created: JSONObject, decision: SchedulingDecision, log: Log
     ) -> str | None:
         """Compare node and victims; the node to which the pod is bound in the end, None when it is
         given up.
@@ -593,7 +594,7 @@ class World:
             f"seed {self._seed}, {pod.key}, profile {pod.scheduler_name}\n  {fault}"
         )
 
-    def _give_up(self, created: Object, log: Log) -> None:
+    def _give_up(self, created: JSONObject, log: Log) -> None:
         self._api.delete(_path(created), gracePeriodSeconds=0)
         log.wait(
             "Delete event for unscheduled pod", "Delete event for scheduled pod", pod=_key(created)

@@ -14,8 +14,9 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Self
+from typing import Self
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import Pod
 from roost_core.objects.pod_reader import read_pod
@@ -45,7 +46,6 @@ from tests.judge.verdicts import Victim, find_victims
 from tests.judge.world import CLUSTER_PROFILE, Fate
 from tests.scheduling import filter_nodes
 
-Object = dict[str, Any]
 CASE, SIDE = "example.com/case", "example.com/side"
 NAME = "example.com/pod"
 TEAM, DRIVER = "other-team", "gpu.example.com"
@@ -97,11 +97,11 @@ def _roomy(pool: Pool) -> Pool:
     return replace(pool, most=pool.at_first, cpu=f"{int(float(pool.cpu))}.1", memory=memory)
 
 
-def _when(coming: tuple[float, Object, str, str]) -> float:
+def _when(coming: tuple[float, JSONObject, str, str]) -> float:
     return coming[0]
 
 
-def values_for(cases: Iterable[Case]) -> Object:
+def values_for(cases: Iterable[Case]) -> JSONObject:
     """One release for all cases: their namespaces, and placeholders for those that have some."""
     served = {"match": {"namespaceSelector": {"matchLabels": {SIDE: "roost"}}}}
     name, _, tag = BASE.rpartition(":")
@@ -151,7 +151,7 @@ class CaseKubelets(Kubelets):
         hangs = case.pull_seconds <= START_SECONDS < case.pull_takes(name, image)
         return not self.holds(node, image) and (case.pull_fails(name, image) or hangs)
 
-    def lingers(self, pod: Object) -> bool:
+    def lingers(self, pod: JSONObject) -> bool:
         meta = pod["metadata"]
         seconds = meta.get("deletionGracePeriodSeconds", 0)
         if meta["namespace"] != TEAM or not seconds or pod["status"].get("phase") != "Running":
@@ -161,7 +161,7 @@ class CaseKubelets(Kubelets):
                 self._start(("", meta["uid"]), seconds, self._end, pod)
         return True
 
-    def _end(self, pod: Object) -> None:
+    def _end(self, pod: JSONObject) -> None:
         self._api.delete(
             f"/api/v1/namespaces/{TEAM}/pods/{pod['metadata']['name']}", {"gracePeriodSeconds": 0}
         )
@@ -179,14 +179,14 @@ class Side:
         self.journal: list[str] = []
         # Pods as they are stored: where Roost isn't, as they were sent, with the API server's
         # defaults.
-        self.stored: dict[str, Object] = {}
+        self.stored: dict[str, JSONObject] = {}
         self._failed: dict[tuple[str, str], float] = {}
         self._bound_at: dict[str, float] = {}
         # Those that were given up, until they come again.
         self._away: set[str] = set()
         self._cordoned: set[str] = set()
         # Servers that are given up unless they have started by then.
-        self._again: list[tuple[float, Object, str]] = []
+        self._again: list[tuple[float, JSONObject, str]] = []
         # What stood here at the last look.
         self._before = ClusterState()
         self._looked = 0.0
@@ -233,7 +233,7 @@ class Side:
                 body["spec"]["nodeSelector"] = {HOSTNAME: f"{self.name}-{other.node}"}
                 self._send(body, other.kind, other.name, 0.0, TEAM)
 
-    def _plan(self) -> Iterator[tuple[float, Object, str, str]]:
+    def _plan(self) -> Iterator[tuple[float, JSONObject, str, str]]:
         """When who comes: time, body, kind, namespace."""
         for index, arrival in enumerate(self.case.arrivals):
             body = user_pod(f"{arrival.profile}-{index}", self.case.profile(arrival.profile))
@@ -249,7 +249,7 @@ class Side:
 
     def _bind_volume(self, name: str, zone: str) -> None:
         size = {"storage": "1Gi"}
-        spec: Object = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
+        spec: JSONObject = {"accessModes": ["ReadWriteOnce"], "storageClassName": ""}
         metadata = {"name": name, "annotations": {"pv.kubernetes.io/bind-completed": "yes"}}
         claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": metadata}
         volume = f"{self.name}-{name}"
@@ -288,7 +288,7 @@ class Side:
         }
         self.cluster.api.create({**body, "spec": spec})
 
-    def _send(self, body: Object, kind: str, name: str, now: float, namespace: str) -> None:
+    def _send(self, body: JSONObject, kind: str, name: str, now: float, namespace: str) -> None:
         fate = self.fates.setdefault(name, Fate(kind, now))
         fate.created = now
         self._away.discard(name)
@@ -362,7 +362,7 @@ class Side:
     # What becomes of them
 
     def look(
-        self, nodes: Sequence[Node], bodies: Sequence[Object], now: float, twin: "Side | None"
+        self, nodes: Sequence[Node], bodies: Sequence[JSONObject], now: float, twin: "Side | None"
     ) -> None:
         """Note what is new. twin: the side without Roost, for the one with it."""
         mine = {one["metadata"]["labels"][NAME]: one for one in bodies if self._is_mine(one)}
@@ -412,7 +412,7 @@ class Side:
         self._before, self._looked, self._placed = state, now, placed
         self._waited = {name: pod for name, pod in pods.items() if not pod.node_name}
 
-    def _is_mine(self, body: Object) -> bool:
+    def _is_mine(self, body: JSONObject) -> bool:
         labels = body["metadata"].get("labels", {})
         return NAME in labels and labels.get(CASE) == self.name
 
@@ -555,7 +555,7 @@ class Wave:
         for node in map(read_node, self.api.list(NODES)):
             nodes.setdefault(node.labels.get(CASE, ""), []).append(node)
         of_node = {node.name: name for name, found in nodes.items() for node in found}
-        bodies: dict[str, list[Object]] = {}
+        bodies: dict[str, list[JSONObject]] = {}
         for body in self.api.list(PODS):
             name = body["metadata"].get("labels", {}).get(CASE) or of_node.get(
                 body["spec"].get("nodeName", ""), ""

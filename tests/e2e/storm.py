@@ -5,13 +5,13 @@ import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Self
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.waiting import wait_until
 
-Object = dict[str, Any]
 # Promise 8.
 LATER_SECONDS = 30.0
 
@@ -30,8 +30,8 @@ class Storm:
         namespace: str,
         image: str = "image",
         *,
-        body: Object | None = None,
-        tried: Callable[[Object], bool] | None = None,
+        body: JSONObject | None = None,
+        tried: Callable[[JSONObject], bool] | None = None,
         threads: int = 2,
         pause_seconds: float = 0.05,
     ) -> None:
@@ -53,7 +53,7 @@ class Storm:
         self._blows.set()
         self._numbers = itertools.count()
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(threads)]
-        self.pods: list[Object] = []
+        self.pods: list[JSONObject] = []
         self.refused: list[str] = []
         self.slowest_seconds = 0.0
 
@@ -77,7 +77,7 @@ class Storm:
         yield
         self._blows.set()
 
-    def wait_for_more(self, number: int = 20) -> list[Object]:
+    def wait_for_more(self, number: int = 20) -> list[JSONObject]:
         before = len(self.pods)
         wait_until(
             lambda: len(self.pods) >= before + number,

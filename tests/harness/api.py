@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 from urllib.parse import quote, urlencode, urlsplit
 
-Object = dict[str, Any]
+from roost_core.objects.fields import JSONObject
+
 Query = str | int | bool
 JSON = "application/json"
 MERGE = "application/merge-patch+json"
@@ -28,7 +29,7 @@ class ApiError(RuntimeError):
     def __init__(self, status: int, method: str, path: str, body: bytes) -> None:
         self.status = status
         try:
-            self.details: Object = json.loads(body)
+            self.details: JSONObject = json.loads(body)
         except ValueError:
             self.details = {"message": body.decode(errors="replace")}
         self.reason = str(self.details.get("reason", ""))
@@ -62,7 +63,7 @@ class Api:
         body: object = None,
         query: Mapping[str, Query] | None = None,
         content_type: str = JSON,
-    ) -> Object:
+    ) -> JSONObject:
         """One request and its answer. Raises ApiError on any status from 400 up."""
         target = _with_query(path, query or {})
         payload = None if body is None else json.dumps(body).encode()
@@ -94,26 +95,26 @@ class Api:
         if response.status >= 400:
             raise ApiError(response.status, method, target, answer)
         return (
-            cast("Object", json.loads(answer))
+            cast("JSONObject", json.loads(answer))
             if answer.startswith(b"{")
             else {"text": answer.decode()}
         )
 
-    def get(self, path: str, **query: Query) -> Object:
+    def get(self, path: str, **query: Query) -> JSONObject:
         return self.request("GET", path, query=query)
 
-    def find(self, path: str) -> Object | None:
+    def find(self, path: str) -> JSONObject | None:
         with absent_is_fine():
             return self.get(path)
         return None
 
-    def list(self, path: str, **query: Query) -> list[Object]:
+    def list(self, path: str, **query: Query) -> list[JSONObject]:
         """The items of a list; they carry no kind of their own, as the API server sends them."""
-        return cast("list[Object]", self.get(path, **query)["items"])
+        return cast("list[JSONObject]", self.get(path, **query)["items"])
 
     def create(
         self, manifest: Mapping[str, Any], namespace: str | None = None, **query: Query
-    ) -> Object:
+    ) -> JSONObject:
         """Create an object from its manifest; `namespace` is for one that names none."""
         return self.request("POST", self.path_of(manifest, namespace, named=False), manifest, query)
 
@@ -124,7 +125,7 @@ class Api:
         *,
         manager: str = "tests",
         **query: Query,
-    ) -> Object:
+    ) -> JSONObject:
         """Server-side apply, taking over fields of others."""
         path = self.path_of(manifest, namespace)
         return self.request(
@@ -133,12 +134,12 @@ class Api:
 
     def patch(
         self, path: str, change: object, *, content_type: str = MERGE, **query: Query
-    ) -> Object:
+    ) -> JSONObject:
         return self.request("PATCH", path, change, query, content_type)
 
     def delete(
         self, path: str, body: Mapping[str, Any] | None = None, **query: Query
-    ) -> Object | None:
+    ) -> JSONObject | None:
         """None: it was gone already."""
         with absent_is_fine():
             return self.request("DELETE", path, body, query)
@@ -240,7 +241,7 @@ class Watch:
             forget()
             raise
 
-    def __iter__(self) -> Iterator[tuple[str, Object]]:
+    def __iter__(self) -> Iterator[tuple[str, JSONObject]]:
         try:
             while not self._is_closed and (line := self._read_line()):
                 event = json.loads(line)

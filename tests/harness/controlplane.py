@@ -21,7 +21,8 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.harness.api import Api, ApiError, Object
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import Api, ApiError
 from tests.harness.binaries import NEWEST_MINOR, ensure_binary
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import Process, ProgramExitedError, RunFolder
@@ -240,16 +241,16 @@ class ControlPlane:
             )
         return name
 
-    def create_pod(self, manifest: Mapping[str, Any], namespace: str | None = None) -> Object:
+    def create_pod(self, manifest: Mapping[str, Any], namespace: str | None = None) -> JSONObject:
         return self.api.create({"apiVersion": "v1", "kind": "Pod", **manifest}, namespace)
 
-    def pod(self, name: str, namespace: str = "default") -> Object:
+    def pod(self, name: str, namespace: str = "default") -> JSONObject:
         return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{name}")
 
     def wait_for_pod_node(
         self, name: str, namespace: str = "default", timeout_seconds: float = 30.0
     ) -> str:
-        def has_node(pod: Object) -> bool:
+        def has_node(pod: JSONObject) -> bool:
             return bool(pod["spec"].get("nodeName"))
 
         return str(
@@ -264,8 +265,8 @@ class ControlPlane:
         namespace: str = "default",
         phase: str = "Running",
         timeout_seconds: float = 30.0,
-    ) -> Object:
-        def in_phase(pod: Object) -> bool:
+    ) -> JSONObject:
+        def in_phase(pod: JSONObject) -> bool:
             return bool(pod["status"].get("phase") == phase)
 
         return self.wait_for_pod(name, namespace, in_phase, f"be {phase}", timeout_seconds)
@@ -274,15 +275,15 @@ class ControlPlane:
         self,
         name: str,
         namespace: str,
-        rule: Callable[[Object], bool],
+        rule: Callable[[JSONObject], bool],
         what: str,
         timeout_seconds: float = 30.0,
-    ) -> Object:
+    ) -> JSONObject:
         """Wait until `rule` holds for a pod, and return the pod; what: the rule in words, as in "be
         bound".
         """
 
-        def find() -> Object | None:
+        def find() -> JSONObject | None:
             pod = self.pod(name, namespace)
             return pod if rule(pod) else None
 
@@ -293,7 +294,7 @@ class ControlPlane:
             find, timeout_seconds, f"pod {namespace}/{name} to {what}", explain=explain
         )
 
-    def audit_events(self) -> list[Object]:
+    def audit_events(self) -> list[JSONObject]:
         """What the audit log holds so far, one item a request that has been answered."""
         if self._audit_level is None:
             raise ValueError('no audit log: start the control plane with audit_level="Metadata"')

@@ -19,7 +19,8 @@ from typing import Self
 
 import yaml
 
-from tests.harness.api import Api, ApiError, Object
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import Api, ApiError
 from tests.harness.binaries import ensure_binary, ensure_module_files
 from tests.harness.controlplane import ControlPlane
 from tests.harness.life import Started
@@ -143,7 +144,7 @@ class Karpenter(Started):
         instance_types: Sequence[str] = (),
         consolidate_after: str = "Never",
         consolidation_policy: str = "WhenEmpty",
-    ) -> Object:
+    ) -> JSONObject:
         """Create a NodePool; returns it.
 
         Taints are `key=value:Effect`, or mappings as in a manifest. instance_types: names; empty:
@@ -183,15 +184,15 @@ class Karpenter(Started):
             self._cluster.api.delete(f"{NODES}/{node['metadata']['name']}")
         wait_until(lambda: not self.nodes(name), 60, f"the nodes of pool {name} to go")
 
-    def node_claims(self, pool: str | None = None) -> list[Object]:
+    def node_claims(self, pool: str | None = None) -> list[JSONObject]:
         return self._cluster.api.list(NODE_CLAIMS, labelSelector=_of_pool(pool))
 
-    def nodes(self, pool: str | None = None) -> list[Object]:
+    def nodes(self, pool: str | None = None) -> list[JSONObject]:
         return self._cluster.api.list(NODES, labelSelector=_of_pool(pool))
 
     def wait_for_nodes(
         self, count: int, pool: str | None = None, timeout_seconds: float = 60.0
-    ) -> list[Object]:
+    ) -> list[JSONObject]:
         """Wait until exactly so many Nodes stand, each booted and taken over by Karpenter; returns
         them.
 
@@ -199,7 +200,7 @@ class Karpenter(Started):
         taint keeps pods off.
         """
 
-        def joined() -> list[Object] | None:
+        def joined() -> list[JSONObject] | None:
             nodes = self.nodes(pool)
             return nodes if len(nodes) == count and all(map(has_joined, nodes)) else None
 
@@ -279,7 +280,7 @@ class NodeKeeper:
             if age_seconds >= self._boot_delay_seconds and not is_booted(node):
                 self._boot(node)
 
-    def _boot(self, node: Object) -> None:
+    def _boot(self, node: JSONObject) -> None:
         name = node["metadata"]["name"]
         if not _is_ready(node):
             capacity = {"status": {"capacity": node["status"]["allocatable"]}}
@@ -297,14 +298,14 @@ class NodeKeeper:
         )
 
 
-def is_booted(node: Object) -> bool:
+def is_booted(node: JSONObject) -> bool:
     """Whether the node is Ready and carries no taint that says otherwise."""
     return _is_ready(node) and all(
         taint["key"] != NOT_READY_TAINT for taint in node["spec"].get("taints", [])
     )
 
 
-def has_joined(node: Object) -> bool:
+def has_joined(node: JSONObject) -> bool:
     return is_booted(node) and REGISTERED_LABEL in node["metadata"]["labels"]
 
 
@@ -323,11 +324,11 @@ def _is_served(api: Api, address: str) -> bool:
     return _has_condition(api.get(address), "Established")
 
 
-def _is_ready(node: Object) -> bool:
+def _is_ready(node: JSONObject) -> bool:
     return _has_condition(node, "Ready")
 
 
-def _has_condition(item: Object, kind: str) -> bool:
+def _has_condition(item: JSONObject, kind: str) -> bool:
     conditions = item.get("status", {}).get("conditions") or []  # null in a new definition
     return any(
         condition["type"] == kind and condition["status"] == "True" for condition in conditions
@@ -338,7 +339,7 @@ def _of_pool(pool: str | None) -> str:
     return NODE_POOL_LABEL if pool is None else f"{NODE_POOL_LABEL}={pool}"
 
 
-def _described(kind: InstanceType) -> Object:
+def _described(kind: InstanceType) -> JSONObject:
     offer = {"karpenter.sh/capacity-type": "on-demand", "topology.kubernetes.io/zone": "zone-a"}
     requirements = [
         {"key": key, "operator": "In", "values": [value]} for key, value in offer.items()

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Self
 
-from tests.harness.api import STRATEGIC, Api, Object
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import STRATEGIC, Api
 
 NODES = "/api/v1/nodes"
 NOT_READY_TAINT = "node.kubernetes.io/not-ready"
@@ -42,7 +43,7 @@ class FakeNodes:
         images: Mapping[str, int] | None = None,
         ready: bool = True,
         extra_resources: Mapping[str, str] | None = None,
-    ) -> Object:
+    ) -> JSONObject:
         """Create a node, Ready and without the not-ready taint by default; returns it as it stands
         then.
 
@@ -72,24 +73,24 @@ class FakeNodes:
             for _ in pool.map(lambda name: self.create(name, **details), names):
                 pass
 
-    def get(self, name: str) -> Object:
+    def get(self, name: str) -> JSONObject:
         return self._api.get(f"{NODES}/{name}")
 
-    def set_labels(self, name: str, labels: Mapping[str, str | None]) -> Object:
+    def set_labels(self, name: str, labels: Mapping[str, str | None]) -> JSONObject:
         return self._api.patch(f"{NODES}/{name}", {"metadata": {"labels": dict(labels)}})
 
-    def set_taints(self, name: str, taints: Sequence[str | Mapping[str, str]]) -> Object:
+    def set_taints(self, name: str, taints: Sequence[str | Mapping[str, str]]) -> JSONObject:
         return self._api.patch(
             f"{NODES}/{name}", {"spec": {"taints": [read_taint(taint) for taint in taints]}}
         )
 
-    def cordon(self, name: str, *, on: bool = True) -> Object:
+    def cordon(self, name: str, *, on: bool = True) -> JSONObject:
         return self._api.patch(f"{NODES}/{name}", {"spec": {"unschedulable": on}})
 
-    def set_images(self, name: str, images: Mapping[str, int]) -> Object:
+    def set_images(self, name: str, images: Mapping[str, int]) -> JSONObject:
         return self._api.patch(f"{NODES}/{name}/status", {"status": {"images": _images(images)}})
 
-    def set_ready(self, name: str, *, ready: bool) -> Object:
+    def set_ready(self, name: str, *, ready: bool) -> JSONObject:
         """Change the Ready condition; nobody taints the node for it."""
         change = {"status": {"conditions": [_ready_condition(ready=ready)]}}
         return self._api.patch(f"{NODES}/{name}/status", change, content_type=STRATEGIC)
@@ -116,7 +117,7 @@ class FakeNodes:
         self.delete_all()
 
 
-def _ready_condition(*, ready: bool) -> Object:
+def _ready_condition(*, ready: bool) -> JSONObject:
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return {
         "type": "Ready",
@@ -128,7 +129,7 @@ def _ready_condition(*, ready: bool) -> Object:
     }
 
 
-def _images(images: Mapping[str, int]) -> list[Object]:
+def _images(images: Mapping[str, int]) -> list[JSONObject]:
     return [{"names": [name], "sizeBytes": size_bytes} for name, size_bytes in images.items()]
 
 

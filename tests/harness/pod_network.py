@@ -26,7 +26,7 @@ from typing import Self
 
 import yaml
 
-from tests.harness.api import Object
+from roost_core.objects.fields import JSONObject
 from tests.harness.binaries import HarnessUnavailableError
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.life import Started
@@ -103,7 +103,7 @@ class PodNetwork(Started):
         )
 
     @property
-    def plugin(self) -> Object:
+    def plugin(self) -> JSONObject:
         """Of containerd's network configuration: the reference plugins.
 
         No address is given twice before all were.

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Self
 
-from tests.harness.api import STRATEGIC, Api, ApiError, Object, Watch
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import STRATEGIC, Api, ApiError, Watch
 from tests.harness.life import Started
 from tests.harness.talk import say
 
@@ -35,8 +36,8 @@ class PodKeeper(Started):
         self,
         api: Api,
         *,
-        hold: Callable[[Object], bool] = lambda _: False,
-        leave: Callable[[Object], bool] = lambda _: False,
+        hold: Callable[[JSONObject], bool] = lambda _: False,
+        leave: Callable[[JSONObject], bool] = lambda _: False,
         parallel_requests: int = PARALLEL_REQUESTS,
     ) -> None:
         self._api = api
@@ -46,7 +47,7 @@ class PodKeeper(Started):
         self._stopping = threading.Event()
         self._watch: Watch | None = None
         self._started: set[str] = set()
-        self._held: dict[str, Object] = {}
+        self._held: dict[str, JSONObject] = {}
         self._addresses = itertools.count(2)
         self._lock = threading.Lock()
         self._faults: list[BaseException] = []
@@ -71,7 +72,7 @@ class PodKeeper(Started):
         if self._faults:
             raise self._faults[0]
 
-    def release(self, hold: Callable[[Object], bool] = lambda _: False) -> None:
+    def release(self, hold: Callable[[JSONObject], bool] = lambda _: False) -> None:
         """Replace the rule for held pods, and look at those again."""
         with self._lock:
             self._hold, held, self._held = hold, self._held, {}
@@ -113,7 +114,7 @@ class PodKeeper(Started):
             elif kind == "DELETED":
                 self._started.discard(pod["metadata"]["uid"])
 
-    def _see(self, pod: Object) -> None:
+    def _see(self, pod: JSONObject) -> None:
         status, meta = pod.get("status", {}), pod["metadata"]
         if not pod["spec"].get("nodeName"):
             return  # the API server itself removes an unbound pod at once
@@ -131,7 +132,7 @@ class PodKeeper(Started):
                 self._started.add(meta["uid"])
             self._submit(self._mark_running, pod)
 
-    def _submit(self, work: Callable[[Object], None], pod: Object) -> None:
+    def _submit(self, work: Callable[[JSONObject], None], pod: JSONObject) -> None:
         if not self._stopping.is_set():
             try:
                 self._pool.submit(self._persist, work, pod)
@@ -139,7 +140,7 @@ class PodKeeper(Started):
                 if not self._stopping.is_set():
                     raise
 
-    def _persist(self, work: Callable[[Object], None], pod: Object) -> None:
+    def _persist(self, work: Callable[[JSONObject], None], pod: JSONObject) -> None:
         for left in reversed(range(TRIES)):
             try:
                 work(pod)
@@ -159,7 +160,7 @@ class PodKeeper(Started):
                 return
         self._note(fault)
 
-    def _mark_running(self, pod: Object) -> None:
+    def _mark_running(self, pod: JSONObject) -> None:
         with self._lock:
             number = next(self._addresses)
         address = f"10.{128 + number // 65536 % 128}.{number // 256 % 256}.{number % 256}"
@@ -167,7 +168,7 @@ class PodKeeper(Started):
             f"{_path(pod)}/status", _of(pod, running_status(pod, address)), content_type=STRATEGIC
         )
 
-    def _complete_deletion(self, pod: Object) -> None:
+    def _complete_deletion(self, pod: JSONObject) -> None:
         options = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod["metadata"]["uid"]}}
         self._api.delete(_path(pod), options)
 
@@ -176,7 +177,7 @@ class PodKeeper(Started):
             self._faults.append(error)
 
 
-def running_status(pod: Object, address: str) -> Object:
+def running_status(pod: JSONObject, address: str) -> JSONObject:
     """What a kubelet would write now if all containers run and are ready."""
     moment = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     running = {"running": {"startedAt": moment}}
@@ -200,7 +201,7 @@ def running_status(pod: Object, address: str) -> Object:
     }
 
 
-def _container_status(container: Object, state: Object) -> Object:
+def _container_status(container: JSONObject, state: JSONObject) -> JSONObject:
     image, runs = container["image"], "running" in state
     status = {
         "name": container["name"],
@@ -212,7 +213,7 @@ def _container_status(container: Object, state: Object) -> Object:
     return {**status, "restartCount": 0, "state": state}
 
 
-def _done(moment: str) -> Object:
+def _done(moment: str) -> JSONObject:
     return {
         "terminated": {
             "exitCode": 0,
@@ -223,11 +224,11 @@ def _done(moment: str) -> Object:
     }
 
 
-def _of(pod: Object, status: Object) -> Object:
+def _of(pod: JSONObject, status: JSONObject) -> JSONObject:
     # With the uid, a pod of the same name that came later isn't touched: the API server answers
     # 409.
     return {"metadata": {"uid": pod["metadata"]["uid"]}, "status": status}
 
 
-def _path(pod: Object) -> str:
+def _path(pod: JSONObject) -> str:
     return f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}"

@@ -22,7 +22,8 @@ from typing import Any, Self
 
 import yaml
 
-from tests.harness.api import ApiError, Object
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import ApiError
 from tests.harness.binaries import HarnessUnavailableError, ensure_binary
 from tests.harness.cgroups import ROOT, hierarchies, make_group, remove_group
 from tests.harness.controlplane import ControlPlane
@@ -133,14 +134,14 @@ class RealNode:
             raise
         return self
 
-    def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> Object:
+    def wait_ready(self, timeout_seconds: float = READY_SECONDS) -> JSONObject:
         """Wait for the kubelet to say Ready; returns the Node.
 
         Lifts the taint with which the API server makes every node, as node-lifecycle-controller
         would.
         """
 
-        def find() -> Object | None:
+        def find() -> JSONObject | None:
             if self._init is None or not self._init.is_running:
                 raise ProgramExitedError(
                     f"node {self.name} ended before it was ready:\n{self.log_tail()}"
@@ -183,7 +184,7 @@ class RealNode:
 
     # What it holds
 
-    def node(self) -> Object | None:
+    def node(self) -> JSONObject | None:
         return self.cluster.api.find(f"/api/v1/nodes/{self.name}")
 
     def status_images(self) -> dict[str, int]:
@@ -231,7 +232,7 @@ class RealNode:
         """How this process reaches a path of the node's own mounts."""
         return Path(f"/proc/{self._pid_of_init()}/root{path}")
 
-    def _lift_taint(self, node: Object) -> Object | None:
+    def _lift_taint(self, node: JSONObject) -> JSONObject | None:
         """The Node without its not-ready taint; None: somebody else changed it just now."""
         taints = node["spec"].get("taints", [])
         kept = [taint for taint in taints if taint["key"] != NOT_READY_TAINT]
@@ -295,7 +296,7 @@ class RealNode:
     def _own_folder(self, path: str) -> Path:
         return self.folder / "own" / path.strip("/")
 
-    def _kubelet_config(self) -> Object:
+    def _kubelet_config(self) -> JSONObject:
         return {
             "apiVersion": "kubelet.config.k8s.io/v1beta1",
             "kind": "KubeletConfiguration",
@@ -496,7 +497,7 @@ def require_real_nodes() -> None:
             )
 
 
-def condition(node: Object, kind: str) -> str | None:
+def condition(node: JSONObject, kind: str) -> str | None:
     """The status of one condition of a Node: "True", "False", "Unknown" or None."""
     found = [c["status"] for c in node.get("status", {}).get("conditions", []) if c["type"] == kind]
     return str(found[0]) if found else None

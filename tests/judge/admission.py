@@ -7,11 +7,10 @@ called and again after; limits are checked, and last of all quotas charged.
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 
-Object = dict[str, Any]
 NOT_BEST_EFFORT, BEST_EFFORT, CROSS_NAMESPACE = (
     "NotBestEffort",
     "BestEffort",
@@ -24,14 +23,14 @@ class Refused(Exception):  # noqa: N818 - what the API server says: 403
 
 
 def admit(
-    body: Object,
-    there: Iterable[Object],
+    body: JSONObject,
+    there: Iterable[JSONObject],
     classes: Mapping[str, tuple[int, bool]],
     *,
-    quotas: Iterable[Object],
-    limit_ranges: Iterable[Object],
-    change: Callable[[Object], Object] | None,
-) -> Object:
+    quotas: Iterable[JSONObject],
+    limit_ranges: Iterable[JSONObject],
+    change: Callable[[JSONObject], JSONObject] | None,
+) -> JSONObject:
     """Return the pod as it is stored. Raises Refused.
 
     there: its namespace's other pods. classes: value and whether the policy is Never, by name.
@@ -57,7 +56,7 @@ def admit(
     return body
 
 
-def _set_priority(spec: Object, classes: Mapping[str, tuple[int, bool]]) -> None:
+def _set_priority(spec: JSONObject, classes: Mapping[str, tuple[int, bool]]) -> None:
     name = spec.get("priorityClassName", "")
     if name and name not in classes:
         raise Refused(f"no PriorityClass with name {name} was found")
@@ -65,7 +64,7 @@ def _set_priority(spec: Object, classes: Mapping[str, tuple[int, bool]]) -> None
     spec |= {"priority": value, "preemptionPolicy": "Never" if never else "PreemptLowerPriority"}
 
 
-def _set_defaults(spec: Object, limits: Sequence[Object]) -> None:
+def _set_defaults(spec: JSONObject, limits: Sequence[JSONObject]) -> None:
     for container in spec["containers"]:
         resources = container.setdefault("resources", {})
         for limit in limits:
@@ -76,7 +75,7 @@ def _set_defaults(spec: Object, limits: Sequence[Object]) -> None:
             resources.setdefault("requests", {}).setdefault(resource, amount)
 
 
-def _check_limits(spec: Object, limits: Sequence[Object]) -> None:
+def _check_limits(spec: JSONObject, limits: Sequence[JSONObject]) -> None:
     for container in spec["containers"]:
         requests, most = (container["resources"].get(part) or {} for part in ("requests", "limits"))
         for limit in limits:
@@ -90,7 +89,7 @@ def _check_limits(spec: Object, limits: Sequence[Object]) -> None:
                     raise Refused(f"maximum {resource} usage per Container is {at_most}")
 
 
-def _charge(body: Object, there: Iterable[Object], quota: Object) -> None:
+def _charge(body: JSONObject, there: Iterable[JSONObject], quota: JSONObject) -> None:
     scopes = quota["spec"].get("scopes", ())
     if not all(_is_in(body, scope) for scope in scopes):
         return
@@ -109,7 +108,7 @@ def _charge(body: Object, there: Iterable[Object], quota: Object) -> None:
             )
 
 
-def _usage(spec: Object) -> Counter[str]:
+def _usage(spec: JSONObject) -> Counter[str]:
     used: Counter[str] = Counter({"pods": 1})
     for container in spec["containers"]:
         resources = container.get("resources") or {}
@@ -119,7 +118,7 @@ def _usage(spec: Object) -> Counter[str]:
     return used
 
 
-def _is_in(body: Object, scope: str) -> bool:
+def _is_in(body: JSONObject, scope: str) -> bool:
     spec = body["spec"]
     if scope in (BEST_EFFORT, NOT_BEST_EFFORT):
         asks = any(

@@ -11,9 +11,9 @@ from enum import StrEnum
 from math import inf
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-Object = dict[str, Any]
+from roost_core.objects.fields import JSONObject
 
 GPU = "nvidia.com/gpu"
 GPU_TAINT = f"{GPU}=present:NoSchedule"
@@ -97,9 +97,9 @@ class Profile:
     namespace: str = NAMESPACE
     namespace_labels: Mapping[str, str] = field(default_factory=dict)
 
-    def override(self) -> Object:
+    def override(self) -> JSONObject:
         """The profile's `kubespawner_override`."""
-        found: Object = {
+        found: JSONObject = {
             "image": self.image,
             "cpu_guarantee": self.cpu,
             "mem_guarantee": f"{self.memory_gib}G",
@@ -118,7 +118,7 @@ class Hub(NamedTuple):
 
     pools: Sequence[Pool]
     profiles: Sequence[Profile]
-    more: Object
+    more: JSONObject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +188,8 @@ class Case:
     others: tuple[Other, ...] = ()
     # PriorityClasses: name, value, and whether their preemptionPolicy is Never.
     priorities: tuple[tuple[str, int, bool], ...] = ()
-    quotas: tuple[Object, ...] = ()
-    limit_ranges: tuple[Object, ...] = ()
+    quotas: tuple[JSONObject, ...] = ()
+    limit_ranges: tuple[JSONObject, ...] = ()
     # Image and node; "": on all nodes.
     failing_pulls: frozenset[tuple[str, str]] = frozenset()
     # Image, node and seconds of pulls that take long there, or for ever, and raise no error.
@@ -221,12 +221,12 @@ class Case:
     def profile(self, name: str) -> Profile:
         return next(one for one in self.profiles if one.name == name)
 
-    def hub_values(self) -> Object:
+    def hub_values(self) -> JSONObject:
         """The values file that such a hub has under zero-to-jupyterhub."""
         first = self.profiles[0]
         name, _, tag = first.image.rpartition(":")
         memory = {"guarantee": f"{first.memory_gib}G"}
-        singleuser: Object = {
+        singleuser: JSONObject = {
             "image": {"name": name, "tag": tag},
             "cpu": {"guarantee": first.cpu},
             "memory": memory,
@@ -245,7 +245,7 @@ class Case:
         }
         return {"singleuser": singleuser, "scheduling": scheduling}
 
-    def default_values(self) -> Object:
+    def default_values(self) -> JSONObject:
         """Roost's values with nothing set but the hub's images, which no default can know."""
         singleuser = self.hub_values()["singleuser"]
         shared = (
@@ -261,9 +261,9 @@ class Case:
         }
 
 
-def user_pod(name: str, profile: Profile) -> Object:
+def user_pod(name: str, profile: Profile) -> JSONObject:
     """The pod that KubeSpawner makes, with its home on the node: there is no storage here."""
-    body: Object = json.loads(_POD)
+    body: JSONObject = json.loads(_POD)
     body["metadata"]["name"] = f"jupyter-{name}"
     body["metadata"]["labels"]["hub.jupyter.org/username"] = name
     spec = body["spec"]
@@ -278,7 +278,7 @@ def user_pod(name: str, profile: Profile) -> Object:
     else:
         (container,) = spec["containers"]
         container["image"] = profile.image
-        requests: Object = {"cpu": profile.cpu, "memory": profile.memory_gib * 1024**3}
+        requests: JSONObject = {"cpu": profile.cpu, "memory": profile.memory_gib * 1024**3}
         limits = dict(profile.extra_resource_limits)
         container["resources"] = {"requests": {**requests, **limits}, "limits": limits}
         spec["nodeSelector"] = dict(profile.node_selector)
@@ -297,7 +297,7 @@ def user_pod(name: str, profile: Profile) -> Object:
     return body
 
 
-def build_pod(name: str) -> Object:
+def build_pod(name: str) -> JSONObject:
     """The pod of a build, as BinderHub makes it: without requests."""
     labels, annotations = (
         {"component": "binderhub-build"},
@@ -308,14 +308,17 @@ def build_pod(name: str) -> Object:
     return {"metadata": {"name": name, "labels": labels, "annotations": annotations}, "spec": spec}
 
 
-def other_pod(other: Other) -> Object:
+def other_pod(other: Other) -> JSONObject:
     """The pod of another team."""
     container = {
         "name": "main",
         "image": "busybox:1",
         "resources": {"requests": {"cpu": str(other.cpu)}},
     }
-    spec: Object = {"containers": [container], "terminationGracePeriodSeconds": other.grace_seconds}
+    spec: JSONObject = {
+        "containers": [container],
+        "terminationGracePeriodSeconds": other.grace_seconds,
+    }
     if other.priority_class:
         spec["priorityClassName"] = other.priority_class
     return {
@@ -438,7 +441,7 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
         else ()
     )
     classes = [name for name, _, _ in priorities]
-    sizes: Object = {
+    sizes: JSONObject = {
         "zones": zones,
         "grows": grows,
         "is_tight": is_tight,
@@ -487,11 +490,11 @@ def draw(seed: int, hub: Hub | None = None, *, is_odd: bool = False) -> Case:
     )
 
 
-def _odd(chance: Random) -> Object:
+def _odd(chance: Random) -> JSONObject:
     """Values that are valid, each of a key that placement hangs on; null deletes."""
-    user: Object = {"preferredNodeTerms": []} if chance.random() < 0.2 else {}
-    build: Object = {}
-    found: Object = {
+    user: JSONObject = {"preferredNodeTerms": []} if chance.random() < 0.2 else {}
+    build: JSONObject = {}
+    found: JSONObject = {
         "imageGate": {
             "mode": chance.choice(["requireLabel", "requireLabel", "prefer", "off"]),
             "openAfterSeconds": chance.choice([1, 5, 10]),
@@ -547,7 +550,7 @@ def _hub(chance: Random) -> Hub:
     ]
     if chance.random() < 0.5:
         is_dra = chance.random() < 0.4
-        devices: Object = {"devices": {GPU: 2}} if is_dra else {"extra_resources": {GPU: "2"}}
+        devices: JSONObject = {"devices": {GPU: 2}} if is_dra else {"extra_resources": {GPU: "2"}}
         pools.append(Pool(name="gpu", taints=(GPU_TAINT,), **devices))
         image = chance.choice([BASE, OTHER])
         profiles.append(
@@ -723,7 +726,7 @@ def _volumes(
     )
 
 
-def _quotas(chance: Random, namespace: str) -> tuple[Object, ...]:
+def _quotas(chance: Random, namespace: str) -> tuple[JSONObject, ...]:
     """The hub's, with room enough: what they refuse is what a pod says."""
     spec = chance.choice(
         [
@@ -740,7 +743,7 @@ def _quotas(chance: Random, namespace: str) -> tuple[Object, ...]:
     )
 
 
-def _limit_ranges(chance: Random, namespace: str) -> tuple[Object, ...]:
+def _limit_ranges(chance: Random, namespace: str) -> tuple[JSONObject, ...]:
     limit = chance.choice(
         [
             {"defaultRequest": {"cpu": "100m", "memory": "256Mi"}},

@@ -11,9 +11,10 @@ from typing import Any, cast
 from generator.importing.importer import import_layers
 from generator.importing.profile_pools import UNKNOWN_IMAGE
 from generator.importing.user_pods import UserPod, user_pods
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.quantities import parse_quantity
 from tests.builders import NAMESPACE, RELEASE
-from tests.judge.cases import DEDICATED_TAINT, Hub, Object, Pool, Profile
+from tests.judge.cases import DEDICATED_TAINT, Hub, Pool, Profile
 
 BROUGHT = "quay.io/binder/repository:1"
 _KEPT = ("cpu", "memory")
@@ -106,13 +107,13 @@ def _pool(chance: Random, name: str, users: list[UserPod]) -> Pool:
     )
 
 
-def _required(spec: Object) -> list[Any]:
+def _required(spec: JSONObject) -> list[Any]:
     affinity = spec["affinity"]["nodeAffinity"].get(
         "requiredDuringSchedulingIgnoredDuringExecution", {}
     )
     return list(affinity.get("nodeSelectorTerms", ()))
 
 
-def _extra(spec: Object) -> Mapping[str, Any]:
+def _extra(spec: JSONObject) -> Mapping[str, Any]:
     limits = spec["containers"][0]["resources"].get("requests", {})
     return {key: amount for key, amount in limits.items() if key not in _KEPT}

@@ -26,6 +26,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.settings import parse_settings as parse_controllers
 from roost_core.kube.client import ApiError
 from roost_core.kube.lease_watch import LeaseWatch
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.placement.labels import (
     PART_OF_LABEL,
@@ -43,7 +44,6 @@ from webhook.review import Reviewer
 from webhook.settings import parse_settings as parse_webhook
 from webhook.watch import _Watches
 
-Object = dict[str, Any]
 LEASE_SECONDS = 2.0
 # Start notices place nothing.
 _PLACING = ("image-gate", "placeholder-mover", "headroom")
@@ -57,9 +57,9 @@ class Release:
     planners: tuple[Planner[Any], ...]
     profiles: Mapping[str, Profile]
     # StatefulSets, DaemonSets and PriorityClasses.
-    objects: tuple[Object, ...]
+    objects: tuple[JSONObject, ...]
 
-    def of_kind(self, kind: str) -> list[Object]:
+    def of_kind(self, kind: str) -> list[JSONObject]:
         return [body for body in self.objects if body["kind"] == kind]
 
 
@@ -70,7 +70,7 @@ def release_of(*layers: str) -> Release:
     """
     values = reduce(merged, map(json.loads, layers), default_values())
     manifests = render(values, Install(RELEASE, NAMESPACE, f"v1.{NEWEST_MINOR}.0"))
-    bodies = [cast("Object", manifest.body) for manifest in manifests]
+    bodies = [cast("JSONObject", manifest.body) for manifest in manifests]
     texts = {
         key: text
         for body in bodies
@@ -92,8 +92,8 @@ def release_of(*layers: str) -> Release:
     )
 
 
-def copied(body: Object) -> Object:
-    found: Object = orjson.loads(orjson.dumps(body))
+def copied(body: JSONObject) -> JSONObject:
+    found: JSONObject = orjson.loads(orjson.dumps(body))
     return found
 
 
@@ -134,7 +134,7 @@ class RoostHere:
         self.clock_off = 0.0
         # The Leases' bodies by name; and the status with which every read of one is refused, 0:
         # none is.
-        self.leases: dict[str, Object] = {}
+        self.leases: dict[str, JSONObject] = {}
         self.refuses_leases = 0
         # Notes of the last review.
         self.said: list[str] = []
@@ -169,7 +169,7 @@ class RoostHere:
         self._is_dirty = True
         self._plan_at = -math.inf
 
-    def tell_pod(self, key: str, body: Object | None, labels: Mapping[str, str]) -> None:
+    def tell_pod(self, key: str, body: JSONObject | None, labels: Mapping[str, str]) -> None:
         """labels: the pod's, or of one that is gone."""
         namespace = key.partition("/")[0]
         classes = self._watches.settings.classes
@@ -184,11 +184,11 @@ class RoostHere:
 
     def tell_cluster(
         self,
-        priority_classes: Iterable[Object],
-        quotas: Iterable[Object],
-        device_classes: Iterable[Object],
+        priority_classes: Iterable[JSONObject],
+        quotas: Iterable[JSONObject],
+        device_classes: Iterable[JSONObject],
     ) -> None:
-        watches: Iterable[tuple[Any, Iterable[Object]]] = (
+        watches: Iterable[tuple[Any, Iterable[JSONObject]]] = (
             (self._watches._priorities, priority_classes),
             (self._watches._quotas, quotas),
             (self._watches._device_classes, device_classes),
@@ -219,7 +219,7 @@ class RoostHere:
             "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15, "renewTime": stamp}
         }
 
-    def _find_lease(self, path: str, *, read_seconds: float) -> Object | None:
+    def _find_lease(self, path: str, *, read_seconds: float) -> JSONObject | None:
         if self.refuses_leases:
             raise ApiError(self.refuses_leases, "refused")
         return self.leases.get(path.rpartition("/")[2])
@@ -246,12 +246,12 @@ class RoostHere:
 
     # What it does
 
-    def review(self, body: Object, namespace: str) -> Object:
+    def review(self, body: JSONObject, namespace: str) -> JSONObject:
         """A pod as the webhook leaves it."""
         self._refresh()
         response = allowed(self._reviewer.review(review(body, namespace)))
         self.said = response.get("warnings", [])
-        patched: Object = jsonpatch.apply_patch(copied(body), patch_of(response), in_place=True)
+        patched: JSONObject = jsonpatch.apply_patch(copied(body), patch_of(response), in_place=True)
         notes = patched["metadata"].get("annotations", {})
         if (
             POLICY_REVISION_ANNOTATION in notes

@@ -17,6 +17,7 @@ from typing import Any, cast
 from roost.controllers.contract.actions import Action, ChangeNode, EvictPod, Outcome, ScaleSet
 from roost.controllers.contract.snapshot import Snapshot
 from roost.controllers.runtime.watching import read_stateful_set
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod
 from roost_core.objects.pod_reader import read_pod
@@ -37,7 +38,6 @@ from tests.judge.admission import Refused, admit
 from tests.judge.roost_here import Release, RoostHere, copied, upgraded
 from tests.scheduling import filter_nodes
 
-Object = dict[str, Any]
 EPOCH = 1_800_000_000.0
 # Before anybody comes, Roost has so long to label nodes and place its own pods.
 SETTLE_SECONDS = 10
@@ -111,7 +111,7 @@ class World:
         # What happened, in words, for a report.
         self.journal: list[str] = []
         self.nodes: dict[str, Node] = {}
-        self.bodies: dict[str, Object] = {}
+        self.bodies: dict[str, JSONObject] = {}
         self.pods: dict[str, Pod] = {}
         self._namespaces = {one.namespace: one.namespace_labels for one in case.profiles}
         self._roost = RoostHere(release, self._namespaces) if release is not None else None
@@ -331,7 +331,7 @@ class World:
         self._create(body, profile.name, namespace=profile.namespace)
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, 1))
 
-    def _retry(self, body: Object, profile: cases.Profile, tries: int) -> None:
+    def _retry(self, body: JSONObject, profile: cases.Profile, tries: int) -> None:
         """The hub gives a server up that hasn't started, and its user tries again."""
         key = f"{profile.namespace}/{body['metadata']['name']}"
         fate = self.fates[key]
@@ -349,7 +349,7 @@ class World:
         self.at(self.now + START_TIMEOUT, lambda: self._retry(body, profile, tries + 1))
 
     def _create(
-        self, body: Object, kind: str, *, namespace: str = NAMESPACE, node: str = ""
+        self, body: JSONObject, kind: str, *, namespace: str = NAMESPACE, node: str = ""
     ) -> None:
         name = body["metadata"]["name"]
         key = f"{namespace}/{name}"
@@ -366,7 +366,7 @@ class World:
         change = None
         if self._roost is not None and not node:
 
-            def change(sent: Object) -> Object:
+            def change(sent: JSONObject) -> JSONObject:
                 self._sent[key] = pod = read_pod(sent)
                 patched = self._roost.review(sent, namespace) if self._roost is not None else sent
                 fate.misjudged = fate.misjudged or self._misjudges(pod)
@@ -418,7 +418,7 @@ class World:
             + 32.0
         )
 
-    def _set_pod(self, key: str, body: Object) -> None:
+    def _set_pod(self, key: str, body: JSONObject) -> None:
         self.bodies[key] = body
         pod = self.pods[key] = read_pod(body, keep_containers=True)
         self._state.add_pod(pod)
@@ -583,7 +583,7 @@ class World:
             self._zones.setdefault(key, self.nodes[node].labels[cases.ZONE])
         self._sync(key)
 
-    def _images(self, body: Object) -> Mapping[str, frozenset[str]]:
+    def _images(self, body: JSONObject) -> Mapping[str, frozenset[str]]:
         """What each container waits for: its image and those that it mounts."""
         volumes = {
             one["name"]: one["image"]["reference"]
@@ -693,7 +693,7 @@ class World:
                 if f"{NAMESPACE}/{name}-{node.name}" not in self.pods:
                     self._create_daemon_pod(name, template, node)
 
-    def _create_daemon_pod(self, name: str, template: Object, node: Node) -> None:
+    def _create_daemon_pod(self, name: str, template: JSONObject, node: Node) -> None:
         spec = copied(template["spec"])
         spec["tolerations"] = [*spec.get("tolerations", ()), *DAEMON_TOLERATIONS]
         field = {"key": "metadata.name", "operator": "In", "values": [node.name]}
@@ -784,6 +784,6 @@ class World:
         self.journal.append(f"{self.now:4.0f} s  {what}")
 
 
-def _owned(template: Object, kind: str, name: str, part: str) -> Object:
+def _owned(template: JSONObject, kind: str, name: str, part: str) -> JSONObject:
     owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": name, "controller": True}
     return {**template["metadata"], "name": f"{name}-{part}", "ownerReferences": [owner]}

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.fixtures import require_binary
-from tests.parity.monitored import Object, dashboard_of, render_all
+from tests.parity.monitored import dashboard_of, render_all
 
 
 @pytest.fixture(scope="session")
@@ -15,10 +16,10 @@ def helm() -> Path:
 
 
 @pytest.fixture(scope="session")
-def objects(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Object]:
+def objects(tmp_path_factory: pytest.TempPathFactory) -> Sequence[JSONObject]:
     return render_all(tmp_path_factory.mktemp("values"))
 
 
 @pytest.fixture(scope="session")
-def dashboard(objects: Sequence[Object]) -> Object:
+def dashboard(objects: Sequence[JSONObject]) -> JSONObject:
     return dashboard_of(objects)

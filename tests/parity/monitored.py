@@ -4,18 +4,17 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from roost.controllers.registry import CONTROLLERS
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import parse_settings
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from tests.parity.renderers import roost_render
 from webhook.metrics import WebhookMetrics
 
-Object = dict[str, Any]
 ALL_ON = """
 monitoring: {prometheusRule: {enabled: true}, grafanaDashboard: {enabled: true}}
 imageGate: {mode: startupTaint}
@@ -37,13 +36,13 @@ FOREIGN = {
 }
 
 
-def render_all(folder: Path) -> Sequence[Object]:
+def render_all(folder: Path) -> Sequence[JSONObject]:
     file = folder / "values.yaml"
     file.write_text(ALL_ON)
     return list(roost_render([file]).values())
 
 
-def groups_of(objects: Sequence[Object]) -> list[Object]:
+def groups_of(objects: Sequence[JSONObject]) -> list[JSONObject]:
     return [
         group
         for one in objects
@@ -52,21 +51,21 @@ def groups_of(objects: Sequence[Object]) -> list[Object]:
     ]
 
 
-def dashboard_of(objects: Sequence[Object], name: str = "roost.json") -> Object:
+def dashboard_of(objects: Sequence[JSONObject], name: str = "roost.json") -> JSONObject:
     (text,) = [one["data"][name] for one in objects if name in one.get("data", {})]
-    found: Object = json.loads(text)
+    found: JSONObject = json.loads(text)
     return found
 
 
-def rules_of(groups: Sequence[Object]) -> Iterator[Object]:
+def rules_of(groups: Sequence[JSONObject]) -> Iterator[JSONObject]:
     return (rule for group in groups for rule in group["rules"])
 
 
-def queries_of(dashboard: Object) -> list[str]:
+def queries_of(dashboard: JSONObject) -> list[str]:
     return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
 
 
-def concrete(query: str, dashboard: Object) -> str:
+def concrete(query: str, dashboard: JSONObject) -> str:
     """A query with the dashboard's variables put in, as Grafana does."""
     variables = dashboard["templating"]["list"]
     values = {
@@ -77,7 +76,7 @@ def concrete(query: str, dashboard: Object) -> str:
     return re.sub(r"\$(\w+)", lambda name: str(values[name[1]]), query)
 
 
-def metrics_that_exist(objects: Sequence[Object]) -> dict[str, set[str]]:
+def metrics_that_exist(objects: Sequence[JSONObject]) -> dict[str, set[str]]:
     """Names as Prometheus stores them, with their labels, from the programs' own registries."""
     data = {
         key: text

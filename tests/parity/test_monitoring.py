@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from generator.schema.check import read_schema
+from roost_core.objects.fields import JSONObject
 from tests.harness.fixtures import require_binary
 from tests.parity.firings import FIRINGS, OWN_ENTRY
 from tests.parity.monitored import (
     ALL_ON,
     SCRAPED_LABELS,
-    Object,
     dashboard_of,
     groups_of,
     metrics_that_exist,
@@ -29,7 +29,7 @@ from tests.parity.renderers import RELEASE, roost_render
 
 
 @pytest.fixture(scope="module")
-def groups(objects: Sequence[Object]) -> list[Object]:
+def groups(objects: Sequence[JSONObject]) -> list[JSONObject]:
     return groups_of(objects)
 
 
@@ -53,7 +53,7 @@ def faults_of(query: str, known: Mapping[str, set[str]]) -> list[str]:
 
 
 def test_every_metric_and_label_of_alerts_and_dashboard_exists(
-    objects: Sequence[Object], groups: list[Object], dashboard: Object
+    objects: Sequence[JSONObject], groups: list[JSONObject], dashboard: JSONObject
 ) -> None:
     known = metrics_that_exist(objects)
     queries = [*(rule["expr"] for rule in rules_of(groups)), *queries_of(dashboard)]
@@ -63,7 +63,7 @@ def test_every_metric_and_label_of_alerts_and_dashboard_exists(
     assert faults_of('sum by (clas) (roost_webhook_review_total{classs=""})', known) == expected
 
 
-def test_legends_name_labels_that_their_queries_keep(dashboard: Object) -> None:
+def test_legends_name_labels_that_their_queries_keep(dashboard: JSONObject) -> None:
     for panel in dashboard["panels"]:
         for target in panel.get("targets", ()):
             kept = (
@@ -75,7 +75,7 @@ def test_legends_name_labels_that_their_queries_keep(dashboard: Object) -> None:
 
 
 def test_entries_of_the_webhook_are_named_as_the_alert_selects_them(
-    objects: Sequence[Object], groups: list[Object]
+    objects: Sequence[JSONObject], groups: list[JSONObject]
 ) -> None:
     (names,) = [
         [entry["name"] for entry in one["webhooks"]]
@@ -116,7 +116,7 @@ def test_two_releases_have_dashboards_of_different_titles_and_uids_that_grafana_
 
 
 def test_a_record_in_postgresql_has_a_dashboard_of_its_own(
-    tmp_path: Path, dashboard: Object
+    tmp_path: Path, dashboard: JSONObject
 ) -> None:
     file = tmp_path / "values.yaml"
     file.write_text(
@@ -135,7 +135,9 @@ def test_a_record_in_postgresql_has_a_dashboard_of_its_own(
     )
 
 
-def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[Object]) -> None:
+def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(
+    groups: list[JSONObject],
+) -> None:
     page = Path(__file__).parents[2] / "docs" / "alerts.md"
     sections = re.findall(
         r"^### (Roost\w+)\n\n[^#]+?\n\n```console\n\$ .+?\n```\n\nWhat to do: ",
@@ -149,7 +151,7 @@ def test_each_alert_leads_to_its_own_section_of_the_page_on_alerts(groups: list[
 
 
 def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_alert(
-    groups: list[Object],
+    groups: list[JSONObject],
 ) -> None:
     page = (Path(__file__).parents[2] / "docs" / "alerts.md").read_text(encoding="utf-8")
     (felt,) = re.findall(r"Severity `critical` is what users feel: (.*?)\.", page)
@@ -164,7 +166,7 @@ def test_critical_is_what_users_feel_as_the_page_says_and_the_schema_names_each_
 
 
 def test_runbooks_may_be_elsewhere_and_each_severity_another(
-    tmp_path: Path, groups: list[Object]
+    tmp_path: Path, groups: list[JSONObject]
 ) -> None:
     file = tmp_path / "values.yaml"
     before = {rule["alert"]: rule["labels"]["severity"] for rule in rules_of(groups)}
@@ -212,7 +214,9 @@ def promtool(*arguments: object) -> str:
 
 
 @pytest.mark.e2e
-def test_alerts_fire_when_they_should_and_only_then(groups: list[Object], tmp_path: Path) -> None:
+def test_alerts_fire_when_they_should_and_only_then(
+    groups: list[JSONObject], tmp_path: Path
+) -> None:
     rules = tmp_path / "rules.yaml"
     rules.write_text(yaml.safe_dump({"groups": groups}))
     severities = {rule["alert"]: rule["labels"] for rule in rules_of(groups)}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.fixtures import require_binary
 from tests.harness.ports import LOOPBACK, ReservedPort
 from tests.harness.processes import RunFolder
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from tests.parity.monitored import Object
 
 pytestmark = pytest.mark.e2e
 SCRAPES = 4
@@ -85,7 +85,7 @@ def exposed(
 
 
 class Prometheus:
-    def __init__(self, port: int, dashboard: Object) -> None:
+    def __init__(self, port: int, dashboard: JSONObject) -> None:
         self._url = f"http://{LOOPBACK}:{port}/api/v1/"
         self._dashboard = dashboard
 
@@ -111,7 +111,7 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def prometheus(
-    objects: Sequence[Object], dashboard: Object, tmp_path_factory: pytest.TempPathFactory
+    objects: Sequence[JSONObject], dashboard: JSONObject, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Prometheus]:
     program = require_binary("prometheus")
     folder: Path = tmp_path_factory.mktemp("prometheus")
@@ -178,7 +178,7 @@ def prometheus(
             server.shutdown()
 
 
-def test_no_panel_stays_empty(prometheus: Prometheus, dashboard: Object) -> None:
+def test_no_panel_stays_empty(prometheus: Prometheus, dashboard: JSONObject) -> None:
     empty = [query for query in queries_of(dashboard) if not prometheus.query(query)]
     assert empty == []
     assert prometheus.query("roost_starts_total{hub='nobody'}") == []
@@ -187,7 +187,7 @@ def test_no_panel_stays_empty(prometheus: Prometheus, dashboard: Object) -> None
     assert set(recording["metric"]) >= SCRAPED_LABELS
 
 
-def test_the_dashboards_choice_lists_hubs(prometheus: Prometheus, dashboard: Object) -> None:
+def test_the_dashboards_choice_lists_hubs(prometheus: Prometheus, dashboard: JSONObject) -> None:
     (variable,) = [one for one in dashboard["templating"]["list"] if one["type"] == "query"]
     matched = re.fullmatch(r"label_values\((.*), (\w+)\)", variable["query"]["query"])
     assert matched is not None
@@ -196,7 +196,7 @@ def test_the_dashboards_choice_lists_hubs(prometheus: Prometheus, dashboard: Obj
     ) == ["some"]
 
 
-def test_every_alert_is_evaluated(prometheus: Prometheus, objects: Sequence[Object]) -> None:
+def test_every_alert_is_evaluated(prometheus: Prometheus, objects: Sequence[JSONObject]) -> None:
     def healths() -> dict[str, str]:
         return {
             rule["name"]: rule["health"]

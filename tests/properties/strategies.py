@@ -4,6 +4,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import (
@@ -15,8 +16,6 @@ from roost_core.placement.labels import (
 from roost_core.placement.nodes import Nodes
 from tests.builders import IMAGE, PREFERRED, REQUIRED, held, node, spread_term, sticky_term
 from webhook.facts import Facts, Homes, PlacedPod
-
-Object = dict[str, Any]
 
 IMAGES = [IMAGE, "quay.io/jupyter/r-notebook:1", "example.org/own:1", "busybox"]
 NODE_NAMES = [f"node-{index}" for index in range(6)]
@@ -37,7 +36,7 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 
 
 @st.composite
-def expressions(draw: st.DrawFn) -> Object:
+def expressions(draw: st.DrawFn) -> JSONObject:
     operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]))
     values = (
         []
@@ -176,7 +175,7 @@ metadata = st.builds(
     ),
 )
 # Pods as an API server would take them, with odd but valid corners.
-pods: st.SearchStrategy[Object] = st.builds(
+pods: st.SearchStrategy[JSONObject] = st.builds(
     lambda metadata, spec: {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec},
     metadata,
     specs,
@@ -228,7 +227,7 @@ facts: st.SearchStrategy[Facts] = st.builds(
     st.lists(st.sampled_from(NODE_NAMES), max_size=12),
 )
 # Changes at the top of the policy document.
-rule_changes: st.SearchStrategy[Object] = st.fixed_dictionaries(
+rule_changes: st.SearchStrategy[JSONObject] = st.fixed_dictionaries(
     {
         "replaceSchedulers": st.sampled_from([[], ["replace-me"]]),
         "schedulerTarget": st.sampled_from(["deploy", "none"]),

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from math import log10
 from textwrap import wrap
-from typing import Any, Final
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import US, as_date, offset_us
 from roost_lab.pages.names import LEAST_LENGTH, shorten
 
-JSONObject = dict[str, Any]
 # Characters in a line that fits a phone.
 LINE_LENGTH: Final = 36
 # Most lines of a sentence; the table shows it in full.

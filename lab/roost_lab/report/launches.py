@@ -12,9 +12,10 @@ from typing import Final, Self
 import sqlalchemy as sa
 
 from roost.controllers.contract.pod_kinds import PULLER_WORD
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import split_reference
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import Figure, JSONObject, Stack
+from roost_lab.pages.drawing import Figure, Stack
 from roost_lab.pages.table import Unit, show
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.store import schema

@@ -6,8 +6,9 @@ from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import US
-from roost_lab.pages.drawing import MIN_SECONDS, Figure, JSONObject, Mark, log_axis, time_text
+from roost_lab.pages.drawing import MIN_SECONDS, Figure, Mark, log_axis, time_text
 from roost_lab.pages.table import Unit, iso_time, show
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.records import PODS

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import as_date
-from roost_lab.pages.drawing import Figure, JSONObject, Mark, plot_layout, time_text, time_ticks
+from roost_lab.pages.drawing import Figure, Mark, plot_layout, time_text, time_ticks
 from roost_lab.report.gaps import unseen, unseen_steps
 from roost_lab.report.subject import Report
 

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from generator.values.files import read_defaults
-from roost_core.kube.client import ApiError, Client, JSONObject
+from roost_core.kube.client import ApiError, Client
 from roost_core.kube.watch_cache import WatchCache
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod import ContainerState
 from roost_core.release.classes import Classes

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.leaving_taints import LEAVING_TAINTS
 from roost_core.objects.requests import CPU, MEMORY
@@ -29,7 +30,6 @@ from roost_lab.pages.phrases import plural
 from roost_lab.recorder.recording.model import USER
 
 Row = Mapping[str, Any]
-JSONObject = dict[str, Any]
 MINUTE_US: Final = 60_000_000
 # How long a choice counts: afterwards the warm set may be another one.
 WARM_US: Final = 10 * MINUTE_US

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from roost.controllers.contract.snapshot import StatefulSetState
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import Pod
-
-JSONObject = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

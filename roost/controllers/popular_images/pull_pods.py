@@ -10,10 +10,11 @@ leader, its kubelet ends it.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost.controllers.contract.pod_kinds import is_popular_puller
 from roost.controllers.popular_images.settings import PopularSettings, PullMethod
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS
@@ -30,8 +31,6 @@ from roost_core.placement.labels import (
     SAFE_TO_EVICT_ANNOTATION,
     popular_pull_name,
 )
-
-JSONObject = dict[str, Any]
 
 # Longer than the slowest pulls seen (13 minutes to unpack on slow disks).
 PULL_SECONDS: Final = 1800.0

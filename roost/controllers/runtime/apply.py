@@ -29,7 +29,8 @@ from roost.controllers.contract.actions import (
 )
 from roost.controllers.runtime.budget import MinuteBudget
 from roost.controllers.runtime.events import EventWriter
-from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import CONTROLLERS_MANAGER
 
 log = logging.getLogger(__name__)

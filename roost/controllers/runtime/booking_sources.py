@@ -21,7 +21,7 @@ import urllib3
 
 from roost.controllers.contract.bookings import BookingSource
 from roost.controllers.runtime.calendars import parse_calendar
-from roost_core.kube.client import JSONObject
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import EVENTS_KEY
 from roost_core.release.events import MOST_EVENTS, Event, Limits, read_events
 from roost_core.release.reader import Reader

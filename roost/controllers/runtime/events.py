@@ -11,7 +11,8 @@ from hashlib import sha256
 from typing import Final
 
 from roost.controllers.contract.actions import Notice
-from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client, JSONObject
+from roost_core.kube.client import CONFLICT, NOT_FOUND, ApiError, Client
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
 
 # For Events about objects without a namespace.

@@ -27,11 +27,11 @@ from roost.controllers.runtime.booking_sources import (
     ReadingTime,
     keep_config_map,
 )
-from roost_core.kube.client import Client, JSONObject
+from roost_core.kube.client import Client
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache, label_selector
 from roost_core.objects.device_classes import claimable_resources
-from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.metadata import labels_of
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod import Pod, PodSpec

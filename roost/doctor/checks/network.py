@@ -1,7 +1,8 @@
 """No NetworkPolicy of the namespace keeps the API server's reviews from the webhook."""
 
-from roost.doctor.contract import Install, Object, Told, warning
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import label_items, some
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import read_label_selector, selector_matches
 
 
@@ -31,12 +32,12 @@ def check(install: Install) -> Told:
         )
 
 
-def _lets_all_reach(policy: Object, port: int) -> bool:
+def _lets_all_reach(policy: JSONObject, port: int) -> bool:
     open_to_all = [rule for rule in policy["spec"].get("ingress") or [] if not rule.get("from")]
     return any(_has_port(one, port) for rule in open_to_all for one in rule.get("ports") or [{}])
 
 
-def _has_port(given: Object, port: int) -> bool:
+def _has_port(given: JSONObject, port: int) -> bool:
     least = given.get("port")
     in_range = type(least) is int and least <= port <= given.get("endPort", least)
     return least is None or (in_range and given.get("protocol", "TCP") == "TCP")

@@ -7,9 +7,10 @@ from typing import Any, Final
 from generator.faults import show_path
 from generator.render.diff import compare
 from generator.render.manifests import Identity
-from roost.doctor.contract import Install, Object, Told, error, unknown
+from roost.doctor.contract import Install, Told, error, unknown
 from roost.doctor.evidence import count, name_of, path_of, some
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 
 _MANAGER: Final = "roost-doctor"
 _AGAIN: Final = "Are --release, --namespace and -f those of the install? If so, apply it again."
@@ -56,7 +57,7 @@ def check(install: Install) -> Told:
         yield unknown(f"Not allowed to compare: {some(told['denied'], 1)}.", fix)
 
 
-def _of_values(found: Object, body: Object) -> Object:
+def _of_values(found: JSONObject, body: JSONObject) -> JSONObject:
     """What of an object comes from the values: not from the API server, nor from who installs."""
     metadata = {}
     for part in ("labels", "annotations"):
@@ -65,7 +66,7 @@ def _of_values(found: Object, body: Object) -> Object:
     return {**{key: value for key, value in found.items() if key != "status"}, "metadata": metadata}
 
 
-def _applier(live: Object) -> str:
+def _applier(live: JSONObject) -> str:
     """Who applied an object, server-side: what that one has applied, and the values no longer
     render, is drift too.
     """

@@ -8,8 +8,9 @@ from hashlib import sha256
 from typing import Final
 
 from roost.doctor import evidence
-from roost.doctor.contract import Finding, Install, Object, Told, warning
+from roost.doctor.contract import Finding, Install, Told, warning
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 
 # On the scheduler's pods: of the configuration for which they were created.
 _CHECKSUM: Final = "checksum/config"
@@ -69,7 +70,7 @@ def _find_refusals(install: Install, pod: str) -> Told:
         )
 
 
-def _is_stale(pod: Object, config_map: Object) -> bool:
+def _is_stale(pod: JSONObject, config_map: JSONObject) -> bool:
     """Whether it started with another configuration than the ConfigMap's.
 
     The checksum on the pod says for which one it was created; a container that started after the

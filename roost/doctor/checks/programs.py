@@ -2,7 +2,7 @@
 
 import re
 
-from roost.doctor.contract import Finding, Install, Object, Told, error, warning
+from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     LINE_LENGTH,
     labelled,
@@ -13,6 +13,7 @@ from roost.doctor.evidence import (
     unreadable_log,
 )
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.kubelet_pulls import AFTER_PULL_FAULTS, PULL_FAULTS, image_in_message
 
 
@@ -80,7 +81,7 @@ def check(install: Install) -> Told:
             )
 
 
-def _held_up(deployment: Object) -> str:
+def _held_up(deployment: JSONObject) -> str:
     """Why a rollout doesn't go on, or hasn't begun; "" where it is done, or goes on."""
     status, metadata = deployment.get("status") or {}, deployment["metadata"]
     if status.get("observedGeneration", 0) < metadata.get("generation", 0):
@@ -95,7 +96,7 @@ def _held_up(deployment: Object) -> str:
     return ""
 
 
-def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
+def _stuck_pods(pods: list[JSONObject], *, unplaced: bool = True) -> list[str]:
     """Why containers of pods don't run, each pod once."""
     found = []
     for pod in pods:
@@ -119,7 +120,7 @@ def _stuck_pods(pods: list[Object], *, unplaced: bool = True) -> list[str]:
     return found
 
 
-def _crashed(pods: list[Object]) -> list[tuple[str, str]]:
+def _crashed(pods: list[JSONObject]) -> list[tuple[str, str]]:
     """Pods, the newest first, each with a container that has ended at least once, and isn't ready
     now.
     """

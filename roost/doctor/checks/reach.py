@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
-from roost.doctor.contract import Finding, Install, Object, Told, error, warning
+from roost.doctor.contract import Finding, Install, Told, error, warning
 from roost.doctor.evidence import (
     AUTOSCALER_STATUS,
     NODE_POOLS,
@@ -15,6 +15,7 @@ from roost.doctor.evidence import (
     pods_in_class,
     some,
 )
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_admits
 from roost_core.objects.selectors import NodeRules, node_matches, read_node_rules, untolerated
 from roost_core.placement.managed_images import puller_groups
@@ -127,7 +128,7 @@ def _needs(install: Install) -> Iterator[tuple[str, NodeRules]]:
                 yield f"pods of class {name}", _rules_of(pod)
 
 
-def _rules_of(pod: Object) -> NodeRules:
+def _rules_of(pod: JSONObject) -> NodeRules:
     spec: Any = pod.get("spec") or {}
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = (affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or {}).get(

@@ -1,7 +1,8 @@
 """The users that run now were placed, and wait for a scheduler that there is."""
 
-from roost.doctor.contract import Install, Object, Told, warning
+from roost.doctor.contract import Install, Told, warning
 from roost.doctor.evidence import GKE_SCHEDULER, admits, annotation_of, replaced, some, users_of
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, USER_CLASS
 
 
@@ -23,7 +24,7 @@ def check(install: Install) -> Told:
     yield from _find_other_schedulers(install, users)
 
 
-def _find_other_schedulers(install: Install, users: list[Object]) -> Told:
+def _find_other_schedulers(install: Install, users: list[JSONObject]) -> Told:
     """Users that Roost placed, and whose scheduler isn't Roost's."""
     profile = (install.values["podClasses"].get(USER_CLASS) or {}).get("profile")
     if install.component("scheduler") is None or not profile:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from roost.doctor.contract import Install, Object, Told, error, warning
+from roost.doctor.contract import Install, Told, error, warning
 from roost.doctor.evidence import (
     age_seconds,
     config_map_of,
@@ -15,6 +15,7 @@ from roost.doctor.evidence import (
     users_of,
 )
 from roost.doctor.now import by_cause, find_waits, what_to_do
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import USER_CLASS
 
 # A scheduler tries a pod within a second; one that starts lists all pods first.
@@ -74,7 +75,7 @@ def _find_waiting_users(install: Install) -> Told:
         yield warning(told, what_to_do(group[0]))
 
 
-def _old(pods: list[Object]) -> list[Object]:
+def _old(pods: list[JSONObject]) -> list[JSONObject]:
     return [
         pod
         for pod in pods

@@ -3,9 +3,10 @@
 import base64
 from datetime import UTC, datetime
 
-from roost.doctor.contract import Install, Object, Told, error
+from roost.doctor.contract import Install, Told, error
 from roost.doctor.evidence import name_of, path_of, some
 from roost_core.kube.pki import bundle_end_seconds
+from roost_core.objects.fields import JSONObject
 
 
 def check(install: Install) -> Told:
@@ -41,7 +42,7 @@ def check(install: Install) -> Told:
                 )
 
 
-def _find_expired(name: str, entries: list[Object]) -> Told:
+def _find_expired(name: str, entries: list[JSONObject]) -> Told:
     """CA bundles by which the API server can trust no certificate."""
     wrong: dict[str, None] = {}
     for entry in entries:

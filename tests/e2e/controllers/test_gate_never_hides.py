@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from tests.e2e.pods import IMAGE, SINGLEUSER, pod
 from tests.harness.controlplane import ControlPlane
@@ -24,7 +25,6 @@ PAUSE = "registry.k8s.io/pause:3.10.1"
 # Promise 9.
 LATER_SECONDS = 30.0
 VALUES: dict[str, Any] = {"singleuser": SINGLEUSER, "placeholders": []}
-Object = dict[str, Any]
 
 
 class Hub:
@@ -69,7 +69,7 @@ class Hub:
         """The puller's pod gets its node, and pulls for ever."""
         pods = f"/api/v1/namespaces/{self.namespace}/pods"
 
-        def find() -> Object | None:
+        def find() -> JSONObject | None:
             found = self.cluster.api.list(pods, labelSelector="app.kubernetes.io/component=puller")
             return next((pod for pod in found if node in str(pod["spec"]["affinity"])), None)
 

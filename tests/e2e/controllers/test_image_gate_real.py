@@ -16,8 +16,9 @@ from typing import Any, NamedTuple, Self
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
-from tests.harness.api import Object, Watch
+from tests.harness.api import Watch
 from tests.harness.binaries import ensure_binary
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import PAUSE, kubelet_cluster, or_give_up
@@ -359,16 +360,16 @@ class Observer:
             thread.join()
 
     @staticmethod
-    def _follow(watch: Watch, see: Callable[[Object, Seen], None]) -> None:
+    def _follow(watch: Watch, see: Callable[[JSONObject, Seen], None]) -> None:
         for _kind, found in watch:
             see(found, Seen(int(found["metadata"]["resourceVersion"]), time.time()))
 
-    def _see_user(self, pod: Object, seen: Seen) -> None:
+    def _see_user(self, pod: JSONObject, seen: Seen) -> None:
         claimed = pod["spec"].get("nodeName") or pod["status"].get("nominatedNodeName")
         if claimed == self._node:
             self.claims.setdefault(pod["metadata"]["name"], seen)
 
-    def _see_pull(self, event: Object, seen: Seen) -> None:
+    def _see_pull(self, event: JSONObject, seen: Seen) -> None:
         is_ours = (
             event.get("source", {}).get("host") == self._node
             and f'"{self._image}"' in event["message"]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import attract_label
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
-from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -43,7 +43,7 @@ def test_a_new_node_attracts_placeholders_at_the_budgets_pace_and_users_pack_whe
         "placeholderMover": {"evictionsPerMinute": EVICTIONS_PER_MINUTE, **times},
     }
 
-    def pods(component: str) -> list[Object]:
+    def pods(component: str) -> list[JSONObject]:
         return api.list(
             f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"component={component}"
         )

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OWN_COMPONENT_LABEL, OWN_POPULAR_PULLER
 from tests.e2e.pods import pod
-from tests.harness.api import Object
 from tests.harness.fixtures import kubelet_cluster, or_give_up, pause_registry
 from tests.harness.real_nodes import RealNode
 from tests.harness.waiting import wait_until
@@ -56,7 +56,7 @@ def test_an_image_that_two_hubs_use_is_brought_to_the_empty_node_and_a_rare_one_
             )
             cluster.wait_for_pod_phase(name, namespace, "Running", 120)
 
-        def pull_pods() -> list[Object]:
+        def pull_pods() -> list[JSONObject]:
             label = f"{OWN_COMPONENT_LABEL}={OWN_POPULAR_PULLER}"
             return cluster.api.list(f"/api/v1/namespaces/{home}/pods", labelSelector=label)
 

@@ -22,6 +22,7 @@ from typing import Any, Final
 import pytest
 import sqlalchemy as sa
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import US
 from roost_lab.recorder.answers.explanation import explain
 from roost_lab.recorder.answers.pod_story import PodStory, read_story
@@ -31,7 +32,6 @@ from roost_lab.recorder.store.records import Phase
 from tests.e2e.controllers.test_cleanup import cleanup
 from tests.e2e.hub.judging import NOTICE_SECONDS, Judge, notice_lags, told
 from tests.e2e.leftovers import leftovers
-from tests.harness.api import Object
 from tests.harness.controlplane import ADMIN, CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import RealHub, ensure_pinned_hub
 from tests.harness.hub.hub_pod import hub_pod
@@ -178,7 +178,7 @@ def users(name: str, count: int) -> list[str]:
     return [f"{name}{number}" for number in range(count)]
 
 
-def pods_of(cluster: ControlPlane, hub: RealHub) -> list[Object]:
+def pods_of(cluster: ControlPlane, hub: RealHub) -> list[JSONObject]:
     path = f"/api/v1/namespaces/{hub.namespace}/pods"
     return cluster.api.list(path, labelSelector="component=singleuser-server")
 

@@ -26,10 +26,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import scheduler_name
 from roost_core.placement.rendezvous import rank_nodes
 from tests.e2e.leftovers import leftovers
-from tests.harness.api import Object
 from tests.harness.fixtures import networked_nodes, push_roost, push_scheduler, require_binary
 from tests.harness.hub import people
 from tests.harness.hub.hub import HERE, ensure_proxy
@@ -169,7 +169,7 @@ class Day:
         (pod,) = self.pods(component)
         return f"http://{pod['status']['podIP']}:{port}"
 
-    def pods(self, component: str) -> list[Object]:
+    def pods(self, component: str) -> list[JSONObject]:
         """The hub's pods of one component that aren't leaving."""
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         pods = self.cluster.api.list(path, labelSelector=f"component={component}")

@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 import yaml
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import (
     attract_label,
     is_own_node_label,
@@ -31,7 +32,6 @@ from tests.builders import merged
 from tests.e2e.leftovers import leftovers
 from tests.e2e.spawned import spawned_pod
 from tests.e2e.storm import Storm
-from tests.harness.api import Object
 from tests.harness.cgroups import memory_bytes
 from tests.harness.fixtures import networked_nodes, push_roost, require_binary
 from tests.harness.real_nodes import RealNode, condition
@@ -91,10 +91,10 @@ class World:
             kubeconfig=self.cluster.kubeconfig,
         )
 
-    def pods(self, namespace: str) -> list[Object]:
+    def pods(self, namespace: str) -> list[JSONObject]:
         return self.cluster.api.list(f"/api/v1/namespaces/{namespace}/pods")
 
-    def own_pods(self, namespace: str) -> dict[str, Object]:
+    def own_pods(self, namespace: str) -> dict[str, JSONObject]:
         """Roost's own pods by name, without those that are leaving."""
         return {
             pod["metadata"]["name"]: pod
@@ -113,7 +113,7 @@ class World:
             if pod["metadata"].get("deletionTimestamp")
         ]
 
-    def events(self, namespace: str, **fields: str) -> list[Object]:
+    def events(self, namespace: str, **fields: str) -> list[JSONObject]:
         selector = ",".join(f"involvedObject.{key}={value}" for key, value in fields.items())
         return self.cluster.api.list(
             f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector
@@ -356,7 +356,7 @@ def check_all_run_as_rendered(
     }
 
 
-def user_body(world: World, namespace: str, name: str) -> Object:
+def user_body(world: World, namespace: str, name: str) -> JSONObject:
     confined = {
         "allowPrivilegeEscalation": False,
         "runAsNonRoot": True,
@@ -369,7 +369,7 @@ def user_body(world: World, namespace: str, name: str) -> Object:
     )
 
 
-def start_user(world: World, namespace: str, name: str) -> Object:
+def start_user(world: World, namespace: str, name: str) -> JSONObject:
     """Create a user's pod as KubeSpawner does: Roost places it, and its image is there already."""
     stored = world.cluster.create_pod(user_body(world, namespace, name), namespace)
     assert stored["spec"]["schedulerName"] == scheduler_name(RELEASE, namespace, "user")
@@ -380,7 +380,7 @@ def start_user(world: World, namespace: str, name: str) -> Object:
     pod_name = stored["metadata"]["name"]
     pod = world.cluster.wait_for_pod_phase(pod_name, namespace, "Running", SECONDS)
 
-    def events() -> dict[str, Object]:
+    def events() -> dict[str, JSONObject]:
         return {event["reason"]: event for event in world.events(namespace, name=pod_name)}
 
     # Kubelets and schedulers tell of what they did afterwards.

@@ -8,10 +8,10 @@ import subprocess
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.installed import InstalledRelease
 from tests.e2e.leftovers import leftovers
@@ -28,7 +28,6 @@ from tests.stack import ROOST, Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 
 WORKER = {"match": {"labels": {"component": "dask-worker"}}, "profile": "user"}
 
@@ -73,7 +72,7 @@ class Hub:
     def __init__(self, release: InstalledRelease, folder: Path) -> None:
         self.release = release
         self._folder = folder
-        self._users: dict[str, Object] = {}
+        self._users: dict[str, JSONObject] = {}
 
     def helm(self, verb: str, *arguments: str, run: bool = True) -> str:
         """Run Helm on the release, then (`run`) its programs as they are installed now."""
@@ -99,7 +98,7 @@ class Hub:
         api, namespace = self.release.cluster.api, self.release.namespace
         base = f"{self.release.release}-roost"
 
-        def pod_of_job() -> Object | None:
+        def pod_of_job() -> JSONObject | None:
             pods = api.list(
                 f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"job-name={base}-cleanup"
             )
@@ -145,7 +144,7 @@ class Hub:
         (chart / "values.json").write_text(json.dumps(values))
         return str(chart), f"--values={chart / 'values.json'}"
 
-    def start_user(self, name: str) -> Object:
+    def start_user(self, name: str) -> JSONObject:
         stored = self.release.create_pod(pod(name, requests={"cpu": "100m", "memory": "256Mi"}))
         assert stored["spec"]["schedulerName"] == self.release.scheduler_name("user")
         self._users[name] = self.release.cluster.wait_for_pod_phase(
@@ -173,7 +172,7 @@ class Hub:
 
         wait_until(are_placed, 60.0, f"{number} placeholders to run, placed by Roost's scheduler")
 
-    def specs(self) -> Object:
+    def specs(self) -> JSONObject:
         return {
             f"{kind}/{body['metadata']['name']}": body["spec"]
             for kind in ("deployments", "statefulsets", "daemonsets")
@@ -192,12 +191,12 @@ class Hub:
         return str(bundle)
 
 
-def revision(stored: Object) -> str:
+def revision(stored: JSONObject) -> str:
     return str(stored["metadata"]["annotations"][POLICY_REVISION_ANNOTATION])
 
 
-def required_nodes(stored: Object) -> object:
-    affinity: Object = stored["spec"]["affinity"]["nodeAffinity"]
+def required_nodes(stored: JSONObject) -> object:
+    affinity: JSONObject = stored["spec"]["affinity"]["nodeAffinity"]
     return affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
 
 
@@ -205,8 +204,8 @@ def required_nodes(stored: Object) -> object:
 def hub(control_plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[Hub]:
     """A hub on a node that has its image, and one whose puller never ends."""
 
-    def pulls(pod: Object) -> bool:
-        labels: Object = pod["metadata"].get("labels", {})
+    def pulls(pod: JSONObject) -> bool:
+        labels: JSONObject = pod["metadata"].get("labels", {})
         return (pod["spec"]["nodeName"], labels.get("app.kubernetes.io/component")) == (
             "cold",
             "puller",

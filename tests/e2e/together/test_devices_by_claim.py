@@ -2,10 +2,9 @@
 their users, too.
 """
 
-from typing import Any
-
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from tests.e2e.pods import IMAGE, SINGLEUSER, pod
 from tests.harness.controlplane import ControlPlane
@@ -16,9 +15,8 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 API = "resource.k8s.io/v1"
-VALUES: Object = {"placeholders": [], "singleuser": SINGLEUSER}
+VALUES: JSONObject = {"placeholders": [], "singleuser": SINGLEUSER}
 
 
 def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_one(
@@ -31,7 +29,7 @@ def test_a_user_of_a_device_is_kept_off_the_node_that_pulls_until_no_other_has_o
     )
     resource = f"{driver}/gpu"
 
-    def create(kind: str, name: str, spec: Object) -> None:
+    def create(kind: str, name: str, spec: JSONObject) -> None:
         """A cluster-wide object, which no other test needs to mind: its names are this test's
         own.
         """

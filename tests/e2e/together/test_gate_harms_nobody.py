@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
 from tests.harness.controlplane import ControlPlane
@@ -18,9 +19,8 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 ZONE = "topology.kubernetes.io/zone"
-VALUES: Object = {
+VALUES: JSONObject = {
     "placeholders": [],
     "singleuser": SINGLEUSER,
     # Nobody is let through for having waited.
@@ -28,7 +28,7 @@ VALUES: Object = {
 }
 
 
-def user(name: str, component: str = USER, *, cpu: str = "3", **spec: Any) -> Object:
+def user(name: str, component: str = USER, *, cpu: str = "3", **spec: Any) -> JSONObject:
     return pod(name, component, requests={"cpu": cpu}, **spec)
 
 
@@ -77,7 +77,7 @@ def test_a_user_goes_to_the_node_that_pulls_rather_than_to_delete_a_pod_of_lower
     stack: Stack, resident: int, newcomer: int
 ) -> None:
     classes = {value: priority_class(stack, value) for value in (resident, newcomer) if value}
-    place: Object = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
+    place: JSONObject = {"schedulerName": stack.scheduler_name("user"), "nodeSelector": {ZONE: "a"}}
     stack.create_pod(user("resident", "batch", priorityClassName=classes.get(resident), **place))
     assert stack.wait_for_node("resident") == "holds"
     uid = uid_of(stack, "resident")
@@ -93,7 +93,7 @@ def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_
 ) -> None:
     below, scheduler = priority_class(stack, -100), stack.scheduler_name("user")
     for name, zone, kind in (("resident", "a", below), ("other", "b", None)):
-        place: Object = {
+        place: JSONObject = {
             "schedulerName": scheduler,
             "nodeSelector": {ZONE: zone},
             "priorityClassName": kind,
@@ -101,12 +101,12 @@ def test_a_build_starts_beside_a_pod_of_lower_priority_rather_than_to_delete_it_
         stack.create_pod(user(name, "batch", cpu="3950m", **place))
     assert [stack.wait_for_node(name) for name in ("resident", "other")] == ["holds", "pulls"]
     uid = uid_of(stack, "resident")
-    build: Object = user("build", "binderhub-build")
+    build: JSONObject = user("build", "binderhub-build")
     build["spec"]["containers"][0]["resources"] = {}
 
-    def given() -> Object:
+    def given() -> JSONObject:
         tried = stack.cluster.api.create(build, stack.namespace, dryRun="All")
-        resources: Object = tried["spec"]["containers"][0]["resources"]
+        resources: JSONObject = tried["spec"]["containers"][0]["resources"]
         return resources
 
     wait_until(lambda: given() == {}, 20, "the webhook to hear of the PriorityClass", explain=given)

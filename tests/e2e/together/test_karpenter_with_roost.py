@@ -11,11 +11,11 @@ import pytest
 
 from roost.doctor.seats import Seats
 from roost_core.kube.account import connect
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.placement.labels import RELEASE_KEY, pulled_label, startup_taint
 from tests.builders import PREFERRED
 from tests.e2e.pods import IMAGE, SINGLEUSER, USER, pod
-from tests.harness.api import Object
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up
 from tests.harness.karpenter import Karpenter
@@ -38,7 +38,7 @@ USERS = {"hub.jupyter.org/node-purpose": "user"}
 LEAVING_SECONDS = 180.0
 
 
-def _is_puller(pod: Object) -> bool:
+def _is_puller(pod: JSONObject) -> bool:
     return bool(pod["metadata"].get("labels", {}).get("app.kubernetes.io/component") == "puller")
 
 
@@ -89,7 +89,7 @@ class Hub:
             pod(name, component, requests={"cpu": cpu}, nodeSelector=USERS, **more)
         )
 
-    def pods(self, selector: str, node: str = "") -> list[Object]:
+    def pods(self, selector: str, node: str = "") -> list[JSONObject]:
         path = f"/api/v1/namespaces/{self.namespace}/pods"
         on_node = {"fieldSelector": f"spec.nodeName={node}"} if node else {}
         return self.cluster.api.list(path, labelSelector=selector, **on_node)

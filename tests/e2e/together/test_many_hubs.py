@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import attract_prefix, pulled_label, pulled_prefix, startup_taint
 from tests.e2e.pods import IMAGE, SINGLEUSER
-from tests.harness.api import ApiError, Object
+from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.harness.pods import PodKeeper
@@ -194,7 +195,7 @@ def placeholder_of(cluster: ControlPlane, stack: Stack) -> str:
     selector = f"app.kubernetes.io/component=placeholder,app.kubernetes.io/instance={stack.release}"
 
     def find() -> str:
-        pods: list[Object] = cluster.api.list(
+        pods: list[JSONObject] = cluster.api.list(
             f"/api/v1/namespaces/{stack.namespace}/pods", labelSelector=selector
         )
         return str(pods[0]["metadata"]["name"]) if pods else ""

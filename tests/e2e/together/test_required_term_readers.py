@@ -14,11 +14,12 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from tests.builders import requires_nodes
 from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
 from tests.e2e.pods import IMAGE
 from tests.e2e.spawned import spawned_pod
-from tests.harness.api import STRATEGIC, Object
+from tests.harness.api import STRATEGIC
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import require_binary
 from tests.harness.nodes import FakeNodes
@@ -51,7 +52,7 @@ class Pool:
             lambda: self.user("nobody"), 30, "the webhook to know the holder", interval_seconds=0.2
         )
 
-    def user(self, scheduler: str = "", requests: Object | None = None, **spec: Any) -> bool:
+    def user(self, scheduler: str = "", requests: JSONObject | None = None, **spec: Any) -> bool:
         """Post a user's pod; tell whether the gate keeps it off the node that pulls. scheduler: not
         Roost's.
         """
@@ -64,7 +65,7 @@ class Pool:
     def node(self) -> str:
         return self.hub.node_of(self.name)
 
-    def create(self, kind: str, name: str = "", *, version: str = "v1", **body: Any) -> Object:
+    def create(self, kind: str, name: str = "", *, version: str = "v1", **body: Any) -> JSONObject:
         metadata = {"name": name or self.name}
         return self.api.create(
             {"apiVersion": version, "kind": kind, "metadata": metadata, **body}, self.hub.namespace
@@ -74,7 +75,7 @@ class Pool:
         metadata = {"name": f"{name}-{self.name}", "labels": {"component": component}}
         self.hub.stack.create_pod({"metadata": metadata, "spec": spec})
 
-    def replicate(self, name: str, expression: Object) -> str:
+    def replicate(self, name: str, expression: JSONObject) -> str:
         """A ReplicaSet's only pod, on the node that pulls, which must not match; returns its
         uid.
         """
@@ -94,7 +95,7 @@ class Pool:
         self.create("ReplicaSet", labels["of"], version="apps/v1", spec=whole)
         return str(self.replica(name)["metadata"]["uid"])
 
-    def replica(self, name: str) -> Object:
+    def replica(self, name: str) -> JSONObject:
         """That pod, or the one that came in its place."""
         path = f"/api/v1/namespaces/{self.hub.namespace}/pods"
         return wait_until(
@@ -104,14 +105,14 @@ class Pool:
     # Volumes
 
     @property
-    def home(self) -> Object:
+    def home(self) -> JSONObject:
         return {"volumes": [{"name": "home", "persistentVolumeClaim": {"claimName": self.name}}]}
 
     @property
     def claim_path(self) -> str:
         return f"/api/v1/namespaces/{self.hub.namespace}/persistentvolumeclaims/{self.name}"
 
-    def claim(self, storage_class: str = "") -> Object:
+    def claim(self, storage_class: str = "") -> JSONObject:
         resources = {"requests": {"storage": "1Gi"}}
         spec = {
             "accessModes": ["ReadWriteOnce"],
@@ -120,9 +121,9 @@ class Pool:
         }
         return self.create("PersistentVolumeClaim", spec=spec)
 
-    def claim_late(self, zone: str) -> Object:
+    def claim_late(self, zone: str) -> JSONObject:
         topology = [{"matchLabelExpressions": [{"key": ZONE, "values": [zone]}]}]
-        late: Object = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
+        late: JSONObject = {"provisioner": DRIVER, "volumeBindingMode": "WaitForFirstConsumer"}
         self.create("StorageClass", version="storage.k8s.io/v1", allowedTopologies=topology, **late)
         return self.claim(storage_class=self.name)
 
@@ -133,7 +134,7 @@ class Pool:
 
         return wait_until(chosen, 30, "the scheduler to choose the volume's node")
 
-    def provide(self, claim: Object, **more: Any) -> None:
+    def provide(self, claim: JSONObject, **more: Any) -> None:
         """Play the volume controller: a volume for the claim, and both bound."""
         reference = {
             "kind": "PersistentVolumeClaim",
@@ -177,13 +178,13 @@ def pool(hub: Hub) -> Pool:
     return Pool(hub, f"{hub.namespace}-{next(hub.numbers)}")
 
 
-def volume_in_the_other_zone(pool: Pool) -> Object:
+def volume_in_the_other_zone(pool: Pool) -> JSONObject:
     there = {"matchExpressions": [{"key": ZONE, "operator": "In", "values": ["b"]}]}
     pool.provide(pool.claim(), nodeAffinity={"required": {"nodeSelectorTerms": [there]}})
     return pool.home
 
 
-def holder_has_all_volumes_that_it_can(pool: Pool) -> Object:
+def holder_has_all_volumes_that_it_can(pool: Pool) -> JSONObject:
     driver = {
         "name": DRIVER,
         "nodeID": pool.holds,
@@ -195,7 +196,7 @@ def holder_has_all_volumes_that_it_can(pool: Pool) -> Object:
     return pool.home
 
 
-def device_of_the_other_node(pool: Pool) -> Object:
+def device_of_the_other_node(pool: Pool) -> JSONObject:
     version = "resource.k8s.io/v1"
     pool.create("DeviceClass", version=version, spec={})
     offer = {"name": pool.pulls, "generation": 1, "resourceSliceCount": 1}
@@ -211,13 +212,13 @@ def device_of_the_other_node(pool: Pool) -> Object:
     return {"resourceClaims": [{"name": "device", "resourceClaimName": pool.name}]}
 
 
-def port_that_is_taken(pool: Pool) -> Object:
+def port_that_is_taken(pool: Pool) -> JSONObject:
     web = {"name": "web", "image": "web", "ports": [{"containerPort": 80, "hostPort": 80}]}
     pool.create_pod("web", "web", nodeName=pool.holds, containers=[web])
     return {"initContainers": [{**web, "restartPolicy": "Always"}]}
 
 
-def neighbour_to_avoid(pool: Pool) -> Object:
+def neighbour_to_avoid(pool: Pool) -> JSONObject:
     pool.create_pod(
         "exam", "exam", nodeName=pool.holds, containers=[{"name": "main", "image": "exam"}]
     )
@@ -238,7 +239,7 @@ OBSTACLES = (
 
 @pytest.mark.parametrize("obstacle", OBSTACLES)
 def test_what_only_the_scheduler_knows_of_opens_the_node_that_pulls(
-    obstacle: Callable[[Pool], Object], pool: Pool
+    obstacle: Callable[[Pool], JSONObject], pool: Pool
 ) -> None:
     assert pool.user(**obstacle(pool)) is True
     assert pool.node == pool.pulls

@@ -4,10 +4,11 @@ by the audit log.
 
 import subprocess
 from collections.abc import Iterator
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import startup_taint
 from tests.e2e.together.test_one_release import IMAGE, booking, label, user
 from tests.harness.controlplane import ControlPlane
@@ -19,7 +20,6 @@ from tests.stack import ROOST, Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 PROGRAMS: Final = ("webhook", "controllers", "recorder", "scheduler")
 OTHER_IMAGE: Final = "quay.io/jupyter/r-notebook:2026-11-03"
 # A leader's first minute has no evictions.
@@ -58,7 +58,7 @@ SELDOM: Final = {
 }
 
 
-def values_of(namespace: str) -> Object:
+def values_of(namespace: str) -> JSONObject:
     """Every feature by which an account gets rights, as far as a bare control plane has its
     kinds.
     """
@@ -87,7 +87,7 @@ def values_of(namespace: str) -> Object:
     }
 
 
-def hub_pod() -> Object:
+def hub_pod() -> JSONObject:
     """A hub's own pod."""
     containers = [{"name": "hub", "image": "quay.io/jupyterhub/k8s-hub:4.3.1"}]
     metadata = {"name": "hub", "labels": {"component": "hub"}}

@@ -11,10 +11,11 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.e2e.controllers.test_gate_never_hides import VALUES, Hub
 from tests.e2e.pods import IMAGE, pod
@@ -31,10 +32,9 @@ from tests.stack import Stack, Webhook
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 # Stale after six seconds, from thirty: a partition needn't last minutes to be one.
 FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
-LARGE: Object = {"cpu": "64", "memory": "64Gi", "pods": 5000}
+LARGE: JSONObject = {"cpu": "64", "memory": "64Gi", "pods": 5000}
 
 
 @pytest.fixture(scope="module")
@@ -107,12 +107,12 @@ def world(cluster: ControlPlane) -> Iterator[World]:
 def compact(cluster: ControlPlane) -> None:
     """Have etcd forget all that was before."""
 
-    def ask(path: str, body: Object) -> Object:
+    def ask(path: str, body: JSONObject) -> JSONObject:
         request = urllib.request.Request(
             f"{cluster.etcd_url}{path}", json.dumps(body).encode(), method="POST"
         )
         with urllib.request.urlopen(request, timeout=10) as answer:
-            found: Object = json.load(answer)
+            found: JSONObject = json.load(answer)
             return found
 
     revision = ask("/v3/maintenance/status", {})["header"]["revision"]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION, STRICT_SUFFIX, pulled_label
 from tests.e2e.spawned import spawned_pod
 from tests.harness.api import ApiError
@@ -23,7 +24,6 @@ pytestmark = pytest.mark.e2e
 
 IMAGE = "quay.io/jupyterhub/k8s-singleuser-sample:4.4.0"
 RELEASE = "hub"
-Object = dict[str, Any]
 # The beginnings of the names of those that have no class.
 LEFT_ALONE = ("z2jh-core", "z2jh-continuous", "z2jh-hook", "binderhub-image")
 
@@ -83,7 +83,7 @@ def elsewhere(control_plane: ControlPlane) -> str:
     return control_plane.create_namespace()
 
 
-def builder(node: str) -> Object:
+def builder(node: str) -> JSONObject:
     return {
         "metadata": {
             "name": f"dind-{node}",
@@ -93,7 +93,7 @@ def builder(node: str) -> Object:
     }
 
 
-def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str) -> Object:
+def dry_run(control_plane: ControlPlane, body: Mapping[str, Any], namespace: str) -> JSONObject:
     body = copy.deepcopy(dict(body))
     body["metadata"].pop("namespace", None)
     body["metadata"].pop("ownerReferences", None)

@@ -3,10 +3,10 @@ requests or not.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION
 from tests.harness.api import ApiError
 from tests.harness.controlplane import ControlPlane
@@ -23,10 +23,9 @@ QUIET = {
     "value": 0,
     "preemptionPolicy": "Never",
 }
-Object = dict[str, Any]
 
 
-def build(stack: Stack, namespace: str, **annotations: str) -> Object | str:
+def build(stack: Stack, namespace: str, **annotations: str) -> JSONObject | str:
     """What a build without requests would have; or why the API server refuses it."""
     metadata = {
         "name": "build-a",
@@ -39,11 +38,11 @@ def build(stack: Stack, namespace: str, **annotations: str) -> Object | str:
         created = stack.cluster.api.create(pod, namespace, dryRun="All")
     except ApiError as error:
         return str(error)
-    resources: Object = created["spec"]["containers"][0]["resources"]
+    resources: JSONObject = created["spec"]["containers"][0]["resources"]
     return resources
 
 
-def set_guard(control_plane: ControlPlane, namespace: str, guard: Object) -> None:
+def set_guard(control_plane: ControlPlane, namespace: str, guard: JSONObject) -> None:
     control_plane.api.create(
         {"apiVersion": "v1", "metadata": {"name": "guard"}, **guard}, namespace
     )
@@ -55,14 +54,14 @@ def set_guard(control_plane: ControlPlane, namespace: str, guard: Object) -> Non
         )
 
 
-def quota(hard: Object, *scopes: str, **selected: object) -> Object:
-    spec: Object = {"hard": hard, **({"scopes": list(scopes)} if scopes else {})}
+def quota(hard: JSONObject, *scopes: str, **selected: object) -> JSONObject:
+    spec: JSONObject = {"hard": hard, **({"scopes": list(scopes)} if scopes else {})}
     if selected:
         spec["scopeSelector"] = {"matchExpressions": [selected]}
     return {"kind": "ResourceQuota", "spec": spec}
 
 
-def limits(kind: str, **limit: Object) -> Object:
+def limits(kind: str, **limit: JSONObject) -> JSONObject:
     return {"kind": "LimitRange", "spec": {"limits": [{"type": kind, **limit}]}}
 
 
@@ -152,7 +151,7 @@ def test_a_build_that_is_admitted_without_roost_is_admitted_with_it(
     namespace = f"{stack.namespace}-{list(GUARDS).index(case)}"
     is_admitted = GUARDS[case][1]
 
-    def without_roost() -> Object | str:
+    def without_roost() -> JSONObject | str:
         return build(stack, namespace, **{OPT_OUT_ANNOTATION: "true"})
 
     wait_until(
@@ -165,7 +164,7 @@ def test_a_build_that_is_admitted_without_roost_is_admitted_with_it(
         return
     given = {"requests": REQUESTS} if case in UNAFFECTED else without_roost()
 
-    def with_roost() -> Object | str:
+    def with_roost() -> JSONObject | str:
         return build(stack, namespace)
 
     wait_until(lambda: with_roost() == given, 20, "the webhook", explain=with_roost)

@@ -2,8 +2,6 @@
 meanwhile.
 """
 
-from typing import Any
-
 import pytest
 
 from tests.e2e.pods import pod
@@ -16,7 +14,6 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 # Stale after six seconds.
 FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
 

@@ -3,10 +3,10 @@ real scheduler.
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
 from tests.recorded_data import object_of
@@ -14,14 +14,13 @@ from tests.stack import Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 COMPONENTS = {
     "user": "singleuser-server",
     "build": "binderhub-build",
     "placeholder": "user-placeholder",
 }
-VALUES: Object = object_of("values-of-ties")
-NO_AVOID: Object = {name: {"avoid": {"build": None}} for name in COMPONENTS}
+VALUES: JSONObject = object_of("values-of-ties")
+NO_AVOID: JSONObject = {name: {"avoid": {"build": None}} for name in COMPONENTS}
 
 
 @pytest.fixture(scope="module", params=["by default", "without avoid"])
@@ -42,7 +41,7 @@ def hub(
     control_plane.api.delete(f"/api/v1/namespaces/{name}")
 
 
-def pod(name: str, component: str, cpu: str, **where: str) -> Object:
+def pod(name: str, component: str, cpu: str, **where: str) -> JSONObject:
     requests = {"cpu": cpu, "memory": f"{cpu}G"}
     container = {"name": "main", "image": "example.org/x:1", "resources": {"requests": requests}}
     metadata = {"name": name, "labels": {"component": component}}

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from tests.builders import (
     IMAGE,
     build_pod,
@@ -31,8 +32,6 @@ from tests.e2e.lone_webhook import LoneWebhook, review_of
 from tests.harness.ports import LOOPBACK
 from tests.harness.waiting import wait_until
 from tools.stand_in_api import StandInApi
-
-Object = dict[str, Any]
 
 NODES = 300
 HUNDRED_MS = 0.1
@@ -65,7 +64,7 @@ def user(*images: str, **spec: Any) -> bytes:
     return review_of(user_pod(*images, **spec))
 
 
-def terms(count: int) -> Object:
+def terms(count: int) -> JSONObject:
     return requires_nodes(
         *[{"matchExpressions": [expression(f"k{one}", operator="Exists")]} for one in range(count)]
     )

@@ -3,10 +3,10 @@ missed is counted.
 """
 
 import time
-from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
 from tests.e2e.storm import Storm
@@ -20,10 +20,9 @@ USERS = "component=singleuser-server"
 TIMEOUT_SECONDS = 1
 # The API server may ask twice (reinvocation); the rest is its own work on a busy machine.
 BOUND_SECONDS = 2 * TIMEOUT_SECONDS + 3
-Object = dict[str, Any]
 
 
-def is_placed(pod: Object) -> bool:
+def is_placed(pod: JSONObject) -> bool:
     return POLICY_REVISION_ANNOTATION in (pod["metadata"].get("annotations") or {})
 
 

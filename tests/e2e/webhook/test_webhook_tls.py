@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from roost_core.kube.pki import split_bundle
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from tests.builders import user_pod
 from tests.e2e.relays import Balancer
@@ -26,7 +27,6 @@ pytestmark = pytest.mark.e2e
 
 # A CA of 40 s is renewed after 27 s, a leaf of 9 s after 6 s.
 SHORT_LIVES = ("--ca-days=0.00046", "--leaf-hours=0.0025")
-Object = dict[str, Any]
 
 
 class Fleet:
@@ -89,7 +89,7 @@ def fleet(control_plane: ControlPlane, namespace: str) -> Iterator[Fleet]:
             port.release()
 
 
-def is_placed(pod: Object) -> bool:
+def is_placed(pod: JSONObject) -> bool:
     return POLICY_REVISION_ANNOTATION in pod["metadata"].get("annotations", {})
 
 

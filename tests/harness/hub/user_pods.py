@@ -18,7 +18,8 @@ from typing import Final
 
 import jupyterhub
 
-from tests.harness.api import STRATEGIC, ApiError, Object
+from roost_core.objects.fields import JSONObject
+from tests.harness.api import STRATEGIC, ApiError
 from tests.harness.controlplane import ControlPlane
 from tests.harness.pods import PodKeeper, running_status
 from tests.harness.processes import Process
@@ -56,7 +57,7 @@ class UserPods(PodKeeper):
         """All nodes are as new: the next user of each image waits for a pull."""
         self._held_images.clear()
 
-    def _see(self, pod: Object) -> None:
+    def _see(self, pod: JSONObject) -> None:
         if _is_users(pod):
             self.schedulers[_place(pod)] = pod["spec"]["schedulerName"]
             self.times.setdefault(
@@ -64,7 +65,7 @@ class UserPods(PodKeeper):
             )
         super()._see(pod)
 
-    def _mark_running(self, pod: Object) -> None:
+    def _mark_running(self, pod: JSONObject) -> None:
         if not _is_users(pod):
             super()._mark_running(pod)
             return
@@ -87,7 +88,7 @@ class UserPods(PodKeeper):
         """Whether a start needs no pull: such a start waits for no other on its node."""
         return not self._pull_seconds.get(image) or (node, image) in self._held_images
 
-    def _pull(self, pod: Object, node: str, image: str) -> None:
+    def _pull(self, pod: JSONObject, node: str, image: str) -> None:
         if self._holds(node, image):
             self._tell(pod, "Pulled", f'Container image "{image}" already present on machine')
             return
@@ -102,7 +103,7 @@ class UserPods(PodKeeper):
         )
         self._tell(pod, "Pulled", said)
 
-    def _run(self, pod: Object, address: str) -> None:
+    def _run(self, pod: JSONObject, address: str) -> None:
         (container,) = pod["spec"]["containers"]
         environment = {one["name"]: one.get("value", "") for one in container["env"]}
         meta = pod["metadata"]
@@ -116,14 +117,14 @@ class UserPods(PodKeeper):
         with self._guard:
             self._servers[meta["uid"]] = process
 
-    def _complete_deletion(self, pod: Object) -> None:
+    def _complete_deletion(self, pod: JSONObject) -> None:
         with self._guard:
             process = self._servers.pop(pod["metadata"]["uid"], None)
         if process is not None:
             process.kill()
         _persist(lambda: super(UserPods, self)._complete_deletion(pod))
 
-    def _tell(self, pod: Object, reason: str, message: str) -> None:
+    def _tell(self, pod: JSONObject, reason: str, message: str) -> None:
         """Write the Event that a kubelet writes."""
         meta, now = pod["metadata"], dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         event = {
@@ -150,11 +151,11 @@ class UserPods(PodKeeper):
             _persist(lambda: self._api.create(event, meta["namespace"]))
 
 
-def _place(pod: Object) -> tuple[str, str]:
+def _place(pod: JSONObject) -> tuple[str, str]:
     return pod["metadata"]["namespace"], pod["metadata"]["name"]
 
 
-def _is_users(pod: Object) -> bool:
+def _is_users(pod: JSONObject) -> bool:
     return bool(pod["metadata"].get("labels", {}).get("component") == "singleuser-server")
 
 

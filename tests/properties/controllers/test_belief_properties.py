@@ -42,6 +42,7 @@ from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.watching import Watching
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.leader_election import Leadership
+from roost_core.objects.fields import JSONObject
 from roost_core.placement import beliefs
 from roost_core.placement.headroom_history import History
 from roost_core.placement.labels import (
@@ -60,7 +61,6 @@ from tests.builders import (
     IMAGE,
     NAMESPACE,
     RELEASE,
-    Object,
     expression,
     held,
     policy_document,
@@ -90,7 +90,7 @@ GATE: Final = {
     "pullerPods": "roost",
 }
 SET: Final = "hub-roost-placeholder-default"
-BOOKS: Final[Object] = {
+BOOKS: Final[JSONObject] = {
     "enabled": True,
     "booked": [],
     "configMaps": True,
@@ -109,7 +109,7 @@ SLACK_SECONDS: Final = 12.0
 LATEST_SECONDS: Final = OPEN_AFTER_SECONDS + SLACK_SECONDS
 
 
-LISTED: Final[Object] = {"names": ["busybox:1"], "sizeBytes": 1}
+LISTED: Final[JSONObject] = {"names": ["busybox:1"], "sizeBytes": 1}
 Check = Callable[["Cluster", list[ChangeNode]], None]
 
 
@@ -283,7 +283,7 @@ class Cluster:
         self.server.happen(NODES, name, {"metadata": metadata, "spec": {}, "status": status})
         self.change(name, conditions=self._conditions(is_ready))
 
-    def _conditions(self, is_ready: bool) -> list[Object]:
+    def _conditions(self, is_ready: bool) -> list[JSONObject]:
         return [{"type": "Ready", "status": str(is_ready), "lastTransitionTime": self.timestamp()}]
 
     def change(self, name: str, **status: Any) -> None:
@@ -293,9 +293,9 @@ class Cluster:
     def get_ready(self, name: str) -> None:
         self.change(name, conditions=self._conditions(True))
 
-    def _pod(self, name: str, labels: Object, spec: Object, status: Object) -> None:
+    def _pod(self, name: str, labels: JSONObject, spec: JSONObject, status: JSONObject) -> None:
         self.made += 1
-        metadata: Object = {
+        metadata: JSONObject = {
             "name": name,
             "namespace": NAMESPACE,
             "uid": f"{name}-{self.made}",
@@ -401,15 +401,15 @@ class Cluster:
             known |= {("said", uid) for uid in self.said}
         self.since = {key: self.since.get(key, self.server.now) for key in known}
 
-    def seconds(self, what: str, item: Object) -> float:
+    def seconds(self, what: str, item: JSONObject) -> float:
         return self.server.now - self.since.get((what, item["metadata"]["uid"]), self.server.now)
 
-    def age(self, item: Object) -> float:
+    def age(self, item: JSONObject) -> float:
         """By our clock, since it was first told."""
         return self.server.now - self.seen[item["metadata"]["uid"]]
 
     @property
-    def closed(self) -> dict[str, Object]:
+    def closed(self) -> dict[str, JSONObject]:
         nodes = self.server.kind(NODES)
         there = {name: node for name, node in nodes.objects.items() if name in nodes.told}
         return {
@@ -418,7 +418,7 @@ class Cluster:
             if node["metadata"]["labels"].get(LABEL) == PULLING
         }
 
-    def opened(self, written: list[ChangeNode]) -> list[Object]:
+    def opened(self, written: list[ChangeNode]) -> list[JSONObject]:
         """Nodes that were opened just now as a user waits."""
         return [
             self.server.kind(NODES).told[one.node]
@@ -426,22 +426,22 @@ class Cluster:
             if SENTENCES[Opening.USER_WAITS] in one.why
         ]
 
-    def is_of_start(self, node: Object) -> bool:
+    def is_of_start(self, node: JSONObject) -> bool:
         """Whether its timestamps say how young it is."""
         return self.at_start is None or node["metadata"]["uid"] in self.at_start
 
-    def is_of_before(self, item: Object) -> bool:
+    def is_of_before(self, item: JSONObject) -> bool:
         """Whether it was there when this replica began to lead: then the cluster's timestamps
         count.
         """
         return item["metadata"]["uid"] in self.before
 
 
-def is_listed(node: Object) -> bool:
+def is_listed(node: JSONObject) -> bool:
     return any(IMAGE in one["names"] for one in node["status"]["images"])
 
 
-def is_ready(node: Object) -> bool:
+def is_ready(node: JSONObject) -> bool:
     # A watch may break off between a node's creation and its first condition.
     return any(condition["status"] == "True" for condition in node["status"].get("conditions", ()))
 
@@ -610,20 +610,20 @@ class Leases:
     """One Lease, which two replicas are told late or not at all."""
 
     def __init__(self) -> None:
-        self.versions: list[Object] = []
+        self.versions: list[JSONObject] = []
         self.mode: str | int = "ok"
 
-    def find(self, _path: str, **_: Any) -> Object | None:
+    def find(self, _path: str, **_: Any) -> JSONObject | None:
         if self.mode in FAULTS:
             raise FAULTS[self.mode]
         return self.versions[-2:][0 if self.mode == "lags" else -1] if self.versions else None
 
     get = find
 
-    def create(self, _path: str, body: Object) -> Object:
+    def create(self, _path: str, body: JSONObject) -> JSONObject:
         return self.replace(_path, body)
 
-    def replace(self, _path: str, body: Object, **_: Any) -> Object:
+    def replace(self, _path: str, body: JSONObject, **_: Any) -> JSONObject:
         self.find("")
         if int(body["metadata"].get("resourceVersion", 0)) != len(self.versions):
             raise ApiError(409, "changed")

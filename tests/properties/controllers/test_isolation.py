@@ -34,6 +34,7 @@ from roost.controllers.runtime.booking_sources import (
     keep_config_map,
 )
 from roost.controllers.runtime.watching import PodReader, Watching
+from roost_core.objects.fields import JSONObject
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
 from roost_core.release.reader import Reader
@@ -41,7 +42,6 @@ from tests.builders import IMAGE, NAMESPACE, RELEASE, release_document
 from tests.popular_builders import WALL, node_state
 from tests.recorded_data import object_of
 
-Object = dict[str, Any]
 SET = "hub-roost-placeholder-default"
 HUBS = {
     NAMESPACE: {"hubs": "yes"},
@@ -84,14 +84,14 @@ LABELS = {
     labels.OWN_COMPONENT_LABEL: [labels.OWN_POPULAR_PULLER, labels.OWN_PLACEHOLDER, "puller"],
     labels.PLACEHOLDER_SET_LABEL: ["default"],
 }
-STATUSES: list[Object] = object_of("pod-statuses")
+STATUSES: list[JSONObject] = object_of("pod-statuses")
 HOSTILE_IMAGES = (IMAGE, "evil/image:1", "x" * 4000, "quay.io/evil/\u0000:1", "")
 
 
 DOCUMENT = release_document(VALUES)
 
 
-def pod_of(namespace: str, name: str, **more: Any) -> Object:
+def pod_of(namespace: str, name: str, **more: Any) -> JSONObject:
     """A pod that asks for nothing."""
     metadata = {
         "name": name,
@@ -109,11 +109,11 @@ def pod_of(namespace: str, name: str, **more: Any) -> Object:
 
 
 PULLER = "hub-roost-puller-c"
-OF_OTHERS: list[Object] = object_of("pods-of-others")
+OF_OTHERS: list[JSONObject] = object_of("pods-of-others")
 
 
 @st.composite
-def hostile_pods(draw: st.DrawFn) -> list[Object]:
+def hostile_pods(draw: st.DrawFn) -> list[JSONObject]:
     """Pods that say they were somebody else's."""
     pods = []
     for number in range(draw(st.integers(1, 5))):
@@ -138,7 +138,7 @@ def hostile_pods(draw: st.DrawFn) -> list[Object]:
     return pods
 
 
-def booking(people: int, count: int, padding: int) -> Object:
+def booking(people: int, count: int, padding: int) -> JSONObject:
     entries = [
         {"name": f"e{one}", "people": people, "timeZone": "UTC", "start": "2027-01-15T08:05"}
         for one in range(count)
@@ -175,14 +175,14 @@ class Asked:
     def __class_getitem__(cls, _: object) -> type["Asked"]:
         return cls
 
-    def takes(self, event: Object) -> bool:
+    def takes(self, event: JSONObject) -> bool:
         folder = f"/api/v1/namespaces/{event['metadata']['namespace']}/events"
         found = {"involvedObject.kind": event["involvedObject"]["kind"], "reason": event["reason"]}
         wanted = dict(part.split("=") for part in self.selector.split(","))
         return self.path in (folder, "/api/v1/events") and wanted.items() <= found.items()
 
 
-def read_events(events: Iterable[Object]) -> dict[str, PullEvent]:
+def read_events(events: Iterable[JSONObject]) -> dict[str, PullEvent]:
     """Of Events in any namespaces what the controllers come to know."""
     with mock.patch("roost.controllers.runtime.watching.WatchCache", Asked):
         Watching(cast("Any", None), ReleaseDocument(Reader(), DOCUMENT), on_change=lambda: None)
@@ -190,7 +190,7 @@ def read_events(events: Iterable[Object]) -> dict[str, PullEvent]:
     return {str(number): event for number, event in enumerate(read) if event is not None}
 
 
-def event(about: tuple[str, str, str], reason: str, message: str, host: str, at: str) -> Object:
+def event(about: tuple[str, str, str], reason: str, message: str, host: str, at: str) -> JSONObject:
     """In whichever namespace; the API server checks no more of it than that this is the
     object's.
     """
@@ -222,13 +222,13 @@ TOLD = st.dictionaries(
 )
 
 
-def moved_to(bodies: Iterable[Object], namespace: str) -> list[Object]:
+def moved_to(bodies: Iterable[JSONObject], namespace: str) -> list[JSONObject]:
     return [{**body, "metadata": {**body["metadata"], "namespace": namespace}} for body in bodies]
 
 
 def plans(
-    pods: Sequence[Object], books: Object | None = None, namespace: str = "evil", *,
-    events: Sequence[Object] = (), told: Object | None = None,
+    pods: Sequence[JSONObject], books: JSONObject | None = None, namespace: str = "evil", *,
+    events: Sequence[JSONObject] = (), told: JSONObject | None = None,
 ) -> list[Action]:  # fmt: skip
     """What all controllers would do, in their first plans and half a minute later."""
     read = Reader()
@@ -290,7 +290,7 @@ FORGED = [event(ABOUT[0], PULLED, HELD[0], "c", "2027-01-15T08:00:00Z")] * 5000
 @example([], booking(500, 50, 0), FORGED, {})
 @example(NOT_A_HUBS, None, FORGED, {"hubs": "YES"})
 def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
-    pods: list[Object], books: Object | None, events: list[Object], told: Object
+    pods: list[JSONObject], books: JSONObject | None, events: list[JSONObject], told: JSONObject
 ) -> None:
     before = plans([])
     assert {ChangeNode, Notice} <= {type(action) for action in before}
@@ -324,7 +324,7 @@ def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
     [{**one, "involvedObject": event(ABOUT[1], "", "", "", "")["involvedObject"]} for one in FORGED]
 )
 def test_events_in_the_releases_own_namespace_change_how_long_users_are_told_and_of_pullers_what_a_node_holds(
-    events: list[Object],
+    events: list[JSONObject],
 ) -> None:
     """Whoever may write Events there is believed about pullers' pods, and about nothing else."""
     before, after = plans([]), plans([], events=moved_to(events, NAMESPACE))

@@ -4,7 +4,6 @@ refused.
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -13,23 +12,23 @@ from generator.pipeline import make
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
+from roost_core.objects.fields import JSONObject
 from tests.recorded_data import rows
 from tests.unit.webhook.test_webhook_bounds import calls_of
 
-Object = dict[str, Any]
 # 5 to 10 million a second, without the counting.
 MOST_CALLS = 12_000_000
 
 
-def many(count: int, entry: Callable[[int], Object]) -> list[Object]:
+def many(count: int, entry: Callable[[int], JSONObject]) -> list[JSONObject]:
     return [entry(number) for number in range(count)]
 
 
-def toleration(number: int) -> Object:
+def toleration(number: int) -> JSONObject:
     return {"key": f"t{number}", "operator": "Exists"}
 
 
-def term(number: int) -> Object:
+def term(number: int) -> JSONObject:
     return {
         "matchExpressions": [
             {"key": f"k{number}", "operator": "In", "values": [f"v{one}" for one in range(20)]}
@@ -37,7 +36,7 @@ def term(number: int) -> Object:
     }
 
 
-def image(number: int) -> Object:
+def image(number: int) -> JSONObject:
     return {"image": f"example.org/i{number}:1"}
 
 
@@ -51,14 +50,14 @@ def values_of(
     choices: int = 0,
     extra: int = 0,
     sets: int = 0,
-) -> Object:
+) -> JSONObject:
     """common: entries of each list that all users, or all sets of placeholders, have.
 
     pools: so many profiles have nodes of their own; rules: the others have a toleration of their
     own.
     """
 
-    def profile(number: int) -> Object:
+    def profile(number: int) -> JSONObject:
         own = {"node_selector": {"pool": f"p{number}"}} if number < pools else {}
         ruled = {"tolerations": [toleration(number)]} if rules else {}
         listed = {
@@ -94,7 +93,7 @@ def values_of(
 
 @pytest.mark.parametrize(("values", "says"), rows("generator/greatest-values"))
 def test_whatever_the_values_rendering_is_bounded_or_refused_by_its_key(
-    values: Object, says: str
+    values: JSONObject, says: str
 ) -> None:
     merged = parse_values(json.dumps(values_of(**values)).encode(), "prod.yaml")
     assert find_faults(merged) == []

@@ -17,13 +17,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement import beliefs
 from tests import builders
 from tests.builders import (
     IMAGE,
     NAMESPACE,
     Desk,
-    Object,
     build_pod,
     homes_of,
     pod_terms,
@@ -65,9 +65,9 @@ LEASE: Final = "leases"
 GPU: Final = "example.org/gpu"
 NAMES: Final = ("a", "b", "c")
 HOMES: Final = len(cast("Any", RULES.classes["build"].home).weights)
-NO_LEASE: Final[Object] = {"spec": {"holderIdentity": ""}}
-HUB: Final[Object] = {"metadata": {"name": NAMESPACE, "labels": {"pool": "users"}}}
-CLASS: Final[Object] = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}
+NO_LEASE: Final[JSONObject] = {"spec": {"holderIdentity": ""}}
+HUB: Final[JSONObject] = {"metadata": {"name": NAMESPACE, "labels": {"pool": "users"}}}
+CLASS: Final[JSONObject] = {"metadata": {"name": "gpu"}, "spec": {"extendedResourceName": GPU}}
 QUOTA_SCOPES: Final = ("CrossNamespacePodAffinity", "NotBestEffort")
 
 
@@ -76,14 +76,14 @@ class LeaseServer(Server):
 
     def __init__(self) -> None:
         super().__init__()
-        self.leases: dict[str, Object] = {}
+        self.leases: dict[str, JSONObject] = {}
         self.lease_modes: dict[str, str | int] = {}
         # By part: the last renewal that was told, when, and whether as the first; whether all
         # answers since told it.
-        self.renewed: dict[str, tuple[Object, float, bool]] = {}
+        self.renewed: dict[str, tuple[JSONObject, float, bool]] = {}
         self.could_read: dict[str, bool] = {}
 
-    def find(self, path: str, *, read_seconds: float) -> Object | None:
+    def find(self, path: str, *, read_seconds: float) -> JSONObject | None:
         part = next(part for part, name in LEASES.items() if path.endswith(name))
         mode = self.lease_modes.get(part, "ok")
         self.could_read[part] = self.could_read.get(part, True) and mode == "ok"
@@ -100,7 +100,7 @@ class LeaseServer(Server):
 
 def node(
     name: str, uid: str, *, is_usable: bool, holds: bool, images: tuple[str, ...] = ()
-) -> Object:
+) -> JSONObject:
     labels = {"kubernetes.io/hostname": name, **(builders.held(IMAGE) if holds else {})}
     return {
         "metadata": {
@@ -118,7 +118,7 @@ def node(
     }
 
 
-def bound(name: str, on: str, reason: str = "") -> Object:
+def bound(name: str, on: str, reason: str = "") -> JSONObject:
     waiting = (
         [{"name": "main", "state": {"waiting": {"reason": reason}}}]
         if reason not in ("", "starts")
@@ -171,7 +171,7 @@ class World:
         # Nodes where OWN_IMAGE has run or was reported, which node that was, and its last report.
         self.proven: set[str] = set()
         self.machines: dict[str, str] = {}
-        self.reports: dict[str, list[Object]] = {}
+        self.reports: dict[str, list[JSONObject]] = {}
         self.watches: Any = None
         self.replaced_at = 0.0
         self.before, self.has_listed = self.keeper.facts, False
@@ -300,7 +300,7 @@ class World:
         )
         self.failed = {name: at for name, at in self.failed.items() if name not in self.proven}
 
-    def _heed_nodes(self, nodes: dict[str, Object], needed: set[str], used: set[str]) -> None:
+    def _heed_nodes(self, nodes: dict[str, JSONObject], needed: set[str], used: set[str]) -> None:
         if not self.server.kind(NODES).heard_at or self.server.kind(NODES).is_forbidden:
             self.proven &= used
             self.reports.clear()
@@ -338,7 +338,7 @@ class World:
         )
         return is_fresh and not kind.is_forbidden
 
-    def told(self, key: str) -> list[Object]:
+    def told(self, key: str) -> list[JSONObject]:
         return list(self.server.kind(key).told.values())
 
     def trusts(self, part: str, belief: beliefs.Belief) -> set[bool]:
@@ -358,7 +358,7 @@ class World:
             else {True, False}
         )
 
-    def place(self, body: Object) -> tuple[Object, str, str]:
+    def place(self, body: JSONObject) -> tuple[JSONObject, str, str]:
         """The pod as stored, why the gate only prefers, and why the pod keeps its scheduler."""
         self.desk.facts, self.desk.now = self.keeper.facts, self.server.now
         placed = self.desk.place(body, dryRun=True)
@@ -371,7 +371,7 @@ class World:
         }
 
 
-def names_in(body: Object) -> set[str]:
+def names_in(body: JSONObject) -> set[str]:
     return {name for _, name in homes_of(body)}
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from generator.schema.check import find_faults
 from generator.values.files import parse_values
+from roost_core.objects.fields import JSONObject
 from tests.builders import (
     IMAGE,
     Desk,
@@ -26,7 +27,6 @@ from tests.builders import settings as settings_of
 from tests.unit.webhook.test_webhook_bounds import calls_of
 from webhook import bounds
 
-Object = dict[str, Any]
 # What a ConfigMap takes, and so the release's document.
 MOST_BYTES = 1024 * 1024
 NODES = facts(
@@ -34,7 +34,7 @@ NODES = facts(
 )
 
 
-def requirement(key: str, values: int) -> Object:
+def requirement(key: str, values: int) -> JSONObject:
     if not values:
         return {"key": key, "operator": "Exists"}
     return {
@@ -44,7 +44,7 @@ def requirement(key: str, values: int) -> Object:
     }
 
 
-def selector(requirements: int, values: int) -> Object:
+def selector(requirements: int, values: int) -> JSONObject:
     return {
         "matchExpressions": [requirement(f"s{number}", values) for number in range(requirements)]
     }
@@ -52,7 +52,7 @@ def selector(requirements: int, values: int) -> Object:
 
 def values_of(  # noqa: PLR0917
     terms: int, expressions: int, values: int, classes: int, labels: int, shared: bool
-) -> Object:
+) -> JSONObject:
     """Values with so many of everything that a review could go through."""
     term = [requirement(f"k{number}", values) for number in range(expressions)]
     preferred = [
@@ -104,7 +104,7 @@ VALUES = st.builds(
 @example(values_of(14, 1, 1000, 0, 0, shared=False), user_pod)
 @example(values_of(100, 100, 0, 0, 0, shared=False), user_pod)
 def test_whatever_the_values_a_review_is_cheap_and_its_answer_short(
-    values: Object, make: Any
+    values: JSONObject, make: Any
 ) -> None:
     if len(json.dumps(values)) > MOST_BYTES:
         return

@@ -8,6 +8,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
+from roost_core.objects.fields import JSONObject
 from tests.builders import IMAGE, Desk, build_pod, user_pod
 from tests.properties.controllers.test_isolation import (
     DOCUMENT,
@@ -20,7 +21,6 @@ from tests.properties.controllers.test_isolation import (
 from tests.unit.webhook.test_server_facts import FakeServer, Kept
 from webhook.settings import parse_settings
 
-Object = dict[str, Any]
 RULES = parse_settings(DOCUMENT, "revision0001")
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
@@ -28,7 +28,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 class Cluster(FakeServer):
     """Nodes, namespaces and the pods that a selector of labels chooses."""
 
-    def __init__(self, pods: Sequence[Object]) -> None:
+    def __init__(self, pods: Sequence[JSONObject]) -> None:
         super().__init__()
         self._pods = [*OF_OTHERS, *pods]
         ready = {"type": "Ready", "status": "True"}
@@ -52,7 +52,7 @@ class Cluster(FakeServer):
         names = [{"metadata": {"name": name, "labels": labels}} for name, labels in HUBS.items()]
         self.objects |= {("/api/v1/nodes", ""): nodes, ("/api/v1/namespaces", ""): names}
 
-    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+    def get(self, path: str, query: Mapping[str, Any]) -> JSONObject:
         if path == "/api/v1/pods" and (selector := str(query.get("labelSelector", ""))):
             wanted = dict(part.split("=", 1) for part in selector.split(","))
             chosen = [
@@ -64,7 +64,7 @@ class Cluster(FakeServer):
         return super().get(path, query)
 
 
-def stored(pods: Sequence[Object]) -> list[Object]:
+def stored(pods: Sequence[JSONObject]) -> list[JSONObject]:
     """Others' pods as they are stored, once the webhook has seen these pods; each answer must be a
     plain `allowed`.
     """
@@ -79,9 +79,9 @@ def stored(pods: Sequence[Object]) -> list[Object]:
         kept.thread.join()
 
 
-def without_preferences(pod: Object) -> Object:
+def without_preferences(pod: JSONObject) -> JSONObject:
     """A pod's node preferences are taken out, and the note of what was chosen."""
-    copied: Object = json.loads(json.dumps(pod))
+    copied: JSONObject = json.loads(json.dumps(pod))
     copied["spec"].get("affinity", {}).get("nodeAffinity", {}).pop(PREFERRED, None)
     del copied["metadata"]["annotations"]
     return copied
@@ -93,7 +93,7 @@ BEFORE = stored([])
 @settings(max_examples=20)
 @given(hostile_pods())
 def test_a_strangers_pods_change_nothing_and_a_hubs_only_which_nodes_are_preferred(
-    pods: list[Object],
+    pods: list[JSONObject],
 ) -> None:
     assert stored(moved_to(pods, "stranger")) == BEFORE
     after = stored(pods)

@@ -9,11 +9,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import node_admits
 from roost_core.objects.selectors import is_empty_term, read_node_rules
 from roost_core.placement.labels import KARPENTER_POOL_LABEL
 from tests import builders
-from tests.builders import Desk, Object, node_terms, patch_of, pod_terms, required_terms
+from tests.builders import Desk, node_terms, patch_of, pod_terms, required_terms
 from tests.properties import strategies as draw_from
 from webhook.admission import ReviewResult
 from webhook.facts import Facts
@@ -22,14 +23,14 @@ from webhook.patch import is_binderhub_spread_term, is_binderhub_sticky_term
 pods, facts, rule_changes = draw_from.pods, draw_from.facts, draw_from.rule_changes
 
 
-def desk_of(rules: Object, known: Facts) -> Desk:
+def desk_of(rules: JSONObject, known: Facts) -> Desk:
     return Desk(builders.settings(**rules), known)
 
 
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
 def test_patching_twice_is_once_also_after_another_mutator(
-    body: Object, known: Facts, rules: Object
+    body: JSONObject, known: Facts, rules: JSONObject
 ) -> None:
     desk = desk_of(rules, known)
     placed = desk.place(body)
@@ -51,7 +52,7 @@ def test_patching_twice_is_once_also_after_another_mutator(
     assert again == before
 
 
-def kept(terms: list[Object], drops: bool) -> list[Object]:
+def kept(terms: list[JSONObject], drops: bool) -> list[JSONObject]:
     return [
         one
         for one in terms
@@ -62,7 +63,7 @@ def kept(terms: list[Object], drops: bool) -> list[Object]:
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
 def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(
-    body: Object, known: Facts, rules: Object
+    body: JSONObject, known: Facts, rules: JSONObject
 ) -> None:
     # Null and absent are the same to the API server; what is compared below is what isn't null.
     before = json.loads(json.dumps(body))
@@ -95,7 +96,7 @@ def test_nothing_of_the_authors_goes_but_binderhubs_exact_terms(
     )
 
 
-def _without_nulls(value: Object) -> Object:
+def _without_nulls(value: JSONObject) -> JSONObject:
     def clean(found: object) -> object:
         if isinstance(found, dict):
             return {key: clean(one) for key, one in found.items() if one is not None}
@@ -109,7 +110,7 @@ def _without_nulls(value: Object) -> Object:
 @given(pods, facts, rule_changes)
 @settings(max_examples=300)
 def test_no_pod_goes_where_its_author_forbids_or_is_stranded(
-    body: Object, known: Facts, rules: Object
+    body: JSONObject, known: Facts, rules: JSONObject
 ) -> None:
     placed = desk_of(rules, known).place(body)
     old, new = required_terms(_without_nulls(body) | {}), required_terms(_without_nulls(placed))
@@ -117,7 +118,7 @@ def test_no_pod_goes_where_its_author_forbids_or_is_stranded(
         assert new is not None
         assert [is_empty_term(one) for one in new] == [is_empty_term(one) for one in old]
 
-    def places(terms: list[Object] | None, pod: Object) -> set[str]:
+    def places(terms: list[JSONObject] | None, pod: JSONObject) -> set[str]:
         demands = read_node_rules(
             pod["spec"].get("nodeSelector") or {}, terms, pod["spec"].get("tolerations") or ()
         )
@@ -130,7 +131,7 @@ def test_no_pod_goes_where_its_author_forbids_or_is_stranded(
 
 @given(pods, facts, rule_changes)
 def test_weights_stay_valid_and_each_term_is_said_once(
-    body: Object, known: Facts, rules: Object
+    body: JSONObject, known: Facts, rules: JSONObject
 ) -> None:
     placed = _without_nulls(desk_of(rules, known).place(body))
     old = _without_nulls(body)
@@ -159,7 +160,7 @@ def test_weights_stay_valid_and_each_term_is_said_once(
     st.data(),
 )
 def test_garbage_gets_4xx_and_a_damaged_review_never_fails(
-    garbage: bytes, body: Object, data: st.DataObject
+    garbage: bytes, body: JSONObject, data: st.DataObject
 ) -> None:
     assert Desk().reviewer.review(garbage).status in {400, 413}
     whole, byte, desk = builders.review(body), data.draw(st.integers(0, 255)), Desk()
@@ -177,7 +178,7 @@ def test_any_object_at_all_is_admitted(body: object, known: Facts) -> None:
 
 
 @st.composite
-def damaged_pods(draw: st.DrawFn) -> Object:
+def damaged_pods(draw: st.DrawFn) -> JSONObject:
     """A pod with something else in the place of one of its parts."""
     body = copy.deepcopy(draw(pods))
     part: Any = body
@@ -199,7 +200,7 @@ def damaged_pods(draw: st.DrawFn) -> Object:
 @given(damaged_pods(), facts, rule_changes)
 @settings(max_examples=500)
 def test_a_damaged_pod_is_admitted_and_its_patch_applies(
-    body: Object, known: Facts, rules: Object
+    body: JSONObject, known: Facts, rules: JSONObject
 ) -> None:
     desk = desk_of(rules, known)
     desk.place(body)

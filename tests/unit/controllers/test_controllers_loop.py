@@ -34,31 +34,30 @@ from roost.controllers.runtime.loop import (
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.settings import load_settings, parse_settings
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.release.reader import SettingsError
-
-Object = dict[str, Any]
 
 
 class FakeClient:
     """Notes every request; `answer` may raise for one."""
 
     def __init__(
-        self, answer: Callable[[str, str], Object | None] = lambda _verb, _path: None
+        self, answer: Callable[[str, str], JSONObject | None] = lambda _verb, _path: None
     ) -> None:
-        self.requests: list[tuple[str, str, Object | None]] = []
+        self.requests: list[tuple[str, str, JSONObject | None]] = []
         self._answer = answer
 
-    def _say(self, verb: str, path: str, body: Object | None = None) -> Object:
+    def _say(self, verb: str, path: str, body: JSONObject | None = None) -> JSONObject:
         self.requests.append((verb, path, body))
         return self._answer(verb, path) or {}
 
-    def get(self, path: str, _query: object = None) -> Object:
+    def get(self, path: str, _query: object = None) -> JSONObject:
         return self._say("GET", path)
 
-    def create(self, path: str, body: Object) -> Object:
+    def create(self, path: str, body: JSONObject) -> JSONObject:
         return self._say("POST", path, body)
 
-    def merge(self, path: str, body: Object, _manager: str) -> Object:
+    def merge(self, path: str, body: JSONObject, _manager: str) -> JSONObject:
         return self._say("PATCH", path, body)
 
     def delete(self, path: str, uid: str) -> None:
@@ -162,8 +161,8 @@ def asks_for(*actions: Action) -> Planner[int]:
     return planner_of("asker", plan)
 
 
-def refuse(status: int, message: str = "no") -> Callable[[str, str], Object | None]:
-    def answer(_verb: str, _path: str) -> Object:
+def refuse(status: int, message: str = "no") -> Callable[[str, str], JSONObject | None]:
+    def answer(_verb: str, _path: str) -> JSONObject:
         raise ApiError(status, message)
 
     return answer
@@ -246,7 +245,7 @@ def test_a_conflicting_taint_write_is_read_and_tried_anew() -> None:
     versions, tries = iter("123"), list[str]()
     others = {"key": "other", "effect": "NoSchedule", "timeAdded": "2026-01-01T00:00:00Z"}
 
-    def answer(verb: str, _path: str) -> Object:
+    def answer(verb: str, _path: str) -> JSONObject:
         if verb == "GET":
             metadata = {"uid": "u", "resourceVersion": next(versions)}
             return {"metadata": metadata, "spec": {"taints": [others, {"key": "mine"}]}}
@@ -303,7 +302,7 @@ def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon
     assert len(names) == 2
 
 
-def created_event(world: World) -> Object:
+def created_event(world: World) -> JSONObject:
     (body,) = [
         body for verb, _, body in world.client.requests if verb == "POST" and body is not None
     ]
@@ -316,7 +315,7 @@ def test_an_event_that_expired_is_written_anew_and_one_that_is_there_is_not_read
 ) -> None:
     refused = "PATCH" if status == 404 else "POST"
 
-    def answer(verb: str, _path: str) -> Object | None:
+    def answer(verb: str, _path: str) -> JSONObject | None:
         if verb == refused:
             raise ApiError(status, "")
         return None

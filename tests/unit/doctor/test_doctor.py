@@ -6,6 +6,7 @@ import pytest
 
 from roost.doctor.checks import BEFORE, INSTALLED, admission, run_checks
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
@@ -18,7 +19,6 @@ from tests.unit.doctor.whole_cluster import (
     RELEASE,
     WEBHOOK,
     Cluster,
-    Object,
     ago,
     ca_bundle,
     found,
@@ -168,7 +168,7 @@ def test_a_placeholder_or_puller_whose_image_cannot_be_pulled_is_told_with_the_i
 @pytest.mark.parametrize(
     "spec", [None, {"renewTime": None}, {"holderIdentity": "a", "renewTime": ago(3600)}]
 )
-def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: Object | None) -> None:
+def test_a_lease_that_nobody_renews_means_that_nobody_leads(spec: JSONObject | None) -> None:
     cluster = Cluster()
     cluster.objects[f"{LEASES}/hub-roost-scheduler"]["spec"] = spec
     cluster.tells("leaders", "error", "Lease jhub/hub-roost-scheduler")
@@ -257,7 +257,7 @@ def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_plac
         metadata = {"name": name, "creationTimestamp": ago(age), "labels": {label: value}}
         cluster.lists["/api/v1/nodes"].append({"metadata": metadata})
     cluster.tells("nodes", "warning", ": old.")
-    container: Object = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0"}
+    container: JSONObject = {"image": "registry.k8s.io/autoscaling/cluster-autoscaler:v1.35.0"}
     spec = {"template": {"spec": {"containers": [container]}}}
     autoscaler = {"metadata": {"namespace": "kube-system", "name": "ca"}, "spec": spec}
     for arguments, is_told in ((["=-5"], True), (["=-10"], False), ([], False)):

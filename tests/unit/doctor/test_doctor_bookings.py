@@ -13,17 +13,10 @@ from roost.doctor.checks import run_checks
 from roost.doctor.checks.bookings import check
 from roost.doctor.evidence import AUTOSCALER_STATUS, NODE_POOLS
 from roost.doctor.given import find_faults
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.headroom_history import History
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import (
-    CONFIG_MAPS,
-    NODES,
-    QUOTAS,
-    RELEASE,
-    Cluster,
-    Object,
-    node,
-)
+from tests.unit.doctor.whole_cluster import CONFIG_MAPS, NODES, QUOTAS, RELEASE, Cluster, node
 
 SET = (
     "placeholders: [{name: default, replicas: 0, resources: {requests: {cpu: 50m, memory:"
@@ -37,7 +30,7 @@ def hub(learn: str = "", events: str = EVENTS) -> Cluster:
     return Cluster(SET.replace("LEARN", learn) + events)
 
 
-def booking(**people: int) -> Object:
+def booking(**people: int) -> JSONObject:
     events = [
         {"name": name, "people": n, "start": "2099-01-01T09:00", "timeZone": "UTC"}
         for name, n in people.items()

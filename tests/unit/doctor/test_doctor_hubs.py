@@ -5,14 +5,15 @@ that Roost replaces.
 import pytest
 
 from roost.doctor.checks import BEFORE, run_checks
-from tests.unit.doctor.whole_cluster import APPS, PLACED, USER, Cluster, Object, found
+from roost_core.objects.fields import JSONObject
+from tests.unit.doctor.whole_cluster import APPS, PLACED, USER, Cluster, found
 
 NAMESPACES, PODS = "/api/v1/namespaces", "/api/v1/pods"
 POOL = "sharedPools: {namespaceSelector: {matchLabels: {pool: users}}}\n"
 ONE_RELEASE = "podClasses: {user: {match: {namespaceSelector: {matchLabels: {pool: users}}}}}\n"
 
 
-def user(namespace: str, node: str, labels: dict[str, str] | None = None) -> Object:
+def user(namespace: str, node: str, labels: dict[str, str] | None = None) -> JSONObject:
     metadata = {
         "name": "jupyter-ada",
         "namespace": namespace,
@@ -102,7 +103,7 @@ PARTS = {
 }
 
 
-def part(component: str, **spec: int) -> Object:
+def part(component: str, **spec: int) -> JSONObject:
     labels = {"app": "jupyterhub", "component": component}
     return {"metadata": {"name": component, "namespace": "jhub", "labels": labels}, "spec": spec}
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from roost.doctor.now import find_waits, show_waits
+from roost_core.objects.fields import JSONObject
 from tests.recorded_data import printed, rows
-from tests.unit.doctor.whole_cluster import Object
 
 NOW = 1_800_000_000.0
 FULL = (
@@ -21,7 +21,9 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(NOW - seconds, UTC).isoformat()
 
 
-def pod(name: str, age: float = 60, component: str = "singleuser-server", **rest: Any) -> Object:
+def pod(
+    name: str, age: float = 60, component: str = "singleuser-server", **rest: Any
+) -> JSONObject:
     metadata = {
         "name": name,
         "uid": name,
@@ -33,7 +35,7 @@ def pod(name: str, age: float = 60, component: str = "singleuser-server", **rest
 
 def unscheduled(
     name: str, age: float, message: str = FULL, component: str = "singleuser-server"
-) -> Object:
+) -> JSONObject:
     condition = {
         "type": "PodScheduled",
         "status": "False",
@@ -43,14 +45,14 @@ def unscheduled(
     return pod(name, age, component, status={"phase": "Pending", "conditions": [condition]})
 
 
-def bound(name: str, age: float = 60, **state: Any) -> Object:
+def bound(name: str, age: float = 60, **state: Any) -> JSONObject:
     status = {"phase": "Pending", "containerStatuses": [{"name": "notebook", "state": state}]}
     return pod(name, age, spec={"nodeName": "node-a"}, status=status)
 
 
 def event(
     about: str, reason: str, message: str, age: float, *, by: str = "kubelet", kind: str = "Normal"
-) -> Object:
+) -> JSONObject:
     last = moment(age)
     told = {
         "reason": reason,
@@ -88,7 +90,7 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
 
 @pytest.mark.parametrize(("waits", "events", "cause", "to_do"), rows("doctor/waits"))
 def test_each_cause_is_told_with_what_to_do(
-    waits: Object, events: list[Object], cause: str, to_do: str
+    waits: JSONObject, events: list[JSONObject], cause: str, to_do: str
 ) -> None:
     (found,) = find_waits([waits], events)
     assert found.cause == cause

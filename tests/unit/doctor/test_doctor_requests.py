@@ -10,13 +10,14 @@ import yaml
 from roost.doctor.checks import requests, run_checks
 from roost.doctor.given import find_faults
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from tests.recorded_data import rows
-from tests.unit.doctor.whole_cluster import RELEASE, Cluster, Object, found
+from tests.unit.doctor.whole_cluster import RELEASE, Cluster, found
 
 ELSEWHERE = "podClasses: {build: {match: {namespaceSelector: {matchLabels: {builds: 'yes'}}}}}\n"
 
 
-def quota(*scopes: str, namespace: str = "jhub", **hard: str) -> Object:
+def quota(*scopes: str, namespace: str = "jhub", **hard: str) -> JSONObject:
     return {
         "metadata": {"name": "guard", "namespace": namespace},
         "spec": {"hard": hard, "scopes": list(scopes)},
@@ -28,7 +29,7 @@ KINDS = {"resourcequotas": "ResourceQuota", "limitranges": "LimitRange"}
 
 @pytest.mark.parametrize(("values", "path", "bodies", "told"), rows("doctor/quotas"))
 def test_quotas_and_limit_ranges_are_named_in_a_cluster_and_in_a_file(
-    values: str, path: str, bodies: list[Object], told: list[str], tmp_path: Path
+    values: str, path: str, bodies: list[JSONObject], told: list[str], tmp_path: Path
 ) -> None:
     cluster = Cluster(values)
     cluster.lists[path] = bodies
@@ -71,7 +72,7 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 
 @pytest.mark.parametrize(("values", "classes", "told"), rows("doctor/priorities"))
 def test_classes_whose_pods_could_go_for_ours_are_named(
-    values: str, classes: list[Object], told: list[str]
+    values: str, classes: list[JSONObject], told: list[str]
 ) -> None:
     cluster = Cluster(values)
     cluster.lists[CLASSES] = classes

@@ -10,6 +10,7 @@ import pytest
 
 from roost.doctor.checks import INSTALLED, run_checks
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
     APPS,
@@ -18,7 +19,6 @@ from tests.unit.doctor.whole_cluster import (
     PLACED,
     PODS,
     Cluster,
-    Object,
     ago,
     found,
     node,
@@ -104,9 +104,9 @@ def test_rights_that_the_leading_scheduler_lacks_are_told_from_its_log() -> None
 
 
 def waiting(
-    name: str, scheduler: str, age: float = 120, conditions: list[Object] | None = None
-) -> Object:
-    made: Object = pod(name, PLACED, spec={"schedulerName": scheduler})
+    name: str, scheduler: str, age: float = 120, conditions: list[JSONObject] | None = None
+) -> JSONObject:
+    made: JSONObject = pod(name, PLACED, spec={"schedulerName": scheduler})
     made["metadata"] |= {"creationTimestamp": ago(age), "labels": {}}
     made["status"] = {"phase": "Pending", "conditions": conditions or []}
     return made
@@ -122,7 +122,9 @@ def test_pods_that_no_scheduler_looks_at_are_told_with_what_to_do(scheduler: str
 
 
 @pytest.mark.parametrize(("status", "event", "told"), rows("doctor/waiting-users"))
-def test_users_who_wait_for_long_are_told_by_cause(status: Object, event: str, told: str) -> None:
+def test_users_who_wait_for_long_are_told_by_cause(
+    status: JSONObject, event: str, told: str
+) -> None:
     spec = {} if "conditions" in status else {"nodeName": "a"}
     cluster = Cluster()
     users = [pod(name, PLACED, spec=spec, status=status) for name in ("ada", "bob", "new")]
@@ -143,13 +145,13 @@ POOLS = (
     " gpu}}}]}\n"
 )
 RIGHT = {"hub.jupyter.org/node-purpose": "user"}
-AUTOSCALER: Object = {
+AUTOSCALER: JSONObject = {
     "metadata": {"namespace": "kube-system", "name": "ca"},
     "spec": {"template": {"spec": {"containers": [{"image": "cluster-autoscaler:v1"}]}}},
 }
 
 
-def labelled(name: str, labels: dict[str, str], taints: list[str] | None = None) -> Object:
+def labelled(name: str, labels: dict[str, str], taints: list[str] | None = None) -> JSONObject:
     made = node(name, taints=taints or [])
     made["metadata"]["labels"] = labels
     return made

@@ -10,6 +10,7 @@ import yaml
 from roost.doctor.checks import BEFORE, run_checks
 from roost.doctor.checks.kubelets import check
 from roost_core.kube.client import ApiError, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import startup_taint
 from tests.recorded_data import rows
 from tests.unit.doctor.whole_cluster import (
@@ -19,7 +20,6 @@ from tests.unit.doctor.whole_cluster import (
     PODS,
     POLICIES,
     Cluster,
-    Object,
     found,
     node,
     pod,
@@ -77,7 +77,7 @@ def test_a_runtime_that_cannot_mount_images_is_an_error_where_the_puller_does(
         assert bool(cluster.said("image-volumes")) is (is_told and counts)
 
 
-def node_pool(taint: str) -> Object:
+def node_pool(taint: str) -> JSONObject:
     template = {"spec": {"startupTaints": [{"key": taint}]}}
     spec = {"disruption": {"consolidationPolicy": "WhenEmpty"}, "template": template}
     return {"metadata": {"name": "users"}, "spec": spec}
@@ -105,7 +105,7 @@ def test_a_node_pool_with_a_taint_that_nobody_takes_off_is_an_error(
     assert [finding.severity for finding in cluster.said("startup-taints")] == ["error"] * is_told
 
 
-def policy(name: str, ingress: list[Object], selector: Object | None = None) -> Object:
+def policy(name: str, ingress: list[JSONObject], selector: JSONObject | None = None) -> JSONObject:
     spec = {"podSelector": selector or {}, "policyTypes": ["Ingress"], "ingress": ingress}
     return {"metadata": {"name": name}, "spec": spec}
 
@@ -113,7 +113,7 @@ def policy(name: str, ingress: list[Object], selector: Object | None = None) -> 
 def test_policies_that_keep_the_api_server_out_are_told_unless_one_lets_all_in() -> None:
     cluster = Cluster("networkPolicy: {enabled: false}")
     assert cluster.said("network") == []
-    somewhere: Object = {"from": [{"podSelector": {}}]}
+    somewhere: JSONObject = {"from": [{"podSelector": {}}]}
     cluster.lists[POLICIES] = [policy("deny", []), policy("own-pods", [somewhere])]
     cluster.tells("network", "warning", "deny, own-pods", fix="webhookReviews")
     port = cluster.install.values["webhook"]["port"]

@@ -16,6 +16,7 @@ from roost.doctor.contract import CheckOutcome, Finding, Install
 from roost.doctor.evidence import path_of
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.pki import make_authority
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION, RELEASE_KEY
 
 RELEASE: Final = Release("hub", "jhub", "v1.37.2")
@@ -34,7 +35,6 @@ NODES: Final = "/api/v1/nodes"
 # The puller brings this image.
 LISTED: Final = "singleuser: {image: {name: a/b, tag: '1'}}"
 USER: Final = {"component": "singleuser-server"}
-Object = dict[str, Any]
 
 
 def ago(seconds: float) -> str:
@@ -58,7 +58,7 @@ class Cluster:
         merged = parse_values(values.encode(), "values.yaml")
         rendered = [manifest.body for manifest in render(merged.values, release)]
         self.install = Install(cast("Client", self), release, merged.values, rendered)
-        self.objects: dict[str, Object] = {
+        self.objects: dict[str, JSONObject] = {
             path_of(body): copy.deepcopy(body) for body in self.install.rendered
         }
         self.objects[f"/api/v1/namespaces/{release.namespace}"] = {}
@@ -71,7 +71,7 @@ class Cluster:
         for entry in self.objects.get(WEBHOOK, {}).get("webhooks", []):
             entry["clientConfig"]["caBundle"] = CA_BUNDLE
         kinds = ("deployments", "statefulsets", "daemonsets")
-        self.lists: dict[str, list[Object]] = {
+        self.lists: dict[str, list[JSONObject]] = {
             NODES: [],
             PODS: [],
             PODS.replace("/pods", "/events"): [],
@@ -99,11 +99,11 @@ class Cluster:
                 kind
             )
         # Of nodes' kubelets, by name.
-        self.kubelets: dict[str, Object | ClusterError] = {}
+        self.kubelets: dict[str, JSONObject | ClusterError] = {}
         # Why pods of Roost's own are refused.
         self.refusal: ApiError | None = None
         # What admission adds to a pod; an error: the pod is refused.
-        self.admitted: Object | ApiError = {
+        self.admitted: JSONObject | ApiError = {
             "annotations": {POLICY_REVISION_ANNOTATION: self._revision() or "abc"}
         }
         self.scheduler = "hub.jhub.user"
@@ -118,7 +118,7 @@ class Cluster:
 
     def get(
         self, path: str, _query: Mapping[str, Any] | None = None, /, *, read_seconds: float = 0.0
-    ) -> Object:
+    ) -> JSONObject:
         if path in self.refused:
             raise ApiError(403, f"GET {path}: 403 Forbidden: nobody may")
         if path.endswith("/proxy/configz"):
@@ -130,13 +130,13 @@ class Cluster:
             raise ApiError(404, f"GET {path}: 404")
         return {"items": self.lists[path]}
 
-    def try_apply(self, path: str, body: Object, _manager: str, /) -> Object:
+    def try_apply(self, path: str, body: JSONObject, _manager: str, /) -> JSONObject:
         if path in self.refused:
             raise ApiError(403, f"PATCH {path}: 403 Forbidden: nobody may")
-        applied: Object = merged(self.objects[path], body)
+        applied: JSONObject = merged(self.objects[path], body)
         return applied
 
-    def find(self, path: str, /) -> Object | None:
+    def find(self, path: str, /) -> JSONObject | None:
         if path in self.served:
             return {"resources": [{"kind": kind} for kind in self.served[path]]}
         return {"items": self.lists[path]} if path in self.lists else self.objects.get(path)
@@ -149,7 +149,7 @@ class Cluster:
             raise text
         return iter([f"{line}\n".encode() for line in text])
 
-    def create(self, path: str, body: Object, /) -> Object:
+    def create(self, path: str, body: JSONObject, /) -> JSONObject:
         if path.endswith("selfsubjectaccessreviews"):
             attributes = body["spec"]["resourceAttributes"]
             return {"status": {"allowed": attributes["resource"] not in self.denied}}
@@ -210,7 +210,7 @@ def found(outcomes: list[CheckOutcome], check: str) -> list[Finding]:
     return [finding for one in outcomes if one.check == check for finding in one.findings]
 
 
-def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> Object:
+def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) -> JSONObject:
     return {
         "metadata": {"name": name, "labels": USER, "annotations": dict(annotations or {})},
         **rest,
@@ -219,7 +219,7 @@ def pod(name: str, annotations: Mapping[str, str] | None = None, **rest: Any) ->
 
 def node(
     name: str, *, images: int = 3, age: float = 7200, taints: Sequence[str] = (), **labels: str
-) -> Object:
+) -> JSONObject:
     return {
         "metadata": {"name": name, "creationTimestamp": ago(age), "labels": labels},
         "spec": {

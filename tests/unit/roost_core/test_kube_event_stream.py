@@ -14,16 +14,15 @@ import pytest
 from roost_core.kube import event_stream
 from roost_core.kube.client import ClusterError
 from roost_core.kube.event_stream import QUIET_SECONDS, EventStream, WatchEvent, WatchEventType
+from roost_core.objects.fields import JSONObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from roost_core.kube.client import Client
 
-Object = dict[str, Any]
 
-
-def item(name: str, version: int) -> Object:
+def item(name: str, version: int) -> JSONObject:
     return {"metadata": {"name": name, "resourceVersion": str(version)}}
 
 
@@ -39,7 +38,7 @@ class Server:
         self.version = "10"
         self.stop = threading.Event()
 
-    def get(self, _path: str, query: Mapping[str, Any]) -> Object:
+    def get(self, _path: str, query: Mapping[str, Any]) -> JSONObject:
         return {
             "metadata": {"resourceVersion": str(query.get("resourceVersion") or self.version)},
             "items": [],
@@ -59,7 +58,7 @@ class Server:
             if callable(said):
                 said()
                 continue
-            self.version = cast("Object", said)["object"]["metadata"]["resourceVersion"]
+            self.version = cast("JSONObject", said)["object"]["metadata"]["resourceVersion"]
             yield orjson.dumps(said)
 
 
@@ -69,7 +68,7 @@ def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(event_stream, "LAST_BACKOFF_SECONDS", 0.0)
 
 
-def added(name: str, version: int) -> Object:
+def added(name: str, version: int) -> JSONObject:
     return {"type": "ADDED", "object": item(name, version)}
 
 
@@ -131,7 +130,7 @@ def test_a_line_that_always_fails_is_told_of_once_and_its_stream_is_seen_to_be_d
 ) -> None:
     now = 0.0
 
-    def read(thing: Object) -> str:
+    def read(thing: JSONObject) -> str:
         nonlocal now
         now += 60.0
         return str(thing["metadata"]["labels"]["there are none"])
@@ -150,7 +149,7 @@ def test_a_stream_that_could_not_list_for_an_unforeseen_fault_lists_again() -> N
     class Broken(Server):
         lists = 0
 
-        def get(self, path: str, query: Mapping[str, Any]) -> Object:
+        def get(self, path: str, query: Mapping[str, Any]) -> JSONObject:
             self.lists += 1
             page = super().get(path, query)
             return {**page, "items": None if self.lists > 1 else [{"no": "metadata"}]}
@@ -208,7 +207,7 @@ def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_s
 ):
     clock, server = Clock(), Server()
 
-    def read(thing: Object) -> str:
+    def read(thing: JSONObject) -> str:
         clock.silence(300.0, server, "90")()
         return str(thing["metadata"]["name"])
 

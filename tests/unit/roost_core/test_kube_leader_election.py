@@ -11,9 +11,9 @@ import pytest
 from roost_core.kube import leader_election
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.leader_election import RENEW_SECONDS, Leadership, steady_seconds
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.beliefs import LEASE_SECONDS
 
-Object = dict[str, Any]
 OWNER = {"apiVersion": "v1", "kind": "ServiceAccount", "name": "hub-roost-webhook", "uid": "1"}
 
 
@@ -23,22 +23,22 @@ class Server:
     """
 
     def __init__(self) -> None:
-        self.lease: Object | None = None
+        self.lease: JSONObject | None = None
         self.version = 0
         self.speaks = True
         self.asked: list[str] = []
 
-    def find(self, _path: str, *, read_seconds: float) -> Object | None:
+    def find(self, _path: str, *, read_seconds: float) -> JSONObject | None:
         self._hear("GET", read_seconds)
         return copy.deepcopy(self.lease)
 
-    def get(self, path: str, *, read_seconds: float) -> Object:
+    def get(self, path: str, *, read_seconds: float) -> JSONObject:
         return self.find(path, read_seconds=read_seconds) or {}
 
-    def create(self, _path: str, body: Object) -> Object:
+    def create(self, _path: str, body: JSONObject) -> JSONObject:
         return self._keep(body)
 
-    def replace(self, _path: str, body: Object, *, read_seconds: float) -> Object:
+    def replace(self, _path: str, body: JSONObject, *, read_seconds: float) -> JSONObject:
         self._hear("PUT", read_seconds)
         if self.lease is None:
             raise ApiError(404, "not found")
@@ -52,7 +52,7 @@ class Server:
         if not self.speaks:
             raise ClusterError("no answer in time")
 
-    def _keep(self, body: Object) -> Object:
+    def _keep(self, body: JSONObject) -> JSONObject:
         self.version += 1
         metadata = {**body["metadata"], "resourceVersion": str(self.version)}
         self.lease = copy.deepcopy({**body, "metadata": metadata})
@@ -143,7 +143,7 @@ def test_who_leads_writes_without_reading(server: Server) -> None:
     [({"labels": {"a": "b"}}, {}, True), ({}, {"holderIdentity": "usurper"}, False)],
 )
 def test_a_lease_that_somebody_changed_is_read_again_and_left_to_whoever_it_names(
-    metadata: Object, spec: Object, leads: bool, server: Server
+    metadata: JSONObject, spec: JSONObject, leads: bool, server: Server
 ) -> None:
     one = candidate(server, "one")
     one.try_once()

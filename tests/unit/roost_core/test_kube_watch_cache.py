@@ -12,22 +12,21 @@ import pytest
 from roost_core.kube import event_stream
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.watch_cache import WatchCache
+from roost_core.objects.fields import JSONObject
 
-Object = dict[str, Any]
 
-
-def item(name: str, version: int, colour: str = "red", namespace: str | None = "ns") -> Object:
-    metadata: Object = {"name": name, "resourceVersion": str(version)}
+def item(name: str, version: int, colour: str = "red", namespace: str | None = "ns") -> JSONObject:
+    metadata: JSONObject = {"name": name, "resourceVersion": str(version)}
     if namespace:
         metadata["namespace"] = namespace
     return {"metadata": metadata, "colour": colour}
 
 
-def event(kind: str, thing: Object) -> bytes:
+def event(kind: str, thing: JSONObject) -> bytes:
     return orjson.dumps({"type": kind, "object": thing})
 
 
-def page(version: int, *items: Object, more: str = "") -> Object:
+def page(version: int, *items: JSONObject, more: str = "") -> JSONObject:
     return {"metadata": {"resourceVersion": str(version), "continue": more}, "items": list(items)}
 
 
@@ -43,9 +42,9 @@ class ScriptedServer:
         self.watch_queries: list[Mapping[str, Any]] = []
         self.stop = threading.Event()
 
-    def get(self, _path: str, query: Mapping[str, Any]) -> Object:
+    def get(self, _path: str, query: Mapping[str, Any]) -> JSONObject:
         self.list_queries.append(dict(query))
-        return cast("Object", self._next(self.lists))
+        return cast("JSONObject", self._next(self.lists))
 
     def lines(
         self, _path: str, query: Mapping[str, Any], _silence_seconds: float

@@ -7,10 +7,10 @@ import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.lease_watch import LeaseWatch
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.lease_state import LeaseObserver, LeaseState
 from tests.recorded_data import rows
 
-Object = dict[str, object]
 # 2026-01-01T00:00:00Z
 EPOCH = 1767225600.0
 
@@ -55,7 +55,7 @@ def test_its_own_duration_counts(duration: object, held: float, stale: float) ->
 
 @pytest.mark.parametrize(("is_seen_before", "left"), rows("roost_core/leases-given-back"))
 def test_one_given_back_or_deleted_is_held_while_somebody_may_take_it(
-    is_seen_before: bool, left: Object | None
+    is_seen_before: bool, left: JSONObject | None
 ) -> None:
     seen = Seen()
     if is_seen_before:
@@ -66,7 +66,7 @@ def test_one_given_back_or_deleted_is_held_while_somebody_may_take_it(
 
 
 @pytest.mark.parametrize("found", [lease(1), lease(1, holder="", duration=1)])
-def test_one_that_was_silent_before_the_first_look_is_stale_at_once(found: Object) -> None:
+def test_one_that_was_silent_before_the_first_look_is_stale_at_once(found: JSONObject) -> None:
     assert Seen().at(40, found) is LeaseState.STALE
 
 

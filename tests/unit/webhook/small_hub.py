@@ -2,8 +2,9 @@
 share.
 """
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.rendezvous import rank_nodes
-from tests.builders import IMAGE, REPOSITORY, Object, builder_nodes, expression, facts, held, node
+from tests.builders import IMAGE, REPOSITORY, builder_nodes, expression, facts, held, node
 
 (LABEL,) = held(IMAGE)
 HOLDS = {"key": LABEL, "operator": "In", "values": ["true"]}
@@ -19,7 +20,7 @@ PURPOSE = {
 }
 
 
-def pair(labels: dict[str, str], weight: int, **more: object) -> Object:
+def pair(labels: dict[str, str], weight: int, **more: object) -> JSONObject:
     term = {
         "labelSelector": {"matchLabels": labels},
         "topologyKey": "kubernetes.io/hostname",

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import OPT_OUT_ANNOTATION, POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
 from roost_core.release.settings import SCHEDULER
@@ -15,7 +16,6 @@ from tests.builders import (
     NAMESPACE,
     PREFERRED,
     Desk,
-    Object,
     build_pod,
     expression,
     patch_of,
@@ -32,7 +32,7 @@ from tests.recorded_data import rows
 from tests.unit.webhook.small_hub import FIVE, HERE, KEEPS_OFF, RING
 
 
-def untouched(body: Object, namespace: str = NAMESPACE, **request: object) -> str:
+def untouched(body: JSONObject, namespace: str = NAMESPACE, **request: object) -> str:
     desk = Desk(known=FIVE)
     response = desk.answer(body, namespace, **request)
     assert patch_of(response) == []
@@ -81,7 +81,7 @@ def test_who_is_placed_all_the_same_and_names_the_revision_of_its_rules() -> Non
 
 
 @pytest.mark.parametrize("request_change", rows("webhook/other-requests"))
-def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: Object) -> None:
+def test_what_isnt_the_creation_of_a_pod_is_left_alone(request_change: JSONObject) -> None:
     assert untouched(user_pod(), **request_change) == "ignored"
 
 
@@ -108,7 +108,7 @@ def test_new_rules_hold_from_the_next_review_on() -> None:
 )
 @pytest.mark.parametrize("spec", rows("webhook/own-terms"))
 def test_an_authors_terms_about_pods_decide_before_packing(
-    spec: Object, strategy: str, name: str
+    spec: JSONObject, strategy: str, name: str
 ) -> None:
     desk = Desk(settings(schedulerProfiles={"user": {"strategy": strategy}}), HERE)
     placed, usual = desk.place(user_pod(**spec)), desk.place(user_pod())
@@ -208,7 +208,7 @@ def test_a_pod_gets_its_classs_profile_as_values_say(
 
 @pytest.mark.parametrize(("own", "whole", "expected"), rows("webhook/given-requests"))
 def test_a_container_gets_the_classs_requests_or_none(
-    own: Object | None, whole: Object | None, expected: Object
+    own: JSONObject | None, whole: JSONObject | None, expected: JSONObject
 ) -> None:
     for container in ({"resources": own}, *([{}] if own is None else [])):
         body = build_pod(
@@ -228,7 +228,7 @@ def test_a_pod_of_which_any_container_asks_for_something_is_left_so() -> None:
     ("known", "values", "priority", "is_given"), rows("webhook/harmful-requests")
 )
 def test_no_request_is_given_that_could_harm_a_pod(
-    known: Object, values: Object, priority: int, *, is_given: bool
+    known: JSONObject, values: JSONObject, priority: int, *, is_given: bool
 ) -> None:
     quotas = known.get("quotas", {})
     if quotas:
@@ -254,7 +254,7 @@ BUILDERS = {
 }
 
 
-def daemon(**labels: str) -> Object:
+def daemon(**labels: str) -> JSONObject:
     body = user_pod(affinity=requires_nodes({"matchFields": [expression("metadata.name", "n1")]}))
     body["metadata"] |= {
         "ownerReferences": [{"kind": "DaemonSet", "controller": True, "name": "x"}]

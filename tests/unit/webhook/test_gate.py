@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node
 from roost_core.objects.selectors import Taint
 from roost_core.placement.labels import pulled_label
@@ -17,7 +18,6 @@ from tests.builders import (
     NAMESPACE,
     RELEASE,
     Desk,
-    Object,
     build_pod,
     facts,
     held,
@@ -97,7 +97,7 @@ def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_
 
 @pytest.mark.parametrize(("spec", "lowest", "degraded"), rows("webhook/may-preempt"))
 def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(
-    spec: Object, lowest: int, degraded: str
+    spec: JSONObject, lowest: int, degraded: str
 ) -> None:
     body = user_pod()
     body["spec"].update(spec)
@@ -110,7 +110,7 @@ def test_a_pod_that_could_pre_empt_another_isnt_left_with_fewer_nodes(
 
 @pytest.mark.parametrize(("constraint", "degraded"), rows("webhook/spread"))
 def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(
-    constraint: Object, degraded: str
+    constraint: JSONObject, degraded: str
 ) -> None:
     body = user_pod()
     body["spec"]["topologySpreadConstraints"] = [
@@ -123,7 +123,7 @@ def test_a_zone_of_closed_nodes_still_counts_where_pods_must_be_spread(
 
 @pytest.mark.parametrize(("terms", "expected"), rows("webhook/gate-terms"))
 def test_a_requirement_is_added_to_each_term_that_holders_may_meet(
-    terms: list[Object], expected: list[Object]
+    terms: list[JSONObject], expected: list[JSONObject]
 ) -> None:
     body, here = (
         user_pod(affinity=requires_nodes(*terms)),
@@ -150,8 +150,8 @@ def test_an_image_is_known_however_and_wherever_written_and_another_holds_nobody
 
 
 def degraded_outcome(
-    body: Object, known: Facts, rules: ReleaseSettings | None = None
-) -> tuple[Object, str, list[str]]:
+    body: JSONObject, known: Facts, rules: ReleaseSettings | None = None
+) -> tuple[JSONObject, str, list[str]]:
     desk = Desk(rules, known)
     response = desk.answer(body)
     (decision,) = desk.decisions
@@ -222,7 +222,7 @@ def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_ho
     ],
 )
 def test_the_gate_requires_what_one_node_has_prefers_all_and_says_what_it_left_out(
-    images: list[str], known: Facts, required: list[Object], degraded: str
+    images: list[str], known: Facts, required: list[JSONObject], degraded: str
 ) -> None:
     rules = settings(
         prePuller={"extraImages": {"r": {"name": "quay.io/jupyter/r-notebook", "tag": "1"}}}

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import (
     HOME_TARGET_ANNOTATION,
     PLACEHOLDER_SET_LABEL,
@@ -21,7 +22,6 @@ from tests.builders import (
     PREFERRED,
     RELEASE,
     Desk,
-    Object,
     build_pod,
     expression,
     facts,
@@ -54,7 +54,7 @@ GUARD = frozenset({"CrossNamespacePodAffinity"})
     ("who", "spec", "classes", "joins", "avoids"), rows("webhook/joins-and-avoids")
 )
 def test_whom_pods_join_and_avoid(
-    who: str, spec: Object, classes: Object, joins: Object, avoids: Object
+    who: str, spec: JSONObject, classes: JSONObject, joins: JSONObject, avoids: JSONObject
 ) -> None:
     placed = place(
         (user_pod if who == "user" else placeholder_pod)(**spec), HERE, settings(podClasses=classes)
@@ -69,7 +69,7 @@ EACH_CLASS = [user_pod(), build_pod(), placeholder_pod()]
 
 
 @pytest.mark.parametrize("body", EACH_CLASS, ids=["user", "build", "placeholder"])
-def test_in_a_tie_pods_of_each_class_keep_off_builds(body: Object) -> None:
+def test_in_a_tie_pods_of_each_class_keep_off_builds(body: JSONObject) -> None:
     placed = place(body, HERE)
     assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, 1)]
     assert place(placed, HERE) == placed
@@ -102,7 +102,7 @@ AWAY = replace(HERE, leases={SCHEDULER: LeaseState.STALE})
     ],
 )
 def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavier_one_stays(
-    body: Object, known: Facts, changes: dict[str, Any], why: str
+    body: JSONObject, known: Facts, changes: dict[str, Any], why: str
 ) -> None:
     desk = Desk(settings(**changes), known)
     assert pod_terms(desk.place(body), "podAntiAffinity") == []
@@ -120,7 +120,7 @@ def test_where_it_would_do_more_a_term_that_breaks_ties_is_left_out_and_a_heavie
 
 @pytest.mark.parametrize(("own", "is_equal"), rows("webhook/pair-terms"))
 def test_an_equal_pair_term_is_not_doubled_whatever_its_weight_or_spelling(
-    own: Object, is_equal: bool
+    own: JSONObject, is_equal: bool
 ) -> None:
     placed = place(user_pod(affinity={"podAffinity": {PREFERRED: [own]}}))
     assert pod_terms(placed, "podAffinity") == [own, *([] if is_equal else [pair(USERS, 100)])]
@@ -154,7 +154,7 @@ def test_an_equal_preferred_node_term_is_not_doubled_whatever_its_weight() -> No
     assert node_terms(place(user_pod(), HERE)) == [PREFERS_HOLDER, PURPOSE]
 
 
-def attraction(name: str) -> Object:
+def attraction(name: str) -> JSONObject:
     key = attract_label(RELEASE, NAMESPACE, name)
     return {"weight": 100, "preference": {"matchExpressions": [{"key": key, "operator": "Exists"}]}}
 
@@ -189,7 +189,7 @@ def test_where_hubs_share_pools_the_pods_of_all_count_in_each_pair_unless_a_quot
         settings(sharedNamespaces=SHARED, podClasses={"user": {"avoid": {"build": 3}}}),
         replace(HERE, quotas=quotas),
     )
-    more: Object = {} if why else {"namespaces": [NAMESPACE], "namespaceSelector": SHARED}
+    more: JSONObject = {} if why else {"namespaces": [NAMESPACE], "namespaceSelector": SHARED}
     placed = desk.place(user_pod())
     assert pod_terms(placed, "podAffinity") == [pair(USERS, 100, **more)]
     assert pod_terms(placed, "podAntiAffinity") == [pair(BUILDS, 3, **more)]
@@ -226,7 +226,7 @@ def test_annotations_are_added_beside_what_is_there(annotations: dict[str, str] 
     assert place(body)["metadata"]["annotations"] == expected
 
 
-def annotated(room_bytes: int, more: dict[str, str] | None = None) -> Object:
+def annotated(room_bytes: int, more: dict[str, str] | None = None) -> JSONObject:
     """A build whose annotations leave so much room."""
     body = build_pod()
     more = {**body["metadata"]["annotations"], **(more or {})}

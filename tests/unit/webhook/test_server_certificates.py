@@ -34,9 +34,9 @@ from roost_core.kube.pki import (
     sign_leaf,
     split_bundle,
 )
+from roost_core.objects.fields import JSONObject
 from webhook.certificates.tls import ServingCertificate, TlsError
 
-Object = dict[str, Any]
 START = 1_800_000_000.0
 DAY = 86400.0
 LIVES = Lifetimes(ca=90 * DAY, leaf=7 * DAY)
@@ -53,10 +53,10 @@ class FakeSecret:
         self.version = 0
         self.writes = 0
 
-    def read(self) -> tuple[Object | None, dict[str, bytes]]:
+    def read(self) -> tuple[JSONObject | None, dict[str, bytes]]:
         return (None, {}) if self.data is None else ({"version": self.version}, dict(self.data))
 
-    def write(self, before: Object | None, data: Mapping[str, bytes]) -> None:
+    def write(self, before: JSONObject | None, data: Mapping[str, bytes]) -> None:
         if (before is None) != (self.data is None) or (
             before is not None and before["version"] != self.version
         ):
@@ -195,7 +195,7 @@ def test_of_two_that_make_a_ca_at_once_one_adopts_the_others() -> None:
     read = hub.ca.read
     rival = make_authority("roost-ca.hub.jhub", START, LIVES.ca)
 
-    def late_read() -> tuple[Object | None, dict[str, bytes]]:
+    def late_read() -> tuple[JSONObject | None, dict[str, bytes]]:
         answer = read()
         if hub.ca.data is None:
             hub.ca.write(None, {CA_CERTIFICATE: rival.certificate_pem, CA_KEY: rival.key_pem})
@@ -358,7 +358,7 @@ def test_an_unreachable_api_server_or_a_missing_configuration_is_told_and_change
     hub.bundle.entries = entries
     hub.tick(1)
 
-    def unreachable() -> tuple[Object | None, dict[str, bytes]]:
+    def unreachable() -> tuple[JSONObject | None, dict[str, bytes]]:
         raise ClusterError("API server unreachable: ConnectTimeoutError")
 
     hub.ca.read = unreachable  # type: ignore[method-assign] # an outage

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from roost_core.kube.client import ApiError, Client, ClusterError
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.beliefs import WAITED_SECONDS
 from roost_core.placement.labels import POLICY_REVISION_ANNOTATION
 from roost_core.placement.lease_state import LeaseState
@@ -18,7 +19,6 @@ from webhook.facts import Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
 from webhook.watch import FactsKeeper
 
-Object = dict[str, Any]
 PODS = "/api/v1/namespaces/jhub/pods"
 NODES, PRIORITIES = "/api/v1/nodes", "/apis/scheduling.k8s.io/v1/priorityclasses"
 DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
@@ -48,13 +48,13 @@ class FakeServer:
     """
 
     def __init__(self) -> None:
-        self.objects: dict[tuple[str, str], list[Object]] = {}
-        self.leases: dict[str, Object] = {}
+        self.objects: dict[tuple[str, str], list[JSONObject]] = {}
+        self.leases: dict[str, JSONObject] = {}
         self.forbidden: set[str] = set()
         self.broken: set[str] = set()
         self.asked: set[tuple[str, str]] = set()
 
-    def get(self, path: str, query: Mapping[str, Any]) -> Object:
+    def get(self, path: str, query: Mapping[str, Any]) -> JSONObject:
         if path in self.forbidden:
             raise ApiError(403, f"{path} is forbidden")
         if path in self.broken:
@@ -63,7 +63,7 @@ class FakeServer:
         self.asked.add(key)
         return {"metadata": {"resourceVersion": "1"}, "items": self.objects.get(key, [])}
 
-    def find(self, path: str, *, read_seconds: float) -> Object | None:
+    def find(self, path: str, *, read_seconds: float) -> JSONObject | None:
         assert read_seconds
         if path in self.forbidden:
             raise ApiError(403, f"{path} is forbidden")
@@ -77,7 +77,7 @@ class FakeServer:
         yield b""
 
 
-def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> Object:
+def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> JSONObject:
     ready = {"type": "Ready", "status": "True"}
     status = {
         "conditions": [ready],
@@ -91,7 +91,7 @@ def node(name: str, *images: str, uid: str = "first", **allocatable: str) -> Obj
     }
 
 
-def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> Object:
+def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> JSONObject:
     labels = {"component": component, "app": "binder"}
     return {
         "metadata": {
@@ -106,13 +106,13 @@ def pod(name: str, component: str, *, node_name: str = "", **metadata: Any) -> O
     }
 
 
-def user(name: str, node_name: str, image: str, namespace: str = "jhub") -> Object:
+def user(name: str, node_name: str, image: str, namespace: str = "jhub") -> JSONObject:
     body = pod(name, "singleuser-server", node_name=node_name, namespace=namespace)
     body["spec"]["containers"] = [{"name": "notebook", "image": image}]
     return body
 
 
-def namespace(name: str, **labels: str) -> Object:
+def namespace(name: str, **labels: str) -> JSONObject:
     return {"metadata": {"name": name, "labels": labels}}
 
 
@@ -169,7 +169,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("roost_core.kube.lease_watch.LOOK_SECONDS", 0.02)
 
 
-def builds(server: FakeServer, *pods: Object) -> None:
+def builds(server: FakeServer, *pods: JSONObject) -> None:
     server.objects[PODS, "component=binderhub-build"] = list(pods)
 
 
@@ -401,7 +401,7 @@ def test_what_device_classes_map_is_known_until_they_can_not_be_read(
     kept.wait(lambda: not kept.keeper.facts.claimable)
 
 
-def priority_class(name: str, value: object, part_of: str = "") -> Object:
+def priority_class(name: str, value: object, part_of: str = "") -> JSONObject:
     return {
         "metadata": {"name": name, "labels": {"app.kubernetes.io/part-of": part_of}},
         "value": value,
@@ -476,7 +476,7 @@ def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds
 
 @pytest.mark.parametrize("changes", [{}, {"readNodes": False}])
 def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_has_run(
-    changes: Object, server: FakeServer, kept: Kept
+    changes: JSONObject, server: FakeServer, kept: Kept
 ) -> None:
     server.objects[NODES, ""], server.objects[USERS] = (
         [node("a"), node("b")],
@@ -510,7 +510,7 @@ def test_a_webhook_that_starts_knows_the_images_that_nodes_report(
 
 @pytest.mark.parametrize("changes", rows("webhook/no-images-kept"))
 def test_without_warm_sets_or_nodes_no_images_are_kept(
-    changes: Object, server: FakeServer, kept: Kept
+    changes: JSONObject, server: FakeServer, kept: Kept
 ) -> None:
     server.objects[NODES, ""] = [node("a", "team/x:1", cpu="2")]
     server.objects[USERS] = [user("one", "a", "team/x")]
@@ -541,7 +541,7 @@ def test_without_a_scheduler_of_roosts_its_lease_is_nobodys_concern(kept: Kept) 
 
 
 def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kept: Kept) -> None:
-    def user_of(scheduler: str, name: str, node_name: str = "", **metadata: Any) -> Object:
+    def user_of(scheduler: str, name: str, node_name: str = "", **metadata: Any) -> JSONObject:
         body = pod(name, "singleuser-server", node_name=node_name, **metadata)
         body["spec"]["schedulerName"] = scheduler
         return body
@@ -560,7 +560,7 @@ def test_pods_that_wait_for_roosts_scheduler_are_counted(server: FakeServer, kep
     assert kept.metric("roost_webhook_pods_waiting_for_scheduler", "build") == 0
 
 
-def share(server: FakeServer, *pods: Object) -> None:
+def share(server: FakeServer, *pods: JSONObject) -> None:
     server.objects[NODES, ""] = [node("a"), node("b")]
     namespaces = [namespace("jhub"), namespace("hub-b", pool="users"), namespace("stranger")]
     server.objects["/api/v1/namespaces", ""] = namespaces

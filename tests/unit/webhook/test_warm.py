@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, node_or_none, read_node
 from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
@@ -17,7 +18,6 @@ from roost_core.release.reader import SettingsError
 from roost_core.release.settings import ReleaseSettings
 from tests.builders import (
     Desk,
-    Object,
     build_pod,
     homes_of,
     node,
@@ -47,7 +47,7 @@ def n(
 
 @pytest.mark.parametrize(("nodes", "spare", "limit", "expected"), rows("webhook/warm-orders"))
 def test_the_order_of_the_nodes_that_are_named(
-    nodes: list[Object], spare: int, limit: int, expected: str
+    nodes: list[JSONObject], spare: int, limit: int, expected: str
 ) -> None:
     known = [n(**one) for one in nodes]
     running = sum(one.pods for one in known)
@@ -220,7 +220,7 @@ def test_what_a_node_reports_first_puts_no_image_of_its_pods_in_doubt_nor_does_a
 
 @pytest.mark.parametrize(("body", "pod_class", "expected"), rows("webhook/bound-pods"))
 def test_bound_pods_tell_images_others_targets(
-    body: Object, pod_class: str, expected: list[Any] | None
+    body: JSONObject, pod_class: str, expected: list[Any] | None
 ) -> None:
     assert json.loads(json.dumps(read_placed_pod(body, pod_class))) == expected
 
@@ -322,7 +322,7 @@ def with_warm(**warm: int) -> ReleaseSettings:
 
 
 def homes(
-    facts: Facts, body: Object | None = None, rules: ReleaseSettings | None = None
+    facts: Facts, body: JSONObject | None = None, rules: ReleaseSettings | None = None
 ) -> list[tuple[int, str]]:
     """Where the user goes."""
     return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
@@ -442,7 +442,7 @@ def test_the_set_is_made_of_the_nodes_that_the_class_prefers_most() -> None:
     assert homes(known([node("core-1")])) == [(100, "core-1")]
 
 
-def note(facts: Facts, body: Object | None = None) -> str:
+def note(facts: Facts, body: JSONObject | None = None) -> str:
     text: str = Desk(settings(podClasses=WARM), facts).answer(body or user_pod(IMAGE))[
         "auditAnnotations"
     ]["warm"]

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.selectors import Taint
 from tests.builders import (
     IMAGE,
     PREFERRED,
     REQUIRED,
     Desk,
-    Object,
     allowed,
     build_pod,
     builder_nodes,
@@ -38,7 +38,7 @@ ANY = {"matchExpressions": [{"key": "pool", "operator": "Exists"}]}
 KNOWN = facts(node("n1", IMAGE, labels={"pool": "user"}))
 
 
-def with_metadata(**metadata: object) -> Object:
+def with_metadata(**metadata: object) -> JSONObject:
     body = user_pod()
     return {**body, "metadata": {**body["metadata"], **metadata}}
 
@@ -47,7 +47,7 @@ def many(count: int, **more: str) -> dict[str, str]:
     return {f"key-{index}": "x" for index in range(count - len(more))} | more
 
 
-def with_resources(count: int) -> Object:
+def with_resources(count: int) -> JSONObject:
     body = user_pod()
     body["spec"]["containers"][0]["resources"] = {
         "requests": {f"example.org/{index}": "1" for index in range(count)}
@@ -55,18 +55,18 @@ def with_resources(count: int) -> Object:
     return body
 
 
-def with_expressions(*expressions: Object) -> Object:
+def with_expressions(*expressions: JSONObject) -> JSONObject:
     return user_pod(affinity=requires_nodes({"matchExpressions": list(expressions)}))
 
 
-def with_pod_terms(count: int) -> Object:
+def with_pod_terms(count: int) -> JSONObject:
     term = {"labelSelector": {"matchLabels": {"a": "b"}}, "topologyKey": "zone"}
     return user_pod(
         affinity={"podAntiAffinity": {PREFERRED: [{"weight": 1, "podAffinityTerm": term}] * count}}
     )
 
 
-AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
+AT_BOUND: list[tuple[Bound, Callable[[int], JSONObject], int]] = [
     (Bound.NAMES, lambda count: with_metadata(name="n" * count), bounds.MAX_NAME),
     (Bound.NAMES, lambda count: with_metadata(generateName="n" * count, name=""), bounds.MAX_NAME),
     (Bound.CONTAINERS, lambda count: user_pod(*[IMAGE] * count), bounds.MAX_CONTAINERS),
@@ -125,7 +125,7 @@ AT_BOUND: list[tuple[Bound, Callable[[int], Object], int]] = [
     ("bound", "make", "most"), AT_BOUND, ids=[f"{one[0]}-{i}" for i, one in enumerate(AT_BOUND)]
 )
 def test_a_pod_beyond_a_bound_is_admitted_as_sent(
-    bound: Bound, make: Callable[[int], Object], most: int
+    bound: Bound, make: Callable[[int], JSONObject], most: int
 ) -> None:
     desk = Desk(known=KNOWN)
     assert patch_of(desk.answer(make(most)))
@@ -199,7 +199,7 @@ def calls_of(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("make", [user_pod, build_pod])
 @pytest.mark.slow
 def test_the_dearest_review_within_bounds_calls_3_functions_a_step_on_5000_nodes(
-    make: Callable[..., Object],
+    make: Callable[..., JSONObject],
 ) -> None:
     taint = Taint("hub.jupyter.org/dedicated", "user", "NoSchedule")
     nodes = [
@@ -264,14 +264,14 @@ def test_what_is_too_much_and_begins_otherwise_gets_413(beginning: bytes) -> Non
 
 
 SIZES = st.sampled_from([0, 1, 3, 100, 600, 3000])
-TERM: st.SearchStrategy[Object | None] = st.sampled_from(
+TERM: st.SearchStrategy[JSONObject | None] = st.sampled_from(
     [{}, None, ANY, {"matchExpressions": [{}] * 600}, {"matchFields": [expression("pool", "u")]}]
 )
 TERMS = st.builds(lambda term, count: [term] * count, TERM, SIZES)
 
 
 @st.composite
-def hostile_pods(draw: st.DrawFn) -> Object:
+def hostile_pods(draw: st.DrawFn) -> JSONObject:
     """Pods that have far too much of some things."""
     containers, environment = draw(SIZES), draw(SIZES)
     if containers * environment > 10_000:
@@ -289,7 +289,7 @@ def hostile_pods(draw: st.DrawFn) -> Object:
 
 @given(hostile_pods())
 @pytest.mark.slow
-def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: Object) -> None:
+def test_whatever_is_sent_is_admitted_and_its_answer_is_short(body: JSONObject) -> None:
     desk = Desk(known=KNOWN)
     answer = desk.reviewer.review(as_go_writes(body))
     allowed(answer)

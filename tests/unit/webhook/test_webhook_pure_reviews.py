@@ -8,6 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
 from roost_core.objects.pod_body import PodBody
 from roost_core.objects.selectors import Taint
@@ -15,7 +16,6 @@ from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from tests.builders import (
     IMAGE,
     Desk,
-    Object,
     allowed,
     facts,
     node,
@@ -36,7 +36,7 @@ from webhook.review import Reviewer
 SECRET = "0123456789abcdef-the-token"
 
 
-def with_secrets() -> Object:
+def with_secrets() -> JSONObject:
     body = user_pod()
     variables = [{"name": "JUPYTERHUB_API_TOKEN", "value": SECRET}]
     body["spec"]["containers"][0] |= {"env": variables, "args": [f"--ServerApp.token={SECRET}"]}
@@ -263,7 +263,7 @@ READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 @pytest.mark.parametrize(("changes", "node_name"), rows("webhook/builders"))
 def test_pending_unready_and_leaving_builders_serve_no_node(
-    changes: Object, node_name: str | None
+    changes: JSONObject, node_name: str | None
 ) -> None:
     assert (
         read_builder({"metadata": {}, "spec": {"nodeName": "n1"}, "status": READY, **changes})

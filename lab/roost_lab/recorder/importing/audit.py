@@ -9,8 +9,9 @@ patch with the pod's uid.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.importing.clocks import Clocks, pod_corrected
 from roost_lab.recorder.importing.objects import (
@@ -32,7 +33,6 @@ from roost_lab.recorder.store.records import (
     Record,
 )
 
-JSONObject = dict[str, Any]
 _LAST_STAGE: Final = "ResponseComplete"
 _READS: Final = ("get", "list", "watch")
 _REFUSED: Final = 300

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.pages.dates import MAX_US
 from roost_lab.recorder.recording.clocks import HOUR_US, behind_us, pod_in_server_time
 from roost_lab.recorder.recording.reading import PodReading, micros
 
-JSONObject = dict[str, Any]
 _FIRST: Final = ("firstTimestamp", "deprecatedFirstTimestamp")
 _TIMES: Final = (*_FIRST, "lastTimestamp", "deprecatedLastTimestamp")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.audit import audit_records
 from roost_lab.recorder.importing.clocks import Clocks, clocks_behind
 from roost_lab.recorder.importing.files import Counts, read_values
@@ -21,7 +22,6 @@ from roost_lab.recorder.importing.wrappers import (
     HUB_NEWS,
     NOTHING,
     PODS,
-    JSONObject,
     find_objects,
 )
 from roost_lab.recorder.recording.hub_log import HubNews

@@ -12,8 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.placement.labels import COMPONENT_LABEL, USER_CLASS, hub_of
 from roost_core.release.classes import SYSTEM_NAMESPACE
@@ -42,7 +43,6 @@ from roost_lab.recorder.store.records import (
     StoredState,
 )
 
-JSONObject = dict[str, Any]
 # The label `component` -> the class; as `podClasses` of chart/values.yaml has it.
 CLASS_OF_COMPONENT: Final[Mapping[str, str]] = {
     "singleuser-server": USER_CLASS,

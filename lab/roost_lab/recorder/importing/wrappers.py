@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.files import read_text
 from roost_lab.recorder.recording.hub_log import HubNews, is_hub_line, read_hub_line
 
-JSONObject = dict[str, Any]
 # OpenTelemetry's lists are ten deep, and may be text in a store.
 _MOST_LAYERS: Final = 16
 # Reasons of skips are not invented by what is skipped.

@@ -12,10 +12,10 @@ import re
 from collections.abc import Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from roost_core.objects import pod_reader
-from roost_core.objects.fields import MalformedObjectError
+from roost_core.objects.fields import JSONObject, MalformedObjectError
 from roost_core.objects.node import Node, node_or_none
 from roost_core.objects.pod import Pod, PodSpec
 from roost_core.objects.pod_body import PodBody, read_pod_body
@@ -25,7 +25,6 @@ from roost_core.objects.timestamps import read_moment
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.repositories import repository_of
 
-JSONObject = dict[str, Any]
 US: Final = 1_000_000
 # Resolution in µs of times in whole seconds, and of the API's MicroTime.
 SECOND_US: Final = US

@@ -17,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from roost_core.kube.client import Client, JSONObject
+from roost_core.kube.client import Client
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 from roost_core.kube.readiness import ReadyVerdict
 from roost_core.kube.watch_cache import WatchCache
 from roost_core.objects.device_classes import claimable_resources
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import PodSpec
 from roost_core.release.classes import Classes
 from roost_lab.recorder.recording import reading

@@ -14,9 +14,10 @@ Each is a JSON object with a `kind`:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from roost_core.objects import selectors
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.pod import Pod
 from roost_core.objects.requests import PODS
 from roost_core.placement.labels import PULLED_LABEL_PREFIX, PULLING
@@ -24,7 +25,6 @@ from roost_core.scheduler.node_filters import OTHER_NODES, UNSCHEDULABLE
 from roost_core.scheduler.node_rows import NodeRow
 from roost_core.scheduler.verdicts import Rejection
 
-JSONObject = dict[str, Any]
 CORDON: Final = "cordon"
 TAINT: Final = "taint"
 GATE: Final = "gate"

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar, dat
 import orjson
 import sqlalchemy as sa
 
+from roost_core.objects.fields import JSONObject
+
 if TYPE_CHECKING:
     from sqlalchemy.types import TypeEngine
 
-JSONObject = dict[str, Any]
 T = TypeVar("T")
 metadata = sa.MetaData()
 # Most characters.

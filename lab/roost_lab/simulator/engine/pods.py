@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import jsonpatch
 
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.pod_body import PodBody, read_pod_body
 from roost_core.objects.pod_reader import read_pod
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from roost_lab.simulator.setup.assumptions import Assumptions
     from roost_lab.simulator.setup.policy import Policy, SimulatedSet
 
-JSONObject = dict[str, Any]
 
 # Where images are whose names are made up: see `image_reference`.
 MADE_UP_REGISTRY: Final = "r2d.invalid"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from roost_lab.pages.drawing import Figure, JSONObject, Mark, Stack
+from roost_core.objects.fields import JSONObject
+from roost_lab.pages.drawing import Figure, Mark, Stack
 from roost_lab.pages.table import Unit
 from roost_lab.simulator.reporting.amounts import show_amount, show_change, show_value
 from roost_lab.simulator.sweep.measures import Measure

@@ -26,6 +26,7 @@ from generator.values.merge import NO_SETTINGS, Merged
 from generator.values.merge import Settings as SetOptions
 from roost.controllers.contract.planner import Planner
 from roost.controllers.settings import parse_settings
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.requests import requested
 from roost_core.placement.labels import PLACEHOLDER_SET_LABEL, cluster_object_name, startup_taint
 from roost_core.release.pod_classes import TIE_BREAK
@@ -36,8 +37,6 @@ from roost_lab.simulator.setup.assumptions import KUBERNETES_MINORS
 from roost_lab.simulator.setup.checks import AssumptionsError
 from roost_lab.simulator.setup.shipped import policy_files
 from webhook.settings import parse_settings as parse_webhook_settings
-
-JSONObject = dict[str, Any]
 
 RELEASE: Final = Release("hub", "binder")
 RULES_FILE: Final = "release.json"

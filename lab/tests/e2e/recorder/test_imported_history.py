@@ -9,13 +9,13 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from lab.tests.e2e.recorder.witness import Comparison, Told, Witness, start_recorder
 from lab.tests.told import cases
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.recording.live_starts import WHOLE, StartResult
 from roost_lab.recorder.store import schema
@@ -30,7 +30,6 @@ from tests.harness.waiting import wait_until
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 Phases = dict[tuple[str, str, str], tuple[int, int]]
 US = 1_000_000
 # Whole seconds on both sides, and a kubelet that stops a pod a moment after it was asked.
@@ -144,7 +143,7 @@ def _play(
     return exported
 
 
-def _is_ready(pod: Object) -> bool:
+def _is_ready(pod: JSONObject) -> bool:
     conditions = pod["status"].get("conditions", [])
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 
@@ -154,7 +153,7 @@ def _is_stored(database: Path, namespace: str, gone: int) -> bool:
     return len(pods) == USERS and sum(pod["deleted_us"] is not None for pod in pods) == gone
 
 
-def read(database: Path, table: sa.FromClause) -> list[Object]:
+def read(database: Path, table: sa.FromClause) -> list[JSONObject]:
     store = Store.open(str(database))
     with store.reading() as connection:
         rows = [dict(row) for row in connection.execute(sa.select(table)).mappings()]
@@ -172,14 +171,14 @@ def take_in(folder: Path, *files: Path) -> tuple[Path, ImportedHistory]:
     return database, history
 
 
-def users(database: Path, namespace: str) -> dict[str, Object]:
+def users(database: Path, namespace: str) -> dict[str, JSONObject]:
     """The pods of the namespace, which must be stored once each."""
     pods = [pod for pod in read(database, schema.pod) if pod["namespace"] == namespace]
     assert len({pod["uid"] for pod in pods}) == len(pods)
     return {pod["uid"]: pod for pod in pods}
 
 
-def phases(database: Path, uids: set[str] | dict[str, Object]) -> Phases:
+def phases(database: Path, uids: set[str] | dict[str, JSONObject]) -> Phases:
     return {
         (row["pod_uid"], row["phase"], row["detail"]): (row["at_us"], row["resolution_us"])
         for row in read(database, schema.phase)
@@ -187,11 +186,11 @@ def phases(database: Path, uids: set[str] | dict[str, Object]) -> Phases:
     }
 
 
-def pulls(database: Path, uids: set[str] | dict[str, Object]) -> list[Object]:
+def pulls(database: Path, uids: set[str] | dict[str, JSONObject]) -> list[JSONObject]:
     return sorted((row for row in read(database, schema.pull) if row["pod_uid"] in uids), key=repr)
 
 
-def starts(database: Path, uids: set[str] | dict[str, Object]) -> dict[str, Object]:
+def starts(database: Path, uids: set[str] | dict[str, JSONObject]) -> dict[str, JSONObject]:
     found = [row for row in read(database, schema.start) if row["pod_uid"] in uids]
     assert len(found) == len(uids)
     return {row["pod_uid"]: row for row in found}

@@ -25,6 +25,7 @@ from lab.tests.e2e.recorder.witness import Comparison, Witness, moment_us, start
 from lab.tests.unit.recorder.test_recorder_recording import Run
 from roost.cli import run
 from roost_core.kube.account import connect
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import PodStory, find_pods, read_story
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import POSTGRESQL, SQLITE, Store
@@ -42,7 +43,6 @@ from tests.stack import Replica
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 US = 1_000_000
 LOW, HIGH = "recorder-low", "recorder-high"
 # From a change until its row is there, on a machine that does other things, too.
@@ -240,7 +240,7 @@ class World:
         store = Store.open(self.database)
         with store.reading() as connection:
 
-            def rows(query: sa.Select[Any]) -> list[Object]:
+            def rows(query: sa.Select[Any]) -> list[JSONObject]:
                 return [dict(row) for row in connection.execute(query).mappings()]
 
             pods = rows(sa.select(schema.pod).where(schema.pod.c.namespace == self.namespace))
@@ -361,11 +361,11 @@ class Truth:
 class Recorded:
     """Rows of the database."""
 
-    pods: list[Object]
-    decisions: list[Object]
-    phases: list[Object]
-    gaps: list[Object]
-    runs: list[Object]
+    pods: list[JSONObject]
+    decisions: list[JSONObject]
+    phases: list[JSONObject]
+    gaps: list[JSONObject]
+    runs: list[JSONObject]
 
 
 @pytest.fixture
@@ -556,10 +556,10 @@ def forget_the_past(cluster: ControlPlane) -> None:
     """Compact etcd up to now, while the API server is away and forgets what it kept in memory."""
     cluster.apiserver.kill()
 
-    def post(path: str, body: Object) -> Object:
+    def post(path: str, body: JSONObject) -> JSONObject:
         request = urllib.request.Request(f"{cluster.etcd_url}{path}", json.dumps(body).encode())
         with urllib.request.urlopen(request, timeout=30) as answer:
-            found: Object = json.load(answer)
+            found: JSONObject = json.load(answer)
             return found
 
     revision = post("/v3/maintenance/status", {})["header"]["revision"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.store.database import Store
 from tests.harness.api import Api
@@ -22,7 +23,6 @@ from tests.stack import Replica, Stack
 
 pytestmark = pytest.mark.e2e
 
-Object = dict[str, Any]
 SECRET = "hub-database"
 ACCOUNT = "hub-roost-recorder"
 POD = "jupyter-ada"
@@ -119,7 +119,7 @@ def granted(stack: Stack) -> set[Right]:
 LOG: Right = ("", "pods/log", "get")
 
 
-def rights_of(rules: list[Object]) -> set[Right]:
+def rights_of(rules: list[JSONObject]) -> set[Right]:
     return {
         (group, resource, verb)
         for rule in rules

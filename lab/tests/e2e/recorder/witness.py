@@ -14,11 +14,12 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import sqlalchemy as sa
 import yaml
 
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from tests.harness.api import Watch
@@ -26,7 +27,6 @@ from tests.harness.controlplane import ControlPlane
 from tests.harness.ports import LOOPBACK
 from tests.stack import REPOSITORY, ROOST, Replica
 
-Object = dict[str, Any]
 # Phase and container; the moment (µs) and its resolution.
 Step = tuple[str, str]
 At = tuple[int, int]
@@ -91,7 +91,7 @@ class Told(NamedTuple):
     """Pods by uid, and their Events."""
 
     pods: dict[str, Seen]
-    events: list[Object]
+    events: list[JSONObject]
 
 
 def moment_us(text: str) -> int:
@@ -100,7 +100,7 @@ def moment_us(text: str) -> int:
     return int(whole.timestamp()) * US + whole.microsecond
 
 
-def _steps(pod: Object) -> dict[Step, int]:
+def _steps(pod: JSONObject) -> dict[Step, int]:
     """What a pod's object says of its own way, read without the recorder's code."""
     metadata, status = pod["metadata"], pod.get("status", {})
     steps: dict[Step, int] = {("created", ""): moment_us(metadata["creationTimestamp"])}
@@ -171,7 +171,7 @@ class Witness:
         except Exception as error:  # noqa: BLE001 - a thread's end is told of by whoever compares
             self.faults.append(repr(error))
 
-    def _see(self, kind: str, pod: Object) -> None:
+    def _see(self, kind: str, pod: JSONObject) -> None:
         now, metadata = time.time(), pod["metadata"]
         self._version = metadata["resourceVersion"]
         seen = self.pods.setdefault(metadata["uid"], Seen(metadata["name"]))
@@ -205,13 +205,13 @@ class Comparison:
         store = Store.open(database)
         with store.reading() as connection:
 
-            def rows(table: sa.Table) -> list[Object]:
+            def rows(table: sa.Table) -> list[JSONObject]:
                 return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
 
             self._pods = {
                 row["uid"]: row for row in rows(schema.pod) if row["namespace"] == namespace
             }
-            self._phases: dict[str, dict[Step, Object]] = defaultdict(dict)
+            self._phases: dict[str, dict[Step, JSONObject]] = defaultdict(dict)
             for row in rows(schema.phase):
                 self._phases[row["pod_uid"]][row["phase"], row["detail"]] = row
             self._decisions = [row for row in rows(schema.decision) if row["pod_uid"] in self._pods]
@@ -240,7 +240,7 @@ class Comparison:
     def _phases_of_events(self) -> dict[str, dict[Step, At]]:
         """uid -> phase -> when, as Events tell; the first of each counts."""
         expected: dict[str, dict[Step, At]] = defaultdict(dict)
-        self._pulled: list[tuple[At, Object]] = []
+        self._pulled: list[tuple[At, JSONObject]] = []
         for event in self._events:
             uid, reason = event["regarding"].get("uid", ""), str(event.get("reason"))
             exact = event.get("eventTime")

@@ -36,9 +36,6 @@ from roost_lab.recorder.store.records import (
 )
 from roost_lab.traces import recorder as trace_recorder
 
-Object = dict[str, Any]
-
-
 SNIFFER = Path(__file__).parents[2] / "data" / "sniffer"
 # One pod of its published run on GKE, and one that was there before: only conditions tell of that,
 # to the second.

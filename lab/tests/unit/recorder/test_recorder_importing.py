@@ -32,6 +32,7 @@ from lab.tests.moments import SECOND
 from lab.tests.recorded import empty_store
 from lab.tests.told import cases
 from roost.cli import run
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.history import ImportedHistory
 from roost_lab.recorder.importing.objects import CLASS_OF_COMPONENT
 from roost_lab.recorder.store import schema
@@ -41,7 +42,6 @@ from roost_lab.report.gather import gather
 from roost_lab.report.start_phases import WindowStarts
 from tests.recorded_data import object_of
 
-Object = dict[str, Any]
 REPOSITORY = Path(__file__).parents[4]
 
 
@@ -111,7 +111,7 @@ def test_the_report_says_what_users_waited_for_and_what_events_cannot_tell(
     max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 def test_overlapping_files_in_any_order_are_as_one(tmp_path: Path, data: st.DataObject) -> None:
-    items: list[Object] = [
+    items: list[JSONObject] = [
         *morning(6).items,
         user_pod("jupyter-user-1", BEGIN + timedelta(seconds=59)),
     ]
@@ -221,7 +221,7 @@ def test_repeats_that_an_event_counts_are_tries(tmp_path: Path) -> None:
     assert (decision["tries"], decision["last_us"] - decision["at_us"]) == (7, 180 * SECOND)
 
 
-def forms(items: list[Object]) -> dict[str, bytes]:
+def forms(items: list[JSONObject]) -> dict[str, bytes]:
     """The same Events in every form that kubectl, gzip and shells give them."""
     indented = listed(items).encode()
     return {

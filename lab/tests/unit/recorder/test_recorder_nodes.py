@@ -14,9 +14,10 @@ import sqlalchemy as sa
 
 from lab.tests.history import rows as store_rows
 from lab.tests.moments import BEGIN, SECOND
-from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
+from lab.tests.objects import BOUND, event_object, node_object, pod_object
 from lab.tests.recorded import empty_store
 from lab.tests.told import Story, Thing, stories
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from roost_core.release.reader import SettingsError
 from roost_lab.recorder.recording.assembler import Assembler
@@ -87,7 +88,7 @@ class Recorder:
         self.store.write(self.assembler.synced(NODES, at_us), {NODES: ("1", at_us)})
         self.assembler.heard(NODES, at_us)
 
-    def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> Object:
+    def _node(self, labels: str = "", cpu: int = 4, room: int = 8, **how: Any) -> JSONObject:
         said = dict(word.split("=") for word in labels.split() if "=" in word)
         said |= {label: "true" for name, label in NAMED.items() if name in labels}
         return node_object(

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from lab.tests.objects import Object, event_object, pod_object
+from lab.tests.objects import event_object, pod_object
 from lab.tests.recorded import empty_store, pod_record
 from lab.tests.told import cases
 from lab.tests.unit.recorder.test_recorder_recording import Cluster, Run
 from roost.cli import run
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.recording.assembler import Assembler
 from roost_lab.recorder.recording.reading import read_event, read_node, read_pod
 from roost_lab.recorder.store import schema
@@ -171,7 +172,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
         assembler.listing(kind)
         assembler.synced(kind, 1)
 
-    def node(version: int, value: str) -> Object:
+    def node(version: int, value: str) -> JSONObject:
         metadata = {
             "name": name,
             "uid": "node-uid",
@@ -185,7 +186,7 @@ def test_what_is_as_long_as_the_api_server_takes_it_is_stored(store: Store) -> N
             "status": {"images": images, "allocatable": {label: "1"}},
         }
 
-    def stands(version: int, status: Object, **spec: Any) -> Object:
+    def stands(version: int, status: JSONObject, **spec: Any) -> JSONObject:
         found = pod_object("p", version, schedulerName="s" * 253, priority=2**31 - 1, **spec)
         found["metadata"] |= {"name": name, "namespace": word, "labels": {"release": word}}
         found["spec"]["containers"] = [{"name": word, "image": image}]

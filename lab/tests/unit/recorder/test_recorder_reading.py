@@ -4,11 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from lab.tests.objects import Object, event_object, node_object, node_reading, pod_reading
+from lab.tests.objects import event_object, node_object, node_reading, pod_reading
 from lab.tests.told import cases
 from roost.cli import run
 from roost_core.kube import logs
 from roost_core.kube.client import Client
+from roost_core.objects.fields import JSONObject
 from roost_core.objects.timestamps import read_span
 from roost_core.release.pod_classes import KeySource
 from roost_core.release.reader import SettingsError
@@ -39,14 +40,14 @@ def test_gos_spans_are_read(text: str, wanted: int | None) -> None:
     assert read_span(text) == wanted
 
 
-def pod(**changes: Any) -> Object:
-    item: Object = object_of("started-pod")
+def pod(**changes: Any) -> JSONObject:
+    item: JSONObject = object_of("started-pod")
     item["status"] |= changes.pop("status", {})
     item["metadata"] |= changes.pop("metadata", {})
     return {**item, **changes}
 
 
-def binder_reading(item: Object) -> PodReading:
+def binder_reading(item: JSONObject) -> PodReading:
     found = read_pod(item, (KeySource("env", "BINDER_REPO_URL"),), {})
     assert found is not None
     return found
@@ -78,14 +79,14 @@ def test_deletion_began_a_grace_period_before_it_must_be_over() -> None:
 
 
 @pytest.mark.parametrize(("status", "reason"), cases("reading", "ends"))
-def test_why_a_pod_went_is_told(status: Object, reason: str) -> None:
+def test_why_a_pod_went_is_told(status: JSONObject, reason: str) -> None:
     assert end_reason(pod_reading(pod(status=status))) == reason
 
 
 @pytest.mark.parametrize(
     "body", [{"metadata": {}}, {"metadata": {"name": 5}, "spec": {}}, {"metadata": {}, "spec": []}]
 )
-def test_a_pod_of_another_shape_is_none(body: Object) -> None:
+def test_a_pod_of_another_shape_is_none(body: JSONObject) -> None:
     assert read_pod(body, (), {}) is None
 
 
@@ -128,7 +129,7 @@ def test_a_repository_is_kept_without_who_may_read_it(repo: str, kept: str) -> N
 
 @pytest.mark.parametrize(("container", "ref"), cases("reading", "references"))
 def test_the_reference_within_the_repository_is_read_of_users_and_builds(
-    container: Object, ref: str
+    container: JSONObject, ref: str
 ) -> None:
     body = pod()
     body["spec"]["containers"][0] |= {**container, "env": [*BINDER, *container.get("env", [])]}

@@ -12,7 +12,6 @@ import sqlalchemy as sa
 from lab.tests.moments import BEGIN, MINUTE
 from lab.tests.objects import (
     BOUND,
-    Object,
     event_object,
     node_object,
     node_reading,
@@ -22,6 +21,7 @@ from lab.tests.objects import (
 from lab.tests.told import cases
 from roost_core.kube.client import ApiError, Client, ClusterError
 from roost_core.kube.event_stream import EventStream
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import WARM_TARGET_ANNOTATION
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
@@ -57,13 +57,13 @@ class Cluster:
     """Stands in for cluster.client.Client: lists are what stands, watches what is said."""
 
     def __init__(self) -> None:
-        self.pods: list[Object] = []
+        self.pods: list[JSONObject] = []
         self.version = "10"
         # Positions before this one are forgotten.
         self.oldest = 0
-        self.said: deque[Object] = deque()
+        self.said: deque[JSONObject] = deque()
         # The same, of Events.
-        self.events: deque[Object] = deque()
+        self.events: deque[JSONObject] = deque()
         self.read = 0
         # Of the hub's pod; None: it may not be read.
         self.hub_log: list[str] | None = None
@@ -72,7 +72,7 @@ class Cluster:
         self.log_errors: deque[ApiError] = deque()
         self.stop = threading.Event()
 
-    def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> Object:
+    def get(self, path: str, query: Mapping[str, object] | None = None, **_: object) -> JSONObject:
         wanted = int(str((query or {}).get("resourceVersion") or self.version))
         if path == PATHS[PODS] and wanted < self.oldest:
             raise ApiError(410, "too old")
@@ -159,7 +159,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def rows(store: Store, table: sa.FromClause) -> list[Object]:
+def rows(store: Store, table: sa.FromClause) -> list[JSONObject]:
     with store.reading() as connection:
         return [dict(row) for row in connection.execute(sa.select(table)).mappings()]
 

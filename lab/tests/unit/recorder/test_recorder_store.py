@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from lab.tests.moments import SECOND
-from lab.tests.objects import BOUND, Object, event_object, node_object, pod_object
+from lab.tests.objects import BOUND, event_object, node_object, pod_object
 from lab.tests.recorded import (
     bind_record,
     empty_database,
@@ -27,6 +27,7 @@ from lab.tests.recorded import (
     pull_record,
 )
 from roost.__main__ import main
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.answers.pod_story import find_pods
 from roost_lab.recorder.main import _forget
 from roost_lab.recorder.recording.assembler import Assembler
@@ -391,7 +392,7 @@ def test_a_server_that_went_without_a_word_is_noticed(server: Postgres) -> None:
     assert {key: str(parameters.get(key)) for key in wanted} == wanted
 
 
-def story() -> list[tuple[str, str, Object | None]]:
+def story() -> list[tuple[str, str, JSONObject | None]]:
     """What the streams tell of one pod's life, in each stream's order: (kind, key, object; None: it
     is gone).
     """
@@ -411,7 +412,7 @@ def story() -> list[tuple[str, str, Object | None]]:
     ]
 
 
-def tell(store: Store, told: list[tuple[str, str, Object | None]]) -> None:
+def tell(store: Store, told: list[tuple[str, str, JSONObject | None]]) -> None:
     """One run of the recorder over what is told, stored change by change."""
     assembler = Assembler(lambda _labels, _namespace: "user", store.read_state())
     for kind, key, item in told:

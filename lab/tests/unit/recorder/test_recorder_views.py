@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -16,6 +15,7 @@ import sqlalchemy as sa
 from lab.tests.moments import BEGIN, HOUR, SECOND
 from lab.tests.recorded import phase_record, pod_record, record_of, story_records
 from lab.tests.told import Story, stories
+from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, Phase, PodRecord
@@ -98,11 +98,10 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
     assert unexplained == []
 
 
-Object = dict[str, Any]
-DASHBOARD: Object = json.loads(
+DASHBOARD: JSONObject = json.loads(
     (Path(__file__).parents[4] / "chart" / "grafana-record.json").read_text()
 )
-PANELS: list[Object] = DASHBOARD["panels"]
+PANELS: list[JSONObject] = DASHBOARD["panels"]
 FROM, UNTIL = (
     datetime.fromtimestamp(BEGIN // SECOND + offset, UTC) for offset in (-3600, 6 * 3600)
 )
@@ -142,7 +141,7 @@ def shown(server: Postgres) -> Iterator[Store]:
     shown.close()
 
 
-def rows_of(shown: Store, query: str) -> list[Object]:
+def rows_of(shown: Store, query: str) -> list[JSONObject]:
     with shown.reading() as connection:
         found = connection.execute(sa.text(expanded(query).replace(":", "\\:"))).mappings()
         return [dict(row) for row in found]
@@ -156,7 +155,7 @@ def query_of(title: str) -> str:
 
 @pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel["title"])
 def test_each_panel_shows_something_in_the_shape_that_its_kind_needs(
-    shown: Store, panel: Object
+    shown: Store, panel: JSONObject
 ) -> None:
     (target,) = panel["targets"]
     found = rows_of(shown, target["rawSql"])

@@ -2,9 +2,10 @@ from pathlib import Path
 from typing import Any
 
 from lab.tests.moments import BEGIN, SECOND
-from lab.tests.objects import BOUND, Object, node_object, pod_object
+from lab.tests.objects import BOUND, node_object, pod_object
 from lab.tests.recorded import empty_store, record_of
 from lab.tests.told import Story, Thing, stories, thing_of
+from roost_core.objects.fields import JSONObject
 from roost_core.placement.labels import pulled_label
 from roost_core.scheduler.plugins import NEWEST_MINOR
 from roost_core.scheduler.profile import default_profile
@@ -34,7 +35,7 @@ def explained(folder: Path, name: str, records: list[Record], heard_us: int | No
     return text
 
 
-def object_of(thing: Thing) -> Object:
+def object_of(thing: Thing) -> JSONObject:
     """A Node; a pod that is `bound`; or one that `waits`, refused by its scheduler, perhaps
     `gated`.
     """
@@ -61,7 +62,9 @@ def texts(named: dict[str, Any]) -> dict[str, Any]:
     return {key: str(value) if key in ("cpu", "pods") else value for key, value in named.items()}
 
 
-def seen(nodes: list[Object], pods: list[Object], *, is_listed: bool = False) -> list[Record]:
+def seen(
+    nodes: list[JSONObject], pods: list[JSONObject], *, is_listed: bool = False
+) -> list[Record]:
     """What the recorder stores of these nodes and pods; is_listed: they were there before it
     began.
     """

@@ -15,9 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lab.tests.objects import CREATED, Object, node_object, node_reading, pod_object
+from lab.tests.objects import CREATED, node_object, node_reading, pod_object
 from lab.tests.told import Story, stories
 from roost_core.kube.client import ApiError
+from roost_core.objects.fields import JSONObject
 from roost_core.release.reader import SettingsError
 from roost_lab.commands import top
 from roost_lab.pages.dates import US
@@ -43,11 +44,11 @@ def node(
     return node_reading(item)
 
 
-def waiting(reason: str = "ContainerCreating", name: str = "main") -> Object:
+def waiting(reason: str = "ContainerCreating", name: str = "main") -> JSONObject:
     return {"name": name, "state": {"waiting": {"reason": reason}}}
 
 
-RUNNING: Object = {
+RUNNING: JSONObject = {
     "name": "main",
     "imageID": "i",
     "ready": True,
@@ -59,7 +60,7 @@ def pod(
     kind: str,
     on: str = "",
     image: str = "me/image:1",
-    *statuses: Object,
+    *statuses: JSONObject,
     name: str = "p",
     cpu: str = "1",
     **more: Any,
@@ -82,7 +83,7 @@ def pod(
 
 def condition(
     kind: str, status: str, reason: str = "", message: str = "", seconds: int = 30
-) -> Object:
+) -> JSONObject:
     since = f"2027-01-15T08:{seconds // 60:02d}:{seconds % 60:02d}Z"
     return {
         "type": kind,
@@ -242,7 +243,7 @@ class Cluster(NamedTuple):
     documents: Sequence[str]
     status: int
 
-    def get(self, path: str) -> Object:
+    def get(self, path: str) -> JSONObject:
         assert path.startswith("/api/v1/configmaps?labelSelector=")
         if self.status != 200:
             raise ApiError(self.status, "no")
