@@ -19,7 +19,7 @@ from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from roost_lab.recorder.store.records import NODES, PODS, Phase, PodRecord
-from roost_lab.recorder.store.views import views
+from roost_lab.recorder.store.views import VIEWS
 from tests.harness.postgres import Postgres
 
 AT = datetime.fromtimestamp(BEGIN // SECOND, UTC)
@@ -38,7 +38,7 @@ def cell(value: object) -> object:
 
 def rows_of_views(store: Store) -> Iterator[str]:
     """The rows of each view, in the order of their texts."""
-    for view in views():
+    for view in VIEWS:
         with store.reading() as connection:
             found = connection.execute(sa.text(f"SELECT * FROM {view}")).mappings()  # noqa: S608 - ours
             told = [
@@ -66,6 +66,20 @@ def test_a_view_has_these_rows(store: Store, story: Story) -> None:
     story.check_drawn(rows_of_views(store))
 
 
+def test_both_databases_have_the_columns_that_the_page_promises(store: Store) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "record.md").read_text()
+    promised = {
+        view: re.findall(r"`(\w+)`", columns)
+        for view, columns in re.findall(r"^\| `(v_\w+)` \|[^|]*\|([^|]*)\|$", page, re.MULTILINE)
+    }
+    with store.reading() as connection:
+        found = {
+            view: list(connection.execute(sa.text(f"SELECT * FROM {view} WHERE false")).keys())  # noqa: S608 - ours
+            for view in VIEWS
+        }
+    assert found == promised
+
+
 def test_every_table_view_and_column_is_explained_in_the_database(server: Postgres) -> None:
     store = Store.open(server.create("views_comments"))
     store.migrate()
@@ -79,10 +93,10 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
         """
         found = list(connection.execute(sa.text(query)))
     store.close()
-    assert {name for name, *_ in found} == {*views(), *schema.metadata.tables}
+    assert {name for name, *_ in found} == {*VIEWS, *schema.metadata.tables}
     assert [name for name, _, _, comment, _ in found if not comment] == []
     assert [
-        (name, column) for name, column, comment, _, _ in found if name in views() and not comment
+        (name, column) for name, column, comment, _, _ in found if name in VIEWS and not comment
     ] == []
     times = {
         (name, column) for name, column, _, _, kind in found if kind == "timestamp with time zone"
@@ -93,7 +107,7 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
     unexplained = [
         (name, column)
         for name, column, comment, _, kind in found
-        if name not in views() and kind == "bigint" and not comment and column != "priority"
+        if name not in VIEWS and kind == "bigint" and not comment and column != "priority"
     ]
     assert unexplained == []
 
