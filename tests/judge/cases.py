@@ -33,7 +33,7 @@ TEAM = "team"
 SHARED = {"pool": "users"}
 BUILD = "build"
 # A hub's own spawn as zero-to-jupyterhub 4.4 makes it.
-_POD = (Path(__file__).parents[2] / "benchmarks" / "pods" / "user.json").read_text()
+_POD = (Path(__file__).parents[2] / "lab" / "benchmarks" / "pods" / "user.json").read_text()
 
 
 class Fault(StrEnum):

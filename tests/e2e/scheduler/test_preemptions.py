@@ -1,4 +1,4 @@
-"""Nobody waits for the scheduler's flush once their placeholder has gone: benchmarks/preemptions.py
+"""Nobody waits for the scheduler's flush once their placeholder has gone: lab/benchmarks/preemptions.py
 in short.
 """
 

@@ -104,7 +104,9 @@ def test_axe_finds_nothing_serious_on_the_site(site: Path, driver: Chrome, page:
 
 
 def test_pages_and_sections_that_messages_and_comments_name_exist() -> None:
-    folders = "generator webhook roost roost_core lab/roost_lab chart templates benchmarks tools"
+    folders = (
+        "generator webhook roost roost_core lab/roost_lab chart templates lab/benchmarks tools"
+    )
     files = [
         path
         for folder in folders.split()

@@ -17,8 +17,8 @@ from roost_core.placement.labels import pulled_label
 from webhook.settings import read_settings
 
 RELEASE: Final = "hub"
-REPO: Final = Path(__file__).resolve().parent.parent
-VALUES: Final = REPO / "benchmarks" / "values.yaml"
+REPO: Final = Path(__file__).resolve().parents[2]
+VALUES: Final = REPO / "lab" / "benchmarks" / "values.yaml"
 IMAGES: Final = ("quay.io/benchmark/science:2026.11", "quay.io/benchmark/network-tools:2026.11")
 
 

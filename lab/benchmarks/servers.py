@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from tests.harness.processes import Process, RunFolder
 
-REPO: Final = Path(__file__).resolve().parent.parent
+REPO: Final = Path(__file__).resolve().parents[2]
 
 
 class Server:

@@ -1,7 +1,7 @@
 """Build the Go programs that Roost is measured with and against, and keep them in the per-user
 cache.
 
-Owns `benchmarks/go/`. A program is built again when any source of the module changes.
+Owns `lab/benchmarks/go/`. A program is built again when any source of the module changes.
 """
 
 from __future__ import annotations

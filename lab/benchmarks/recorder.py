@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from roost_core.kube.client import Client
 
-REPOSITORY: Final = Path(__file__).resolve().parent.parent
+REPOSITORY: Final = Path(__file__).resolve().parents[2]
 # Pods that are there at a time, on each node.
 PODS_A_NODE: Final = 8
 # Of one pod's life: changes of the pod, and Events.
@@ -128,7 +128,9 @@ class Hub:
 
 def _pod_lines() -> list[bytes]:
     """Watch events of one pod's life, with marks to be filled in."""
-    pod: JSONObject = json.loads((REPOSITORY / "benchmarks" / "pods" / "user.json").read_text())
+    pod: JSONObject = json.loads(
+        (REPOSITORY / "lab" / "benchmarks" / "pods" / "user.json").read_text()
+    )
     metadata = pod["metadata"]
     metadata |= {
         "name": "jupyter-@NUMBER@",

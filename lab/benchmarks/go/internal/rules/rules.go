@@ -1,4 +1,4 @@
-// Package rules changes a pod as Roost's webhook does under benchmarks/values.yaml, written as a Go webhook would have it.
+// Package rules changes a pod as Roost's webhook does under lab/benchmarks/values.yaml, written as a Go webhook would have it.
 //
 // Owns the rules; knows the cluster only through facts and the settings only through the policy document. Applying the
 // rules twice is applying them once.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from tests.harness.controlplane import ControlPlane
 
-PODS: Final = REPO / "benchmarks" / "pods"
+PODS: Final = REPO / "lab" / "benchmarks" / "pods"
 NAMESPACES: Final = {peer: f"bench-{peer}" for peer in ("rules", "roost", "policy")}
 REPOSITORIES: Final = 40
 PARALLEL_REQUESTS: Final = 8

@@ -1,5 +1,5 @@
 // Package policy reads the policy document that Roost's chart renders (release.json), so that both webhooks follow one file.
-// Of its keys it reads those that benchmarks/values.yaml sets or leaves on.
+// Of its keys it reads those that lab/benchmarks/values.yaml sets or leaves on.
 //
 // Owns its Go types and what is derived from it once: names, labels, the set of images that the puller manages.
 package policy

@@ -3,7 +3,7 @@ reasons.
 
 Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the
 differences otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the
-rules of benchmarks/values.yaml, and the two are compared under these values alone. Pods: those of
+rules of lab/benchmarks/values.yaml, and the two are compared under these values alone. Pods: those of
 the benchmarks, variants of them that reach every rule, and the recorded ones.
 """
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from webhook.admission import Decision
 
 
-REPO: Final = Path(__file__).resolve().parent.parent
-PODS: Final = REPO / "benchmarks" / "pods"
+REPO: Final = Path(__file__).resolve().parents[2]
+PODS: Final = REPO / "lab" / "benchmarks" / "pods"
 NAMESPACE: Final = "hub"
-# Both images of benchmarks/values.yaml.
+# Both images of lab/benchmarks/values.yaml.
 SCIENCE: Final = "quay.io/benchmark/science:2026.11"
 TOOLS: Final = "quay.io/benchmark/network-tools:2026.11"
 
