@@ -156,10 +156,11 @@ class Stack(Started):
     """Roost for one hub on a test cluster.
 
     values: what differs from the defaults. Nodes, builder pods and the like are the test's own
-    affair. controllers: run a replica of the controllers, too, and return when it leads.
-    own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it is
-    by default where
-        both run; else it is given (mode `secret`), so that a test of the webhook alone needs no leader.
+        affair.
+    controllers: run a replica of the controllers, too, and return when it leads.
+    own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it
+        is by default where both run. Else it is given (mode `secret`), so that a test of the
+        webhook alone needs no leader.
     """
 
     def __init__(
@@ -230,12 +231,15 @@ class Stack(Started):
             raise
         return self
 
+    def _delete_controllers_lease(self) -> None:
+        leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases"
+        self.cluster.api.delete(f"{leases}/{self._controllers_lease}")
+
     def stop(self) -> None:
         """End the programs and remove what was applied."""
         if self._pretends_controllers:
             self._pretends_controllers = False
-            lease = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/{self._controllers_lease}"
-            self.cluster.api.delete(lease)
+            self._delete_controllers_lease()
         self._over.set()
         for replica in (*self.recorders, *self.controllers, *self.webhooks):
             if replica.process.exit_code is None:
@@ -418,9 +422,14 @@ class Stack(Started):
             "spec": {"holderIdentity": "a-test", "leaseDurationSeconds": 86400, "renewTime": now},
         }
         self.cluster.kubectl(
-            "apply", "--server-side", "--field-manager=a-test", "--force-conflicts", "-f", "-",
+            "apply",
+            "--server-side",
+            "--field-manager=a-test",
+            "--force-conflicts",
+            "-f",
+            "-",
             input=yaml.safe_dump(held),
-        )  # fmt: skip
+        )
 
     # Programs
 
@@ -495,8 +504,7 @@ class Stack(Started):
         """
         if self._pretends_controllers:
             self._pretends_controllers = False
-            lease = f"/apis/coordination.k8s.io/v1/namespaces/{self.namespace}/leases/{self._controllers_lease}"
-            self.cluster.api.delete(lease)
+            self._delete_controllers_lease()
         process = self._start("controllers", "--port=0", *flags)
         controllers = Controllers(process, _logged_port(process))
         self.controllers.append(controllers)

@@ -212,15 +212,20 @@ class Cluster:
         purpose = {"kubernetes.io/hostname": name, "hub.jupyter.org/node-purpose": "user"}
         node = {
             "metadata": {
-                "name": name, "uid": name, "creationTimestamp": _now(), "labels": {**purpose, **labels, **mark},
+                "name": name,
+                "uid": name,
+                "creationTimestamp": _now(),
+                "labels": {**purpose, **labels, **mark},
             },
             "spec": {},
             "status": {
                 "allocatable": {"cpu": "4", "memory": "16Gi", "pods": "110"},
-                "images": [{"names": [image], "sizeBytes": 1_500_000_000}] if name == USER_NODE else [],
+                "images": [{"names": [image], "sizeBytes": 1_500_000_000}]
+                if name == USER_NODE
+                else [],
                 "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": _now()}],
             },
-        }  # fmt: skip
+        }
         self._api.put("/api/v1/nodes", node)
         self._state.set_node(read_node(node))
 
@@ -292,10 +297,21 @@ class Cluster:
             key: pod["metadata"][key] for key in ("namespace", "name", "uid")
         }
         event = {
-            "metadata": {"name": name, "namespace": NAMESPACE, "uid": name, "creationTimestamp": _now()},
-            "eventTime": _now(micro=True), "regarding": about, "reason": reason, "note": note, "type": "Normal",
-            "reportingController": controller, "reportingInstance": host, "deprecatedSource": {"host": host},
-        }  # fmt: skip
+            "metadata": {
+                "name": name,
+                "namespace": NAMESPACE,
+                "uid": name,
+                "creationTimestamp": _now(),
+            },
+            "eventTime": _now(micro=True),
+            "regarding": about,
+            "reason": reason,
+            "note": note,
+            "type": "Normal",
+            "reportingController": controller,
+            "reportingInstance": host,
+            "deprecatedSource": {"host": host},
+        }
         self._api.put(EVENTS, event)
 
 
@@ -325,10 +341,16 @@ class Webhook:
         self._trust = ssl.create_default_context(cadata=authority.certificate_pem.decode())
         self._port, self._metrics_port = _free_ports(2)
         options = (
-            f"--settings={self.folder / 'release.json'}", f"--release={RELEASE}", f"--namespace={NAMESPACE}",
-            f"--kubeconfig={self.api.kubeconfig}", f"--certificate-folder={self.folder}", "--drain-seconds=0",
-            f"--bind-address={LOOPBACK}", f"--port={self._port}", f"--metrics-port={self._metrics_port}",
-        )  # fmt: skip
+            f"--settings={self.folder / 'release.json'}",
+            f"--release={RELEASE}",
+            f"--namespace={NAMESPACE}",
+            f"--kubeconfig={self.api.kubeconfig}",
+            f"--certificate-folder={self.folder}",
+            "--drain-seconds=0",
+            f"--bind-address={LOOPBACK}",
+            f"--port={self._port}",
+            f"--metrics-port={self._metrics_port}",
+        )
         self._stack.enter_context(_background(self.folder, "webhook", *options))
         return self
 
@@ -390,8 +412,8 @@ def show_pod(number: int, kind: str, webhook: Webhook, cluster: Cluster) -> bool
         promised = USER_NODE
         reasons = [
             (
-                f"the pod keeps off nodes that are still pulling its image, and {USER_NODE} holds it:"
-                " no wait for a pull."
+                "the pod keeps off nodes that are still pulling its image,"
+                f" and {USER_NODE} holds it: no wait for a pull."
             )
         ]
     elif kind == "build":
@@ -459,9 +481,13 @@ def record(
     (folder / "scheduler.yaml").write_text(_data(objects, "config.yaml"))
     (port,) = _free_ports(1)
     options = (
-        f"--settings={folder / 'release.json'}", f"--scheduler-config={folder / 'scheduler.yaml'}",
-        f"--database={database}", f"--kubeconfig={api.kubeconfig}", f"--bind-address={LOOPBACK}", f"--port={port}",
-    )  # fmt: skip
+        f"--settings={folder / 'release.json'}",
+        f"--scheduler-config={folder / 'scheduler.yaml'}",
+        f"--database={database}",
+        f"--kubeconfig={api.kubeconfig}",
+        f"--bind-address={LOOPBACK}",
+        f"--port={port}",
+    )
     with _background(folder, "record", *options) as process:
         _wait(folder, "record", lambda: bool(_get(f"http://{LOOPBACK}:{port}/readyz")))
         yield process

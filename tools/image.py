@@ -203,7 +203,8 @@ def _apt_sources() -> Path:
 
 def _base_name(packages: Sequence[str]) -> str:
     # A month: packages with known holes don't stay for ever.
-    return f"localhost/debian-{_digest(_apt_sources().read_bytes(), *packages)}:{datetime.now(UTC):%Y-%m}"
+    digest = _digest(_apt_sources().read_bytes(), *packages)
+    return f"localhost/debian-{digest}:{datetime.now(UTC):%Y-%m}"
 
 
 def _inputs() -> Iterator[str | bytes]:

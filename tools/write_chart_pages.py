@@ -27,23 +27,23 @@ _HEAD: Final = """# Roost
 
 {description}.
 
-Tested with Kubernetes {minors}, Helm 4 and 3. It runs beside zero-to-jupyterhub's or BinderHub's own chart, as a
-release of its own in the hub's namespace, and patches nothing. If its webhook is down, pods are created as the hub
-sends them.
+Tested with Kubernetes {minors}, Helm 4 and 3. It runs beside zero-to-jupyterhub's or
+BinderHub's own chart, as a release of its own in the hub's namespace, and patches nothing.
+If its webhook is down, pods are created as the hub sends them.
 
 ```console
 $ helm install roost CHART --namespace HUBS_NAMESPACE --values values.yaml --wait
 $ helm test roost --namespace HUBS_NAMESPACE
 ```
 
-`CHART` is this folder, its package, or its address in a registry. `roost import`, of the Python package `roost`,
-writes `values.yaml` from your hub's values.
+`CHART` is this folder, its package, or its address in a registry. `roost import`, of the
+Python package `roost`, writes `values.yaml` from your hub's values.
 `helm uninstall` first removes Roost's labels from the nodes.
 
 ## Values
 
-What there is; `helm show values` prints every key with what it does, its unit and the reason for its default.
-`values.schema.json` checks yours.
+What there is; `helm show values` prints every key with what it does, its unit and the reason
+for its default. `values.schema.json` checks yours.
 
 | key | what for |
 |---|---|

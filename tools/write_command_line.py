@@ -27,8 +27,8 @@ WRITER: Final = "python -m tools.write_command_line"
 WIDTH: Final = 110
 _HEAD: Final = """# {title}
 
-What `--help` of each command prints, group by group; `make generated` writes this page. `--help` itself and options
-that several commands share are printed once.
+What `--help` of each command prints, group by group; `make generated` writes this page. `--help`
+itself and options that several commands share are printed once.
 """
 # Whose options the others share, and which these are; a command has all of them, or chooses its
 # own.

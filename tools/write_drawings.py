@@ -78,10 +78,17 @@ def launches() -> Iterator[str]:
         image = chance.choices(images, weights)[0]
         entry = {
             "timestamp": (MONDAY + timedelta(seconds=seconds)).isoformat(timespec="microseconds"),
-            "schema": "roost.hub.jupyter.org/launch", "version": 3, "class": "user", "name": f"hub/user-{number}",
-            "image": image, "image_bytes": COURSES[image][1], "cpu_millicores": 500, "memory_bytes": 2 * GI,
-            "ready_seconds": 2.0, "seconds": chance.triangular(20, 150, 70) * 60,
-        }  # fmt: skip
+            "schema": "roost.hub.jupyter.org/launch",
+            "version": 3,
+            "class": "user",
+            "name": f"hub/user-{number}",
+            "image": image,
+            "image_bytes": COURSES[image][1],
+            "cpu_millicores": 500,
+            "memory_bytes": 2 * GI,
+            "ready_seconds": 2.0,
+            "seconds": chance.triangular(20, 150, 70) * 60,
+        }
         yield json.dumps(entry) + "\n"
 
 

@@ -30,8 +30,9 @@ _COMMENTED_OUT: Final = re.compile(r"([A-Za-z]\w*): [{\[].*[}\]]")
 
 _HEAD = """# Values
 
-Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml); `make generated` writes
-this page. What a key may be changed to is in `chart/values.schema.json`: `roost validate -f FILE` says what is wrong.
+Every key of Roost's values, from the comments of [chart/values.yaml](../chart/values.yaml);
+`make generated` writes this page. What a key may be changed to is in `chart/values.schema.json`:
+`roost validate -f FILE` says what is wrong.
 """
 
 

@@ -9,9 +9,15 @@ from roost_core.release.settings import ReleaseSettings
 def watched_parts(settings: ReleaseSettings) -> tuple[object, ...]:
     """What decides which objects are watched."""
     return (
-        settings.name, settings.namespace, settings.classes, settings.reads_nodes, settings.sets_scheduler,
-        settings.leases, settings.scheduler_host, settings.shared_namespaces,
-    )  # fmt: skip
+        settings.name,
+        settings.namespace,
+        settings.classes,
+        settings.reads_nodes,
+        settings.sets_scheduler,
+        settings.leases,
+        settings.scheduler_host,
+        settings.shared_namespaces,
+    )
 
 
 def rule_parts(settings: ReleaseSettings) -> tuple[object, ...]:

@@ -28,7 +28,8 @@ Values = Mapping[str, object]
 PLACEHOLDERS: Final = 3
 _HEAD: Final = """\
 #
-# What would help this hub most, the first most. To try one, write its lines without "# " to a file, and give it
+# What would help this hub most, the first most. To try one, write its lines without "# " \
+to a file, and give it
 # after this one:
 #   roost simulate --trace LAUNCHES -f values.yaml -f values.yaml,more.yaml
 """

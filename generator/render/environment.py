@@ -88,10 +88,16 @@ def make_environment(root: Path) -> RestrictedEnvironment:
         autoescape=False,
     )
     environment.filters = {
-        "to_json": functions.to_json, "to_pretty_json": functions.to_pretty_json, "indent": functions.indent,
-        "int": functions.to_int, "items": functions.items, "each": functions.each, "default": functions.default,
-        "sha256": functions.sha256_of, "replace": functions.replace,
-    }  # fmt: skip
+        "to_json": functions.to_json,
+        "to_pretty_json": functions.to_pretty_json,
+        "indent": functions.indent,
+        "int": functions.to_int,
+        "items": functions.items,
+        "each": functions.each,
+        "default": functions.default,
+        "sha256": functions.sha256_of,
+        "replace": functions.replace,
+    }
     environment.tests = {"none": lambda value: value is None}
     environment.globals = {}
     return environment

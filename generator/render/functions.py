@@ -25,16 +25,25 @@ from roost_core.placement.managed_images import managed_images, profile_seats, p
 # constants.
 KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "opt_out": labels.OPT_OUT_ANNOTATION, "policy_revision": labels.POLICY_REVISION_ANNOTATION,
-        "placeholder_set": labels.PLACEHOLDER_SET_LABEL, "user_class": labels.USER_CLASS,
-        "namespace_name": labels.NAMESPACE_NAME_LABEL, "hostname": labels.HOSTNAME_LABEL, "domain": DOMAIN,
-        "puller": labels.OWN_PULLER, "puller_set": labels.PULLER_SET_LABEL,
-        "popular_puller": labels.OWN_POPULAR_PULLER, "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
-        "popular_node": labels.POPULAR_NODE_ANNOTATION, "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
-        "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION, "hub_bookings": labels.HUB_BOOKINGS,
-        "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION, "strict": labels.STRICT_SUFFIX,
+        "opt_out": labels.OPT_OUT_ANNOTATION,
+        "policy_revision": labels.POLICY_REVISION_ANNOTATION,
+        "placeholder_set": labels.PLACEHOLDER_SET_LABEL,
+        "user_class": labels.USER_CLASS,
+        "namespace_name": labels.NAMESPACE_NAME_LABEL,
+        "hostname": labels.HOSTNAME_LABEL,
+        "domain": DOMAIN,
+        "puller": labels.OWN_PULLER,
+        "puller_set": labels.PULLER_SET_LABEL,
+        "popular_puller": labels.OWN_POPULAR_PULLER,
+        "popular_image": labels.POPULAR_IMAGE_ANNOTATION,
+        "popular_node": labels.POPULAR_NODE_ANNOTATION,
+        "popular_bytes": labels.POPULAR_BYTES_ANNOTATION,
+        "safe_to_evict": labels.SAFE_TO_EVICT_ANNOTATION,
+        "hub_bookings": labels.HUB_BOOKINGS,
+        "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
+        "strict": labels.STRICT_SUFFIX,
     }
-)  # fmt: skip
+)
 
 # What `placeholder.defaults` says nothing of.
 _SET_DEFAULTS: Final[Mapping[str, object]] = MappingProxyType({"windows": [], "learn": None})
@@ -58,7 +67,7 @@ class TemplateError(Exception):
 
 
 # --- printing
-# ---------------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def to_json(value: object) -> str:
@@ -304,10 +313,16 @@ def context(values: Mapping[str, object], release: Release, chart: Chart) -> dic
     # Several templates ask for it, and there may be much to go through.
     made = pullers(base, values.get("singleuser"), values.get("prePuller"))
     of_release: Sequence[Callable[..., object]] = (
-        labels.cluster_object_name, labels.scheduler_name, labels.dashboard_uid, labels.attract_label,
-        labels.pulled_label, labels.startup_taint, labels.pulled_prefix,
-        labels.attract_prefix, pulled_labels,
-    )  # fmt: skip
+        labels.cluster_object_name,
+        labels.scheduler_name,
+        labels.dashboard_uid,
+        labels.attract_label,
+        labels.pulled_label,
+        labels.startup_taint,
+        labels.pulled_prefix,
+        labels.attract_prefix,
+        pulled_labels,
+    )
     functions: dict[str, Callable[..., object]] = {
         **{function.__name__: partial(function, name, namespace) for function in of_release},
         "kube_at_least": lambda version: cluster >= kube_minor(version),

@@ -5,16 +5,37 @@ cluster last.
 from typing import Final
 
 _KINDS: Final = (
-    "Namespace", "PriorityClass", "CustomResourceDefinition", "ServiceAccount", "Secret", "ConfigMap", "ClusterRole",
-    "ClusterRoleBinding", "Role", "RoleBinding", "Issuer", "Certificate", "Service", "DaemonSet", "Deployment",
-    "StatefulSet", "PodDisruptionBudget", "NetworkPolicy", "ServiceMonitor", "PrometheusRule",
-)  # fmt: skip
+    "Namespace",
+    "PriorityClass",
+    "CustomResourceDefinition",
+    "ServiceAccount",
+    "Secret",
+    "ConfigMap",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "Role",
+    "RoleBinding",
+    "Issuer",
+    "Certificate",
+    "Service",
+    "DaemonSet",
+    "Deployment",
+    "StatefulSet",
+    "PodDisruptionBudget",
+    "NetworkPolicy",
+    "ServiceMonitor",
+    "PrometheusRule",
+)
 # These affect the pods of the whole cluster as soon as they exist: everything they call must exist
 # by then.
 _LAST: Final = (
-    "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicy",
-    "MutatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration",
-)  # fmt: skip
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+)
 _UNKNOWN: Final = "any other"
 _RANKS: Final = {kind: index for index, kind in enumerate((*_KINDS, _UNKNOWN, *_LAST))}
 

@@ -17,9 +17,14 @@ from generator.values.merge import Merged
 Schema = dict[str, object]
 
 _TYPE_NAMES: Final = {
-    "object": "a map", "array": "a list", "string": "text", "boolean": "true or false", "null": "null",
-    "integer": "an integer", "number": "a number",
-}  # fmt: skip
+    "object": "a map",
+    "array": "a list",
+    "string": "text",
+    "boolean": "true or false",
+    "null": "null",
+    "integer": "an integer",
+    "number": "a number",
+}
 _SET_IT: Final = "Set it: entries of a list have no defaults."
 _SET_IT_TOO: Final = (
     "Set it too: --set-json replaces the list, and what the default's entries hold is gone."

@@ -3,8 +3,8 @@ reasons.
 
 Only equals can be compared. `python -m benchmarks.equality`: 0 when all are equal, 1 with the
 differences otherwise. The other benchmarks run it first. The Go webhook is frozen: it knows the
-rules of lab/benchmarks/values.yaml, and the two are compared under these values alone. Pods: those of
-the benchmarks, variants of them that reach every rule, and the recorded ones.
+rules of lab/benchmarks/values.yaml, and the two are compared under these values alone. Pods: those
+of the benchmarks, variants of them that reach every rule, and the recorded ones.
 """
 
 from __future__ import annotations
@@ -407,7 +407,8 @@ def main(_argv: Sequence[str] = ()) -> int:
     found = differences()
     print(
         "\n".join(found)
-        or "equal: the Go webhook and Roost make the same pods, and degrade gates for the same reasons"
+        or "equal: the Go webhook and Roost make the same pods,"
+        " and degrade gates for the same reasons"
     )
     return 1 if found else 0
 

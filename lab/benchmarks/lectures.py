@@ -58,9 +58,8 @@ def _booked(name: str, event: Event, start: str) -> Policy:
     events = {**values["events"], "enabled": True, "booked": [entry]}
     settings = [f"events={json.dumps(events)}"]
     if replicas is not None:
-        settings.append(
-            f"placeholders={json.dumps([{'name': 'default', 'replicas': replicas, 'resources': SIZE}])}"
-        )
+        placeholder_set = {"name": "default", "replicas": replicas, "resources": SIZE}
+        settings.append(f"placeholders={json.dumps([placeholder_set])}")
     return load_policy(name, files, Settings(json_values=settings))
 
 

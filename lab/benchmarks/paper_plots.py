@@ -28,11 +28,14 @@ text { font: 13px system-ui, sans-serif; fill: #222 }
 .axis, .grid { stroke: #888; stroke-width: 1 } .grid { stroke: #ddd }
 .range { stroke: #777; stroke-width: 1.2 } .ours .range { stroke: #b3530a }
 .mark { fill: #fff; stroke: #555; stroke-width: 1.6 } .front .mark { fill: #555 }
-.ours .mark { stroke: #b3530a } .ours.front .mark { fill: #b3530a } .ours text { fill: #b3530a; font-weight: 600 }
-.leader { stroke: #bbb; stroke-width: .8; fill: none } .pareto { stroke: #555; stroke-dasharray: 4 4; fill: none }
+.ours .mark { stroke: #b3530a } .ours.front .mark { fill: #b3530a }
+.ours text { fill: #b3530a; font-weight: 600 }
+.leader { stroke: #bbb; stroke-width: .8; fill: none }
+.pareto { stroke: #555; stroke-dasharray: 4 4; fill: none }
 @media (prefers-color-scheme: dark) {
   text { fill: #ddd } .grid { stroke: #333 } .axis { stroke: #777 } .range { stroke: #999 }
-  .mark { fill: #111; stroke: #bbb } .front .mark { fill: #bbb } .pareto { stroke: #bbb } .leader { stroke: #555 }
+  .mark { fill: #111; stroke: #bbb } .front .mark { fill: #bbb }
+  .pareto { stroke: #bbb } .leader { stroke: #555 }
   .ours .range, .ours .mark { stroke: #f0a050 } .ours.front .mark, .ours text { fill: #f0a050 }
 }"""
 

@@ -221,7 +221,8 @@ def images_of(number: int) -> list[JSONObject]:
 
 def built_image(number: int) -> str:
     """A reference as BinderHub makes them."""
-    return f"registry.example/binder/r2d-benchmark-2dorg-2drepository-{number}:{_digest(str(number))[:40]}"
+    tag = _digest(str(number))[:40]
+    return f"registry.example/binder/r2d-benchmark-2dorg-2drepository-{number}:{tag}"
 
 
 def _digest(text: str) -> str:

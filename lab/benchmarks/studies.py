@@ -1,9 +1,9 @@
 """Studies: values files that show what one part of a policy does, to replay beside the shipped
 ones.
 
-A study is a file in `lab/benchmarks/policies`; its first line says what it is. A comment `# base: name`
-names the policy or study that its values are laid over, and `# assumptions: {key: value}` the
-simulator's assumptions that it needs.
+A study is a file in `lab/benchmarks/policies`; its first line says what it is. A comment
+`# base: name` names the policy or study that its values are laid over, and
+`# assumptions: {key: value}` the simulator's assumptions that it needs.
 
     python -m benchmarks.studies              what there is
     python -m benchmarks.studies gate-label   the options of `roost simulate` that replay it

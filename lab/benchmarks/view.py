@@ -53,7 +53,8 @@ document.body.style.height = `${height}px`;
 # ms from the answer's text to a page that is laid out: all boxes, and with one pod less.
 DRAW: Final = """
 const [done] = arguments;
-fetch("api/moment", { headers: { "X-Roost-View": "1" } }).then((answer) => answer.text()).then((text) => {
+const answered = fetch("api/moment", { headers: { "X-Roost-View": "1" } });
+answered.then((answer) => answer.text()).then((text) => {
   const draw = (state) => {
     const begin = performance.now();
     dispatchEvent(new CustomEvent("roost-state", {detail: state}));

@@ -43,13 +43,16 @@ _SERIES: Final = {
 FILL: Final = (
     (
         0.0,
-        """INSERT INTO node SELECT 'uid-' || i, 'node-' || i, i, 1, 1, NULL, '{"cpu": 64000, "memory": 274877906944}',
-        '{"attract-placeholders.hub.hub.hub.jupyter.org/default": "true"}', '', true, false FROM """,
+        """INSERT INTO node SELECT 'uid-' || i, 'node-' || i, i, 1, 1, NULL,
+        '{"cpu": 64000, "memory": 274877906944}',
+        '{"attract-placeholders.hub.hub.hub.jupyter.org/default": "true"}',
+        '', true, false FROM """,
     ),
     (
         1.0,
-        """INSERT INTO pod (uid, namespace, name, pod_class, hub, repo, ref, image, image_digest, scheduler, priority,
-        cpu_millicores, memory_bytes, created_us, deleted_us, end_reason, source)
+        """INSERT INTO pod (uid, namespace, name, pod_class, hub, repo, ref, image, image_digest,
+        scheduler, priority, cpu_millicores, memory_bytes, created_us, deleted_us, end_reason,
+        source)
         SELECT 'pod-' || i, 'hub', 'jupyter-' || i, 'user', 'hub', '', '', 'image-' || i % 40,
         NULL, 'hub-user', 0, 1000, 268435456, i * 1000000,
         CASE WHEN i <= :number - 3600 THEN i * 1000000 + 3600000000 END,
@@ -57,16 +60,17 @@ FILL: Final = (
     ),
     (
         1.0,
-        """INSERT INTO decision SELECT 'pod-' || i || '/bind', 'pod-' || i, 'bind', 'node-' || (i % 200 + 1),
-        'uid-' || (i % 200 + 1), i * 1000000, 1, i * 1000000, 1, 'hub-user', 'event', 200, 5, '{}', '', 'agrees',
-        'node', '' FROM """,
+        """INSERT INTO decision SELECT 'pod-' || i || '/bind', 'pod-' || i, 'bind',
+        'node-' || (i % 200 + 1), 'uid-' || (i % 200 + 1), i * 1000000, 1, i * 1000000, 1,
+        'hub-user', 'event', 200, 5, '{}', '', 'agrees', 'node', '' FROM """,
     ),
     (0.0, "INSERT INTO start_kind SELECT i, 'user', 'hub-user', 'image' || i FROM "),
     (0.0, "INSERT INTO start_place SELECT i, 'user', 'node-' || i, 'uid-' || i FROM "),
     (
         1.0,
-        """INSERT INTO start SELECT i * 1000000, 'pod-' || i, 1, i % 200 + 1, 1, i * 1000000, i * 1000000 + 5000000,
-        i * 1000000 + 5000000, CASE WHEN i <= :number - 3600 THEN i * 1000000 + 3600000000 END FROM """,
+        """INSERT INTO start SELECT i * 1000000, 'pod-' || i, 1, i % 200 + 1, 1,
+        i * 1000000, i * 1000000 + 5000000, i * 1000000 + 5000000,
+        CASE WHEN i <= :number - 3600 THEN i * 1000000 + 3600000000 END FROM """,
     ),
     (
         1.0,
@@ -77,17 +81,18 @@ FILL: Final = (
         1 / 60,
         """INSERT INTO node_change SELECT 'uid-' || (i % 200 + 1), CAST(i AS TEXT),
         'label:attract-placeholders.hub.hub.hub.jupyter.org/default', i * 60000000, 1,
-        CASE WHEN i / 200 % 2 = 0 THEN '' ELSE 'true' END, CASE WHEN i / 200 % 2 = 0 THEN 'true' ELSE '' END FROM """,
+        CASE WHEN i / 200 % 2 = 0 THEN '' ELSE 'true' END,
+        CASE WHEN i / 200 % 2 = 0 THEN 'true' ELSE '' END FROM """,
     ),
     (
         1 / 120,
-        """INSERT INTO image_on_node SELECT 'uid-' || (i % 200 + 1), 'image-' || i / 200 % 400, i * 120000000,
-        1000000000, i * 120000000 + 2880000000000 FROM """,
+        """INSERT INTO image_on_node SELECT 'uid-' || (i % 200 + 1), 'image-' || i / 200 % 400,
+        i * 120000000, 1000000000, i * 120000000 + 2880000000000 FROM """,
     ),
     (
         1 / 30,
-        """INSERT INTO preemption SELECT 'pod-' || (i * 30), 'pod-' || (i * 30 + 1), 'node-' || (i % 200 + 1),
-        i * 30000000, 'preempted' FROM """,
+        """INSERT INTO preemption SELECT 'pod-' || (i * 30), 'pod-' || (i * 30 + 1),
+        'node-' || (i % 200 + 1), i * 30000000, 'preempted' FROM """,
     ),
 )
 

@@ -29,15 +29,17 @@ if TYPE_CHECKING:
 # One pod a second; a user comes back every 50,000th.
 FILL: Final = (
     """
-    INSERT INTO pod SELECT md5(i::text) || i, 'hub', 'jupyter-' || substr(md5((i % 50000)::text), 1, 12), 'user', 'hub',
-        '', '', 'quay.io/jupyter/scipy-notebook:' || i % 40, NULL, 'hub-user', 0, 1000, 268435456,
+    INSERT INTO pod SELECT md5(i::text) || i, 'hub',
+        'jupyter-' || substr(md5((i % 50000)::text), 1, 12), 'user', 'hub', '', '',
+        'quay.io/jupyter/scipy-notebook:' || i % 40, NULL, 'hub-user', 0, 1000, 268435456,
         i * 1000000::bigint, i * 1000000::bigint + 3600000000, 'deleted', 'watch'
     FROM generate_series(1, :pods) AS i
     """,
     """
-    INSERT INTO decision SELECT md5(i::text) || i || '/bind', md5(i::text) || i, 'bind', 'node-' || i % 200,
-        'uid-' || i % 200, i * 1000000::bigint, 1, i * 1000000::bigint, 1, 'hub-user', 'event', 200, 5, '{}', '',
-        'agrees', 'node', '' FROM generate_series(1, :pods) AS i
+    INSERT INTO decision SELECT md5(i::text) || i || '/bind', md5(i::text) || i, 'bind',
+        'node-' || i % 200, 'uid-' || i % 200, i * 1000000::bigint, 1, i * 1000000::bigint, 1,
+        'hub-user', 'event', 200, 5, '{}', '', 'agrees', 'node', ''
+    FROM generate_series(1, :pods) AS i
     """,
 )
 AS_BEFORE: Final = "namespace, name, created_us"
@@ -65,10 +67,13 @@ def main() -> None:
         }
         store.close()
     rows = [
-        (what, *(f"{figures[columns][what] * 1000:.1f}" for columns in (AS_BEFORE, AS_NOW)),
-         f"{figures[AS_BEFORE][what] / figures[AS_NOW][what]:.1f}x")
+        (
+            what,
+            *(f"{figures[columns][what] * 1000:.1f}" for columns in (AS_BEFORE, AS_NOW)),
+            f"{figures[AS_BEFORE][what] / figures[AS_NOW][what]:.1f}x",
+        )
         for what in figures[AS_NOW]
-    ]  # fmt: skip
+    ]
     print(table(("ms", f"({AS_BEFORE})", f"({AS_NOW})", "ratio"), rows))
 
 

@@ -34,7 +34,8 @@ def command(
     controllers: str,
     dry_run: bool,
 ) -> int:
-    """Remove a release's labels, taints and conditions from the nodes, before or after an uninstall.
+    """Remove a release's labels, taints and conditions from the nodes, before or after an
+    uninstall.
 
     `helm uninstall` runs this. Exit codes: 0 nothing is left, 1 something is left, 2 wrong usage.
 

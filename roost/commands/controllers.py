@@ -13,6 +13,7 @@ command: Final = program(
     """Run the image gate, the placeholder mover and the other controllers until SIGTERM.
 
     \b
-    roost controllers --settings release.json --release roost --namespace hub --kubeconfig ~/.kube/config --dry-run
+    roost controllers --settings release.json --release roost --namespace hub \\
+        --kubeconfig ~/.kube/config --dry-run
     """,
 )

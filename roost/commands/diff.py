@@ -45,8 +45,8 @@ def _objects(path: str, release: Release) -> Objects:
 def command(*, before: str, after: str, release: Release) -> int:
     """Show what changes between BEFORE and AFTER, object by object and field by field.
 
-    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as with diff: 0 equal,
-    1 different, 2 an error (also for faulty values).
+    Each is a values file, a file of manifests, or a folder of them; - is stdin. Exit codes as
+    with diff: 0 equal, 1 different, 2 an error (also for faulty values).
 
     \b
     roost diff old-values.yaml new-values.yaml --release roost --namespace hub

@@ -155,17 +155,20 @@ def command(
     pod: str | None,
     wait: float,
 ) -> int:
-    """Look at an install from outside, and print what is wrong, by what it shows, and how to mend it.
+    """Look at an install from outside, and print what is wrong, by what it shows, and how to mend
+    it.
 
-    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own. `helm test` runs --pod,
-    which needs no values, only the right to create pods there. Exit codes: 0 no error was found (the pod is placed), 1
-    one was found or the cluster can't be asked, 2 wrong usage.
+    Changes nothing: pods are created with dryRun only. --kube-version is the cluster's own.
+    `helm test` runs --pod, which needs no values, only the right to create pods there. Exit
+    codes: 0 no error was found (the pod is placed), 1 one was found or the cluster can't be
+    asked, 2 wrong usage.
 
     \b
     roost doctor --now --namespace hub
     roost doctor --pod pod.yaml --namespace hub --kubeconfig ~/.kube/config
     roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config
-    roost doctor -f values.yaml --release roost --namespace hub --kubeconfig ~/.kube/config --before-install
+    roost doctor -f values.yaml --release roost --namespace hub \\
+        --kubeconfig ~/.kube/config --before-install
     """
     connected = partial(connect_as_user, kubeconfig, context)
     if now and (pod is not None or before_install or form != "text"):

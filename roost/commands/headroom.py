@@ -313,14 +313,17 @@ def command(
     explains: bool,
     prints_config_map: bool,
 ) -> int:
-    """Print each change of each placeholder set in the coming days, with placeholder-hours and node-hours.
+    """Print each change of each placeholder set in the coming days, with placeholder-hours
+    and node-hours.
 
     With a history, sets that learn show what they would have if nothing more were learned.
 
     \b
     roost headroom -f values.yaml --per-node 14
-    kubectl get configmap roost-headroom-history -o yaml | roost headroom -f values.yaml --history - --days 1
-    roost records export --database roost.db | roost headroom -f values.yaml --launches - --config-map
+    kubectl get configmap roost-headroom-history -o yaml |
+        roost headroom -f values.yaml --history - --days 1
+    roost records export --database roost.db |
+        roost headroom -f values.yaml --launches - --config-map
     roost headroom -f values.yaml -n jhub --prometheus http://localhost:9090 --config-map
     """
     merged = read_values(options.files, options.settings)

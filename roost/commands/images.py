@@ -34,9 +34,11 @@ def _images(node: object) -> Iterator[str]:
 @click.command("images")
 @values_options
 def command(*, options: RenderOptions) -> int:
-    """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers bring to nodes.
+    """List the images that an install needs: Roost's, Kubernetes', and your users' that pullers
+    bring to nodes.
 
-    By their whole names, to be copied below a registry of your own. Exit codes: 0 done, 1 faulty values, 2 wrong usage.
+    By their whole names, to be copied below a registry of your own. Exit codes: 0 done, 1 faulty
+    values, 2 wrong usage.
 
     \b
     roost images -f values.yaml --kube-version v1.37.2

@@ -86,9 +86,11 @@ def command(
     namespace: str,
     details: bool,
 ) -> int:
-    """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin; later files win.
+    """Convert zero-to-jupyterhub's or BinderHub's values to Roost's. FILE can be - for stdin;
+    later files win.
 
-    stderr says what Roost will do for the hub and what to switch off there, then what could not be mapped.
+    stderr says what Roost will do for the hub and what to switch off there, then what could not
+    be mapped.
 
     \b
     roost import hub-values.yaml > values.yaml

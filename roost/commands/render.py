@@ -70,7 +70,7 @@ def command(
     \b
     roost render -f values.yaml --release roost --namespace hub | kubectl apply -f -
     roost render -f values.yaml --output-dir manifests && kubectl apply -k manifests
-    roost render -f values.yaml --check manifests    # in CI: are the committed ones what the values render?
+    roost render -f values.yaml --check manifests    # in CI: is what is committed up to date?
     roost render -f values.yaml --only cluster > for-the-clusters-operator.yaml
     """
     if check is not None and output_dir is not None:

@@ -90,7 +90,8 @@ def command(
     roost validate -f values.yaml --kube-version v1.37.2
     roost validate -f values.yaml --release roost --namespace hub --pod pod.yaml
     roost validate -f values.yaml --strict --format github
-    kubectl get quota,limits -n hub -o yaml | roost validate -f values.yaml -n hub --quotas /dev/stdin
+    kubectl get quota,limits -n hub -o yaml |
+        roost validate -f values.yaml -n hub --quotas /dev/stdin
     """
     faults, unread = _find(options)
     if quotas and not unread and all(fault.severity != "error" for fault in faults):

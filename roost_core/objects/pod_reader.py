@@ -91,9 +91,14 @@ _CONTAINER_STATUSES: Final[Shape] = {
     "initContainerStatuses": _STATUSES,
 }
 _SPREAD_CONSTRAINT: Final[Shape] = {
-    "topologyKey": str, "maxSkew": int, "whenUnsatisfiable": str, "minDomains": int, "nodeAffinityPolicy": str,
-    "nodeTaintsPolicy": str, "matchLabelKeys": list,
-}  # fmt: skip
+    "topologyKey": str,
+    "maxSkew": int,
+    "whenUnsatisfiable": str,
+    "minDomains": int,
+    "nodeAffinityPolicy": str,
+    "nodeTaintsPolicy": str,
+    "matchLabelKeys": list,
+}
 
 
 def read_pod(

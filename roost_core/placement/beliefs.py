@@ -73,9 +73,22 @@ REVIEWED_UNSEEN: Final = Belief(
 )
 
 WEBHOOK: Final = (
-    NODES, HELD, FAILED_PULL, LABELS_KEPT, SCHEDULER_WORKS, SERVED, PRIORITIES, CLAIMABLE, QUOTAS, PODS, BUILDERS,
-    NAMESPACES, EARLIER, REVIEWED, REVIEWED_UNSEEN,
-)  # fmt: skip
+    NODES,
+    HELD,
+    FAILED_PULL,
+    LABELS_KEPT,
+    SCHEDULER_WORKS,
+    SERVED,
+    PRIORITIES,
+    CLAIMABLE,
+    QUOTAS,
+    PODS,
+    BUILDERS,
+    NAMESPACES,
+    EARLIER,
+    REVIEWED,
+    REVIEWED_UNSEEN,
+)
 
 SNAPSHOT: Final = Belief("the snapshot of the cluster", 180.0, "nothing is planned")
 LEADS: Final = Belief("this replica leads", float(LEASE_SECONDS), "nothing is written")

@@ -23,9 +23,9 @@ GUESSED_IDLE_SECONDS: Final = 600.0
 # A node that is used was ready so long before its users came: the time to spare, and people who
 # come early.
 EARLY_HOURS: Final = 4 / 60
-# How many times its standing by a node costs that several users share: newcomers go there, too, and
-# keep it after others have left. Measured by replays of terms (lab/benchmarks/term.py), with 18 users a
-# node.
+# A node that several users share costs so many times its standing by: newcomers go there, too, and
+# keep it after others have left. Measured by replays of terms (lab/benchmarks/term.py), with 18
+# users a node.
 SHARED_COST: Final = 8.0
 # Needs that are rarer add no seat to a node that is worth having.
 _RARE: Final = 0.01

@@ -17,17 +17,27 @@ PULLED: Final = "Pulled"
 # Why a container waits: the image is not present.
 PULL_FAULTS: Final = frozenset(
     {
-        "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError",
-        "RegistryUnavailable", "SignatureValidationFailed",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "SignatureValidationFailed",
     }
-)  # fmt: skip
+)
 # Why a container waits: the image is present.
 AFTER_PULL_FAULTS: Final = frozenset(
     {
-        "CrashLoopBackOff", "CreateContainerConfigError", "CreateContainerError", "PreCreateHookError",
-        "PreStartHookError", "PostStartHookError", "RunContainerError",
+        "CrashLoopBackOff",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "PreCreateHookError",
+        "PreStartHookError",
+        "PostStartHookError",
+        "RunContainerError",
     }
-)  # fmt: skip
+)
 _PULLED: Final = re.compile(
     r'Successfully pulled image "(?P<image>[^"]+)" in (?P<pull>[0-9.a-zµμ]*[a-z])'
     r"(?: \((?P<total>\S+) including waiting\))?"

@@ -243,8 +243,17 @@ def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:
 
 
 _CLASS_KEYS: Final = (
-    "match", "profile", "imageGate", "join", "avoid", "preferredNodeTerms", "home", "attract", "resources", "warm",
-)  # fmt: skip
+    "match",
+    "profile",
+    "imageGate",
+    "join",
+    "avoid",
+    "preferredNodeTerms",
+    "home",
+    "attract",
+    "resources",
+    "warm",
+)
 
 
 def _read_class(read: Reader, name: str, value: object) -> PodClass:

@@ -16,9 +16,18 @@ class NodeRow:
     """One node with what its pods add up to. `copy` gives one to try things on."""
 
     __slots__ = (
-        "allocatable", "image_view", "labels", "max_pods", "name", "node", "nominated", "pods", "ports", "requested",
+        "allocatable",
+        "image_view",
+        "labels",
+        "max_pods",
+        "name",
+        "node",
+        "nominated",
+        "pods",
+        "ports",
+        "requested",
         "scored",
-    )  # fmt: skip
+    )
 
     def __init__(self, node: Node) -> None:
         self.pods: dict[str, Pod] = {}

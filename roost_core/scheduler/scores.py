@@ -520,7 +520,13 @@ def _round_half_up(number: float) -> int:
 
 
 SCORERS: Final[dict[str, Callable[[Cycle, Chosen, int], Scores]]] = {
-    TAINT_TOLERATION: score_taints, NODE_AFFINITY: score_node_affinity, NODE_RESOURCES_FIT: score_fit,
-    POD_TOPOLOGY_SPREAD: score_spread, INTER_POD_AFFINITY: score_other_pods, DYNAMIC_RESOURCES: score_claims,
-    VOLUME_BINDING: score_claims, BALANCED_ALLOCATION: score_balance, IMAGE_LOCALITY: score_images,
-}  # fmt: skip
+    TAINT_TOLERATION: score_taints,
+    NODE_AFFINITY: score_node_affinity,
+    NODE_RESOURCES_FIT: score_fit,
+    POD_TOPOLOGY_SPREAD: score_spread,
+    INTER_POD_AFFINITY: score_other_pods,
+    DYNAMIC_RESOURCES: score_claims,
+    VOLUME_BINDING: score_claims,
+    BALANCED_ALLOCATION: score_balance,
+    IMAGE_LOCALITY: score_images,
+}

@@ -66,10 +66,17 @@ class LoneWebhook:
         self.port, self.metrics_port = (port.number for port in self._ports)
         self.log_path = self.folder / "webhook.log"
         command = [
-            str(ROOST), "webhook", f"--settings={self.policy_path}", "--release=hub", "--namespace=jhub",
-            f"--bind-address={LOOPBACK}", f"--port={self.port}", f"--metrics-port={self.metrics_port}",
-            f"--certificate-folder={self.folder}", *self._flags,
-        ]  # fmt: skip
+            str(ROOST),
+            "webhook",
+            f"--settings={self.policy_path}",
+            "--release=hub",
+            "--namespace=jhub",
+            f"--bind-address={LOOPBACK}",
+            f"--port={self.port}",
+            f"--metrics-port={self.metrics_port}",
+            f"--certificate-folder={self.folder}",
+            *self._flags,
+        ]
         with self.log_path.open("wb") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
         try:

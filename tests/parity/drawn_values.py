@@ -18,10 +18,37 @@ from generator.values.sources import LoadedFile
 Json = Any
 # Strings that YAML, Go and Python spell apart when nobody quotes them.
 AWKWARD = (
-    "on", "no", "null", "~", "1e3", "0x1F", "017", "1_000", "12:30:00", "2026-01-01", "true", "-0", ".5", "<&>", "=",
-    "{{ x }}", "a: b", "# x", "é🙂", "\u2028", "line\nline\n", " lead", "trail ", "'", '"', "\\", "|", "> ",
-    "!tag", "*a",
-)  # fmt: skip
+    "on",
+    "no",
+    "null",
+    "~",
+    "1e3",
+    "0x1F",
+    "017",
+    "1_000",
+    "12:30:00",
+    "2026-01-01",
+    "true",
+    "-0",
+    ".5",
+    "<&>",
+    "=",
+    "{{ x }}",
+    "a: b",
+    "# x",
+    "é🙂",
+    "\u2028",
+    "line\nline\n",
+    " lead",
+    "trail ",
+    "'",
+    '"',
+    "\\",
+    "|",
+    "> ",
+    "!tag",
+    "*a",
+)
 # What a values file may hold: control characters are refused (generator.loader).
 PRINTABLE = st.characters(codec="utf-8", exclude_categories=["Cc"], include_characters="\t\n")
 NUMBERS = (

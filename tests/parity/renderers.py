@@ -22,8 +22,12 @@ Objects = dict[Identity, dict[str, Any]]
 RELEASE = Release("hub", "jhub", "v1.37.2")
 # Of nobody's cluster: kube-scheduler wants one before it reads its configuration.
 KUBECONFIG = """
-{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a, user: a}}],
- clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}], users: [{name: a, user: {token: x}}]}
+apiVersion: v1
+kind: Config
+current-context: a
+contexts: [{name: a, context: {cluster: a, user: a}}]
+clusters: [{name: a, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: a, user: {token: x}}]
 """
 
 

@@ -38,8 +38,11 @@ ODD = sorted((Path(__file__).parent / "odd").glob("*.yaml"))
 # Kinds whose definitions are installed by their own projects; the API server doesn't know them
 # here.
 FOREIGN_GROUPS = (
-    "cert-manager.io/", "monitoring.coreos.com/", "autoscaling.x-k8s.io/", "readiness.node.x-k8s.io/",
-)  # fmt: skip
+    "cert-manager.io/",
+    "monitoring.coreos.com/",
+    "autoscaling.x-k8s.io/",
+    "readiness.node.x-k8s.io/",
+)
 # On nodes' own network a pod can't be `restricted`: chart/values.yaml says so.
 NOT_RESTRICTED = {
     f"{program}-set-in-every-way" for program in ("webhook", "controllers", "scheduler", "recorder")
@@ -171,9 +174,18 @@ def write_config(kube_scheduler: Path, objects: Objects, folder: Path) -> dict[s
     source, target = folder / "config.yaml", folder / "written.yaml"
     source.write_text(yaml.safe_dump(document))
     done = subprocess.run(
-        [kube_scheduler, f"--config={source}", f"--write-config-to={target}", "--secure-port=0", *flags],
-        capture_output=True, text=True, check=False, timeout=30,
-    )  # fmt: skip
+        [
+            kube_scheduler,
+            f"--config={source}",
+            f"--write-config-to={target}",
+            "--secure-port=0",
+            *flags,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load(target.read_text())
     assert isinstance(written, dict)

@@ -246,15 +246,30 @@ def test_there_is_no_test_where_no_users_pod_can_be_made_up(helm: Path, setting:
 # --------------------------------
 
 REFERENCES = [
-    "nginx", "nginx:1.25", "jupyter/base-notebook", "jupyter/base-notebook:2024-01-01", "quay.io/jupyter/scipy:x_y.z",
-    "localhost/a", "localhost:5000/a", "localhost:5000/a/b:c", "ghcr.io/o/r@sha256:" + "ab" * 32,
+    "nginx",
+    "nginx:1.25",
+    "jupyter/base-notebook",
+    "jupyter/base-notebook:2024-01-01",
+    "quay.io/jupyter/scipy:x_y.z",
+    "localhost/a",
+    "localhost:5000/a",
+    "localhost:5000/a/b:c",
+    "ghcr.io/o/r@sha256:" + "ab" * 32,
     "a:b@sha256:" + "0" * 64,
-    "gcr.io/p/--weird__name--:v1", "r.io/" + "x" * 80 + ":" + "y" * 60, "a.b/c", "UPPER/Case:Tag", "r.io/...:_",
-]  # fmt: skip
+    "gcr.io/p/--weird__name--:v1",
+    "r.io/" + "x" * 80 + ":" + "y" * 60,
+    "a.b/c",
+    "UPPER/Case:Tag",
+    "r.io/...:_",
+]
 RELEASES = [
-    ("hub", "jhub"), ("a.b.c", "jhub"), ("h" * 53, "n" * 63), ("hub." + "x" * 49, "default"), ("a-b-c", "n"),
+    ("hub", "jhub"),
+    ("a.b.c", "jhub"),
+    ("h" * 53, "n" * 63),
+    ("hub." + "x" * 49, "default"),
+    ("a-b-c", "n"),
     ("roost", "hub"),
-]  # fmt: skip
+]
 COMPONENTS = [
     "webhook",
     "placeholder-default",

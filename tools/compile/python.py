@@ -206,10 +206,9 @@ class _FunctionWriter:
             case ast.Assign(targets=[target]):
                 self.assign(target, node.value)
             case ast.AugAssign(target=ast.Name(id=name), op=ast.Add()):
-                self.emit(
-                    f"${name} ="
-                    f" {self.added(node, _Go(f'${name}', self.kinds[name]), self.expression(node.value)).text}"
-                )
+                before = _Go(f"${name}", self.kinds[name])
+                added = self.added(node, before, self.expression(node.value))
+                self.emit(f"${name} = {added.text}")
             case ast.Expr(
                 value=ast.Call(
                     func=ast.Attribute(value=ast.Name(id=name), attr="append"), args=[value]

@@ -254,7 +254,8 @@ def command(
     context: str | None,
     **words: str,
 ) -> int:
-    """Book PEOPLE for WHEN: placeholders and their image are there five minutes before. Without them: list bookings.
+    """Book PEOPLE for WHEN: placeholders and their image are there five minutes before. Without
+    them: list bookings.
 
     WHEN is a time in words, a date-time or a cron expression.
 

@@ -128,10 +128,12 @@ def _records_export(*, database: str, form: str, since: str | None) -> int:
 @database_option
 @click.argument("paths", metavar="FILE...", nargs=-1, required=True)
 def _records_import(*, database: str, paths: tuple[str, ...]) -> int:
-    """Store a cluster's own history, for `why`, `report` and `records export`, and say what users waited for.
+    """Store a cluster's own history, for `why`, `report` and `records export`, and say what users
+    waited for.
 
-    FILE is JSON, JSON lines or YAML of kubectl, or a log of Events; plain or gzip; - is standard input.
-    What a file is, is recognised; a log of scheduler-sniffer too. The same file twice changes nothing.
+    FILE is JSON, JSON lines or YAML of kubectl, or a log of Events; plain or gzip; - is standard
+    input. What a file is, is recognised; a log of scheduler-sniffer too. The same file twice
+    changes nothing.
 
     \b
     kubectl get events -A -o json > events.json

@@ -175,13 +175,16 @@ def command(
     launches: float,
     **words: str,
 ) -> int:
-    """Play the hours around an event twice, with and without the booking, and say in a sentence what comes of it.
+    """Play the hours around an event twice, with and without the booking, and say in a
+    sentence what comes of it.
 
     PEOPLE and WHEN are as for `roost book`.
 
     \b
-    roost rehearse 120 2026-11-24 9:00 -f values.yaml --zone Europe/Berlin --image quay.io/me/course:1
-    roost rehearse --past http://localhost:9090 -n jhub -f values.yaml    # does Roost help this hub?
+    roost rehearse 120 2026-11-24 9:00 -f values.yaml --zone Europe/Berlin \\
+        --image quay.io/me/course:1
+    # Does Roost help this hub?
+    roost rehearse --past http://localhost:9090 -n jhub -f values.yaml
     """
     try:
         given = dict(read_assumption(text, "--assume") for text in assumptions)

@@ -68,7 +68,8 @@ def command(
     timezone: str,
     cluster: str | None,
 ) -> int:
-    """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions, gaps.
+    """Summarize the record: start phases, warm pulls, what ran on the nodes, failures, preemptions,
+    gaps.
 
     \b
     roost report --database roost.db --output report.html

@@ -198,11 +198,13 @@ def command(
     form: str,
     **sweep: Any,  # noqa: ANN401 - click's
 ) -> int:
-    """Replay launches under values files, and compare cold starts, waiting and node-hours with what is possible.
+    """Replay launches under values files, and compare cold starts, waiting and node-hours with
+    what is possible.
 
     \b
     roost simulate
-    roost simulate --trace launches.jsonl.gz --values today.yaml --values tomorrow.yaml --format html > report.html
+    roost simulate --trace launches.jsonl.gz --values today.yaml --values tomorrow.yaml \\
+        --format html > report.html
     roost simulate --policy z2jh-placeholders-packed --policy roost --vary sessions=short,mid,long
     roost simulate --policy z2jh-placeholders-packed --policy roost --seeds 1 --record replays
     """

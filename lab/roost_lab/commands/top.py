@@ -43,9 +43,11 @@ def command(
     context: str | None,
     once: bool,
 ) -> int:
-    """Draw nodes, who waits and why, placeholders, builds and pulls live in the terminal, until Ctrl-C.
+    """Draw nodes, who waits and why, placeholders, builds and pulls live in the terminal, until
+    Ctrl-C.
 
-    It needs no recorder. Pods have the classes of the values given, else of the release that is installed there.
+    It needs no recorder. Pods have the classes of the values given, else of the release that is
+    installed there.
 
     \b
     roost top --kubeconfig ~/.kube/config

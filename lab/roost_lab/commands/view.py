@@ -124,9 +124,11 @@ def command(
     beside: str | None,
     output: Path | None,
 ) -> int:
-    """Serve a read-only page of the nodes and their pods, live or at any time of a record, and print its address.
+    """Serve a read-only page of the nodes and their pods, live or at any time of a record, and
+    print its address.
 
-    The address holds a secret: whoever knows it, and reaches this machine's loopback interface, can read the page.
+    The address holds a secret: whoever knows it, and reaches this machine's loopback interface,
+    can read the page.
 
     \b
     roost view --database roost.db

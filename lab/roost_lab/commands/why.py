@@ -18,8 +18,8 @@ from roost_lab.recorder.store.database import Store, StoreError
     help="Of several pods with this name, the one that existed at this time (ISO 8601, UTC).",
 )
 def command(*, pod: str, database: str, at: str | None) -> int:
-    """Explain where a pod was placed, which other nodes there were, and what it waited for; of a pod that waits, what
-    each node lacks for it and what would help.
+    """Explain where a pod was placed, which other nodes there were, and what it waited for; of
+    a pod that waits, what each node lacks for it and what would help.
 
     \b
     roost why jupyter-ada --database roost.db

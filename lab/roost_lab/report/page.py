@@ -71,26 +71,22 @@ def notices(report: Report) -> list[str]:
         recorded = _period(report, from_us, to_us)
         if report.window.to_us <= from_us or report.window.from_us >= to_us:
             outside = (
-                f"This period is outside the record, which covers {recorded}: choose with --since"
-                " and --until."
+                f"This period is outside the record, which covers {recorded}:"
+                " choose with --since and --until."
             )
-            return [
-                (
-                    f"{outside} Whether pods that ran at the end of the record still do is not known"
-                    " either."
-                )
-            ]
+            unknown = "Whether pods that ran at the end of the record still do is not known either."
+            return [f"{outside} {unknown}"]
         if report.scope.chosen:
             return [
                 (
-                    "Nothing of these pods was recorded in this period: choose another with --since and"
-                    " --until."
+                    "Nothing of these pods was recorded in this period:"
+                    " choose another with --since and --until."
                 )
             ]
         return [
             (
-                f"Nothing was recorded in this period. The record covers {recorded}: choose with"
-                " --since and --until."
+                f"Nothing was recorded in this period. The record covers {recorded}:"
+                " choose with --since and --until."
             )
         ]
     notices = []

@@ -236,8 +236,8 @@ def _over_time_figure(report: Report) -> Figure | None:
                     "y": [max(MIN_SECONDS, one.whole_us / US) for one in of_kind],
                     "marker": {"color": colour, "size": 5},
                     "hovertext": [
-                        f"{show(at_us, Unit.TIME, report.zone)}\n{show(whole_us / US, Unit.SECONDS)},"
-                        f" {name}"
+                        f"{show(at_us, Unit.TIME, report.zone)}\n"
+                        f"{show(whole_us / US, Unit.SECONDS)}, {name}"
                         for at_us, whole_us, _ in of_kind
                     ],
                 }

@@ -37,10 +37,15 @@ NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = (
 )
 HUB, ANSWER = "hub", "answer"
 PHASE_NAMES: Final[Mapping[str, str]] = {
-    WHOLE: "whole start", HUB: "until its hub creates the pod", NODE: "until it has a node", PULL: "pull, when cold",
-    CONTAINERS: "until its containers run", READY: "until it is ready", ANSWER: "until it answers",
+    WHOLE: "whole start",
+    HUB: "until its hub creates the pod",
+    NODE: "until it has a node",
+    PULL: "pull, when cold",
+    CONTAINERS: "until its containers run",
+    READY: "until it is ready",
+    ANSWER: "until it answers",
     IMAGES: "until it has all images of the hub",
-}  # fmt: skip
+}
 # What tables of phases say of their numbers.
 WITHIN_A_SECOND: Final = (
     "Pods have whole seconds: where the watch told of the pod in its second, waits for the hub and"

@@ -106,7 +106,9 @@ def in_font(driver: Chrome, css: str) -> Iterator[None]:
     source = f"""new MutationObserver((_, observer) => {{
       if (!document.head) return;
       observer.disconnect();
-      document.head.append(Object.assign(document.createElement("style"), {{textContent: {json.dumps(css)}}}));
+      const style = document.createElement("style");
+      style.textContent = {json.dumps(css)};
+      document.head.append(style);
     }}).observe(document, {{childList: true, subtree: true}})"""
     added = driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": source})
     try:

@@ -24,9 +24,17 @@ EARLY_SECONDS: Final = 300.0
 MOST_PEOPLE: Final = 100_000
 # The last two are the hub's own: `roost book` reads them.
 _KEYS: Final = (
-    "enabled", "booked", "configMaps", "calendarUrl", "leadMinutes", "settleMinutes", "maxPeople", "maxPlaceholders",
-    "concurrentSpawnLimit", "activeServerLimit",
-)  # fmt: skip
+    "enabled",
+    "booked",
+    "configMaps",
+    "calendarUrl",
+    "leadMinutes",
+    "settleMinutes",
+    "maxPeople",
+    "maxPlaceholders",
+    "concurrentSpawnLimit",
+    "activeServerLimit",
+)
 # Beginnings are looked up once in so many seconds.
 _STEP: Final = 60
 

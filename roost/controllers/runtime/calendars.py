@@ -60,10 +60,24 @@ _MOST_ENTRIES: Final = 20_000
 _DAY: Final = timedelta(days=1)
 _NEEDED: Final = frozenset(
     {
-        "BEGIN", "END", "UID", "SUMMARY", "DESCRIPTION", "X-ALT-DESC", "STATUS", "RECURRENCE-ID", "DTSTART", "RRULE",
-        "EXRULE", "EXDATE", "RDATE", "TZID", "X-LIC-LOCATION", "X-WR-TIMEZONE",
+        "BEGIN",
+        "END",
+        "UID",
+        "SUMMARY",
+        "DESCRIPTION",
+        "X-ALT-DESC",
+        "STATUS",
+        "RECURRENCE-ID",
+        "DTSTART",
+        "RRULE",
+        "EXRULE",
+        "EXDATE",
+        "RDATE",
+        "TZID",
+        "X-LIC-LOCATION",
+        "X-WR-TIMEZONE",
     }
-)  # fmt: skip
+)
 _NAME: Final = re.compile(r"[ \t]*([A-Za-z-]+)[ \t]*[;:]", re.ASCII)
 _RULE_PARTS: Final = {
     "DAILY": {"BYDAY"},

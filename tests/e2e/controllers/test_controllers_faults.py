@@ -422,7 +422,8 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
     with Hub(cluster) as hub:
         node = hub.lead()
         replica = hub.replicas["one"]
-        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/hub.{hub.namespace}.roost-controllers"
+        bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+        path = f"{bindings}/hub.{hub.namespace}.roost-controllers"
         binding = cluster.api.get(path)
         cluster.api.delete(path)
         hub.nodes.set_images(node, NO_IMAGES)
@@ -442,9 +443,7 @@ def test_rights_taken_away_and_given_back_are_noticed_without_a_restart_and_with
         assert "Traceback" not in replica.process.log()
 
 
-def test_the_reading_of_the_log_finds_writes_of_who_does_not_hold_the_lease_and_minutes_with_too_many() -> (
-    None
-):
+def test_reading_the_log_finds_writes_without_the_lease_and_minutes_with_too_many() -> None:
     def lease(at: float, who: str) -> Request:
         return Request(at, who, "update", "leases", "", 200)
 

@@ -118,7 +118,7 @@ def wait_for_facts(hub: Hub) -> None:
     )
 
 
-def test_users_go_to_the_holder_while_it_has_room_and_then_one_of_two_nodes_that_pull_is_opened_within_30_s(
+def test_users_go_to_the_holder_with_room_then_one_of_two_pulling_nodes_opens_within_30_s(
     hub: Hub,
 ) -> None:
     hub.hold("old", cpu="2")
@@ -153,7 +153,7 @@ def test_users_go_to_the_holder_while_it_has_room_and_then_one_of_two_nodes_that
     )
 
 
-def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_too_as_soon_as_the_webhook_misses_them(
+def test_while_the_controllers_hang_new_nodes_are_open_and_closed_ones_open_when_they_are_missed(
     hub: Hub,
 ) -> None:
     hub.hold("old", cpu="1")

@@ -131,7 +131,7 @@ def wait_for_labels(
 
 
 @pytest.mark.parametrize("method", ["imageVolume", "noop"])
-def test_images_are_pulled_and_labelled_though_one_has_nothing_to_run_and_one_that_is_deleted_loses_its_label(
+def test_images_are_labelled_though_one_runs_nothing_and_a_deleted_one_loses_its_label(
     method: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
 ) -> None:
     server, data = images_of(hub, f"server-{method.lower()}", f"data-{method.lower()}")
@@ -150,7 +150,7 @@ def test_images_are_pulled_and_labelled_though_one_has_nothing_to_run_and_one_th
 
 
 @pytest.mark.parametrize("cause", ["registry", "missing", "credentials"])
-def test_a_pull_that_fails_is_told_and_counted_holds_up_no_other_image_and_is_over_when_it_is_mended(
+def test_a_failed_pull_is_told_and_counted_holds_up_no_other_image_and_ends_when_mended(
     cause: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
 ) -> None:
     server, last = images_of(hub, f"server-{cause}", f"last-{cause}")
@@ -214,7 +214,7 @@ def test_a_pull_that_fails_is_told_and_counted_holds_up_no_other_image_and_is_ov
 
 
 @pytest.mark.parametrize("method", ["imageVolume", "noop"])
-def test_an_image_that_admission_renames_is_told_and_shuts_nobody_out_until_it_comes_under_its_own_name(
+def test_an_image_that_admission_renames_is_told_and_shuts_nobody_out_meanwhile(
     method: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
 ) -> None:
     """As Kyverno's policies do that send pulls through a proxy."""
@@ -379,7 +379,7 @@ class Observer:
 
 
 @pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
-def test_fifty_users_wait_for_the_image_on_a_node_that_joins_a_full_cluster_and_start_there_as_soon_as_it_has_come(
+def test_fifty_users_start_on_a_node_that_joins_a_full_cluster_as_soon_as_the_image_is_there(
     mode: str, cluster: ControlPlane, registry: RealRegistry, first_node: RealNode, hub: str
 ) -> None:
     """Promise 1; with `prefer` users take the newest placeholders first, and wait there for their

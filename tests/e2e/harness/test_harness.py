@@ -74,7 +74,7 @@ def test_kubelets_from_1_35_on_mount_an_image_and_leave_nothing(
 
 @pytest.mark.minors
 @pytest.mark.parametrize("minor", MINORS[:2])
-def test_an_older_kubelet_beside_the_newest_api_server_mounts_no_image_and_runs_one_without_a_program_of_its_own(
+def test_an_older_kubelet_mounts_no_image_and_runs_an_image_without_a_program_of_its_own(
     minor: str, real_registry: RealRegistry
 ) -> None:
     with (

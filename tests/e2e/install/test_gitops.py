@@ -101,8 +101,13 @@ class Installed(Stack):
         # In a folder of its own, for the caches of kubectl's that come into where it works.
         done = subprocess.run(
             [require_binary("gitops"), *command],
-            input=manifests, capture_output=True, text=True, check=False, env=environment, cwd=self.folder,
-        )  # fmt: skip
+            input=manifests,
+            capture_output=True,
+            text=True,
+            check=False,
+            env=environment,
+            cwd=self.folder,
+        )
         assert done.returncode == 0, done.stderr
         found: Found = json.loads(done.stdout)
         return found
@@ -287,8 +292,13 @@ def test_nodes_can_be_cleaned_with_kubectl_alone(
     }
     done = subprocess.run(
         # In a folder of its own: without a HOME, kubectl's caches come into where it works.
-        ["sh", "-eu", "-c", f"#{script}"], env=environment, capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        ["sh", "-eu", "-c", f"#{script}"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert done.returncode == 0, done.stderr
     node = control_plane.api.get("/api/v1/nodes/marked")
     assert not own.keys() & node["metadata"]["labels"].keys()

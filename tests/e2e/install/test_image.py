@@ -31,7 +31,8 @@ PACKAGES = ("roost", "roost_core", "generator", "webhook")
 # A dependency that isn't locked fails here, in whichever module.
 LOADED = """
 import importlib, importlib.metadata, pkgutil, zoneinfo
-for name in ("cryptography.hazmat.bindings._rust", "httptools", "orjson", "uvloop", "yaml", "sqlite3", "ssl"):
+compiled = "cryptography.hazmat.bindings._rust httptools orjson uvloop yaml sqlite3 ssl"
+for name in compiled.split():
     importlib.import_module(name)
 for name in {packages}:
     package = importlib.import_module(name)

@@ -78,9 +78,13 @@ class Hub:
         """Run Helm on the release, then (`run`) its programs as they are installed now."""
         cluster, namespace = self.release.cluster, self.release.namespace
         done = run_helm(
-            require_binary("helm"), verb, self.release.release, *arguments, f"--namespace={namespace}",
+            require_binary("helm"),
+            verb,
+            self.release.release,
+            *arguments,
+            f"--namespace={namespace}",
             kubeconfig=cluster.kubeconfig,
-        )  # fmt: skip
+        )
         if run:
             self.release.run()
         return done

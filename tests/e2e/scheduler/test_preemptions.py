@@ -1,5 +1,6 @@
-"""Nobody waits for the scheduler's flush once their placeholder has gone: lab/benchmarks/preemptions.py
-in short.
+"""Nobody waits for the scheduler's flush once their placeholder has gone.
+
+lab/benchmarks/preemptions.py in short.
 """
 
 from collections.abc import Iterator

@@ -164,7 +164,7 @@ def stays_so(site: Hub, *, claims: int) -> None:
         )
 
 
-def test_a_placeholder_that_is_pre_empted_makes_one_node_that_nobody_uses_before_its_images_are_there(
+def test_a_pre_empted_placeholder_makes_a_node_that_nobody_uses_before_its_images_are_there(
     growing: tuple[ControlPlane, Karpenter],
 ) -> None:
     with Hub.of(*growing, values_for(placeholders=3)) as site:

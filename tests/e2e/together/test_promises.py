@@ -75,7 +75,7 @@ class TestUsersGather:
 
 
 @pytest.mark.parametrize("mode", ["requireLabel", "prefer"])
-def test_no_user_binds_or_preempts_on_an_unpulled_node_of_a_cluster_full_of_placeholders_unless_the_gate_prefers(
+def test_among_placeholders_no_user_binds_or_preempts_on_an_unpulled_node_unless_the_gate_prefers(
     mode: str,
     control_plane: ControlPlane,
     namespace: str,
@@ -236,7 +236,7 @@ class TestBuildsMeet:
             homes[repository].append(stack.wait_for_node(name, timeout_seconds=60))
         return homes
 
-    def test_200_builds_of_40_repositories_land_on_the_first_node_of_their_ring_and_losing_a_node_moves_only_its_builds(
+    def test_builds_land_on_the_first_node_of_their_ring_and_losing_a_node_moves_only_its_builds(
         self,
         control_plane: ControlPlane,
         namespace: str,

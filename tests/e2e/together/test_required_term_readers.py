@@ -232,9 +232,12 @@ def neighbour_to_avoid(pool: Pool) -> JSONObject:
 
 
 OBSTACLES = (
-    volume_in_the_other_zone, holder_has_all_volumes_that_it_can, device_of_the_other_node, port_that_is_taken,
+    volume_in_the_other_zone,
+    holder_has_all_volumes_that_it_can,
+    device_of_the_other_node,
+    port_that_is_taken,
     neighbour_to_avoid,
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("obstacle", OBSTACLES)

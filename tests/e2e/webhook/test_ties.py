@@ -52,7 +52,7 @@ def pod(name: str, component: str, cpu: str, **where: str) -> JSONObject:
     ("comes", "is_there"),
     [("user", "build"), ("build", "build"), ("placeholder", "build"), ("build", "user")],
 )
-def test_of_nodes_that_are_alike_a_pod_takes_the_one_without_builds_or_a_build_the_one_without_users(
+def test_of_like_nodes_a_pod_takes_the_one_without_builds_and_a_build_the_one_without_users(
     hub: tuple[Stack, FakeNodes, str], comes: str, is_there: str
 ) -> None:
     stack, nodes, expected = hub

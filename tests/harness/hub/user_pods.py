@@ -81,7 +81,8 @@ class UserPods(PodKeeper):
         self.times[*_place(pod), "status"] = time.time()
         # With the uid: of a pod that was deleted meanwhile nothing is told.
         body = {"metadata": {"uid": pod["metadata"]["uid"]}, "status": running_status(pod, address)}
-        path = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods/{pod['metadata']['name']}/status"
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/status"
         _persist(lambda: self._api.patch(path, body, content_type=STRATEGIC))
 
     def _holds(self, node: str, image: str) -> bool:

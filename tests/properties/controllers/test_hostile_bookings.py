@@ -63,21 +63,41 @@ EVENTS: dict[str, Any] = {
     "counted from long ago": lambda _: [BEGIN, "RRULE:FREQ=DAILY;COUNT=9999"],
     "hardly ever": lambda _: [BEGIN, "RRULE:FREQ=MONTHLY;BYDAY=5FR;BYMONTHDAY=31;COUNT=9999"],
     "never": lambda _: [BEGIN, "RRULE:FREQ=MONTHLY;BYMONTHDAY=30;BYDAY=1MO;COUNT=9999"],
-    "a long rule": lambda size: [BEGIN, f"RRULE:FREQ=MONTHLY;BYDAY={','.join(['5FR', '-5FR'] * (size // 9))}"],
-    "long places": lambda size: [BEGIN, f"RRULE:FREQ=MONTHLY;BYDAY=MO;BYSETPOS={','.join(['-1'] * (size // 3))}"],
+    "a long rule": lambda size: [
+        BEGIN,
+        f"RRULE:FREQ=MONTHLY;BYDAY={','.join(['5FR', '-5FR'] * (size // 9))}",
+    ],
+    "long places": lambda size: [
+        BEGIN,
+        f"RRULE:FREQ=MONTHLY;BYDAY=MO;BYSETPOS={','.join(['-1'] * (size // 3))}",
+    ],
     "seconds": lambda size: [BEGIN, f"RRULE:FREQ=DAILY;BYSECOND={','.join(['7'] * (size // 2))}"],
     "a far end": lambda _: [BEGIN, "RRULE:FREQ=WEEKLY;UNTIL=89991231T000000Z"],
     "dates taken out": lambda size: [
-        "DTSTART:20261101T090000Z", "RRULE:FREQ=DAILY", f"EXDATE:{','.join(dates(size // 17))}",
+        "DTSTART:20261101T090000Z",
+        "RRULE:FREQ=DAILY",
+        f"EXDATE:{','.join(dates(size // 17))}",
     ],
-    "one date again and again": lambda size: [BEGIN, f"RDATE:{','.join(['20270101T080000Z'] * (size // 17))}"],
+    "one date again and again": lambda size: [
+        BEGIN,
+        f"RDATE:{','.join(['20270101T080000Z'] * (size // 17))}",
+    ],
     "moved away": lambda _: ["UID:one", "RRULE:FREQ=DAILY", "DTSTART:20261101T090000Z"],
-    "folded": lambda size: ["DTSTART:20270101T090000Z", "DESCRIPTION:" + "\n ".join("people: 9" * (size // 27))],
+    "folded": lambda size: [
+        "DTSTART:20270101T090000Z",
+        "DESCRIPTION:" + "\n ".join("people: 9" * (size // 27)),
+    ],
     "in it another": lambda size: ["BEGIN:VEVENT"] * (size // 13),
     "zeros": lambda size: ["DTSTART:20270101T090000Z\0", "\0" * size],
-    "tags": lambda size: ["DTSTART:20270101T090000Z", f"DESCRIPTION:{'<style<!--<p' * (size // 12)}"],
-    "zones": lambda size: ["DTSTART;TZID=Nowhere:20270101T090000", *["X-WR-TIMEZONE:Africa/Here"] * (size // 26)],
-}  # fmt: skip
+    "tags": lambda size: [
+        "DTSTART:20270101T090000Z",
+        f"DESCRIPTION:{'<style<!--<p' * (size // 12)}",
+    ],
+    "zones": lambda size: [
+        "DTSTART;TZID=Nowhere:20270101T090000",
+        *["X-WR-TIMEZONE:Africa/Here"] * (size // 26),
+    ],
+}
 # Lines of events.yaml.
 ENTRIES: dict[str, Any] = {
     "rare": lambda number: (

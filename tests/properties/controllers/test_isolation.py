@@ -131,10 +131,14 @@ def hostile_pods(draw: st.DrawFn) -> list[JSONObject]:
             spec["schedulerName"] = "roost.hub.user"
         pods.append(
             pod_of(
-                "evil", f"p{number}", image=draw(st.sampled_from(HOSTILE_IMAGES)), spec=spec,
-                metadata={"labels": chosen, "annotations": annotations}, status=draw(st.sampled_from(STATUSES)),
+                "evil",
+                f"p{number}",
+                image=draw(st.sampled_from(HOSTILE_IMAGES)),
+                spec=spec,
+                metadata={"labels": chosen, "annotations": annotations},
+                status=draw(st.sampled_from(STATUSES)),
             )
-        )  # fmt: skip
+        )
     return pods
 
 
@@ -206,17 +210,27 @@ HELD = [
     f'Container image "{IMAGE}" already present on machine',
 ]
 ABOUT = [
-    ("Pod", PULLER, f"uid-{NAMESPACE}-{PULLER}"), ("Pod", "waits", "uid-good-waits"), ("Pod", "p0", "uid-evil-p0"),
-    ("Node", "c", "c"), ("StatefulSet", SET, "uid"), ("", "", ""),
-]  # fmt: skip
+    ("Pod", PULLER, f"uid-{NAMESPACE}-{PULLER}"),
+    ("Pod", "waits", "uid-good-waits"),
+    ("Pod", "p0", "uid-evil-p0"),
+    ("Node", "c", "c"),
+    ("StatefulSet", SET, "uid"),
+    ("", "", ""),
+]
 EVENTS = st.lists(
     st.builds(
-        event, st.sampled_from(ABOUT), st.sampled_from([PULLED, PULLED, "Failed", "Killing"]) | st.text(max_size=9),
-        st.sampled_from([*HELD, f'Back-off pulling image "{IMAGE}"', HELD[0] + "x" * 100_000]) | st.text(max_size=50),
+        event,
+        st.sampled_from(ABOUT),
+        st.sampled_from([PULLED, PULLED, "Failed", "Killing"]) | st.text(max_size=9),
+        st.sampled_from([*HELD, f'Back-off pulling image "{IMAGE}"', HELD[0] + "x" * 100_000])
+        | st.text(max_size=50),
         st.sampled_from([*NODES, "nowhere"]),
-        st.sampled_from(["2027-01-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"]),
-    ), max_size=6,
-)  # fmt: skip
+        st.sampled_from(
+            ["2027-01-15T08:00:00Z", "1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z", "soon"]
+        ),
+    ),
+    max_size=6,
+)
 TOLD = st.dictionaries(
     st.sampled_from(["hubs", "kubernetes.io/metadata.name"]), st.sampled_from(["no", "YES", "good"])
 )
@@ -227,9 +241,13 @@ def moved_to(bodies: Iterable[JSONObject], namespace: str) -> list[JSONObject]:
 
 
 def plans(
-    pods: Sequence[JSONObject], books: JSONObject | None = None, namespace: str = "evil", *,
-    events: Sequence[JSONObject] = (), told: JSONObject | None = None,
-) -> list[Action]:  # fmt: skip
+    pods: Sequence[JSONObject],
+    books: JSONObject | None = None,
+    namespace: str = "evil",
+    *,
+    events: Sequence[JSONObject] = (),
+    told: JSONObject | None = None,
+) -> list[Action]:
     """What all controllers would do, in their first plans and half a minute later."""
     read = Reader()
     release = ReleaseDocument(read, DOCUMENT, None, 37)
@@ -276,10 +294,16 @@ def is_about(action: Action, namespace: str) -> bool:
 
 # Two users of one image: it would be brought to all nodes, were they a hub's.
 NOT_A_HUBS = [
-    pod_of("evil", name, image="evil/image:1", metadata={"labels": OF_OTHERS[0]["metadata"]["labels"]},
-           spec={"nodeName": "a"}, status=STATUSES[0])
+    pod_of(
+        "evil",
+        name,
+        image="evil/image:1",
+        metadata={"labels": OF_OTHERS[0]["metadata"]["labels"]},
+        spec={"nodeName": "a"},
+        status=STATUSES[0],
+    )
     for name in ("x", "y")
-]  # fmt: skip
+]
 
 
 FORGED = [event(ABOUT[0], PULLED, HELD[0], "c", "2027-01-15T08:00:00Z")] * 5000
@@ -323,7 +347,7 @@ def test_plans_for_others_change_by_what_a_hub_may_book_and_bring(
 @example(
     [{**one, "involvedObject": event(ABOUT[1], "", "", "", "")["involvedObject"]} for one in FORGED]
 )
-def test_events_in_the_releases_own_namespace_change_how_long_users_are_told_and_of_pullers_what_a_node_holds(
+def test_events_in_the_releases_namespace_change_told_waits_and_those_of_pullers_held_images(
     events: list[JSONObject],
 ) -> None:
     """Whoever may write Events there is believed about pullers' pods, and about nothing else."""

@@ -61,10 +61,14 @@ def values_of(
         own = {"node_selector": {"pool": f"p{number}"}} if number < pools else {}
         ruled = {"tolerations": [toleration(number)]} if rules else {}
         listed = {
-            f"o{one}": {"choices": {f"c{two}": {"kubespawner_override": {"node_selector": {f"k{one}": f"v{two}"}}}
-                                    for two in range(choices)}}
+            f"o{one}": {
+                "choices": {
+                    f"c{two}": {"kubespawner_override": {"node_selector": {f"k{one}": f"v{two}"}}}
+                    for two in range(choices)
+                }
+            }
             for one in range(options)
-        }  # fmt: skip
+        }
         return {
             "kubespawner_override": {**image(number), **own, **ruled},
             "profile_options": listed,

@@ -43,8 +43,12 @@ def test_how_users_fare_is_told_by_their_pods(hub: str, lines: list[str]) -> Non
 
 def test_options_multiply_and_pods_do_not() -> None:
     traits = [f"image: 'a/b:{at}'" if at % 2 else f"mem_limit: {at + 1}G" for at in range(8)]
-    choices = [", ".join(f"c{at}: {{kubespawner_override: {{{one}}}}}" for at, one in enumerate(traits[side::2]))
-               for side in (0, 1)]  # fmt: skip
+    choices = [
+        ", ".join(
+            f"c{at}: {{kubespawner_override: {{{one}}}}}" for at, one in enumerate(traits[side::2])
+        )
+        for side in (0, 1)
+    ]
     choices += ["x: {kubespawner_override: {extra_labels: {a: b}}}, y: {}"] * 6
     options = ", ".join(f"o{at}: {{choices: {{{listed}}}}}" for at, listed in enumerate(choices))
     hub = tried(

@@ -68,9 +68,7 @@ def _starts(event: Event, count: int = 10, after: str = "2026-01-01T00:00Z") -> 
     return found
 
 
-def test_an_event_with_people_in_its_description_is_a_booking_and_another_is_none_whatever_it_says() -> (
-    None
-):
+def test_an_event_with_people_in_its_description_is_a_booking_and_no_other_event_is() -> None:
     others = [
         [BERLIN, "DESCRIPTION:no people"],
         [BERLIN],
@@ -170,8 +168,8 @@ def test_of_series_with_one_uid_the_first_counts() -> None:
     assert [_starts(event) for event in events] == [["2026-11-25 09:00"]]
     assert faults == [
         (
-            'course.ics: event 1: UID: found "a", expected a UID that no other event of the calendar'
-            " has."
+            'course.ics: event 1: UID: found "a",'
+            " expected a UID that no other event of the calendar has."
         )
     ]
 

@@ -168,9 +168,7 @@ def refuse(status: int, message: str = "no") -> Callable[[str, str], JSONObject 
     return answer
 
 
-def test_evictions_beyond_the_budget_are_held_back_and_come_later_and_are_bound_to_the_pod_that_the_plan_saw() -> (
-    None
-):
+def test_evictions_beyond_the_budget_come_later_and_are_bound_to_the_pod_of_the_plan() -> None:
     world = World(evictions=3)
     loop = world.loop(asks_for(*(evict(f"placeholder-{index}") for index in range(5))))
     # A new leader spends no evictions that its predecessor may have made.
@@ -263,9 +261,7 @@ def test_a_conflicting_taint_write_is_read_and_tried_anew() -> None:
     assert body["spec"]["taints"] == [others], "another's taint must stay as it was"
 
 
-def test_the_same_notice_is_told_once_in_ten_minutes_and_one_that_failed_as_soon_as_the_cluster_takes_it() -> (
-    None
-):
+def test_a_notice_is_told_once_in_ten_minutes_and_a_failed_one_as_soon_as_it_is_taken() -> None:
     refused = [ApiError(500, "etcd"), ClusterError("unreachable")]
 
     def answer(_verb: str, _path: str) -> None:

@@ -224,9 +224,7 @@ def test_as_people_come_their_placeholders_go_and_what_nobody_takes_goes_within_
     assert late.replicas == 1
 
 
-def test_the_values_number_stands_for_a_week_and_then_as_far_as_any_day_needed_it_within_an_hour() -> (
-    None
-):
+def test_the_values_number_stands_for_a_week_then_as_far_as_a_day_needed_it_in_an_hour() -> None:
     # Three come each day at noon; it's an hour and a half, or less, before.
     for days, minutes, replicas in ((7, -90, 9), (8, -90, 1), (8, -50, 4)):
         hub = Hub(
@@ -497,9 +495,7 @@ def test_faults_of_learn_and_of_prices_are_reported() -> None:
     }
 
 
-def test_builds_and_windows_are_no_cost_of_learning_and_a_clock_set_back_counts_no_minute_twice() -> (
-    None
-):
+def test_builds_and_windows_cost_learning_nothing_and_a_clock_set_back_counts_once() -> None:
     window = {
         "name": "all day",
         "replicas": 3,

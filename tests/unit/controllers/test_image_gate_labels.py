@@ -174,9 +174,7 @@ def test_the_deadline_counts_from_when_the_node_became_ready() -> None:
     assert w.nodes["a"].taints == ()
 
 
-def test_it_waits_for_the_images_of_all_groups_that_select_the_node_and_not_at_all_for_those_of_none() -> (
-    None
-):
+def test_it_waits_for_images_of_all_groups_that_select_the_node_and_for_none_of_no_group() -> None:
     w = world(
         mode=GateMode.STARTUP_TAINT,
         groups={"puller": ({}, [SCIPY]), "puller-gpu": ({"pool": "gpu"}, [GPU])},
@@ -373,9 +371,7 @@ def test_a_fault_is_over_when_the_image_is_there_and_holds_up_no_other() -> None
     assert planned.gauges["gate_images_held"] == {(SCIPY,): 1.0, (GPU,): 1.0}
 
 
-def test_the_pullers_own_image_is_named_when_that_is_what_fails_and_holds_up_every_image_of_the_pod() -> (
-    None
-):
+def test_the_pullers_own_image_is_named_when_it_fails_and_holds_up_the_pods_images() -> None:
     w = world()
     w.add_node()
     w.fail(
@@ -442,9 +438,7 @@ def test_an_image_in_the_nodes_list_is_there_however_spelt(
     assert w.labels_next() == ({label(reference): "true"} if is_there else {})
 
 
-def test_a_pulled_event_labels_the_node_while_its_list_lags_behind_unless_it_is_of_an_earlier_pod() -> (
-    None
-):
+def test_a_pulled_event_labels_a_node_whose_list_lags_behind_unless_of_an_earlier_pod() -> None:
     w = world(SCIPY, GPU)
     puller = w.add_pulling()
     assert w.changes() == []

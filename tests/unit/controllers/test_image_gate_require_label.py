@@ -51,9 +51,7 @@ def opened_for(w: GateWorld) -> dict[tuple[str, ...], float]:
     return dict(w.plan().gauges["gate_nodes_opened"])
 
 
-def test_a_new_node_is_closed_before_it_is_ready_and_open_to_the_images_users_once_the_image_is_there() -> (
-    None
-):
+def test_a_new_node_is_closed_before_it_is_ready_and_opens_once_the_image_is_there() -> None:
     w = world(SCIPY, GPU)
     w.add_node(images=(), ready=False)
     assert w.labels_next() == {label(SCIPY): "pulling", label(GPU): "pulling"}
@@ -92,9 +90,7 @@ def test_ready_nodes_are_closed_before_one_is_known_to_hold_a_new_image() -> Non
     ]
 
 
-def test_beside_zero_to_jupyterhubs_pullers_nodes_are_closed_only_where_one_is_at_it_or_can_be_expected() -> (
-    None
-):
+def test_beside_zero_to_jupyterhubs_pullers_only_nodes_that_one_pulls_for_are_closed() -> None:
     w = world(puller_pods=PullerPods.ZERO_TO_JUPYTERHUB, has_puller=False)
 
     def z2jh(node: str, component: str) -> str:
@@ -191,9 +187,7 @@ def test_a_node_that_goes_is_not_closed_as_an_autoscaler_may_copy_it(taint: str)
     assert w.labels_next() == OPEN
 
 
-def test_a_node_is_opened_when_no_pullers_pod_comes_and_stays_open_over_a_new_leader_until_the_image_is_there() -> (
-    None
-):
+def test_a_node_without_a_pullers_pod_is_opened_and_stays_open_under_a_new_leader() -> None:
     w = world()
     w.add_node()
     w.turn()
@@ -276,9 +270,7 @@ def test_a_node_is_opened_at_the_deadline_which_a_new_leader_counts_from_the_pul
     assert w.labels_next(after=1) == OPEN
 
 
-def test_an_image_that_was_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> (
-    None
-):
+def test_an_image_removed_after_its_pull_leaves_the_node_open_as_nobody_pulls_it_again() -> None:
     w = world()
     # A label of an image that left the set goes, though a pending pod may keep off it.
     puller = w.add_pulling(images=[OTHER, SCIPY, GPU], labels={label(GPU): "pulling"})
@@ -582,9 +574,7 @@ def test_what_is_opened_is_written_first_while_there_is_budget_for_some_changes_
     ]
 
 
-def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_and_a_silent_one_is_left_alone() -> (
-    None
-):
+def test_a_node_is_marked_open_as_it_registers_while_a_user_waits_but_not_a_silent_one() -> None:
     def planned(memory: GateMemory, there: Node) -> Planned[GateMemory]:
         pod = user(waits_for=60)
         snapshot = Snapshot(RELEASE, NAMESPACE, nodes={there.name: there}, pods={pod.key: pod})

@@ -26,9 +26,7 @@ def test_the_newest_node_draws_the_placeholders_once_it_has_been_fit_for_a_while
     assert world.count_users("old") == 2
 
 
-def test_a_node_without_its_images_is_not_marked_however_long_it_is_ready_unless_no_node_can_get_them() -> (
-    None
-):
+def test_a_ready_node_without_its_images_is_not_marked_unless_no_node_can_get_them() -> None:
     world = settled_world()
     world.add_node("new", imaged=False)
     assert world.marked_after(3600) == ["old"]
@@ -141,9 +139,7 @@ def test_a_flapping_node_is_marked_once_it_has_been_quiet(
     assert world.marked_after(more) == ["new"]
 
 
-def test_marks_of_sets_that_are_gone_go_others_stay_and_one_that_somebody_takes_away_comes_back() -> (
-    None
-):
+def test_marks_of_sets_that_are_gone_go_and_one_that_somebody_takes_away_comes_back() -> None:
     world = settled_world()
     world.change_node("old", labels={FORMER_SET: "true", OTHER_HUB: "true"})
     world.remove_label("old", LABEL)

@@ -265,7 +265,7 @@ def test_a_set_that_is_rolled_out_or_gone_is_left_alone() -> None:
 @pytest.mark.parametrize(
     ("unknown", "moves"), [("user", True), ("placeholder", False), ("extenders", False)]
 )
-def test_placeholders_whose_scheduler_cannot_be_followed_stay_marks_do_not_and_the_event_says_what_to_mend(
+def test_placeholders_of_an_unknown_scheduler_stay_marks_go_and_the_event_says_what_to_mend(
     unknown: str, moves: bool
 ) -> None:
     world = settled_world()

@@ -294,9 +294,7 @@ def test_a_pod_is_told_once_what_it_waits_for(
     assert [notice.message for notice in cluster.passes(60.0)] == expected
 
 
-def test_a_new_leader_learns_from_the_kubelets_events_and_from_nodes_that_were_started_for_users() -> (
-    None
-):
+def test_a_new_leader_learns_from_the_kubelets_events_and_nodes_started_for_users() -> None:
     cluster = Cluster()
     cluster.node("n")
     cluster.node("mid")
@@ -374,9 +372,7 @@ def test_switched_off_there_is_no_planner_and_faults_name_their_key() -> None:
     assert faults_of(START_NOTICES, document) == ["startNotices.language"]
 
 
-def test_four_in_five_waits_last_as_long_as_is_said_and_history_drops_what_was_seen_longest_ago() -> (
-    None
-):
+def test_four_in_five_waits_last_as_said_and_history_drops_what_was_seen_longest_ago() -> None:
     """Images of one registry, each pulled several times; what is left is estimated after ten
     seconds.
     """

@@ -77,9 +77,7 @@ def test_a_pod_that_goes_before_it_ran_has_failed(last: Pod | None) -> None:
         assert watched.see(1020.0, *([last] if last else []))["counted"] == [0.0, 1.0]
 
 
-def test_a_pod_that_was_never_seen_waiting_counts_and_what_ran_before_this_replica_led_does_not() -> (
-    None
-):
+def test_a_pod_never_seen_waiting_counts_but_not_what_ran_before_this_replica_led() -> None:
     watched = Watched()
     assert watched.see(2000.0, replace(ADA, phase="Running"))["counted"] == [0.0, 0.0]
     bob = replace(ADA, name="jupyter-bob", uid="bob", created=2000.0, phase="Running")

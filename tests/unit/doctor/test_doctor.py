@@ -39,9 +39,7 @@ def test_nothing_is_found_where_all_is_well(values: str) -> None:
 DEPLOYMENT: Final = f"{APPS}/deployments/hub-roost-webhook"
 
 
-def test_what_is_missing_or_differs_from_the_values_is_named_by_its_fields_and_what_controllers_own_is_not() -> (
-    None
-):
+def test_what_differs_from_the_values_is_named_by_its_fields_but_not_what_controllers_own() -> None:
     cluster = Cluster()
     live = cluster.objects[DEPLOYMENT]
     live["metadata"] |= {
@@ -207,9 +205,7 @@ def test_rules_other_than_the_values_and_a_webhook_that_keeps_old_ones_are_told(
     assert cluster.said("admission", "objects") == [], "the webhook has followed"
 
 
-def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_be_ended_are_told() -> (
-    None
-):
+def test_users_made_without_roost_or_left_to_another_scheduler_or_evictable_are_told() -> None:
     cluster = Cluster()
     for name, scheduler in (("a", "hub.jhub.user"), ("b", "default-scheduler"), ("c", "theirs")):
         cluster.lists[PODS].append(pod(name, PLACED, spec={"schedulerName": scheduler}))
@@ -244,9 +240,7 @@ def test_users_that_were_made_without_roost_or_left_to_another_scheduler_or_may_
     )
 
 
-def test_a_node_that_lacks_an_image_for_long_and_an_autoscaler_that_ignores_placeholders_are_named() -> (
-    None
-):
+def test_a_node_long_without_an_image_and_an_autoscaler_ignoring_placeholders_are_named() -> None:
     cluster = Cluster()
     label = pulled_label("hub", "jhub", "a/b:1")
     for name, age, value in (
@@ -282,7 +276,7 @@ def test_a_pod_that_admission_leaves_alone_is_an_error_for_each_class() -> None:
     assert not any("webhook.hostNetwork" in fix for _, _, fix in on_host.said("admission"))
 
 
-def test_a_refused_pod_says_why_one_that_nobody_may_make_is_unknown_and_one_left_to_the_default_a_warning() -> (
+def test_a_refused_pod_says_why_a_forbidden_one_is_unknown_the_default_schedulers_a_warning() -> (
     None
 ):
     cluster = Cluster()

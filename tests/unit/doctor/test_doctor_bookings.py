@@ -82,7 +82,7 @@ def test_a_booking_that_hub_quota_nodes_or_pools_have_no_room_for_is_told_with_w
     assert all(text in one for text, one in zip(expected, said, strict=True)), said
 
 
-def test_what_is_past_refused_or_not_allowed_is_not_judged_and_a_status_of_another_kind_says_nothing() -> (
+def test_bookings_past_or_refused_are_not_judged_and_a_status_of_another_kind_says_nothing() -> (
     None
 ):
     cluster = hub()

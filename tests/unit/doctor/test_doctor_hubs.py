@@ -75,9 +75,7 @@ def test_pods_without_a_node_and_pods_of_other_kinds_are_nobodys_users() -> None
     assert cluster.said("hubs") == []
 
 
-def test_users_of_all_hubs_of_one_release_are_looked_at_and_a_pod_is_tried_in_a_hubs_namespace() -> (
-    None
-):
+def test_users_of_all_hubs_of_a_release_are_seen_and_a_pod_is_tried_in_a_hubs_namespace() -> None:
     missed = user("physics", "a")
     missed["metadata"]["annotations"] = {}
     cluster = together(ONE_RELEASE, physics="users")

@@ -70,10 +70,16 @@ def test_pods_that_wait_are_told_by_cause_newest_first_and_placeholders_last() -
         unscheduled("jupyter-bob", 12, FULL.replace("2 Insuff", "3 Insuff")),
         unscheduled("room-0", 3, component="user-placeholder"),
         bound("jupyter-cyd", 90, waiting={"reason": "ContainerCreating"}),
-        pod("jupyter-fine", status={"phase": "Running", "containerStatuses": [{"name": "a", "state": {"running": {}}}]},
-            spec={"nodeName": "node-a"}),
+        pod(
+            "jupyter-fine",
+            status={
+                "phase": "Running",
+                "containerStatuses": [{"name": "a", "state": {"running": {}}}],
+            },
+            spec={"nodeName": "node-a"},
+        ),
         pod("old", status={"phase": "Succeeded"}),
-    ]  # fmt: skip
+    ]
     events = [
         event(
             "jupyter-ada",

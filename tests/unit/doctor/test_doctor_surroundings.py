@@ -26,9 +26,7 @@ from tests.unit.doctor.whole_cluster import (
 )
 
 
-def test_users_on_a_node_that_the_puller_does_not_reach_or_whom_cluster_autoscaler_may_end_are_told() -> (
-    None
-):
+def test_users_out_of_the_pullers_reach_or_whom_cluster_autoscaler_may_end_are_told() -> None:
     cluster = Cluster(LISTED)
     (daemon_set,) = cluster.install.of_kind("DaemonSet")
     labels = daemon_set["spec"]["template"]["metadata"]["labels"]

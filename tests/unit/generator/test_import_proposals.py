@@ -53,9 +53,7 @@ def values_of(proposals: list[Proposal], dotted: str) -> list[Any]:
     return [got for one in proposals if (got := child(one.values, *dotted.split("."))) is not None]
 
 
-def test_a_hub_with_everything_off_is_proposed_puller_placeholders_and_scheduler_in_this_order() -> (
-    None
-):
+def test_a_hub_with_everything_off_is_proposed_puller_then_placeholders_then_scheduler() -> None:
     found = proposed(OFF)
     assert len(found) == 3
     assert found[0].values == {
@@ -105,9 +103,7 @@ def test_the_comments_hold_each_proposal_as_values_and_the_file_reads_as_without
     assert shown == [one.values for one in proposed(OFF)]
 
 
-def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> (
-    None
-):
+def test_pools_of_profiles_get_placeholders_as_large_as_their_users_beside_the_hubs_own() -> None:
     (found,) = proposed(hub("pools") + "prePuller: {continuous: {enabled: true}}")
     default, large, *gpus = values_of([found], "placeholders")[0]
     assert (default["name"], default["replicas"]) == ("default", 2)
@@ -134,9 +130,7 @@ def test_pools_that_profiles_choose_get_placeholders_as_large_as_their_users_bes
     assert "0 replicas, none learned: each would cost a node with nvidia.com/gpu" in gpu_said
 
 
-def test_whoever_books_for_a_profile_gets_the_set_of_its_pool_and_the_image_of_its_default_choices() -> (
-    None
-):
+def test_a_booking_for_a_profile_gets_its_pools_set_and_the_image_of_its_default_choices() -> None:
     text = hub("pools").replace("x: {kube", "x: {default: true, kube")
     (pools,) = proposed(text)
     values: Any = merged(imported(text)).values

@@ -393,9 +393,7 @@ def test_what_an_object_takes_from_elsewhere_is_named(
     assert any("spec.valuesFrom isn't read here" in note for note in imported_text(flux).notes)
 
 
-def test_placeholders_are_as_large_as_users_of_the_default_profile_and_no_seat_with_a_gpu_is_proposed() -> (
-    None
-):
+def test_placeholders_are_as_large_as_the_default_profiles_users_and_none_has_a_gpu() -> None:
     result = imported_file("default-profile-with-gpu")
     entry = only_set(result)
     assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}

@@ -41,9 +41,7 @@ def test_what_a_hub_says_is_kept_or_named(hub: str, expected: str) -> None:
     assert {key: seen(result, key) for key in wanted} == wanted
 
 
-def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_as_large_as_its_users_where_they_may_go() -> (
-    None
-):
+def test_a_plain_hub_says_what_to_switch_off_and_gets_placeholders_where_its_users_may_go() -> None:
     result = imported(hub("plain"))
     kept = ("image.name", "image.tag", "memory.guarantee")
     assert [value(result, f"singleuser.{key}") for key in kept] == [
@@ -121,7 +119,10 @@ def test_own_plugins_are_kept_over_the_charts_as_helm_merges_them() -> None:
 
 def test_tolerations_of_scheduler_and_puller_stand_beside_the_charts() -> None:
     result = imported("""
-        scheduling: {userScheduler: {nodeSelector: {pool: core}, tolerations: [{key: spot, operator: Exists}]}}
+        scheduling:
+          userScheduler:
+            nodeSelector: {pool: core}
+            tolerations: [{key: spot, operator: Exists}]
         prePuller: {extraTolerations: [{key: puller, operator: Exists}]}
         """)
     for key, keys in (("scheduler", ["spot"]), ("webhook", ["spot"]), ("prePuller", ["puller"])):

@@ -23,8 +23,9 @@ NAMES_PAGES: Final = frozenset({".py", ".yaml", ".j2", ".txt", ".sh"})
 TARGET: Final = re.compile(r"""<(?:a|img|link|script)\b[^>]*?\b(?:href|src)="([^"]*)\"""")
 NAME: Final = re.compile(r"""\b(?:id|name)="([^"]*)\"""")
 # Samples whose lines go on outside their frame.
-CUT: Final = """return [...document.querySelectorAll("pre")].filter((one) => one.scrollWidth > one.clientWidth)
-  .map((one) => one.textContent.slice(0, 80))"""
+CUT: Final = """return [...document.querySelectorAll("pre")]
+  .filter((sample) => sample.scrollWidth > sample.clientWidth)
+  .map((sample) => sample.textContent.slice(0, 80))"""
 
 
 @pytest.fixture(scope="module")

@@ -26,8 +26,11 @@ from tools.release.fill import changes_of, fill
 ROOT: Final = Path(__file__).resolve().parents[3]
 WORKFLOWS: Final = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 KNOWN: Final = Addresses(
-    "https://forge.example.org/me/roost", "https://roost.example.org", "registry.example.org/me/roost", "oci://registry.example.org/charts"
-)  # fmt: skip
+    "https://forge.example.org/me/roost",
+    "https://roost.example.org",
+    "registry.example.org/me/roost",
+    "oci://registry.example.org/charts",
+)
 # What a workflow sets.
 ENVIRONMENT: Final = {
     **{f"ROOST_{name.upper()}": value for name, value in KNOWN._asdict().items()},

@@ -202,9 +202,7 @@ def test_a_kind_without_bookmarks_goes_on_from_where_the_server_stood_before_a_s
     assert ran.stream.age_seconds() == 0.0
 
 
-def test_a_watch_whose_consumer_was_slow_at_its_end_proves_nothing_of_what_the_server_had_to_say() -> (
-    None
-):
+def test_a_watch_with_a_slow_consumer_at_its_end_proves_nothing_of_what_the_server_had() -> None:
     clock, server = Clock(), Server()
 
     def read(thing: JSONObject) -> str:

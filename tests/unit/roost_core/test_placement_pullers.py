@@ -58,9 +58,7 @@ def test_images_come_in_the_order_of_their_use_and_once() -> None:
     assert groups(values, extraImages=extra) == {"puller": ({}, (DEFAULT, "b:1", "d:2", "c"))}
 
 
-def test_a_profile_with_nodes_of_its_own_gets_its_image_there_and_the_default_image_if_it_has_none() -> (
-    None
-):
+def test_a_profile_with_its_own_nodes_gets_its_image_there_or_else_the_default_image() -> None:
     values = singleuser(
         override("gpu:1", pool="gpu"), override(pool="big"), nodeSelector={"users": "yes"}
     )

@@ -19,12 +19,13 @@ LABELS = {"zone": "a", "size": "8"}
 
 
 MET = """
-zone In [a, b] | absent NotIn [a] | zone NotIn [b] | zone Exists null | absent DoesNotExist null | size Gt ["7"]
-size Lt ["9"]
+zone In [a, b] | absent NotIn [a] | zone NotIn [b] | zone Exists null | absent DoesNotExist null
+size Gt ["7"] | size Lt ["9"]
 """
 UNMET = """
-zone In [b] | absent In [a] | zone NotIn [a] | absent Exists null | zone DoesNotExist null | size Gt ["8"]
-absent Lt ["9"] | zone Gt ["1"] | size Gt ["1_0"] | size Lt ["9", "10"] | zone Near [a] | zone In a
+zone In [b] | absent In [a] | zone NotIn [a] | absent Exists null | zone DoesNotExist null
+size Gt ["8"] | absent Lt ["9"] | zone Gt ["1"] | size Gt ["1_0"]
+size Lt ["9", "10"] | zone Near [a] | zone In a
 """
 
 

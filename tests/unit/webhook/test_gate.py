@@ -35,9 +35,7 @@ from tests.unit.webhook.small_hub import HERE, HOLDS, KEEPS_OFF, LABEL, PREFERS_
 from webhook.facts import Facts
 
 
-def test_a_user_keeps_off_nodes_that_pull_the_image_and_rather_goes_to_one_that_holds_it_while_there_are_some() -> (
-    None
-):
+def test_a_user_keeps_off_nodes_that_pull_the_image_and_prefers_one_that_holds_it() -> None:
     placed = place(user_pod(), HERE)
     assert required_terms(placed) == [{"matchExpressions": [KEEPS_OFF]}]
     assert PREFERS_HOLDER in node_terms(placed)
@@ -83,7 +81,7 @@ def test_a_holder_that_is_too_small_for_the_pod_is_no_holder_and_that_is_counted
         ),
     ],
 )
-def test_unless_the_controllers_are_known_to_work_nothing_is_required_as_a_node_might_be_closed_for_ever(
+def test_nothing_is_required_unless_the_controllers_work_as_a_node_might_be_closed_for_ever(
     leases: Mapping[str, LeaseState], degraded: str
 ) -> None:
     placed, reason, warnings = degraded_outcome(user_pod(), replace(HERE, leases=leases))
@@ -199,9 +197,7 @@ def test_builds_and_placeholders_are_not_gated() -> None:
         assert LABEL not in str(place(body, HERE))
 
 
-def test_a_pod_that_requires_the_label_already_keeps_its_requirement_when_the_holders_are_gone() -> (
-    None
-):
+def test_a_pod_that_requires_the_label_keeps_its_requirement_when_the_holders_are_gone() -> None:
     placed = place(user_pod(), HERE)
     again, degraded, _ = degraded_outcome(placed, facts(node("n1")))
     assert (again, degraded) == (placed, "")

@@ -41,9 +41,7 @@ from webhook.ledger import Ledger, unnamed
 FIRST_THREE = list(zip([100, 50, 25], RING, strict=False))
 
 
-def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights_by_builder_pods_alone_if_need_be() -> (
-    None
-):
+def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> None:
     placed = place(build_pod(), FIVE)
     assert homes_of(placed) == FIRST_THREE
     assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == RING[0]
@@ -105,9 +103,7 @@ def test_binderhubs_spreading_term_gives_way_by_its_shape_only() -> None:
     assert pod_terms(placed, "podAntiAffinity") == [spread_term()]
 
 
-def test_with_no_ready_builder_a_repositorys_builds_still_meet_and_with_nothing_known_are_left_alone() -> (
-    None
-):
+def test_without_a_ready_builder_builds_still_meet_and_with_nothing_known_are_left_alone() -> None:
     body = build_pod(affinity={"podAntiAffinity": {PREFERRED: [spread_term()]}})
     placed = place(body, facts(*builder_nodes()))
     # BinderHub's words, at a weight that only breaks ties.

@@ -260,9 +260,7 @@ def test_annotations_for_which_a_pod_has_no_room_are_left_out_with_a_warning() -
         ]
 
 
-def test_an_older_annotation_of_ours_makes_room_for_one_of_its_length_and_stays_where_it_is_a_byte_shorter() -> (
-    None
-):
+def test_an_older_annotation_makes_room_for_one_of_its_length_but_not_for_a_longer_one() -> None:
     revision, home = settings().revision, RING[0]
     # A pod that is over the limit already may have an annotation replaced by one of the same
     # length.

@@ -404,7 +404,7 @@ def handshake(serving: ServingCertificate) -> bytes:
     return shown
 
 
-def test_a_certificate_with_a_key_of_another_type_replaces_the_old_one_and_a_pair_that_does_not_fit_does_not() -> (
+def test_a_certificate_with_another_type_of_key_replaces_the_old_one_but_no_unfit_pair_does() -> (
     None
 ):
     serving = ServingCertificate()

@@ -455,7 +455,7 @@ def test_of_a_warm_class_the_facts_hold_pods_images_and_the_nodes_room(
 @pytest.mark.parametrize(
     ("seconds", "fails"), [(WAITED_SECONDS - 1, False), (WAITED_SECONDS, True)]
 )
-def test_a_pod_that_goes_before_it_started_shows_no_image_and_after_some_seconds_that_the_pull_fails(
+def test_a_pod_gone_before_it_started_shows_no_image_and_after_seconds_that_the_pull_fails(
     seconds: float, fails: bool, server: FakeServer, kept: Kept
 ) -> None:
     starting, running = user("one", "a", "team/x"), user("two", "a", "team/y")

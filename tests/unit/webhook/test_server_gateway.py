@@ -100,10 +100,9 @@ def request(
 ) -> bytes:
     """A request in plain bytes."""
     connection = "Connection: close\r\n" if closes else ""
-    return (
-        f"{method} {path} HTTP/1.1\r\nHost: x\r\n{connection}Content-Length: {len(body)}\r\n".encode()
-        + b"Content-Type: %b\r\n\r\n%b" % (content_type, body)
-    )
+    length = f"Content-Length: {len(body)}\r\n"
+    head = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{connection}{length}"
+    return head.encode() + b"Content-Type: %b\r\n\r\n%b" % (content_type, body)
 
 
 def read_answer(data: bytes) -> tuple[int, Headers, bytes]:
@@ -250,9 +249,7 @@ def run(**how: int) -> Callable[[Callable[[Connections], None]], None]:
     return play
 
 
-def test_an_answer_that_nobody_reads_ends_the_connection_and_an_idle_one_ends_as_soon_as_the_server_says() -> (
-    None
-):
+def test_an_unread_answer_ends_the_connection_and_an_idle_one_ends_as_the_server_says() -> None:
     @run()
     def scene(desk: Connections) -> None:
         connection, wire = desk.connect(request(review(user_pod()), closes=False))

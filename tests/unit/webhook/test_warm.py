@@ -109,9 +109,7 @@ def test_of_too_many_images_on_one_node_the_oldest_is_forgotten(
     assert [image for image in "xyz" if facts.holds("n1", image)] == ["x", "z"]
 
 
-def test_images_since_counts_those_that_came_after_the_last_use_and_a_pod_uses_its_images_until_it_ends() -> (
-    None
-):
+def test_images_since_counts_those_after_the_last_use_and_a_pod_uses_images_until_it_ends() -> None:
     facts = WarmFacts({"ns/a": on("n1", ("x",))}).updated({"ns/b": on("n1", ("y",))})
     facts = facts.updated(
         {"ns/c": on("n1", ("z",)), "ns/d": on("n1", ("y",)), "ns/e": on("n2", ("z",))}
@@ -195,7 +193,7 @@ def test_of_too_many_reported_images_some_are_remembered(monkeypatch: pytest.Mon
     assert held_of(facts, "a", "h.io/x:1", "h.io/y:1") == ["a", "h.io/y:1"]
 
 
-def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_one_without_any_says_nothing() -> (
+def test_a_report_with_fewer_names_of_as_many_images_may_be_cut_and_an_empty_one_is_nothing() -> (
     None
 ):
     facts = WarmFacts({"ns/a": on("n1", ("small",))}).updated(
@@ -328,9 +326,7 @@ def homes(
     return homes_of(place(body or user_pod(IMAGE), facts, rules or settings(podClasses=WARM)))
 
 
-def test_nodes_that_could_not_pull_the_image_are_not_preferred_for_some_minutes_and_come_after_all_others() -> (
-    None
-):
+def test_nodes_that_could_not_pull_the_image_come_after_all_others_for_some_minutes() -> None:
     desk = Desk(
         settings(podClasses=WARM),
         replace(known([N1, N2], ("n1", IMAGE)), failed_pulls={("n1", IMAGE): 990.0}),
@@ -377,7 +373,7 @@ def test_a_user_goes_to_the_holder_that_used_the_image_lately_though_another_is_
         assert homes(facts, rules=rules)[0] == (100, "n1")
 
 
-def test_where_nobody_holds_the_image_the_emptiest_of_the_set_comes_first_and_one_that_is_pulling_last() -> (
+def test_where_nobody_holds_the_image_the_sets_emptiest_comes_first_and_a_pulling_one_last() -> (
     None
 ):
     rules = with_warm(podsPerNode=5, spare=5)
@@ -512,9 +508,7 @@ def test_the_classs_own_terms_stay_beside_those_of_the_set() -> None:
     assert [term["weight"] for term in node_terms(placed)] == [100, 100]
 
 
-def test_by_another_schedulers_weights_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> (
-    None
-):
+def test_another_schedulers_join_would_outvote_the_set_so_pods_with_warm_nodes_dont_join() -> None:
     classes = {"user": {**WARM["user"], "avoid": {"build": 2}}}
     rules = settings(schedulerTarget="none", podClasses=classes)
     desk = Desk(rules, known([N1, N2], ("n1", IMAGE)))

@@ -104,11 +104,13 @@ def _where(story: PodStory) -> Iterator[str]:
         yield f"Where it went: node {bind['node_name']}, bound{by} {after} after its creation."
         chosen = story.chosen
         if chosen is not None:
+            had_image = (
+                "already had the image" if chosen["has_image"] else "did not have the image yet"
+            )
             yield (
-                f"  The node then ran {plural(chosen['users'], 'user')}, "
-                f"{plural(chosen['placeholders'], 'placeholder')} and"
-                f" {plural(chosen['builds'], 'build')}; "
-                f"it {'already had the image' if chosen['has_image'] else 'did not have the image yet'}."
+                f"  The node then ran {plural(chosen['users'], 'user')},"
+                f" {plural(chosen['placeholders'], 'placeholder')} and"
+                f" {plural(chosen['builds'], 'build')}; it {had_image}."
             )
         yield from _node_lines(story, bind)
         yield from (f"  {sentence}" for sentence in deciding_rule(story))

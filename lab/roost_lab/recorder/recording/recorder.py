@@ -65,9 +65,12 @@ MAX_SPECS: Final = 50_000
 STALE_SECONDS: Final = 180.0
 # After these, all changes up to their version have been delivered.
 _MOVING: Final = (
-    WatchEventType.SYNCED, WatchEventType.ADDED, WatchEventType.MODIFIED, WatchEventType.DELETED,
+    WatchEventType.SYNCED,
+    WatchEventType.ADDED,
+    WatchEventType.MODIFIED,
+    WatchEventType.DELETED,
     WatchEventType.BOOKMARK,
-)  # fmt: skip
+)
 
 
 class RecordingError(Exception):

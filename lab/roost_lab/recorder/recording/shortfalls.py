@@ -5,10 +5,12 @@ Each is a JSON object with a `kind`:
 
     cordon                                the node is cordoned
     taint   taint                         a taint that the pod doesn't tolerate, `key=value:effect`
-    gate    label                         the image gate: the node is pulling one of the pod's images
-    label   needs                         a node selector or required term that the node's labels don't meet
-    room    resource, asks, free, has     not enough of a resource: asked for, free, in all (millicores, bytes, pieces)
-    other   why                           what kube-scheduler's other filters say (ports, spread, pod terms)
+    gate    label                         the image gate: the node pulls one of the pod's images
+    label   needs                         a node selector or term that the node's labels don't meet
+    room    resource, asks, free, has     not enough of a resource: asked for, free, in all
+                                          (millicores, bytes, pieces)
+    other   why                           what kube-scheduler's other filters say
+                                          (ports, spread, pod terms)
 """
 
 from __future__ import annotations

@@ -14,9 +14,17 @@ from roost_lab.simulator.sweep.summary import WorldSetting, summarise
 from roost_lab.traces.attempt import Attempt
 
 POLICIES = (
-    "kube-default", "z2jh", "z2jh-placeholders-packed", "z2jh-placeholders-spread", "image-first", "gate-label",
-    "gate-taint", "popular", "roost", "builds-sticky",
-)  # fmt: skip
+    "kube-default",
+    "z2jh",
+    "z2jh-placeholders-packed",
+    "z2jh-placeholders-spread",
+    "image-first",
+    "gate-label",
+    "gate-taint",
+    "popular",
+    "roost",
+    "builds-sticky",
+)
 # Some are smaller than others; a node of the smallest worlds takes one of them.
 IMAGES = ("a", "b", "c", "d+1", MANAGED)
 

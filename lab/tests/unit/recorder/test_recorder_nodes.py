@@ -110,10 +110,8 @@ def stored(store: Store) -> Iterator[str]:
         f"all images at {seconds(node['images_ready_us'])}": node["images_ready_us"],
         f"gone at {seconds(node['gone_us'])}": node["gone_us"],
     }
-    yield (
-        "node"
-        f" {', '.join([' '.join(sorted(labels)), *(said for said, holds in states.items() if holds)])}"
-    )
+    holding = [state for state, holds in states.items() if holds]
+    yield f"node {', '.join([' '.join(sorted(labels)), *holding])}"
     for row in sorted(
         store_rows(store, schema.node_change), key=lambda row: (row["field"], row["at_us"])
     ):

@@ -88,8 +88,8 @@ def test_every_table_view_and_column_is_explained_in_the_database(server: Postgr
             SELECT class.relname, attribute.attname, col_description(class.oid, attribute.attnum),
                 obj_description(class.oid), format_type(attribute.atttypid, NULL)
             FROM pg_class AS class JOIN pg_attribute AS attribute ON attribute.attrelid = class.oid
-            WHERE class.relnamespace = 'public'::regnamespace AND class.relkind IN ('r', 'v') AND attribute.attnum > 0
-                AND class.relname <> 'alembic_version'
+            WHERE class.relnamespace = 'public'::regnamespace AND class.relkind IN ('r', 'v')
+                AND attribute.attnum > 0 AND class.relname <> 'alembic_version'
         """
         found = list(connection.execute(sa.text(query)))
     store.close()

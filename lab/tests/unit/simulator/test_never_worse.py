@@ -81,9 +81,7 @@ def test_one_launch_more_given_up_or_beyond_patience_breaks_a_promise_and_fewer_
     assert (broken(more, more), broken(more, more, RUN)) == ([], ["2 node-hours more than 10"])
 
 
-def test_the_least_worsening_that_is_found_shrinks_with_seeds_and_grows_with_how_much_they_differ() -> (
-    None
-):
+def test_the_least_worsening_found_shrinks_with_seeds_and_grows_with_their_differences() -> None:
     def told(*p95: float) -> str:
         before = dict.fromkeys(range(len(p95)), RUN)
         return found_from(before, {seed: RUN._replace(p95=one) for seed, one in enumerate(p95)})
@@ -101,9 +99,7 @@ def test_a_quantile_may_be_longer_by_noise_only(p99: float, *, is_broken: bool) 
     assert broken(RUN._replace(p99=p99), RUN, RUN) == []
 
 
-def test_there_are_hubs_of_six_kinds_at_least_whose_launches_are_the_same_for_a_seed_and_in_order() -> (
-    None
-):
+def test_hubs_are_of_six_kinds_at_least_and_launches_are_equal_for_a_seed_and_in_order() -> None:
     assert len({name.partition(":")[0] for name in BY_NAME}) >= 6
     for one in SCENARIOS:
         launches = one.launches(3, 0.5)

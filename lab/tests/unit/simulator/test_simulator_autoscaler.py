@@ -215,9 +215,7 @@ def test_nodes_come_and_go_by_the_rules(story: Story) -> None:
         told.tell(thing)
 
 
-def test_the_loop_turns_every_ten_seconds_from_its_start_on_and_karpenter_gathers_pods_for_a_second() -> (
-    None
-):
+def test_the_loop_turns_every_ten_seconds_and_karpenter_gathers_pods_for_a_second() -> None:
     machine = ClusterAutoscaler(WORLD, TEMPLATE, 3.0)
     assert machine.turn_after(3.0, pods_wait=True) == 3.0
     assert machine.turn_after(3.1, pods_wait=True) == 13.0
@@ -284,9 +282,7 @@ def test_a_copy_has_another_name_and_no_taints_that_pass() -> None:
     assert [taint.key for taint in found.taints] == ["hub"]
 
 
-def test_of_unlike_nodes_another_is_copied_from_turn_to_turn_and_a_pod_that_one_of_them_helps_waits_for_it() -> (
-    None
-):
+def test_each_turn_copies_another_of_unlike_nodes_and_a_pod_waits_for_one_that_helps_it() -> None:
     nodes = [
         told_node(name, labels=f"{KEY}={text}") for name, text in (("a", "true"), ("b", "pulling"))
     ]

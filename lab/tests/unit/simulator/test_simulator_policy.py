@@ -187,8 +187,10 @@ def test_nodes_have_the_labels_that_users_and_placeholders_select_by() -> None:
     result, seen = play(
         in_order((0, "a"), (60, MANAGED)), policy("roost", json.dumps(values)), small()
     )
-    assert all({"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.labels.items()
-               for one in seen.nodes.values())  # fmt: skip
+    assert all(
+        {"pool": "big", "topology.kubernetes.io/zone": "a"}.items() <= one.state.labels.items()
+        for one in seen.nodes.values()
+    )
     assert result.placeholder_pending_seconds == 0
     # The pullers of these nodes brought the hub's images.
     assert result.background_pulls > 0

@@ -104,9 +104,7 @@ def test_impossible_amounts_are_refused(days: float, launches: float) -> None:
         list(synthetic_attempts(1, days, launches))
 
 
-def test_the_warm_set_alone_saves_a_third_of_cold_starts_on_a_made_up_day_at_packings_node_hours() -> (
-    None
-):
+def test_the_warm_set_alone_saves_a_third_of_cold_starts_at_the_node_hours_of_packing() -> None:
     packed, warm = (
         play(synthetic_attempts(1, days=1.0), without_pullers(name), Assumptions())[0]
         for name in ("z2jh", "warm-alone")
