@@ -11,7 +11,7 @@ DEMO_STAMP := $(VENV)/.installed-demo
 WORKERS ?= 2
 export PYTHONWARNINGS ?=
 
-.PHONY: help setup demo demo-cluster quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
+.PHONY: help setup demo quick test check sizes unit judge parity e2e test-install test-hub test-minors image generated docs docs-links lock bench clean
 
 help:  ## this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,9 +27,6 @@ $(DEMO_STAMP): requirements/demo.txt requirements/build.txt tools/setup.sh
 
 demo: $(DEMO_STAMP)  ## see Roost work, with Python alone: render, admit, place, record, and a replay to play in a browser
 	@$(PY) -m tools.demo
-
-demo-cluster: setup  ## the same on a real control plane; needs Go
-	@$(PY) -m tools.demo_cluster
 
 quick: setup  ## ruff, import directions, the fast unit tests of the rooms that changed since main; under 40 s
 	@$(PY) -m tools.quick

@@ -2,7 +2,7 @@
 
 The programs are the real ones: `roost render`, `roost webhook` behind HTTPS, `roost record`, `roost
 report`, `roost simulate`. Made up is the cluster: an API server's stand-in in this process, whose
-pods the scheduler's model places. `make demo-cluster` shows the same on a real control plane.
+pods the scheduler's model places.
 """
 
 from __future__ import annotations
@@ -88,10 +88,6 @@ def main() -> int:
         " zero-to-jupyterhub's or BinderHub's"
     )
     say(".venv/bin/python -m roost simulate --help      its launches under these and other values")
-    say(
-        "make demo-cluster                              the same on a real control plane; needs Go,"
-        " builds it once"
-    )
     return 0 if good else 1
 
 
