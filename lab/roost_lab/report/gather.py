@@ -12,6 +12,7 @@ from roost_core.placement.labels import USER_CLASS
 from roost_lab.pages.dates import US
 from roost_lab.pages.phrases import show_range, show_span
 from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, NODE, PULL, WHOLE
 from roost_lab.report.failed_tries import Failures
 from roost_lab.report.imported import Imported
 from roost_lab.report.key_figures import SUBJECTS
@@ -20,16 +21,7 @@ from roost_lab.report.pulls import Pulls
 from roost_lab.report.query import EVERY_POD, MAX_STEPS, Query, Scope, consistent_reads, read_extent
 from roost_lab.report.removals import Removals
 from roost_lab.report.sections import SECTIONS
-from roost_lab.report.start_phases import (
-    ANSWER,
-    CONTAINERS,
-    NODE,
-    PHASE_NAMES,
-    PULL,
-    WHOLE,
-    WindowStarts,
-    until,
-)
+from roost_lab.report.start_phases import PHASE_NAMES, WindowStarts, until
 from roost_lab.report.statistics import Span, Spans, cut
 from roost_lab.report.subject import Numbers, Report
 

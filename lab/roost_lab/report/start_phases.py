@@ -20,6 +20,16 @@ from roost_lab.pages.phrases import plural
 from roost_lab.pages.table import Cell, Unit
 from roost_lab.recorder.recording.model import PLACEHOLDER, USER
 from roost_lab.recorder.store import schema
+from roost_lab.recorder.store.phases import (
+    ANSWER,
+    CONTAINERS,
+    HUB,
+    NODE,
+    PHASES,
+    PULL,
+    READY,
+    WHOLE,
+)
 from roost_lab.report.pulls import MAX_IMAGES, OTHER_IMAGES
 from roost_lab.report.query import Number, Query, Rows, bounded, count, step_index, total
 from roost_lab.report.statistics import FEWEST, Spans, busiest, edge_at
@@ -27,15 +37,8 @@ from roost_lab.report.subject import NO_CLASS, Field, Report, Section, TableOf
 
 # What starts are grouped by -> phase -> spans.
 Groups = dict[tuple[str, ...], dict[str, Spans]]
-NODE, CONTAINERS, READY, WHOLE, PULL, IMAGES = (
-    "node",
-    "containers",
-    "ready",
-    "whole",
-    "pull",
-    "images",
-)
-HUB, ANSWER = "hub", "answer"
+# Of a new node.
+IMAGES: Final = "images"
 PHASE_NAMES: Final[Mapping[str, str]] = {
     WHOLE: "whole start",
     HUB: "until its hub creates the pod",
@@ -53,8 +56,6 @@ WITHIN_A_SECOND: Final = (
     " node up to a second shorter. That for containers is up to a second longer, that for the"
     " answer up to a second shorter; so are their means."
 )
-# Of a pod's start, in the order of tables and figures.
-PHASES: Final = (WHOLE, HUB, NODE, PULL, CONTAINERS, READY, ANSWER)
 # Pairs of class and scheduler, those of the most pods; a cluster has a handful.
 MAX_PAIRS: Final = 100
 # Pairs that are drawn; the table lists all.

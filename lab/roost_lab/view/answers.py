@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from roost_lab.recorder.recording.hub_log import EARLY_US, LONGEST_US, HubNews, server_of
 from roost_lab.recorder.recording.hub_logs import LogNotice
 from roost_lab.recorder.recording.reading import PodReading
-from roost_lab.report.start_phases import ANSWER, CONTAINERS, PHASE_NAMES
+from roost_lab.recorder.store.phases import ANSWER, CONTAINERS
+from roost_lab.report.start_phases import PHASE_NAMES
 
 
 class Answers:

@@ -16,13 +16,15 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from roost.controllers.contract.actions import Done, Gauges, PlanGauge
+from roost_core.start_counts import START_BUCKETS, StartCounts
 
 PREFIX: Final = "roost_controllers_"
 # Seconds. A cycle on a large cluster takes tenths of a second.
 CYCLE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
-# Five minutes: as long as hubs wait for a start, by default.
-START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0)
+# Results of a start.
+STARTED: Final = "started"
+FAILED: Final = "failed"
 
 
 class ControllersMetrics(Collector):
@@ -63,20 +65,21 @@ class ControllersMetrics(Collector):
             " begins with it.",
             "controller",
         )
-        self._starts = self._counter(
+        starts = self._counter(
             "starts",
             "Starts of pods: started (its containers run), or failed (gone before).",
             "pod_class",
             "hub",
             "result",
         )
-        self._start_seconds = Histogram(
+        start_seconds = Histogram(
             PREFIX + "start_seconds",
             "Seconds until a pod's containers ran, by class and hub.",
             ("pod_class", "hub"),
             buckets=START_BUCKETS,
             registry=self.registry,
         )
+        self.starts = StartCounts(starts, start_seconds, (STARTED, FAILED))
         self._oldest_pending = self._gauge(
             "oldest_pending_seconds",
             "Age of the oldest pod whose containers don't run yet; 0: none.",
@@ -133,22 +136,10 @@ class ControllersMetrics(Collector):
         self._cycles.labels(controller).observe(seconds)
 
     def show_pending(self, seconds: Mapping[tuple[str, str], float]) -> None:
-        """Show the age of the oldest pending pod by class and hub, and no others; their starts
-        count from 0.
-        """
+        """Show the age of the oldest pending pod by class and hub, and no others."""
         self._oldest_pending.clear()
         for whose, age in seconds.items():
             self._oldest_pending.labels(*whose).set(age)
-            self._start_seconds.labels(*whose)
-            for result in ("started", "failed"):
-                # For Prometheus, a counter that first appears as 1 has not increased.
-                self._starts.labels(*whose, result)
-
-    def count_start(self, whose: tuple[str, str], result: str, seconds: float) -> None:
-        """Count the end of one start: started, after so long, or failed."""
-        self._starts.labels(*whose, result).inc()
-        if result == "started":
-            self._start_seconds.labels(*whose).observe(max(0.0, seconds))
 
     def count_done(self, controller: str, done: Iterable[Done]) -> None:
         """Count actions by outcome."""

@@ -8,17 +8,24 @@ before that has failed.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass, replace
 
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.runtime.metrics import ControllersMetrics
+from roost.controllers.runtime.metrics import FAILED, STARTED, ControllersMetrics
 from roost_core.objects.pod import Pod
 from roost_core.placement.labels import hub_of
+from roost_core.start_counts import Whose
 
-_MOST_HUBS: Final = 50
-# The start of one pod: class and hub, when it was created in Unix time, whether it is over.
-Start = tuple[tuple[str, str], float, bool]
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """The start of one pod."""
+
+    whose: Whose
+    # Unix time.
+    created: float
+    is_over: bool = False
 
 
 class Starts:
@@ -30,38 +37,27 @@ class Starts:
         # By uid; None: it is of no class, or a placeholder. No mapping: nothing was seen since this
         # replica leads.
         self._known: Mapping[str, Start | None] | None = None
-        self._hubs: set[str] = set()
 
     def follow(self, snapshot: Snapshot, now: float) -> None:
         """Take note of what has changed since the last call; now: Unix time."""
         # What ended before this replica led, another one has counted.
         before, counts = self._known or {}, self._known is not None
         known: dict[str, Start | None] = {}
-        pending: dict[tuple[str, str], float] = {}
+        pending: dict[Whose, float] = {}
         for pod in snapshot.pods.values():
             start = before[pod.uid] if pod.uid in before else self._begin(pod, snapshot)
             if start is not None:
-                whose, created, is_over = start
-                is_lost = pod.phase == "Failed" or pod.leaving
-                result = (
-                    "started"
-                    if pod.phase in ("Running", "Succeeded")
-                    else "failed"
-                    if is_lost
-                    else ""
-                )
-                if not is_over and result:
-                    is_over = True
+                result = _result(pod)
+                if result and not start.is_over:
+                    start = replace(start, is_over=True)
                     if counts:
-                        self._metrics.count_start(whose, result, now - created)
-                pending[whose] = max(0.0 if is_over else now - created, pending.get(whose, 0.0))
-                start = whose, created, is_over
+                        self._count(start, result, now)
+                age = 0.0 if start.is_over else now - start.created
+                pending[start.whose] = max(age, pending.get(start.whose, 0.0))
             known[pod.uid] = start
-        for whose, created, is_over in (
-            start for uid, start in before.items() if start and uid not in known
-        ):
-            if not is_over:
-                self._metrics.count_start(whose, "failed", now - created)
+        for uid, start in before.items():
+            if start is not None and uid not in known and not start.is_over:
+                self._count(start, FAILED, now)
         self._known = known
         self._metrics.show_pending(pending)
 
@@ -75,7 +71,16 @@ class Starts:
         if found is None or found.attract:
             return None
         hub = hub_of(pod.labels, pod.namespace)
-        # Whoever creates pods may name any: those beyond a bound are one.
-        if len(self._hubs) < _MOST_HUBS:
-            self._hubs.add(hub)
-        return (found.name, hub if hub in self._hubs else "other"), pod.created, False
+        return Start(self._metrics.starts.begin(found.name, hub), pod.created)
+
+    def _count(self, start: Start, result: str, now: float) -> None:
+        self._metrics.starts.count(start.whose, result)
+        if result == STARTED:
+            self._metrics.starts.observe(start.whose, now - start.created)
+
+
+def _result(pod: Pod) -> str:
+    """How its start ended; "": it hasn't."""
+    if pod.phase in ("Running", "Succeeded"):
+        return STARTED
+    return FAILED if pod.phase == "Failed" or pod.leaving else ""

@@ -11,43 +11,22 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final
 
+from roost_core.start_counts import Whose
 from roost_lab.recorder.recording.hub_log import MILLI_US, HubNews, server_of
-from roost_lab.recorder.recording.metrics import RecorderMetrics
+from roost_lab.recorder.recording.metrics import RecorderMetrics, StartResult
 from roost_lab.recorder.recording.model import PLACEHOLDER
 from roost_lab.recorder.recording.pod_records import hub_records, phase_record
 from roost_lab.recorder.recording.reading import MICRO_US, US, PodReading, Step
+from roost_lab.recorder.store.phases import ANSWER, CONTAINERS, HUB, NODE, PULL, READY, WHOLE
 from roost_lab.recorder.store.records import Phase, PullRecord, Record
 
-# Most hubs with a label of their own: a pod's labels are its author's, and each hub is a hundred
-# time series.
-MAX_HUBS: Final = 50
-OTHER_HUBS: Final = "other"
 # So long after a start ended, nothing more is awaited of its kubelet's Events.
 TOLD_AFTER_US: Final = 60 * US
 # Most pods whose pulls are kept before the pods themselves are known; other programs' pods are
 # among them.
 MAX_UNKNOWN: Final = 10_000
-# Whose start it is, a class's and a hub's: the labels of all metrics.
-Whose = tuple[str, str]
-# As reports name them.
-PHASES: Final = ("hub", "node", "containers", "ready", "answer", "whole", "pull")
-HUB, NODE, CONTAINERS, READY, ANSWER, WHOLE, PULL = PHASES
-
-
-class StartResult(StrEnum):
-    """What became of a start."""
-
-    # Ready (answering, where the hub's log is read), and its node had its images.
-    WARM = "warm"
-    # The same, after a pull.
-    COLD = "cold"
-    # The same; the kubelet's Events about its images did not arrive.
-    UNKNOWN = "unknown"
-    # Its hub gave it up, or it was gone before.
-    FAILED = "failed"
 
 
 @dataclass(slots=True)
@@ -73,7 +52,7 @@ class LiveStarts:
     """Owned by one thread."""
 
     def __init__(self, metrics: RecorderMetrics) -> None:
-        self._metrics = metrics
+        self._counts = metrics.starts
         # Pods that exist, by uid, of all classes but placeholders.
         self._starts: dict[str, _Start] = {}
         # Namespace -> the server's name in its hub's log -> its last pod's start, until the hub has
@@ -81,8 +60,6 @@ class LiveStarts:
         self._awaited: dict[str, dict[str, _Start]] = {}
         # Namespaces of hubs whose log is read, and since when.
         self._logs: dict[str, int] = {}
-        # Those whose metrics there are.
-        self._whose: set[Whose] = set()
         # Uid -> image -> how long it was pulled, in µs; None: the node had it. Until the start's
         # result is counted.
         self._pulls: dict[str, dict[str, int | None]] = {}
@@ -90,7 +67,6 @@ class LiveStarts:
         # is given up.
         self._untold: dict[str, int] = {}
         self._deadlines: deque[tuple[int, str]] = deque()
-        self._hubs: set[str] = set()
 
     def hub_log(self, namespace: str, now_us: int, *, is_read: bool) -> None:
         """Whether the log of this namespace's hub can be read from now on."""
@@ -118,7 +94,7 @@ class LiveStarts:
         start = self._starts.get(uid)
         if start is None:
             start = self._starts[uid] = _Start(
-                uid, (pod_class, self._hub_label(hub)), created, server_of(pod)
+                uid, self._counts.begin(pod_class, hub), created, server_of(pod)
             )
             # The last pod of a server is the one that its hub tells of.
             awaited = self._awaited.setdefault(pod.state.namespace, {})
@@ -126,7 +102,6 @@ class LiveStarts:
             awaited |= {start.server: start} if start.server else {}
             if len(awaited) > MAX_UNKNOWN:
                 del awaited[next(iter(awaited))]
-            self._begin(start.whose)
         elif pod.state.node_name and start.bound_us is None and seen.resolution_us == MICRO_US:
             start.bound_us = seen.at_us
         if start.is_ready or start.has_ended or not _is_started(pod):
@@ -144,18 +119,6 @@ class LiveStarts:
             self._end(start, seen.at_us)
         elif start.answer is not None:
             self._answered(start, start.answer, seen.at_us)
-
-    def _begin(self, whose: Whose) -> None:
-        """Begin the metrics of a class and hub at 0: a counter that first appears as 1 has not
-        increased.
-        """
-        if whose in self._whose:
-            return
-        self._whose.add(whose)
-        for result in StartResult:
-            self._metrics.starts.labels(*whose, result)
-        for phase in PHASES:
-            self._metrics.phases.labels(*whose, phase)
 
     def hub_told(self, namespace: str, news: HubNews, now_us: int) -> list[Record]:
         """A hub's verdict on a start; no records when no pod awaits it."""
@@ -185,7 +148,7 @@ class LiveStarts:
 
     def _observe(self, start: _Start, phase: str, from_us: int | None, to_us: int | None) -> None:
         if from_us is not None and to_us is not None:
-            self._metrics.phases.labels(*start.whose, phase).observe(max(0, to_us - from_us) / US)
+            self._counts.observe(start.whose, (to_us - from_us) / US, phase)
 
     def _end(self, start: _Start, now_us: int) -> None:
         start.has_ended = True
@@ -196,7 +159,7 @@ class LiveStarts:
         start.has_ended = True
         self._untold.pop(start.uid, None)
         self._pulls.pop(start.uid, None)
-        self._metrics.starts.labels(*start.whose, StartResult.FAILED).inc()
+        self._counts.count(start.whose, StartResult.FAILED)
 
     def pod_gone(self, namespace: str, uid: str, now_us: int) -> list[Record]:
         """A pod is gone; a record if its hub, whose log is read, had not yet said how its start
@@ -253,17 +216,11 @@ class LiveStarts:
         whose, pulls = self._starts[uid].whose, self._pulls.pop(uid, {})
         spans_us = [span_us for span_us in pulls.values() if span_us is not None]
         if spans_us:
-            self._metrics.phases.labels(*whose, PULL).observe(max(spans_us) / US)
+            self._counts.observe(whose, max(spans_us) / US, PULL)
         result = (
             StartResult.COLD if spans_us else StartResult.WARM if pulls else StartResult.UNKNOWN
         )
-        self._metrics.starts.labels(*whose, result).inc()
-
-    def _hub_label(self, hub: str) -> str:
-        if hub not in self._hubs and len(self._hubs) >= MAX_HUBS:
-            return OTHER_HUBS
-        self._hubs.add(hub)
-        return hub
+        self._counts.count(whose, result)
 
 
 def _is_started(pod: PodReading) -> bool:

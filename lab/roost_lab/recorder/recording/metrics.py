@@ -5,32 +5,34 @@ from __future__ import annotations
 import time
 from collections import Counter as Counting
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.platform_collector import PlatformCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from roost_core.start_counts import START_BUCKETS, StartCounts
+from roost_lab.recorder.store.phases import PHASES
 from roost_lab.recorder.store.records import GapRecord, Record
 
 PREFIX: Final = "roost_recorder_"
 WRITE_BUCKETS: Final = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 30.0)
-# Pods have whole seconds. 300: after so long, hubs give a start up by default.
-START_BUCKETS: Final = (
-    1.0,
-    2.0,
-    5.0,
-    10.0,
-    20.0,
-    30.0,
-    60.0,
-    120.0,
-    180.0,
-    300.0,
-    600.0,
-    1200.0,
-    3600.0,
-)
+# Seconds. A hub may tell of a start for an hour.
+PHASE_BUCKETS: Final = (*START_BUCKETS, 3600.0)
+
+
+class StartResult(StrEnum):
+    """What became of a start."""
+
+    # Ready (answering, where the hub's log is read), and its node had its images.
+    WARM = "warm"
+    # The same, after a pull.
+    COLD = "cold"
+    # The same; the kubelet's Events about its images did not arrive.
+    UNKNOWN = "unknown"
+    # Its hub gave it up, or it was gone before.
+    FAILED = "failed"
 
 
 class RecorderMetrics:
@@ -78,20 +80,21 @@ class RecorderMetrics:
             "behind_seconds",
             "Age of the oldest change that is not stored yet; 0 when none is waiting.",
         )
-        self.phases = Histogram(
+        phases = Histogram(
             "roost_start_phase_seconds",
             "Time that pods took for a phase of their start, to a second, by class, hub and phase.",
             ("pod_class", "hub", "phase"),
-            buckets=START_BUCKETS,
+            buckets=PHASE_BUCKETS,
             registry=registry,
         )
-        self.starts = Counter(
+        starts = Counter(
             "roost_starts",
             "Starts of pods that have ended: warm, cold (after a pull), unknown, or failed (given"
             " up, or gone before).",
             ("pod_class", "hub", "result"),
             registry=registry,
         )
+        self.starts = StartCounts(starts, phases, StartResult, PHASES)
         gauge("build_info", "1 for the running version.", "version").labels(version).set(1)
 
     def observe(

@@ -17,9 +17,10 @@ from lab.tests.e2e.recorder.witness import Comparison, Told, Witness, start_reco
 from lab.tests.told import cases
 from roost_core.objects.fields import JSONObject
 from roost_lab.recorder.importing.history import ImportedHistory
-from roost_lab.recorder.recording.live_starts import WHOLE, StartResult
+from roost_lab.recorder.recording.metrics import StartResult
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
+from roost_lab.recorder.store.phases import WHOLE
 from roost_lab.recorder.store.records import Phase, PodSource
 from tests.harness.controlplane import ControlPlane
 from tests.harness.fixtures import or_give_up

@@ -12,6 +12,7 @@ from lab.tests.objects import pod_object, pod_reading
 from lab.tests.recorded import pull_record
 from lab.tests.told import Story, Thing, stories
 from roost_core.objects.timestamps import read_moment
+from roost_core.start_counts import MAX_HUBS, OTHER_HUBS
 from roost_lab.pages.dates import as_date
 from roost_lab.recorder.recording import live_starts
 from roost_lab.recorder.recording.assembler import Assembler
@@ -19,7 +20,6 @@ from roost_lab.recorder.recording.hub_log import SERVER_ANNOTATION, USER_ANNOTAT
 from roost_lab.recorder.recording.metrics import RecorderMetrics
 from roost_lab.recorder.recording.reading import PodReading
 from roost_lab.recorder.store.records import PODS, PhaseRecord, PullRecord, Record, StoredState
-from roost_lab.report import start_phases
 
 SECOND = 1_000_000
 BEGIN = int(read_moment("2026-11-23T08:00:00Z") or 0)
@@ -205,10 +205,6 @@ def test_each_start_counts_once_with_its_phases(story: Story) -> None:
     story.check(recorder.metrics.text().decode())
 
 
-def test_live_phases_are_those_of_reports() -> None:
-    assert set(live_starts.PHASES) == set(start_phases.PHASES)
-
-
 def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() -> None:
     recorder = Recorder().listed()
     recorder.sees(
@@ -220,14 +216,11 @@ def test_hubs_whose_releases_have_one_name_are_told_apart_by_their_namespaces() 
 
 def test_labels_of_pods_make_no_more_than_so_many_time_series() -> None:
     recorder = Recorder().listed()
-    for number in range(live_starts.MAX_HUBS + 5):
+    for number in range(MAX_HUBS + 5):
         recorder.sees(ready_pod(f"pod-{number}", hub=f"hub-{number:03}"))
     hubs = [labels[0] for labels in recorder.samples("roost_start_phase_seconds_count")]
-    assert len(set(hubs)) == live_starts.MAX_HUBS + 1
-    assert (
-        recorder.samples("roost_start_phase_seconds_count")[live_starts.OTHER_HUBS, "whole", "user"]
-        == 5
-    )
+    assert len(set(hubs)) == MAX_HUBS + 1
+    assert recorder.samples("roost_start_phase_seconds_count")[OTHER_HUBS, "whole", "user"] == 5
 
 
 def test_events_of_other_programs_pods_are_not_kept_for_ever() -> None:

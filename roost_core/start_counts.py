@@ -1,0 +1,62 @@
+"""Count starts of pods by class and hub, for the metrics of the controllers and of the recorder.
+
+A program names its own metrics, the results of a start that it knows, and the phases that it times.
+Guarantee: whoever creates pods may name any hub, and makes no more than 51 hubs' time series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter, Histogram
+
+# Most hubs with a label of their own; those beyond are one.
+MAX_HUBS: Final = 50
+OTHER_HUBS: Final = "other"
+# Seconds. Five minutes: as long as hubs wait for a start, by default.
+START_BUCKETS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 180.0, 300.0, 600.0, 1200.0)
+# The class and the hub of a start, as labels.
+Whose = tuple[str, str]
+
+
+class StartCounts:
+    """How starts ended, and how long they took. Used by one thread."""
+
+    def __init__(
+        self, ended: Counter, seconds: Histogram, results: Iterable[str], phases: Iterable[str] = ()
+    ) -> None:
+        """ended: by class, hub and result. seconds: by class and hub, and by phase if there are
+        phases.
+        """
+        self._ended = ended
+        self._seconds = seconds
+        self._results = tuple(results)
+        self._phases = tuple(phases)
+        self._hubs: set[str] = set()
+        self._begun: set[Whose] = set()
+
+    def begin(self, pod_class: str, hub: str) -> Whose:
+        """The labels of a start in a class and hub; what is counted of both begins at 0."""
+        if len(self._hubs) < MAX_HUBS:
+            self._hubs.add(hub)
+        whose = (pod_class, hub if hub in self._hubs else OTHER_HUBS)
+        if whose not in self._begun:
+            self._begun.add(whose)
+            # For Prometheus, a counter that first appears as 1 has not increased.
+            for result in self._results:
+                self._ended.labels(*whose, result)
+            if not self._phases:
+                self._seconds.labels(*whose)
+            for phase in self._phases:
+                self._seconds.labels(*whose, phase)
+        return whose
+
+    def count(self, whose: Whose, result: str) -> None:
+        """Count the end of one start."""
+        self._ended.labels(*whose, result).inc()
+
+    def observe(self, whose: Whose, seconds: float, *phase: str) -> None:
+        """Note how long a start took, or a phase of it; less than nothing is nothing."""
+        self._seconds.labels(*whose, *phase).observe(max(0.0, seconds))
