@@ -16,6 +16,7 @@ from generator.faults import UsageError
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.requests import requested
 from roost_core.placement.headroom_history import (
+    UNUSABLE_SUFFIX,
     History,
     HistoryError,
     history_of,
@@ -47,7 +48,9 @@ def read_histories(
         )
     source = sources[named[0]]
     if named[0] == "--history":
-        return _from_config_map(source, learning)
+        return read_kept_histories(
+            named[0], source, [str(placeholder_set["name"]) for placeholder_set in learning]
+        )
     if len(learning) > 1:
         names = ", ".join(str(each["name"]) for each in learning)
         raise UsageError(
@@ -88,34 +91,38 @@ def as_config_map(histories: Mapping[str, History], name: str, namespace: str) -
     return yaml.safe_dump(body, sort_keys=False, width=1_000_000)
 
 
-def _from_config_map(path: str, learning: Sequence[Mapping[str, Any]]) -> dict[str, History]:
+def read_kept_histories(option: str, path: str, names: Sequence[str] = ()) -> dict[str, History]:
+    """Return what the controllers' ConfigMap keeps of each set, by the set's name.
+
+    option: for faults, such as --history. path: a file, or - for stdin. names: the sets to read;
+    none: all. Raises UsageError that names the file, the key and the fix.
+    """
     try:
         text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
         body = yaml.load(text, Loader=yaml.CSafeLoader)
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(
-            f"--history: found {path}, which can't be read ({type(error).__name__})"
+            f"{option}: found {path}, which can't be read ({type(error).__name__})"
         ) from None
     data = body.get("data") if isinstance(body, dict) and body.get("kind") == "ConfigMap" else None
     if not isinstance(data, dict):
         raise UsageError(
-            f"--history: found {path} without a ConfigMap that has data, expected the output of"
+            f"{option}: found {path} without a ConfigMap that has data, expected the output of"
             " kubectl get configmap RELEASE-roost-headroom-history -o yaml"
         )
     histories = {}
-    for entry in learning:
-        name = str(entry["name"])
+    kept = [str(key) for key in data if not str(key).endswith(UNUSABLE_SUFFIX)]
+    for name in names or kept:
         if name not in data:
             continue
         try:
             histories[name] = read_history(str(data[name]), set_name=name)
         except HistoryError as error:
-            raise UsageError(f"--history: {path}: data.{name}: {error}") from None
-    if data and not histories:
-        names = ", ".join(str(entry["name"]) for entry in learning)
+            raise UsageError(f"{option}: {path}: data.{name}: {error}") from None
+    if names and data and not histories:
         raise UsageError(
-            f"--history: {path}: found data of {', '.join(map(str, data))}, expected of a set here:"
-            f" {names}"
+            f"{option}: {path}: found data of {', '.join(map(str, data))}, expected of a set here:"
+            f" {', '.join(names)}"
         )
     return histories
 

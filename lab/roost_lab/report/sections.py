@@ -15,6 +15,7 @@ from roost_lab.report import (
     failed_tries,
     gaps,
     key_figures,
+    learned_room,
     occupancy,
     pulls,
     removals,
@@ -30,6 +31,7 @@ SECTIONS: Final[tuple[Section, ...]] = (
     *(slow_starts.SECTION, slow_starts.SLOWEST),
     *(start_phases.BY_CLASS, start_phases.BY_HUB, start_phases.BY_IMAGE, start_phases.NEW_NODES),
     *(BY_REPOSITORY, pulls.SECTION, AHEAD, occupancy.SECTION),
+    learned_room.SECTION,
     *(failed_tries.SECTION, removals.SECTION, gaps.SECTION),
 )
 

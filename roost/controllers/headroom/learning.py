@@ -38,6 +38,7 @@ from roost_core.placement.headroom_history import (
     MOST_BOOT_SECONDS,
     MOST_TEXT,
     UNSEEN,
+    UNUSABLE_SUFFIX,
     History,
     HistoryError,
     read_history,
@@ -135,7 +136,7 @@ def observe(
         data = {name: text}
         if learned.unusable:
             # Somebody may mend it.
-            data[f"{name}.unusable"] = learned.unusable
+            data[f"{name}{UNUSABLE_SUFFIX}"] = learned.unusable
         actions.append(
             KeepHistory(name=settings.history_name, data=data, why=f"one more hour of set {name}")
         )
