@@ -28,7 +28,7 @@ PAUSE_MINUTES: Final = 5
 MOST_USERS: Final = 100_000
 # Of a stored history: all sets' are in one ConfigMap, which may have a mebibyte.
 MOST_TEXT: Final = 90_000
-# Of the ConfigMap's key for a text that couldn't be read, after the set's name: somebody may mend it.
+# Of the ConfigMap's key for a text that couldn't be read, after the set's name.
 UNUSABLE_SUFFIX: Final = ".unusable"
 # So many of the last nodes' boots are kept.
 KEPT_BOOTS: Final = 20

@@ -50,7 +50,7 @@ _SPANS = ", or a duration such as 90m, 2h, 7d, 2w"
     "--learned",
     metavar="FILE",
     default="",
-    help="The controllers' ConfigMap of what they learned, for what that saved and cost; - is stdin.",
+    help="The controllers' ConfigMap of what they learned: what that saved; - is stdin.",
 )
 @click.option(
     "--timezone",
@@ -85,7 +85,7 @@ def command(
     roost report --database roost.db --output report.html
     roost report --database roost.db --since 2h --hub jhub.prod --class user
     roost report --database roost.db --since 2026-11-01 --format json
-    kubectl get configmap roost-headroom-history -o yaml | roost report --database roost.db --learned -
+    kubectl get cm roost-headroom-history -o yaml | roost report --database roost.db --learned -
     """
     zone = _zone(timezone)
     last_us = _span_us(since) if since else None
