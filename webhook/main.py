@@ -34,7 +34,7 @@ from webhook.policy_file import PolicyFile
 from webhook.review import Reviewer
 from webhook.serving import Pulse, create_app
 from webhook.serving import serve as serve_reviews
-from webhook.watch import FactsKeeper
+from webhook.watching.keeper import FactsKeeper
 
 log = logging.getLogger(__name__)
 

@@ -14,6 +14,7 @@ from typing import Generic, TypeVar
 from roost_core.kube.client import Client
 from roost_core.kube.event_stream import EventStream, WatchEvent, WatchEventType
 from roost_core.objects.fields import JSONObject
+from roost_core.placement.beliefs import WATCHED_SECONDS
 
 T = TypeVar("T")
 
@@ -89,6 +90,11 @@ class WatchCache(Generic[T]):
         is normal.
         """
         return self._stream.age_seconds()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether it was listed, may still be read, and was heard of lately."""
+        return self.synced and not self.is_forbidden and self.age_seconds() <= WATCHED_SECONDS
 
     def objects(self) -> Mapping[str, T]:
         """Return a copy of all objects."""

@@ -42,7 +42,7 @@ from tests.judge.hubs import imported
 from webhook.metrics import WebhookMetrics
 from webhook.review import Reviewer
 from webhook.settings import parse_settings as parse_webhook
-from webhook.watch import _Watches
+from webhook.watching.watched_cluster import WatchedCluster
 
 LEASE_SECONDS = 2.0
 # Start notices place nothing.
@@ -139,18 +139,18 @@ class RoostHere:
         # Notes of the last review.
         self.said: list[str] = []
         self._client = cast("Any", SimpleNamespace(find=self._find_lease))
-        self._watches = _Watches(
+        self._cluster = WatchedCluster(
             self._client, _metrics(), release.rules, lambda: None, clock=lambda: self.now
         )
-        for cache_ in self._watches.caches:
+        for cache_ in self._cluster.caches:
             cache_._replace({})
-        if self._watches._namespaces is not None:
+        if self._cluster.namespaces.cache is not None:
             for name, labels in {NAMESPACE: {}, **namespaces}.items():
-                self._watches._namespaces._set(name, {**SHARED, **labels})
-        self._facts, _ = self._watches.refresh()
+                self._cluster.namespaces.cache._set(name, {**SHARED, **labels})
+        self._facts, _ = self._cluster.refresh()
         self._is_dirty = True
         self._reviewer = Reviewer(
-            lambda: self._watches.settings, lambda: self._facts, lambda: self.now, lambda *_: None
+            lambda: self._cluster.settings, lambda: self._facts, lambda: self.now, lambda *_: None
         )
         self.take_over()
 
@@ -164,21 +164,20 @@ class RoostHere:
     # What the watches are sent
 
     def tell_node(self, name: str, node: Node | None) -> None:
-        if (nodes := self._watches._nodes) is not None:
-            nodes._set(name, node)
+        if (cache_ := self._cluster.nodes.cache) is not None:
+            cache_._set(name, node)
         self._is_dirty = True
         self._plan_at = -math.inf
 
     def tell_pod(self, key: str, body: JSONObject | None, labels: Mapping[str, str]) -> None:
         """labels: the pod's, or of one that is gone."""
         namespace = key.partition("/")[0]
-        classes = self._watches.settings.classes
-        for name, watch in self._watches._pods.items():
-            elsewhere = self._watches._looks_elsewhere(classes[name])
-            if (elsewhere or namespace == NAMESPACE) and classes[
-                name
-            ].labels.items() <= labels.items():
-                watch._set(key, None if body is None else watch._stream._read(body))
+        classes = self._cluster.settings.classes
+        for name, pods in self._cluster.pods.by_class.items():
+            is_listed = pods.looks_elsewhere or namespace == NAMESPACE
+            is_selected = classes[name].labels.items() <= labels.items()
+            if is_listed and is_selected and (cache_ := pods.cache) is not None:
+                cache_._set(key, None if body is None else cache_._stream._read(body))
                 self._is_dirty = True
         self._plan_at = -math.inf
 
@@ -189,20 +188,22 @@ class RoostHere:
         device_classes: Iterable[JSONObject],
     ) -> None:
         watches: Iterable[tuple[Any, Iterable[JSONObject]]] = (
-            (self._watches._priorities, priority_classes),
-            (self._watches._quotas, quotas),
-            (self._watches._device_classes, device_classes),
+            (self._cluster.priority_classes.cache, priority_classes),
+            (self._cluster.quotas.cache, quotas),
+            (self._cluster.device_classes.cache, device_classes),
         )
-        for watch, bodies in watches:
-            for body in bodies if watch is not None else ():
-                watch._set(body["metadata"]["name"], watch._stream._read(body))
+        for cache_, bodies in watches:
+            for body in bodies if cache_ is not None else ():
+                cache_._set(body["metadata"]["name"], cache_._stream._read(body))
         self._is_dirty = True
 
     def upgrade(self, release: Release) -> None:
         """The webhook has other values, whose scheduler can't start: the one of before goes on."""
-        rules = self._watches.settings = release.rules
+        rules = self._cluster.settings = release.rules
+        leases = self._cluster.leases
+        leases.scheduler_host = rules.scheduler_host
         if rules.sets_scheduler:
-            self._watches.leases[SCHEDULER] = LeaseWatch(
+            leases.by_part[SCHEDULER] = LeaseWatch(
                 self._client,
                 rules.namespace,
                 rules.leases[SCHEDULER],
@@ -210,7 +211,7 @@ class RoostHere:
                 clock=lambda: self.now,
             )
             # No facts are made of new watches before each Lease was looked at.
-            self._watches.leases[SCHEDULER].look()
+            leases.by_part[SCHEDULER].look()
             self._is_dirty = True
 
     def renew(self, part: str, holder: str, stamp: str) -> None:
@@ -230,16 +231,16 @@ class RoostHere:
         """
         self.now = now
         if now % LEASE_SECONDS == 0:
-            for lease in self._watches.leases.values():
+            for lease in self._cluster.leases.by_part.values():
                 lease.look()
-            for watch in self._watches.caches:
-                watch._stream._hear()
+            for cache_ in self._cluster.caches:
+                cache_._stream._hear()
             self._is_dirty = True
         self._refresh()
 
     def _refresh(self) -> None:
         if self._is_dirty:
-            self._facts, seen = self._watches.refresh()
+            self._facts, seen = self._cluster.refresh()
             for key in seen:
                 self._reviewer.pod_seen(*key.split("/", 1))
             self._is_dirty = False

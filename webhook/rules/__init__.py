@@ -81,3 +81,7 @@ class Rulebook:
     def reads(self, class_name: str) -> Reads:
         """The facts that the rules of a class read, together."""
         return reduce(or_, (rule.reads for rule in self.rules[class_name]), Reads.NOTHING)
+
+    def classes_that_read(self, part: Reads) -> list[str]:
+        """The classes with a rule that reads this part of the facts."""
+        return [name for name in self.settings.classes if part in self.reads(name)]

@@ -33,7 +33,7 @@ from tests.builders import (
 from tests.evidence import FAULTS, Server, hear
 from webhook.facts import PlacedPod
 from webhook.metrics import WebhookMetrics
-from webhook.watch import FactsKeeper
+from webhook.watching.keeper import FactsKeeper
 
 OWN_IMAGE: Final = "team/x"
 HELD_IMAGE: Final = "docker.io/team/x:latest"
@@ -172,7 +172,7 @@ class World:
         self.proven: set[str] = set()
         self.machines: dict[str, str] = {}
         self.reports: dict[str, list[JSONObject]] = {}
-        self.watches: Any = None
+        self.cluster: Any = None
         self.replaced_at = 0.0
         self.before, self.has_listed = self.keeper.facts, False
         self.keeper.follow(RULES)
@@ -193,7 +193,7 @@ class World:
                 self.holders[part] = holder
             case ("values change",):
                 cast("Any", self.keeper)._watch_anew(RULES)
-                self._watches()
+                self._cluster()
             case "clocks jump", year:
                 self.year = year
             case "object", key, name, item:
@@ -212,19 +212,21 @@ class World:
             left -= step
             self.server.now += step
             self._renew()
-            watches = self._watches()
-            self.look_seconds = [hear(lease) for lease in watches.leases.values()]
-            for cache in watches.caches:
+            cluster = self._cluster()
+            self.look_seconds = [hear(lease) for lease in cluster.leases.by_part.values()]
+            for cache in cluster.caches:
                 # Whose pods they are hangs on their namespace's labels: without any, pods aren't
                 # listed.
-                if watches._namespaces.synced or not cache.kind.startswith(("pods", "builders")):
+                if cluster.namespaces.cache.synced or not cache.kind.startswith(
+                    ("pods", "builders")
+                ):
                     hear(cache)
             self._turn()
 
-    def _watches(self) -> Any:
-        watches = cast("Any", self.keeper)._watches
-        if watches is not self.watches:
-            self.watches, self.replaced_at = watches, self.server.now
+    def _cluster(self) -> Any:
+        cluster = cast("Any", self.keeper)._cluster
+        if cluster is not self.cluster:
+            self.cluster, self.replaced_at = cluster, self.server.now
             self.before, self.has_listed = self.keeper.facts, False
             for known in (
                 self.server.renewed,
@@ -238,14 +240,14 @@ class World:
             self.reports.clear()
             for kind in self.server.kinds.values():
                 kind.told, kind.told_version, kind.heard_at, kind.fault = {}, 0, None, ""
-        return watches
+        return cluster
 
     @property
     def may_be_of_before(self) -> bool:
         """Whether what is told by new watches may not count yet."""
-        watches, seconds = self._watches(), self.server.now - self.replaced_at
+        cluster, seconds = self._cluster(), self.server.now - self.replaced_at
         # Here, the first look comes up to ten seconds later.
-        return seconds <= beliefs.EARLIER.age_seconds + 10 and not watches.has_listed()
+        return seconds <= beliefs.EARLIER.age_seconds + 10 and not cluster.has_listed()
 
     def _renew(self) -> None:
         minutes, seconds = divmod(self.server.now, 60)
@@ -258,14 +260,14 @@ class World:
     def _turn(self) -> None:
         """What the keeper's thread does within a second."""
         keeper = cast("Any", self.keeper)
-        self.has_listed |= self._watches().has_listed()
+        self.has_listed |= self._cluster().has_listed()
         if keeper._dirty.is_set() or keeper._is_outdated():
             facts = keeper.facts
             keeper._dirty.clear()
             keeper._swap()
             if keeper.facts is not facts:
                 self._heed()
-            self._watches()
+            self._cluster()
 
     def _heed(self) -> None:
         """Take in what pods, and then nodes, have been told of OWN_IMAGE."""
@@ -608,7 +610,7 @@ def test_each_belief_ends_with_its_age_and_is_used_until_then(
 ) -> None:
     rng = random.Random(seed)
     often, check = PROPERTIES[belief]
-    with patch("webhook.watch._Watches.start"):
+    with patch("webhook.watching.keeper.WatchedCluster.start"):
         world = World()
         for _ in range(6):
             for step in (

@@ -17,7 +17,7 @@ from tests.harness.waiting import wait_until
 from tests.recorded_data import object_of, rows
 from webhook.facts import Homes, PlacedPod
 from webhook.metrics import WebhookMetrics
-from webhook.watch import FactsKeeper
+from webhook.watching.keeper import FactsKeeper
 
 PODS = "/api/v1/namespaces/jhub/pods"
 NODES, PRIORITIES = "/api/v1/nodes", "/apis/scheduling.k8s.io/v1/priorityclasses"
@@ -145,6 +145,11 @@ class Kept:
     def holders(self, image: str = IMAGE) -> frozenset[str]:
         return self.keeper.facts.warm["user"].holders(image)
 
+    def starting_pods(self) -> Mapping[str, object]:
+        cluster = self.keeper._cluster
+        assert cluster is not None
+        return cluster.pods.failed_pulls._starting
+
     def metric(self, name: str, pod_class: str) -> float | None:
         return self.metrics.registry.get_sample_value(name, {"class": pod_class})
 
@@ -241,7 +246,7 @@ def test_a_fault_while_facts_are_made_loses_no_change(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr("webhook.watch.RETRY_SECONDS", 0.01)
+    monkeypatch.setattr("webhook.watching.keeper.RETRY_SECONDS", 0.01)
     kept.keeper.follow(settings())
     kept.wait(lambda: kept.keeper.verdict().passed)
     faults = [RuntimeError("once")]
@@ -304,7 +309,7 @@ def test_of_pods_with_our_scheduler_own_placeholders_alone_count_as_placed(
 def test_users_of_a_namespace_count_once_selected(
     server: FakeServer, kept: Kept, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO", "webhook.watch")
+    caplog.set_level("INFO", "webhook.watching.keeper")
     server.objects["/api/v1/namespaces", ""] = [namespace("other")]
     server.objects[EVERYWHERE] = [pod("out", "singleuser-server", namespace="other")]
     kept.keeper.follow(settings(podClasses=SELECTED))
@@ -488,9 +493,9 @@ def test_without_a_warm_set_a_start_given_up_is_no_failed_pull_where_the_image_h
     for pod in starting:
         pod["status"]["phase"] = "Pending"
     server.objects[USERS] += starting
-    kept.wait(lambda: len(cast("Any", kept.keeper)._watches._starting) == 2)
+    kept.wait(lambda: len(kept.starting_pods()) == 2)
     kept.seconds, server.objects[USERS] = WAITED_SECONDS, [user("one", "a", "team/x")]
-    kept.wait(lambda: not cast("Any", kept.keeper)._watches._starting)
+    kept.wait(lambda: not kept.starting_pods())
     assert set(kept.keeper.facts.failed_pulls) == {("b", IMAGE)}
 
 

@@ -1,0 +1,78 @@
+"""Ready builder pods (docker-in-docker, BuildKit): the nodes where builds can run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roost_core.kube.watch_cache import label_selector
+from roost_core.kube.watches import TakenChanges, Watched, Watches, apply_changes, pods_path
+from roost_core.objects.fields import JSONObject
+from roost_core.objects.selectors import read_label_selector
+from roost_core.release.classes import namespace_matches
+from roost_core.release.pod_classes import PodClass
+from webhook.facts import read_builder
+from webhook.rules import Rulebook
+from webhook.watching.namespaces import WatchedNamespaces
+
+
+class WatchedBuilders(Watched[str]):
+    """The node of each ready builder pod of one class."""
+
+    def __init__(
+        self,
+        watches: Watches,
+        pod_class: PodClass,
+        builder_labels: Mapping[str, str],
+        own_namespace: str,
+        namespaces: WatchedNamespaces,
+    ) -> None:
+        super().__init__(None)
+        selector = pod_class.namespace_selector
+        # None: those of the release's own namespace alone.
+        self._selector = None if selector is None else read_label_selector(selector)
+        self._own_namespace = own_namespace
+        self._namespaces = namespaces
+        self._nodes_of_pods: dict[str, str] = {}
+        # The same object while nothing changes: rings are recognised by it.
+        self.last_known = frozenset[str]()
+        self.cache = watches.add(
+            pods_path(own_namespace if selector is None else ""),
+            self._read,
+            kind="builders",
+            label_selector=label_selector(builder_labels),
+            keeps_changes=True,
+            before_list=namespaces.wait_for_list,
+        )
+
+    def _read(self, body: JSONObject) -> str | None:
+        """The builders of all hubs of a class make one ring: those of the release's namespace, and
+        of the selected ones.
+        """
+        namespace = body["metadata"].get("namespace") or ""
+        is_of_class = (
+            self._selector is None
+            or namespace == self._own_namespace
+            or namespace_matches(self._selector, namespace, self._namespaces.labels())
+        )
+        return read_builder(body) if is_of_class else None
+
+    def refresh(self, taken: TakenChanges) -> None:
+        """Take in what changed."""
+        apply_changes(self._nodes_of_pods, self.take(taken))
+        nodes = frozenset(self._nodes_of_pods.values())
+        if nodes != self.last_known:
+            self.last_known = nodes
+
+
+def watch_builders(
+    watches: Watches, rulebook: Rulebook, namespaces: WatchedNamespaces
+) -> dict[str, WatchedBuilders]:
+    """Watch the builders of each class whose pods have a home beside one; by class."""
+    settings = rulebook.settings
+    return {
+        name: WatchedBuilders(
+            watches, pod_class, pod_class.home.builder_labels, settings.namespace, namespaces
+        )
+        for name, pod_class in settings.classes.items()
+        if pod_class.home is not None and pod_class.home.builder_labels
+    }

@@ -1,0 +1,106 @@
+"""Which images nodes can't pull, and couldn't lately."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from roost_core.placement.beliefs import FAILED_PULL, WAITED_SECONDS
+from webhook.facts import PlacedPod
+
+# A node and an image.
+_Pull = tuple[str, str]
+
+
+class _Start(NamedTuple):
+    """A pod that is bound and of which no container runs yet."""
+
+    since: float
+    pod: PlacedPod
+
+
+class FailedPulls:
+    """What pods tell of pulls that fail, until a container with the image starts on the node.
+
+    A pull that hangs raises no error: its pods go, and never started.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        # When each node last couldn't pull an image. Inf: a pod says so now. Replaced, never
+        # changed.
+        self.last_failed: Mapping[_Pull, float] = {}
+        # Of these, those that no pod said.
+        self.given_up: frozenset[_Pull] = frozenset()
+        # What can't be pulled now, by key of the pod that says so.
+        self._failing: dict[str, set[_Pull]] = {}
+        # By key of the pod.
+        self._starting: dict[str, _Start] = {}
+
+    def update(
+        self, changes: Mapping[str, PlacedPod | None], proves: Callable[[str, str], bool]
+    ) -> None:
+        """Take in the changes of pods, by key.
+
+        proves: whether it is certain that a node has an image, by what was known before these
+        changes.
+        """
+        last_failed = dict(self.last_failed)
+        now = self._clock()
+        for key, pod in changes.items():
+            for pull in self._failing.pop(key, ()):
+                last_failed[pull] = now
+            if pod is not None and pod.failing:
+                self._failing[key] = {(pod.node, image) for image in pod.failing}
+            for pull in self._pulls_given_up(key, pod, now, proves):
+                if pull not in last_failed:
+                    self.given_up |= {pull}
+                last_failed[pull] = now
+        if last_failed or self._failing:
+            last_failed = self._without_started(last_failed, changes, now)
+        self.last_failed = last_failed
+
+    def drop_proven(self, proves: Callable[[str, str], bool]) -> None:
+        """Forget the pulls of images that nodes certainly have now."""
+        self.last_failed = {pull: at for pull, at in self.last_failed.items() if not proves(*pull)}
+
+    def _pulls_given_up(
+        self, key: str, pod: PlacedPod | None, now: float, proves: Callable[[str, str], bool]
+    ) -> list[_Pull]:
+        """Note whether a pod is starting; return what its node can't have pulled for it, when it
+        went after a while without having started there.
+        """
+        start = self._starting.pop(key, None)
+        is_same = start is not None and pod is not None and pod.node == start.pod.node
+        if pod is not None and pod.is_starting:
+            since = start.since if start is not None and is_same else now
+            self._starting[key] = _Start(since, pod)
+        if start is None or is_same or start.pod.failing or now - start.since < WAITED_SECONDS:
+            return []
+        # The first is its main container's; all pods may share the others.
+        return [
+            (start.pod.node, image)
+            for image in start.pod.images[:1]
+            if not proves(start.pod.node, image)
+        ]
+
+    def _without_started(
+        self, last_failed: dict[_Pull, float], changes: Mapping[str, PlacedPod | None], now: float
+    ) -> dict[_Pull, float]:
+        """`last_failed` with what pods say now, and without what is over: an image has started on
+        the node, or the failure is too old.
+        """
+        running = [pod for pod in changes.values() if pod is not None and not pod.is_starting]
+        started = {(pod.node, image) for pod in running for image in pod.images}
+        self._failing = {key: pulls - started for key, pulls in self._failing.items()}
+        # It fails for as long as the pod says so: its status need not change meanwhile.
+        failing_now = frozenset[_Pull]().union(*self._failing.values())
+        last_failed |= dict.fromkeys(failing_now, math.inf)
+        recent = {
+            pull: at
+            for pull, at in last_failed.items()
+            if pull not in started and now - at < FAILED_PULL.age_seconds
+        }
+        self.given_up = (self.given_up & recent.keys()) - failing_now
+        return recent

@@ -1,0 +1,159 @@
+"""Keep the facts up to date: watch what the rules read from the cluster, and nothing else, and
+replace the facts.
+
+A change takes effect within about a tenth of a second. Many changes make one replacement, so a busy
+cluster doesn't slow down reviews. What the webhook may not read (nodes, other namespaces) is
+missing from the facts, logged once, and retried.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+from roost_core.kube.client import Client
+from roost_core.kube.readiness import ReadyVerdict
+from roost_core.placement.beliefs import EARLIER
+from roost_core.release.settings import ReleaseSettings
+from webhook.facts import Facts
+from webhook.metrics import WebhookMetrics
+from webhook.rules import Rulebook
+from webhook.settings import watched_parts
+from webhook.watching.watched_cluster import WatchedCluster
+
+log = logging.getLogger(__name__)
+
+# Between two replacements of the facts.
+SWAP_SECONDS: Final = 0.1
+# Between two tries when facts can't be made of what was watched.
+RETRY_SECONDS: Final = 2.0
+
+
+class FactsKeeper:
+    """Keeps the facts up to date with the cluster and the rules.
+
+    `facts` can be read from any thread.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        metrics: WebhookMetrics,
+        pod_seen: Callable[[str, str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """pod_seen: called for each pod (namespace, name) of a class with a home that the facts now
+        show.
+        """
+        self._client = client
+        self._metrics = metrics
+        self._pod_seen = pod_seen
+        self._clock = clock
+        self._dirty = threading.Event()
+        self._cluster: WatchedCluster | None = None
+        # Held while the watches are replaced.
+        self._replacing = threading.Lock()
+        # The newest facts; immutable.
+        self.facts = Facts()
+        self._has_facts = False
+        # What the facts were made of, as in `WatchedCluster.known`.
+        self._known: list[bool] = []
+        # When the watches were last replaced.
+        self._replaced_at = 0.0
+
+    def follow(self, settings: ReleaseSettings) -> None:
+        """Watch what these rules need.
+
+        The old facts stay in use until the new watches have listed, or for a while.
+        """
+        with self._replacing:
+            before = self._cluster
+            if before is None or _watched(before.settings) != _watched(settings):
+                self._watch_anew(settings)
+
+    def _watch_anew(self, settings: ReleaseSettings) -> None:
+        before = self._cluster
+        cluster = WatchedCluster(
+            self._client, self._metrics, settings, self._dirty.set, clock=self._clock
+        )
+        try:
+            cluster.start()
+        except Exception:
+            # A system without room for threads. Those that did start end, and the next call begins
+            # anew.
+            cluster.stop.set()
+            raise
+        self._cluster = cluster
+        self._replaced_at = self._clock()
+        if before is not None:
+            before.stop.set()
+        # What was listed before the line above was not yet looked for here.
+        self._dirty.set()
+
+    def verdict(self) -> ReadyVerdict:
+        """Ready once everything readable has been listed; new rules that need other watches don't
+        change that.
+        """
+        cluster = self._cluster
+        if cluster is None:
+            return ReadyVerdict(passed=False, detail="no policy yet, so nothing is watched")
+        return ReadyVerdict(passed=self._has_facts, detail=cluster.detail())
+
+    def age_seconds(self) -> float:
+        """Return the age of the oldest part of the facts, 0.0 when nothing is watched.
+
+        What was never listed is as old as its watch; what may not be read doesn't count.
+        """
+        cluster = self._cluster
+        return 0.0 if cluster is None else cluster.age_seconds()
+
+    def run(self, stop: threading.Event) -> None:
+        """Replace the facts when something changed, until `stop`."""
+        while not stop.is_set():
+            if self._dirty.wait(1.0) or self._is_outdated():
+                self._dirty.clear()
+                pause_seconds = SWAP_SECONDS
+                try:
+                    self._swap()
+                except Exception:
+                    # the thread must survive any error: without it the facts would never change
+                    log.exception("facts not updated")
+                    self._dirty.set()
+                    pause_seconds = RETRY_SECONDS
+                stop.wait(pause_seconds)
+        if self._cluster is not None:
+            self._cluster.stop.set()
+
+    def _is_outdated(self) -> bool:
+        """Whether something became known or unknown without an event."""
+        cluster = self._cluster
+        return cluster is not None and self._has_facts and cluster.known != self._known
+
+    def _swap(self) -> None:
+        cluster = self._cluster
+        has_time = not self._has_facts or self._clock() - self._replaced_at <= EARLIER.age_seconds
+        if cluster is None or (has_time and not cluster.has_listed()):
+            self._known = []
+            return
+        # Before: what changes meanwhile is noticed by the next look.
+        self._known = cluster.known
+        facts, changed_pods = cluster.refresh()
+        self.facts = facts
+        self._has_facts = True
+        if cluster.has_other_hubs:
+            with self._replacing:
+                if self._cluster is cluster:
+                    log.info("other namespaces are selected now: pods are listed anew")
+                    self._watch_anew(cluster.settings)
+        # Not before: a burst's last builds would be counted neither by the ledger nor by the facts.
+        for key in changed_pods:
+            namespace, _, name = key.partition("/")
+            self._pod_seen(namespace, name)
+
+
+def _watched(settings: ReleaseSettings) -> tuple[object, ...]:
+    rulebook = Rulebook(settings)
+    return {name: rulebook.reads(name) for name in settings.classes}, watched_parts(settings)

@@ -1,0 +1,88 @@
+"""Namespaces' labels, by which a pod of another namespace belongs to a class."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Final
+
+from roost_core.kube.watches import NAMESPACES_PATH, TakenChanges, Watched, Watches, apply_changes
+from roost_core.objects.metadata import labels_of
+from roost_core.objects.selectors import Requirement, read_label_selector
+from roost_core.release.classes import namespace_matches, needs_namespace_labels
+from webhook.rules import Rulebook
+from webhook.rules.contract import Reads
+
+# Between two looks whether namespaces were listed.
+_LOOK_SECONDS: Final = 0.05
+
+
+class WatchedNamespaces(Watched[Mapping[str, str]]):
+    """The labels of namespaces, where a selector of the values needs more than their names."""
+
+    def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
+        super().__init__(None)
+        settings = rulebook.settings
+        selectors = [pod_class.namespace_selector for pod_class in settings.classes.values()]
+        # Of the namespaces whose pods count in warm sets, too. None: no others.
+        self.shared: frozenset[Requirement] | None = None
+        if (
+            settings.shared_namespaces is not None
+            and settings.reads_nodes
+            and rulebook.classes_that_read(Reads.WARM)
+        ):
+            self.shared = read_label_selector(settings.shared_namespaces)
+        if self.shared is not None:
+            selectors.append(settings.shared_namespaces)
+        parsed = [read_label_selector(selector) for selector in selectors if selector is not None]
+        self._selectors = [selector for selector in parsed if selector is not None]
+        if any(needs_namespace_labels(selector) for selector in selectors):
+            self.cache = watches.add(
+                NAMESPACES_PATH, labels_of, kind="namespaces", keeps_changes=True
+            )
+        # A namespace that was there is selected now, or no longer: its pods were read as another
+        # class's. So was each pod that was listed while namespaces might not be read.
+        self.has_other_hubs = False
+        self._pods_listed_blind = False
+        self._last_known: Mapping[str, Mapping[str, str]] = {}
+
+    def wait_for_list(self, stop: threading.Event) -> None:
+        """Wait until namespaces were listed, or may not be: a pod's class may hang on their
+        labels.
+        """
+        cache = self.cache
+        while cache is not None and not stop.is_set():
+            if cache.synced or cache.is_forbidden:
+                self._pods_listed_blind |= not cache.synced
+                return
+            stop.wait(_LOOK_SECONDS)
+
+    def labels(self) -> Mapping[str, Mapping[str, str]] | None:
+        """The labels by namespace, as they are now; None before they were listed."""
+        if self.cache is None or not self.cache.synced:
+            return None
+        return self.cache.objects()
+
+    def refresh(self, taken: TakenChanges) -> None:
+        """Take in what changed."""
+        if self.cache is None:
+            return
+        before = self._last_known
+        changes = self.take(taken)
+        known = dict(before)
+        apply_changes(known, changes)
+        self._last_known = known
+        self.has_other_hubs |= self._pods_listed_blind and self.cache.synced
+        self.has_other_hubs |= any(
+            self._selected_by(name, before) != self._selected_by(name, known)
+            for name, labels in changes.items()
+            if labels is not None and name in before
+        )
+
+    def _selected_by(self, name: str, known: Mapping[str, Mapping[str, str]]) -> list[bool]:
+        return [namespace_matches(selector, name, known) for selector in self._selectors]
+
+    @property
+    def fact(self) -> Mapping[str, Mapping[str, str]] | None:
+        """`Facts.namespaces`."""
+        return self._last_known if self.is_known else None

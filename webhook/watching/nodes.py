@@ -1,0 +1,51 @@
+"""The cluster's nodes."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from roost_core.kube.watches import NODES_PATH, TakenChanges, Watched, Watches
+from roost_core.objects.node import Node, node_or_none
+from roost_core.placement.nodes import Nodes
+from webhook.rules import Rulebook
+from webhook.rules.contract import Reads
+from webhook.watching.reported_images import ReportedImages
+
+
+class WatchedNodes(Watched[Node]):
+    """Nodes, unless the values say that the webhook doesn't read them."""
+
+    def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
+        super().__init__(None)
+        if rulebook.settings.reads_nodes:
+            # Images are most of a node's bytes, and warm sets alone read them.
+            with_images = bool(rulebook.classes_that_read(Reads.WARM))
+            self.cache = watches.add(
+                NODES_PATH,
+                partial(node_or_none, with_images=with_images),
+                kind="nodes",
+                keeps_changes=True,
+            )
+        # As last listed, however long ago. None: never.
+        self.last_known: Nodes | None = None
+
+    def refresh(self, taken: TakenChanges, images: ReportedImages) -> None:
+        """Take in what changed; images: are told of names that belong to other machines now."""
+        if self.cache is None or not self.cache.synced:
+            return
+        changes = taken.take(self.cache)
+        if self.last_known is None:
+            self.last_known = Nodes(node for node in changes.values() if node is not None)
+        elif changes:
+            images.note_replaced(self.last_known, changes)
+            self.last_known = self.last_known.updated(changes)
+
+    @property
+    def fact(self) -> Nodes | None:
+        """`Facts.nodes`."""
+        return self.last_known if self.is_known else None
+
+    @property
+    def readable(self) -> Nodes | None:
+        """As `last_known`; None while nodes may not be read."""
+        return None if self.cache is None or self.cache.is_forbidden else self.last_known

@@ -1,0 +1,63 @@
+"""Count pods for the metrics: those that came through without the webhook, and those that wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from webhook.metrics import WebhookMetrics, show
+from webhook.watching.pod_reader import WatchedPod
+
+
+class PodCounts:
+    """Unplaced pods, and pods that wait for Roost's scheduler, by class."""
+
+    def __init__(self, classes: Iterable[str], metrics: WebhookMetrics) -> None:
+        self._classes = list(classes)
+        self._metrics = metrics
+        # uid and class of unplaced pods, by key.
+        self._unplaced: dict[str, tuple[str, str]] = {}
+        # Class of waiting pods, by key.
+        self._waiting: dict[str, str] = {}
+        self._has_changed = False
+        self.show()
+
+    def update(self, pod_class: str, changes: Mapping[str, WatchedPod | None]) -> None:
+        """Take in the changes of a class's pods."""
+        for key, pod in changes.items():
+            self._note_waiting(key, pod_class if pod is not None and pod.is_waiting else None)
+            if pod is not None and pod.is_unplaced:
+                self._note_unplaced(key, pod.uid, pod_class)
+            elif key in self._unplaced:
+                del self._unplaced[key]
+                self._has_changed = True
+
+    def _note_waiting(self, key: str, pod_class: str | None) -> None:
+        """pod_class: None: the pod doesn't wait."""
+        if self._waiting.get(key) == pod_class:
+            return
+        self._has_changed = True
+        if pod_class is None:
+            del self._waiting[key]
+        else:
+            self._waiting[key] = pod_class
+
+    def _note_unplaced(self, key: str, uid: str, pod_class: str) -> None:
+        known_uid, _ = self._unplaced.get(key, ("", ""))
+        if known_uid != uid:
+            self._unplaced[key] = (uid, pod_class)
+            self._metrics.unplaced_seen.labels(pod_class).inc()
+            self._has_changed = True
+
+    def show_changes(self) -> None:
+        """Show the counts if any changed since."""
+        if self._has_changed:
+            self.show()
+
+    def show(self) -> None:
+        """Show all counts, of classes without any, too."""
+        unplaced = Counter(pod_class for _, pod_class in self._unplaced.values())
+        waiting = Counter(self._waiting.values())
+        show(self._metrics.unplaced, {name: unplaced[name] for name in self._classes})
+        show(self._metrics.waiting, {name: waiting[name] for name in self._classes})
+        self._has_changed = False

@@ -1,0 +1,28 @@
+"""Priority classes: whether a pod could take the place of another."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from roost_core.kube.watches import Watched, Watches
+from roost_core.placement.priorities import LOWEST_PRIORITY, NO_CLASS, foreign_priority
+from webhook.rules import Rulebook
+from webhook.rules.contract import Reads
+
+_PATH: Final = "/apis/scheduling.k8s.io/v1/priorityclasses"
+
+
+class WatchedPriorityClasses(Watched[int]):
+    """The priority of each class that isn't Roost's own, where nodes and a rule read it."""
+
+    def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
+        super().__init__(None)
+        if rulebook.settings.reads_nodes and rulebook.classes_that_read(Reads.PRIORITIES):
+            self.cache = watches.add(_PATH, foreign_priority, kind="priorityclasses")
+
+    @property
+    def fact(self) -> int:
+        """`Facts.lowest_priority`; what can't be known may be anything."""
+        if not self.is_known:
+            return LOWEST_PRIORITY
+        return min(self.objects().values(), default=NO_CLASS)

@@ -1,0 +1,69 @@
+"""ResourceQuotas that could refuse a pod for what rules add to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from roost_core.kube.watches import Watched, Watches
+from roost_core.objects.fields import JSONObject
+from roost_core.release.settings import ReleaseSettings
+from webhook.rules import Rulebook
+from webhook.rules.contract import Reads
+from webhook.rules.pod_terms import ACROSS_NAMESPACES
+from webhook.rules.requests import NOT_BEST_EFFORT, STORAGE
+
+# Scopes and resources that rules look for.
+_NAMES: Final = frozenset({ACROSS_NAMESPACES, NOT_BEST_EFFORT, *STORAGE})
+
+
+class WatchedQuotas(Watched[tuple[str, frozenset[str]]]):
+    """Each quota's namespace, and those of its scopes and resources that rules look for."""
+
+    def __init__(self, watches: Watches, rulebook: Rulebook) -> None:
+        super().__init__(None)
+        settings = rulebook.settings
+        is_alone = _is_alone(settings)
+        # One namespace's pods are given no term about others.
+        gives_nothing = is_alone and all(
+            not pod_class.resources for pod_class in settings.classes.values()
+        )
+        if rulebook.classes_that_read(Reads.QUOTAS) and not gives_nothing:
+            path = (
+                f"/api/v1/namespaces/{settings.namespace}/resourcequotas"
+                if is_alone
+                else "/api/v1/resourcequotas"
+            )
+            self.cache = watches.add(path, read_quota, kind="resourcequotas")
+
+    @property
+    def fact(self) -> Mapping[str, frozenset[str]] | None:
+        """`Facts.quotas`: by namespace; None while they can't be read."""
+        if self.cache is None:
+            return {}
+        if not self.is_known:
+            return None
+        by_namespace: dict[str, frozenset[str]] = {}
+        for namespace, names in self.objects().values():
+            by_namespace[namespace] = by_namespace.get(namespace, frozenset()) | names
+        return by_namespace
+
+
+def _is_alone(settings: ReleaseSettings) -> bool:
+    """Whether all pods that the rules are for are in the release's own namespace."""
+    return settings.shared_namespaces is None and all(
+        pod_class.namespace_selector is None for pod_class in settings.classes.values()
+    )
+
+
+def read_quota(quota: JSONObject) -> tuple[str, frozenset[str]] | None:
+    """The quota's namespace, and what rules look for of it; None for a quota without any."""
+    spec = quota.get("spec") or {}
+    expressions = (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    names = (
+        *(spec.get("hard") or ()),
+        *(spec.get("scopes") or ()),
+        *(expression.get("scopeName") for expression in expressions),
+    )
+    matches = _NAMES.intersection(names)
+    return (str(quota["metadata"]["namespace"]), matches) if matches else None
