@@ -4,7 +4,8 @@ rendered values.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -12,6 +13,7 @@ from roost.controllers.contract.actions import EvictPod
 from roost.controllers.contract.release import ReleaseDocument
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.placeholder_mover import moves, scheduler_model
+from roost.controllers.placeholder_mover.node_fitness import Reason
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
@@ -114,6 +116,39 @@ def test_nothing_moves_from_or_to_a_node_that_is_being_drained() -> None:
     world.change_node("old", cordoned=False)
     world.run(5)
     assert world.evictions
+
+
+CORDONED = Reason("cordoned")
+FLAPPING = Reason("flapping", 90.0)
+
+
+@pytest.mark.parametrize(
+    ("of_nodes", "shown"),
+    [
+        ([CORDONED, FLAPPING], FLAPPING),
+        ([FLAPPING, CORDONED], FLAPPING),
+        ([FLAPPING, Reason("flapping", 30.0)], FLAPPING),
+        ([CORDONED, Reason("not ready")], CORDONED),
+    ],
+)
+def test_of_two_nodes_reasons_to_keep_placeholders_the_first_that_ends_by_itself_is_shown(
+    of_nodes: list[Reason], shown: Reason
+) -> None:
+    reasons = dict(zip("ab", of_nodes, strict=True))
+    nodes = {name: SimpleNamespace(name=name) for name in ("a", "b", "marked")}
+    view = SimpleNamespace(snapshot=SimpleNamespace(nodes=nodes), count_users=lambda _node: 0)
+    judge = SimpleNamespace(why_unmoved=lambda node: reasons[node.name])
+    pods = [Pod("jhub", f"placeholder-{name}", f"uid-{name}", node_name=name) for name in "ab"]
+    chosen, hold = moves._choose_moves(
+        cast("Any", view),
+        cast("Any", judge),
+        cast("Any", None),
+        cast("Any", SimpleNamespace(node="marked")),
+        pods,
+        budget=5,
+    )
+    assert chosen == []
+    assert hold == (Reason(f"their node: {shown.text}", shown.seconds_left), 2)
 
 
 def test_nothing_moves_while_a_puller_is_at_work_on_either_node() -> None:

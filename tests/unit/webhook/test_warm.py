@@ -384,6 +384,12 @@ def test_where_nobody_holds_the_image_the_sets_emptiest_comes_first_and_a_pullin
     assert homes(replace(facts, warm={"user": pulling}), rules=rules) == [(100, "n2"), (50, "n1")]
 
 
+def test_the_note_counts_the_preferred_nodes_that_hold_the_image() -> None:
+    # Of three nodes one holds it: as many that don't would be two.
+    facts = known([N1, N2, N3], ("n1", IMAGE), ("n2", "x"), ("n3", "x"))
+    assert "1 of 3 preferred nodes hold the images" in note(facts)
+
+
 def test_other_classes_name_no_node_nor_do_users_without_own_images() -> None:
     facts = known([N1, N2], ("n2", IMAGE))
     assert homes(facts, build_pod(), settings(podClasses={**WARM, "build": {"home": None}})) == []
