@@ -21,8 +21,8 @@ from tests.judge.cases import BASE, OTHER, Case, Other, Pool, Profile, Trouble, 
 from tests.judge.hubs import read_hub
 from tests.judge.roost_here import Release
 from tests.judge.verdicts import try_case
-from webhook import watch
 from webhook.rules import pod_terms, prefer_images, requests, require_images
+from webhook.watching import device_classes, failed_pulls, pod_reader
 
 pytestmark = pytest.mark.slow
 CASES, ODD_CASES, HUB_CASES, CHUNK = 2000, 200, 20, 50
@@ -194,9 +194,9 @@ UNDONE = {
     ),
     "clock": Undone(((gate, "find_since", waits_by_the_clusters_clock),), "late", [CLOCK]),
     "failed-pulls": Undone(
-        (changed(watch, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
+        (changed(pod_reader, "read_placed_pod", pulls_that_never_fail),), "re-spawned", [FAILS]
     ),
-    "given-up": Undone(((watch, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
+    "given-up": Undone(((failed_pulls, "WAITED_SECONDS", math.inf),), "stranded", [HANGS]),
     "failing-nodes-last": Undone(
         ((prefer_images, "MAX_NODES", 0),), "re-spawned", map(draw, range(6144, 6145))
     ),
@@ -222,7 +222,7 @@ UNDONE = {
         (changed(Release, "of_kind", pullers_that_request),), "deleted", map(draw, range(20, 21))
     ),
     "claimable": Undone(
-        ((watch, "claimable_resources", lambda _body: frozenset()),),
+        ((device_classes, "claimable_resources", lambda _body: frozenset()),),
         "misjudged",
         map(draw, range(161, 162)),
     ),
