@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Final
 import jsonpatch
 import yaml
 
+from benchmarks.recorded_story import Story, write_story
 from roost_core.kube.pki import make_authority, sign_leaf
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
@@ -40,7 +41,6 @@ from roost_core.scheduler.profile import read_profiles
 from roost_core.scheduler.state import ClusterState
 from roost_lab.recorder.store.database import Store
 from tools.demo_screen import colour, heading, say, show_diff, show_scores
-from tools.recorded_story import Story, write_story
 from tools.stand_in_api import LOOPBACK, StandInApi
 
 if TYPE_CHECKING:

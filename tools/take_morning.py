@@ -19,11 +19,13 @@ from typing import TYPE_CHECKING, Any, Final
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
+from lab.tests.served_view import served_view
 from roost_lab.pages.dates import US
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.view.reading import RecordSource
+from tests.harness import browser
 from tests.harness.controlplane import CONTROLLERS, ControlPlane
 from tests.harness.hub.hub import PASSWORD, RealHub
 from tests.harness.hub.hub_pod import hub_pod
@@ -31,8 +33,7 @@ from tests.harness.hub.people import start
 from tests.harness.hub.user_pods import PORT, UserPods
 from tests.harness.nodes import FakeNodes
 from tests.stack import Stack
-from tools import browser
-from tools.take_screenshots import picture, served_view, show_view
+from tools.take_screenshots import picture, show_view
 
 if TYPE_CHECKING:
     from selenium import webdriver

@@ -7,32 +7,25 @@ chromium-driver
 from __future__ import annotations
 
 import base64
-import contextlib
 import sys
 import tempfile
-import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from selenium.webdriver.support.wait import WebDriverWait
 
-from roost_core.http.server import bind
+from benchmarks.recorded_story import BEGIN, US, Story, write_story
+from lab.tests.served_view import served_view
 from roost_lab.recorder.store.database import Store
 from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from roost_lab.view.reading import RecordSource
-from roost_lab.view.server import make_app, serve
-from tools import browser
+from tests.harness import browser
 from tools.demo_replay import POLICIES, replayed
-from tools.recorded_story import BEGIN, US, Story, write_story
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from selenium import webdriver
-
-    from roost_lab.view.server import MomentSource
 
 IMAGES: Final = Path(__file__).resolve().parent.parent / "lab" / "docs" / "images"
 MOST_BYTES: Final = 220_000
@@ -59,22 +52,6 @@ def example_page(folder: Path, story: Story | None = None) -> Path:
     page.write_text(make_page(report, "Database hub.db, a made-up example."), encoding="utf-8")
     store.close()
     return page
-
-
-@contextlib.contextmanager
-def served_view(sources: Sequence[MomentSource], names: Sequence[str] = ("",)) -> Iterator[str]:
-    """The address of `roost view` of one or two records, while the context lasts."""
-    bound = bind("127.0.0.1", 0)
-    bound.listen(64)
-    server = serve(make_app(sources, "token", names=names), bound)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.port}/?token=token"
-    finally:
-        server.shutdown()
-        thread.join()
-        bound.close()
 
 
 def show_view(driver: webdriver.Chrome, address: str, at: float, width: int, height: int) -> None:

@@ -25,11 +25,11 @@ from roost_core.objects.fields import JSONObject
 from tests.e2e.hub.test_hub_days import HUB, Day
 from tests.harness.fixtures import networked_nodes
 from tests.harness.hub import people
+from tests.harness.hub.charts import BINDERHUB, Z2JH, build_images, fetch
 from tests.harness.hub.hub import HERE, ensure_proxy
 from tests.harness.images import Image, read_archive
 from tests.harness.waiting import wait_until
 from tests.recorded_data import DATA
-from tools.hub_charts import BINDERHUB, Z2JH, build_images, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -3,7 +3,7 @@ SQLite.
 
 .venv/bin/python -m benchmarks.record_size [--days 1]
 
-A made-up hub of 20,000 users a day (tools/recorded_story.py), written as the recorder writes.
+A made-up hub of 20,000 users a day (recorded_story.py), written as the recorder writes.
 Indexes count with their tables. Without the candidates of bindings: their size depends on the
 number of nodes.
 """
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Final
 import sqlalchemy as sa
 
 from benchmarks.figures import table
+from benchmarks.recorded_story import Story, write_story
 from roost_lab.recorder.store import schema
 from roost_lab.recorder.store.database import Store
 from tests.harness.postgres import Postgres
-from tools.recorded_story import Story, write_story
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

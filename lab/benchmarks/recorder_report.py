@@ -4,7 +4,7 @@ the file once.
 .venv/bin/python -m benchmarks.recorder_report [--decisions 1000000] [--database FILE]   (FILE is
 kept and used again)
 
-The record is a made-up hub's day (tools/recorded_story.py), told again for as many days as it
+The record is a made-up hub's day (recorded_story.py), told again for as many days as it
 takes, each with uids of its own. Without candidates' rows: the report doesn't read them.
 """
 
@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from benchmarks.figures import table
+from benchmarks.recorded_story import US, Story, write_story
 from roost_lab.recorder.store import schema, start_rows
 from roost_lab.recorder.store.database import Store
-from tools.recorded_story import US, Story, write_story
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from benchmarks import terms as drawn
+from benchmarks.drawing import svg, text
 from benchmarks.term_figures import DAY_NAMES, IMPORTED, LATE_SECONDS, NONE, SECONDS_AN_HOUR, Waits
 from benchmarks.terms import Term
 from roost_lab.simulator.setup.assumptions import Assumptions
-from tools.write_drawings import svg, text
 
 PICTURE_WEEK: Final = 3
 # The panels' titles.

@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, Final
 import orjson
 
 from benchmarks.view_record import records
+from lab.tests.served_view import served_view
 from roost_lab.recorder.store.database import Store
 from roost_lab.view.moment import as_json
 from roost_lab.view.reading import RecordSource
-from tools import browser
-from tools.take_screenshots import served_view
+from tests.harness import browser
 
 if TYPE_CHECKING:
     from selenium.webdriver import Chrome

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 from selenium.webdriver import Chrome
 
-from tools import browser
+from tests.harness import browser
 
 # What a font does to a page: letters a fifth wider than DejaVu's, which is wide itself; lines as
 # high as Noto Sans'.

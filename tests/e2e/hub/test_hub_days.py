@@ -32,6 +32,14 @@ from roost_core.placement.rendezvous import rank_nodes
 from tests.e2e.leftovers import leftovers
 from tests.harness.fixtures import networked_nodes, push_roost, push_scheduler, require_binary
 from tests.harness.hub import people
+from tests.harness.hub.charts import (
+    BINDERHUB,
+    Z2JH,
+    build_awaiter,
+    build_images,
+    chart_of_binderhub,
+    fetch,
+)
 from tests.harness.hub.hub import HERE, ensure_proxy
 from tests.harness.images import Image, read_archive
 from tests.harness.real_nodes import RealNode
@@ -39,7 +47,6 @@ from tests.harness.registry import RealRegistry
 from tests.harness.waiting import wait_until
 from tests.parity.renderers import CHART, run_helm
 from tests.recorded_data import DATA
-from tools.hub_charts import BINDERHUB, Z2JH, build_awaiter, build_images, chart_of_binderhub, fetch
 
 pytestmark = [pytest.mark.e2e, pytest.mark.hub_day]
 

@@ -10,8 +10,9 @@ from urllib.parse import unquote
 import pytest
 from selenium.webdriver import Chrome
 
+from tests.harness import browser
 from tests.harness.axe import serious_findings
-from tools import browser, write_drawings
+from tools import write_drawings
 
 REPOSITORY: Final = Path(__file__).resolve().parents[3]
 # A page that a message or a comment names, perhaps with a section.

@@ -23,7 +23,7 @@ from roost_lab.report.gather import gather
 from roost_lab.report.page import make_page
 from tests.harness.waiting import wait_until
 
-browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+browser = pytest.importorskip("tests.harness.browser", reason="no Selenium: make setup installs it")
 shots = pytest.importorskip("tools.take_screenshots")
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 axe = pytest.importorskip("tests.harness.axe")

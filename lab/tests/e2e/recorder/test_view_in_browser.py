@@ -14,14 +14,14 @@ from benchmarks.view_record import MINUTE, SECOND, records
 from lab.tests.e2e import seen_in_browser
 from lab.tests.moments import BEGIN, HOUR
 from lab.tests.recorded import bind_record, empty_store, phase_record, pod_record
+from lab.tests.served_view import served_view
 from roost_lab.recorder.store.records import NodeRecord, Phase
 from roost_lab.report.statistics import Span
 from roost_lab.view.reading import RecordSource
 from roost_lab.view.shareable import make_file
 from tests.harness.axe import serious_findings
 
-browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
-shots = pytest.importorskip("tools.take_screenshots")
+browser = pytest.importorskip("tests.harness.browser", reason="no Selenium: make setup installs it")
 Keys = pytest.importorskip("selenium.webdriver.common.keys").Keys
 ActionChains = pytest.importorskip("selenium.webdriver.common.action_chains").ActionChains
 WebDriverWait = pytest.importorskip("selenium.webdriver.support.wait").WebDriverWait
@@ -67,7 +67,7 @@ def page(tmp_path: Path) -> Iterator[Served]:
         bind_record("odd-pod", end_us - MINUTE + SECOND, ATTACK),
     ]
     store.write([*records(end_us, NODES, PODS), *odd], {"pods": ("1", end_us)})
-    with shots.served_view([RecordSource(store, now_us=lambda: end_us)]) as address:
+    with served_view([RecordSource(store, now_us=lambda: end_us)]) as address:
         yield Served(store, end_us, address)
 
 
@@ -86,7 +86,7 @@ def two(tmp_path: Path) -> Iterator[Served]:
         uid="late", name="late", created_us=end_us - 2 * MINUTE, is_ready=True, labels="{}"
     )
     stores[0].write([late], {"pods": ("1", end_us)})
-    with shots.served_view([*map(RecordSource, stores)], ["first", "second"]) as address:
+    with served_view([*map(RecordSource, stores)], ["first", "second"]) as address:
         yield Served(stores[0], end_us, address)
 
 
@@ -384,7 +384,7 @@ def check_replay(driver: Chrome) -> None:
 def test_a_replay_begins_with_its_sentence_at_the_worst_minute(
     driver: Chrome, replayed: tuple[Store, Store]
 ) -> None:
-    with shots.served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
+    with served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
         show(driver, address)
         check_replay(driver)
         # All controls are in one row.
@@ -437,7 +437,7 @@ def test_axe_finds_nothing_serious(
     show(driver, page.address, width)
     driver.find_element("id", "changes-title").click()
     assert serious_findings(driver) == []
-    with shots.served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
+    with served_view([*map(RecordSource, replayed)], ["z2jh", "roost"]) as address:
         show(driver, address, width)
         wait(driver, "document.querySelector('#timeline .lane')")
         assert serious_findings(driver) == []

@@ -15,7 +15,7 @@ from roost_lab.simulator.setup.assumptions import Assumptions
 from roost_lab.simulator.sweep.summary import WorldSetting, summarise
 from roost_lab.simulator.sweep.survey import Survey
 
-browser = pytest.importorskip("tools.browser", reason="no Selenium: make setup installs it")
+browser = pytest.importorskip("tests.harness.browser", reason="no Selenium: make setup installs it")
 seen = pytest.importorskip("lab.tests.e2e.seen_in_browser")
 axe = pytest.importorskip("tests.harness.axe")
 
