@@ -161,6 +161,7 @@ class Stack(Started):
     own_certificates: the webhook's certificate is the controllers' leader's (mode `self`), as it
         is by default where both run. Else it is given (mode `secret`), so that a test of the
         webhook alone needs no leader.
+    leader_election: durations of the scheduler's Lease, in place of kube-scheduler's own.
     """
 
     def __init__(
@@ -175,6 +176,7 @@ class Stack(Started):
         controllers: bool = False,
         own_certificates: bool | None = None,
         scheduler_flags: Sequence[str] = ("--v=3",),
+        leader_election: Mapping[str, str] | None = None,
     ) -> None:
         self.cluster = cluster
         self.namespace = namespace
@@ -190,6 +192,7 @@ class Stack(Started):
         self._over = threading.Event()
         self._versions = itertools.count(1)
         self._scheduler_flags = tuple(scheduler_flags)
+        self._leader_election = dict(leader_election or {})
         self._stack = contextlib.ExitStack()
         self._starts = 0
         self.schedulers: list[Scheduler] = []
@@ -386,6 +389,7 @@ class Stack(Started):
         )
         (text,) = self.find("ConfigMap", name)["data"].values()
         loaded: JSONObject = yaml.safe_load(text)
+        loaded["leaderElection"] |= self._leader_election
         return loaded
 
     def pretend_scheduler(self) -> None:

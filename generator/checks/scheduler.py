@@ -7,7 +7,6 @@ ignores most silently. Source: kube-scheduler v1.37 (`pkg/scheduler/framework/ru
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -35,22 +34,16 @@ from roost_core.scheduler.plugins import (
     unmodelled,
 )
 
-_BEST_SCORE: Final = 100
-
 # Default weights of the in-tree score plugins.
 DEFAULT_WEIGHTS: Final = {name: plugin.weight for name, plugin in PLUGINS.items() if plugin.weight}
 # The minors that brought keys of a profile. kube-scheduler doesn't start with one that it doesn't
 # know.
 _POINTS_SINCE: Final = {"placementGenerate": 36, "placementScore": 36}
 _ARGUMENTS_SINCE: Final = {"filterTimeout": 34, "bindingTimeout": 36}
-_DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
-_SECONDS: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _UNMODELLED: Final = (
     "Roost's model doesn't know it: placeholders with this profile don't move, and nothing is"
     " replayed"
 )
-# client-go's leader election waits up to this many retry periods between tries.
-_JITTER: Final = 1.2
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -84,11 +77,6 @@ def check(report: LintReport, release: Release) -> None:
     _lint_queue_sorts(report, queue_sorts)
 
 
-def seconds(duration: object) -> float:
-    """Read a Go duration such as 1m30s, in seconds."""
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in _DURATION.findall(text(duration)))
-
-
 def _lint_process(report: LintReport, scheduler: dict[str, object], release: Release) -> None:
     if number(scheduler.get("replicas")) == 0:
         fix = (
@@ -96,36 +84,6 @@ def _lint_process(report: LintReport, scheduler: dict[str, object], release: Rel
             " cluster's scheduler."
         )
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
-    if number(scheduler.get("percentageOfNodesToScore")) < _BEST_SCORE:
-        reason = (
-            "in clusters of 100 or more nodes the fullest node or a repository's home is often not"
-            " scored."
-        )
-        report.warn(("scheduler", "percentageOfNodesToScore"), reason, "Use 100.")
-    election = mapping(scheduler.get("leaderElection"))
-    lease, renew, retry = (
-        seconds(election.get(key)) for key in ("leaseDuration", "renewDeadline", "retryPeriod")
-    )
-    path: Path = ("scheduler", "leaderElection")
-    if lease <= renew:
-        expected = f"more than renewDeadline ({text(election.get('renewDeadline'))})"
-        report.error(
-            (*path, "leaseDuration"),
-            election.get("leaseDuration"),
-            expected,
-            "Use 15s, 10s and 2s.",
-        )
-    if renew <= _JITTER * retry or retry == 0:
-        expected = (
-            f"more than {_JITTER} times retryPeriod ({text(election.get('retryPeriod'))}), which is"
-            " above 0"
-        )
-        report.error(
-            (*path, "renewDeadline"),
-            election.get("renewDeadline"),
-            expected,
-            "Use 15s, 10s and 2s.",
-        )
     image = mapping(scheduler.get("image"))
     tags = mapping(image.get("tags"))
     if not image.get("tag"):

@@ -68,7 +68,7 @@ def configuration(percentage: int) -> dict[str, Any]:
     """The rendered KubeSchedulerConfiguration with this percentage, without the client's rate
     limit.
     """
-    for manifest in rendered(NAMESPACE, f"scheduler.percentageOfNodesToScore={percentage or 100}"):
+    for manifest in rendered(NAMESPACE):
         if manifest["kind"] == "ConfigMap" and "config.yaml" in manifest["data"]:
             found: dict[str, Any] = yaml.safe_load(manifest["data"]["config.yaml"])
             found["percentageOfNodesToScore"] = percentage

@@ -53,7 +53,9 @@ kind: KubeSchedulerConfiguration
    kube-scheduler takes weight 0 for 1. Node terms, then taints come first in all of them. `pack` alone adds two up: whom a class
    joins, and four times how full the node is. `strict` is its order for pods whose author wrote terms about pods or spreading. */}}
 {{- $strategies := dict "pack" (dict "pods" 101 "fit" 404 "image" 1 "type" "MostAllocated") "strict" (dict "pods" 10201 "fit" 101 "image" 1 "type" "MostAllocated") "imageFirst" (dict "pods" 101 "fit" 1 "image" 10201 "type" "MostAllocated") "sticky" (dict "pods" 10201 "fit" 101 "image" 1 "type" "LeastAllocated") "spread" (dict "pods" 101 "fit" 10201 "image" 1 "type" "LeastAllocated") }}
-percentageOfNodesToScore: {{ toJson $.root.Values.scheduler.percentageOfNodesToScore }}
+{{- /* By default kube-scheduler scores only a part of 100 nodes or more, and often misses the one node that a pod should go to: the fullest,
+   or the repository's home. Its price grows with the number of nodes: docs/performance.md. */}}
+percentageOfNodesToScore: 100
 {{- if not $.root.Values.scheduler.profiles }}
 {{ fail "scheduler.profiles is empty: kube-scheduler would then take the place of the cluster's own" }}
 {{- end }}
@@ -72,14 +74,12 @@ profiles:
 {{ include "roost.scheduler_profile" (dict "root" $.root "name" (printf "%s%s" $name "_strict") "profile" $profile "weights" $strategy) | indent 2 }}
 {{- end }}
 {{- end }}
+{{- /* Its durations are kube-scheduler's own: 15 s, 10 s to renew, a try each 2 s. */}}
 leaderElection:
   leaderElect: true
   resourceLock: leases
   resourceName: {{ toJson (include "roost.object_name" (list $.root "scheduler")) }}
   resourceNamespace: {{ toJson $.root.Release.Namespace }}
-  leaseDuration: {{ toJson $.root.Values.scheduler.leaderElection.leaseDuration }}
-  renewDeadline: {{ toJson $.root.Values.scheduler.leaderElection.renewDeadline }}
-  retryPeriod: {{ toJson $.root.Values.scheduler.leaderElection.retryPeriod }}
 clientConnection:
   # Empty: the account of the pod.
   kubeconfig: ""

@@ -33,7 +33,7 @@ from tests.stack import Stack, Webhook
 pytestmark = pytest.mark.e2e
 
 # Stale after six seconds, from thirty: a partition needn't last minutes to be one.
-FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
+FAST = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 LARGE: JSONObject = {"cpu": "64", "memory": "64Gi", "pods": 5000}
 
 
@@ -55,8 +55,9 @@ class World:
         self.stack = Stack(
             cluster,
             self.namespace,
-            {**VALUES, "scheduler": FAST},
+            VALUES,
             webhook=False,
+            leader_election=FAST,
             own_certificates=True,
         )
         self.hub = Hub(cluster, self.namespace, nodes, self.stack)

@@ -15,16 +15,18 @@ from tests.stack import Stack
 pytestmark = pytest.mark.e2e
 
 # Stale after six seconds.
-FAST = {"leaderElection": {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}}
+FAST = {"leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 
 
 def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     fake_nodes.create("node-1")
-    values = {"placeholders": [], "scheduler": FAST}
+    values = {"placeholders": []}
     with (
-        Stack(control_plane, namespace, values, scheduler=False, webhook=False) as stack,
+        Stack(
+            control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
+        ) as stack,
         start_scheduler(control_plane) as own,
     ):
         own.wait_serving()
@@ -78,9 +80,11 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
     profile.
     """
     fake_nodes.create("node-1")
-    values = {"placeholders": [], "scheduler": FAST}
+    values = {"placeholders": []}
     with (
-        Stack(control_plane, namespace, values, scheduler=False, webhook=False) as stack,
+        Stack(
+            control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
+        ) as stack,
         start_scheduler(control_plane),
     ):
         old = stack.start_scheduler(named=True)
@@ -94,7 +98,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
         def is_away() -> bool:
             return webhook.metric("roost_webhook_part_away", part="scheduler") == 1
 
-        scheduler = {**FAST, "profiles": {"lab": {"strategy": "spread"}}}
+        scheduler = {"profiles": {"lab": {"strategy": "spread"}}}
         stack.apply({"scheduler": scheduler, "podClasses": {"user": {"profile": "lab"}}})
         wait_until(is_away, 20, "the webhook to see that the leader lacks the profile")
         assert stack.create_pod(pod("meanwhile"))["spec"]["schedulerName"] == "default-scheduler"

@@ -4,7 +4,6 @@ otherwise.
 
 import pytest
 
-from generator.checks.scheduler import seconds
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
 from tests.recorded_data import rows
@@ -77,13 +76,6 @@ def test_a_cluster_older_than_every_known_scheduler_is_warned_of() -> None:
     assert "newer than the cluster" in said("", Release(kube_version="v1.32.0"))
     for minor in (*range(33, 38), 40):
         assert found("", Release(kube_version=f"v1.{minor}.0")) == []
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"), [("15s", 15), ("1m30s", 90), ("500ms", 0.5), ("1.5h", 5400), ("", 0)]
-)
-def test_go_durations_are_read_in_seconds(text: str, expected: float) -> None:
-    assert seconds(text) == expected
 
 
 @pytest.mark.parametrize(("gates", "version", "expected"), rows("generator/feature-gates"))
