@@ -10,7 +10,7 @@ import click
 
 from roost_core import options
 
-_CLIENT_CA: Final = "values.webhook.clientCA.configMapName or values.webhook.clientCA.secretName"
+_CLIENT_CA: Final = "values.webhook.clientCA.secretName"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class WebhookOptions:
     client_name: str = options.name(
         "--client-name",
         chart="values.webhook.clientCA.commonName",
-        chart_if=f"({_CLIENT_CA}) and values.webhook.clientCA.commonName",
+        chart_if=f"{_CLIENT_CA} and values.webhook.clientCA.commonName",
         help="And only with this common name.",
     )
     drain_seconds: float = options.option(

@@ -35,10 +35,7 @@ def check(report: LintReport, _release: Release) -> None:
         path = named_by(report, "webhook", "metricsPort")
         report.error(path, webhook.get("port"), "another port than webhook.port")
     client = mapping(webhook.get("clientCA"))
-    if client.get("configMapName") and client.get("secretName"):
-        reason = "set together with configMapName: only one of them can hold the CA."
-        report.refuse(("webhook", "clientCA", "secretName"), reason, "Leave one empty.")
-    if client.get("commonName") and not (client.get("configMapName") or client.get("secretName")):
+    if client.get("commonName") and not client.get("secretName"):
         reason = "without a CA no client certificate is requested, so the name is not checked."
-        fix = "Set configMapName or secretName, or leave it empty."
+        fix = "Set secretName, or leave it empty."
         report.refuse(("webhook", "clientCA", "commonName"), reason, fix)

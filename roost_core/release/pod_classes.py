@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -24,13 +23,6 @@ DEFAULT_WARM_NODES: Final = 10
 _PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")
 
 
-class MatchBy(StrEnum):
-    """`home.matchBy`: how a preferred term names a node."""
-
-    NAME = "name"
-    HOSTNAME = "hostname"
-
-
 @dataclass(frozen=True, slots=True)
 class KeySource:
     """One place where a pod may name its repository. `name` is "" for the image."""
@@ -46,7 +38,6 @@ class Home:
     key: tuple[KeySource, ...]
     # Labels of the pods, in the release's namespace, whose nodes have the caches. Empty: any node.
     builder_labels: Mapping[str, str]
-    match_by: MatchBy
     # Node affinity weights of the first, second … node; decreasing.
     weights: tuple[int, ...]
     # Limit on a node: max(min_load, ceil(max_load x (running + 1) / nodes that the pod may use));
@@ -170,7 +161,7 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
     if value is None:
         return None
     home = read.mapping(value, key)
-    read.known(home, key, ("key", "builders", "matchBy", "weights", "minLoad", "maxLoad"))
+    read.known(home, key, ("key", "builders", "weights", "minLoad", "maxLoad"))
     sources = read.items(home.get("key"), f"{key}.key")
     if not sources:
         read.fault(f"{key}.key", sources, "at least one place where the repository is named")
@@ -190,7 +181,6 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
             for index, source in enumerate(sources)
         ),
         builder_labels=read.labels(builders.get("labels"), f"{key}.builders.labels"),
-        match_by=read.choice(home.get("matchBy"), f"{key}.matchBy", MatchBy),
         weights=weights,
         min_load=read.whole(home.get("minLoad"), f"{key}.minLoad", 0, 1_000_000),
         max_load=read.number(home.get("maxLoad"), f"{key}.maxLoad"),

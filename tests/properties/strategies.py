@@ -241,12 +241,7 @@ rule_changes: st.SearchStrategy[JSONObject] = st.fixed_dictionaries(
             {
                 "build": st.fixed_dictionaries(
                     {
-                        "home": st.fixed_dictionaries(
-                            {
-                                "matchBy": st.sampled_from(["name", "hostname"]),
-                                "maxLoad": st.sampled_from([0, 0.5, 2]),
-                            }
-                        ),
+                        "home": st.fixed_dictionaries({"maxLoad": st.sampled_from([0, 0.5, 2])}),
                         "join": st.sampled_from([{}, {"build": 3}]),
                     }
                 ),

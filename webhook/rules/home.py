@@ -7,12 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import node_admits
 from roost_core.placement.home_load import choose_homes
-from roost_core.placement.labels import HOME_TARGET_ANNOTATION, HOSTNAME_LABEL
+from roost_core.placement.labels import HOME_TARGET_ANNOTATION
 from roost_core.placement.rendezvous import rank_nodes
-from roost_core.release.pod_classes import Home, MatchBy, PodClass
+from roost_core.release.pod_classes import Home, PodClass
 from roost_core.release.repositories import repository_of
 from webhook.facts import Facts, PlacedPod
 from webhook.patch import (
@@ -41,7 +40,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
     if home is None or not repository:
         return
     target = pod.annotations.get(HOME_TARGET_ANNOTATION)
-    if target and prefers_node(pod, _is_node(target, home, case.facts)):
+    if target and prefers_node(pod, named_node(target)):
         # Roost chose already: a pod reviewed again keeps its nodes, whatever the load is.
         return
     ring, lacks_builders = ring_of(case.pod_class, home, case.facts)
@@ -58,7 +57,7 @@ def prefer_home(case: Case) -> Iterator[Verdict]:
         return
     yield DropBinderHubTerms(sticky=True, spread=True)
     for weight, node in zip(home.weights, nodes, strict=False):
-        yield PreferNode({"weight": weight, "preference": _is_node(node, home, case.facts)})
+        yield PreferNode({"weight": weight, "preference": named_node(node)})
     yield Annotate(HOME_TARGET_ANNOTATION, nodes[0])
     yield Note(
         "home",
@@ -116,15 +115,6 @@ def _homes(case: Case, home: Home, candidates: Sequence[str], admitted: int) -> 
         min_load=home.min_load,
         max_load=home.max_load,
     )
-
-
-def _is_node(node: str, home: Home, facts: Facts) -> JSONObject:
-    """The node selector term that only `node` meets."""
-    if home.match_by is MatchBy.NAME:
-        return named_node(node)
-    known = facts.nodes.get_node(node) if facts.nodes is not None else None
-    hostname = known.labels.get(HOSTNAME_LABEL, node) if known is not None else node
-    return {"matchExpressions": [{"key": HOSTNAME_LABEL, "operator": "In", "values": [hostname]}]}
 
 
 def _can_outvote_home(term: object) -> bool:

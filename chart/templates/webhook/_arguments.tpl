@@ -7,10 +7,10 @@
 - {{ toJson (printf "%s%d" "--port=" (int64 $.root.Values.webhook.port)) }}
 - {{ toJson (printf "%s%d" "--metrics-port=" (int64 (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.webhook) | fromJson).metricsPort)) }}
 - {{ toJson (printf "%s%s" "--certificate-folder=" "/etc/roost/certificate") }}
-{{- if or $.root.Values.webhook.clientCA.configMapName $.root.Values.webhook.clientCA.secretName }}
+{{- if $.root.Values.webhook.clientCA.secretName }}
 - {{ toJson (printf "%s%s" "--client-ca=" "/etc/roost/client-ca/ca.crt") }}
 {{- end }}
-{{- if and (or $.root.Values.webhook.clientCA.configMapName $.root.Values.webhook.clientCA.secretName) $.root.Values.webhook.clientCA.commonName }}
+{{- if and $.root.Values.webhook.clientCA.secretName $.root.Values.webhook.clientCA.commonName }}
 - {{ toJson (printf "%s%s" "--client-name=" $.root.Values.webhook.clientCA.commonName) }}
 {{- end }}
 - {{ toJson (printf "%s%s" "--log-level=" (include "roost.core_pod" (list $.root.Values.corePods $.root.Values.webhook) | fromJson).logLevel) }}{{- end }}

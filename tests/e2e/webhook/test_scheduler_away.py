@@ -22,7 +22,7 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     fake_nodes.create("node-1")
-    values = {"placeholders": []}
+    values: Object = {"placeholders": []}
     with (
         Stack(
             control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
@@ -80,7 +80,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
     profile.
     """
     fake_nodes.create("node-1")
-    values = {"placeholders": []}
+    values: Object = {"placeholders": []}
     with (
         Stack(
             control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST

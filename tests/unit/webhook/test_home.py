@@ -48,20 +48,6 @@ def test_a_build_prefers_the_first_nodes_of_its_ring_with_falling_weights() -> N
     assert homes_of(place(build_pod(), Facts(builder_nodes=FIVE.builder_nodes))) == FIRST_THREE
 
 
-def test_nodes_may_be_named_by_their_hostname_label_which_may_differ_from_their_name() -> None:
-    rules = settings(podClasses={"build": {"home": {"matchBy": "hostname", "weights": [100]}}})
-    here = facts(
-        node("node-0", labels={"kubernetes.io/hostname": "ip-10-0-0-1"}), builders="node-0"
-    )
-    placed = place(build_pod(), here, rules)
-    assert node_terms(placed) == [sticky_term("ip-10-0-0-1")]
-    # Though BinderHub's equal term goes.
-    chosen = build_pod(affinity=prefers_nodes(sticky_term("ip-10-0-0-1")))
-    assert node_terms(place(chosen, here, rules)) == [sticky_term("ip-10-0-0-1")]
-    assert placed["metadata"]["annotations"][HOME_TARGET_ANNOTATION] == "node-0"
-    assert place(placed, here, rules) == placed
-
-
 def test_binderhubs_sticky_term_gives_way_by_its_shape_only() -> None:
     keep = [
         {**sticky_term("node-x"), "weight": 99},
@@ -178,14 +164,7 @@ def test_an_authors_loud_term_beside_the_home_is_warned_of_but_not_binderhubs_wh
 
 def test_a_users_home_can_be_known_from_its_environment() -> None:
     key = [{"env": "BINDER_REPO_URL"}, {"image": "repository"}]
-    home = {
-        "key": key,
-        "builders": {"labels": None},
-        "matchBy": "name",
-        "weights": [10],
-        "minLoad": 1,
-        "maxLoad": 0,
-    }
+    home = {"key": key, "builders": {"labels": None}, "weights": [10], "minLoad": 1, "maxLoad": 0}
     body = user_pod()
     body["spec"]["containers"][0]["env"] = [{"name": "BINDER_REPO_URL", "value": REPOSITORY}]
     assert homes_of(
