@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 RELEASES: Final = "https://dl.k8s.io/release"
+_SCHEDULERS: Final = "generator/render/kube_scheduler.py"
 _VERSION: Final = re.compile(r"v?(\d+(?:\.\d+)*)")
 
 
@@ -84,13 +85,11 @@ def kubernetes(world: World, root: Path = ROOT) -> Iterator[Newer]:
         )
         if found:
             pins[found[2]] = (found[1], str(path.relative_to(root)))
-    tags = _values(root)["scheduler"]["image"]["tags"]
+    table = (root / _SCHEDULERS).read_text(encoding="utf-8")
+    tags = dict(re.findall(r'"(1\.\d+)": "(v[\d.]+)"', table))
     for minor, (pinned, where) in pins.items():
         newest = _release(world, f"stable-{minor}.txt")
-        for version, file in (
-            (pinned, where),
-            (str(tags[minor]), "chart/values.yaml, scheduler.image.tags"),
-        ):
+        for version, file in ((pinned, where), (tags[minor], _SCHEDULERS)):
             if numbers(newest) > numbers(version):
                 yield Newer(f"Kubernetes {minor}", version, newest, file)
     newest_minor = max(pins, key=numbers)

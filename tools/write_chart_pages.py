@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import yaml
 
+from generator.render.kube_scheduler import SCHEDULER_TAGS
 from tools.generated_file import write_or_check
 from tools.write_values_reference import comments_of_groups
 
@@ -53,8 +54,7 @@ for its default. `values.schema.json` checks yours.
 def readme() -> str:
     """chart/README.md, as it should be."""
     chart = yaml.safe_load((CHART / "Chart.yaml").read_text(encoding="utf-8"))
-    tags = _values()["scheduler"]["image"]["tags"]
-    minors = f"{min(tags)} to {max(tags)}"
+    minors = f"{min(SCHEDULER_TAGS)} to {max(SCHEDULER_TAGS)}"
     groups = comments_of_groups()
     rows = [
         f"| `{key}` | {_first_sentence(comment) or _keys(_values()[key])} |\n"
@@ -85,7 +85,7 @@ def images() -> list[tuple[str, str]]:
     scheduler, placeholder = values["scheduler"]["image"], values["placeholder"]["image"]
     found = [
         (f"kube-scheduler-{minor}", f"{scheduler['name']}:{tag}")
-        for minor, tag in scheduler["tags"].items()
+        for minor, tag in SCHEDULER_TAGS.items()
     ]
     found.append(("placeholder", f"{placeholder['name']}:{placeholder['tag']}"))
     own = values["image"]["name"]

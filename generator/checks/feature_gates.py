@@ -5,29 +5,28 @@ know or has locked.
 from __future__ import annotations
 
 from generator.checks.contract import LintReport, mapping, text
-from generator.render.functions import minor_for_cluster
+from generator.faults import Path
+from generator.render.functions import for_cluster, minor_for_cluster
+from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS
 from generator.values.helm_release import Release, kube_minor
 from roost_core.scheduler.plugins import GATES, MODELLED, is_on
 
 
 def scheduler_minor(scheduler: dict[str, object], release: Release) -> int:
     """The minor of the kube-scheduler that is deployed: 37 for v1.37.2."""
-    image = mapping(scheduler.get("image"))
-    tag = text(image.get("tag")) or minor_for_cluster(
-        mapping(image.get("tags")), release.kube_minor
-    )
+    tag = text(mapping(scheduler.get("image")).get("tag"))
     try:
-        return kube_minor(tag)[1]
+        return kube_minor(tag or str(for_cluster(SCHEDULER_TAGS, release.kube_minor)))[1]
     except ValueError:
         # The tag of a custom image.
         return release.kube_minor[1]
 
 
 def gates_of(scheduler: dict[str, object], release: Release) -> dict[str, bool]:
-    """The gates that it gets."""
-    by_minor = mapping(scheduler.get("featureGates"))
-    chosen = mapping(by_minor.get(minor_for_cluster(by_minor, release.kube_minor)))
-    return {gate: is_given for gate, is_given in chosen.items() if isinstance(is_given, bool)}
+    """The gates that it gets: Roost's own, and the values'."""
+    given = mapping(scheduler.get("featureGates"))
+    own = SCHEDULER_GATES[minor_for_cluster(SCHEDULER_GATES, release.kube_minor)]
+    return {**own, **{gate: is_on for gate, is_on in given.items() if isinstance(is_on, bool)}}
 
 
 def check(report: LintReport, release: Release) -> None:
@@ -36,9 +35,9 @@ def check(report: LintReport, release: Release) -> None:
     if scheduler.get("target") != "deploy":
         return
     minor, given = scheduler_minor(scheduler, release), gates_of(scheduler, release)
-    entry = minor_for_cluster(mapping(scheduler.get("featureGates")), release.kube_minor)
     for name, is_given in given.items():
-        path, gate = ("scheduler", "featureGates", entry, name), GATES.get(name)
+        path: Path = ("scheduler", "featureGates", name)
+        gate = GATES.get(name)
         if gate is None:
             reason = (
                 f"{name} is not a feature gate that Roost knows: kube-scheduler doesn't start with"
@@ -46,7 +45,7 @@ def check(report: LintReport, release: Release) -> None:
             )
             report.warn(path, reason, "See `kube-scheduler --help` of its minor.")
         elif minor < gate.since:
-            fix = f"It came with 1.{gate.since}: give it under that minor."
+            fix = f"It came with 1.{gate.since}: leave it out."
             report.error(
                 path,
                 name,
@@ -54,7 +53,7 @@ def check(report: LintReport, release: Release) -> None:
                 fix,
             )
         elif gate.until is not None and minor >= gate.until:
-            fix = f'It went with 1.{gate.until}: give "1.{gate.until}" an entry without it.'
+            fix = f"It went with 1.{gate.until}: leave it out."
             report.error(
                 path,
                 name,
@@ -77,7 +76,7 @@ def check(report: LintReport, release: Release) -> None:
             )
             fix = f"Set {name}: {wanted} for 1.{minor}."
             report.warn(
-                ("scheduler", "featureGates", entry),
+                ("scheduler", "featureGates"),
                 f"{reason} a kube-scheduler that has it {wanted}.",
                 fix,
             )

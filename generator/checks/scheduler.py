@@ -23,7 +23,8 @@ from generator.checks.contract import (
 )
 from generator.checks.feature_gates import gates_of, scheduler_minor
 from generator.faults import Path
-from generator.values.helm_release import Release
+from generator.render.kube_scheduler import SCHEDULER_TAGS
+from generator.values.helm_release import Release, kube_minor
 from roost_core.scheduler.plugins import (
     ARGUMENTS,
     FILTERS_NEED_PRE_FILTER,
@@ -84,27 +85,13 @@ def _lint_process(report: LintReport, scheduler: dict[str, object], release: Rel
             " cluster's scheduler."
         )
         report.error(("scheduler", "replicas"), 0, "at least 1", fix)
-    image = mapping(scheduler.get("image"))
-    tags = mapping(image.get("tags"))
-    if not image.get("tag"):
-        if not tags:
-            report.refuse(
-                ("scheduler", "image"), "neither tag nor tags selects a kube-scheduler.", "Set tag."
-            )
-        elif release.kube_minor < min(_minor(tag) for tag in tags):
-            oldest = min(tags, key=_minor)
-            reason = (
-                f"kube-scheduler {tags[oldest]} is newer than the cluster ({release.kube_version})"
-            )
-            report.warn(
-                ("scheduler", "image", "tags"),
-                f"{reason}, which Kubernetes doesn't support.",
-                "Set tag.",
-            )
-
-
-def _minor(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdecimal())
+    oldest = min(SCHEDULER_TAGS, key=kube_minor)
+    if not at(scheduler, "image", "tag") and release.kube_minor < kube_minor(oldest):
+        reason = (
+            f"kube-scheduler {SCHEDULER_TAGS[oldest]} is newer than the cluster"
+            f" ({release.kube_version}), which Kubernetes doesn't support."
+        )
+        report.warn(("scheduler", "image", "tag"), reason, "Set it.")
 
 
 def _lint_fit(report: LintReport, path: Path, fit: dict[str, object]) -> None:

@@ -15,15 +15,15 @@ from types import MappingProxyType
 from typing import Final, NamedTuple, NoReturn
 
 from generator.locations import chart_folder
+from generator.render.kube_scheduler import SCHEDULER_GATES, SCHEDULER_TAGS
 from generator.values.helm_release import Release, kube_minor
 from roost_core.objects.image_references import normalise_reference
 from roost_core.objects.metadata import DOMAIN
 from roost_core.placement import go_json, labels
 from roost_core.placement.managed_images import managed_images, profile_seats, puller_groups
 
-# Label and annotation keys, as templates name them: `keys.opt_out`. The compiler writes them out as
-# constants.
-KEYS: Final[Mapping[str, str]] = MappingProxyType(
+# What templates name so: `keys.opt_out`. The compiler writes it out as constants.
+KEYS: Final[Mapping[str, object]] = MappingProxyType(
     {
         "opt_out": labels.OPT_OUT_ANNOTATION,
         "policy_revision": labels.POLICY_REVISION_ANNOTATION,
@@ -42,6 +42,8 @@ KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "hub_bookings": labels.HUB_BOOKINGS,
         "losable_volumes": labels.SAFE_TO_EVICT_VOLUMES_ANNOTATION,
         "strict": labels.STRICT_SUFFIX,
+        "scheduler_tags": SCHEDULER_TAGS,
+        "scheduler_gates": SCHEDULER_GATES,
     }
 )
 

@@ -13,6 +13,7 @@ from typing import Any, Final, NoReturn
 import pytest
 import yaml
 
+from generator.render.kube_scheduler import SCHEDULER_TAGS
 from tests.harness.binaries import (
     MINORS,
     NEWEST_MINOR,
@@ -73,7 +74,7 @@ def push_roost(registry: RealRegistry) -> None:
     defaults = yaml.safe_load((image.REPOSITORY / "chart/values.yaml").read_text())
     version = yaml.safe_load((image.REPOSITORY / "chart/Chart.yaml").read_text())["appVersion"]
     registry.push_image(f"library/roost:{version}", require_image())
-    push_scheduler(registry, defaults["scheduler"]["image"]["tags"][NEWEST_MINOR])
+    push_scheduler(registry, SCHEDULER_TAGS[NEWEST_MINOR])
     registry.push_program("pause:{}".format(defaults["placeholder"]["image"]["tag"]))
 
 

@@ -308,6 +308,9 @@ class ExpressionCompiler:
             return Expression(str(value), self.plain("integer"))
         if isinstance(value, str):
             return Expression(_quote(value), self.plain("string"), is_string=True)
+        if isinstance(value, Mapping):
+            pairs = (f" {_quote(key)} {self._constant(each).go}" for key, each in value.items())
+            return Expression(f"(dict{''.join(pairs)})", self.plain("object"))
         raise self.fault(f"the constant {value!r}: only strings, whole numbers, true and false")
 
     def _named(self, name: str) -> Expression:

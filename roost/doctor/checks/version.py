@@ -1,11 +1,13 @@
 """The cluster's Kubernetes is one that Roost is tested with."""
 
+from generator.render.kube_scheduler import SCHEDULER_TAGS
+from generator.values.helm_release import kube_minor
 from roost.doctor.contract import Install, Told, warning
 
 
 def check(install: Install) -> Told:
     minor = ".".join(map(str, install.release.kube_minor))
-    tested = sorted(install.values["scheduler"]["image"]["tags"])
+    tested = sorted(SCHEDULER_TAGS, key=kube_minor)
     yield f"Kubernetes {minor}"
     if minor not in tested:
         fix = "Use a release of Roost that names it, or test yours before users do."

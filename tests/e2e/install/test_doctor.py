@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from generator.render.kube_scheduler import SCHEDULER_TAGS
 from generator.render.manifests import render
 from generator.values.files import parse_values
 from generator.values.helm_release import Release
@@ -209,8 +210,7 @@ def on_a_kubelet() -> Iterator[ControlPlane]:
     }
 
     def fill(registry: RealRegistry) -> None:
-        defaults: Any = parse_values(b"", "values.yaml").values
-        push_scheduler(registry, defaults["scheduler"]["image"]["tags"][NEWEST_MINOR])
+        push_scheduler(registry, SCHEDULER_TAGS[NEWEST_MINOR])
 
     with networked_nodes(fill, {"node-a": {}}, kubelet=kubelet) as (node,):
         yield node.cluster

@@ -4,8 +4,10 @@ otherwise.
 
 import pytest
 
+from generator.checks.feature_gates import gates_of
 from generator.schema.check import find_faults
 from generator.values.helm_release import Release
+from roost_core.scheduler.plugins import GATES, NEWEST_MINOR, OLDEST_MINOR
 from tests.recorded_data import rows
 from tests.unit.generator.linted import assert_refused, assert_warned, found, laid, said, table
 
@@ -87,11 +89,12 @@ def test_feature_gates_that_the_clusters_scheduler_would_not_take_are_said(
     )
 
 
-def test_gates_of_other_minors_are_no_matter() -> None:
-    assert (
-        said('scheduler: {featureGates: {"1.40": {Unborn: true}}}', Release(kube_version="v1.36.0"))
-        == ""
-    )
+def test_the_gates_that_roost_sets_are_known_to_each_minor_and_are_as_the_model_has_them() -> None:
+    for minor in range(OLDEST_MINOR, NEWEST_MINOR + 1):
+        assert said("", Release(kube_version=f"v1.{minor}.0")) == ""
+        own = gates_of({}, Release(kube_version=f"v1.{minor}.0"))
+        assert own == dict.fromkeys(own, False)
+        assert all(minor >= GATES[name].since for name in own)
 
 
 @pytest.mark.parametrize(("profile", "minor"), rows("generator/later-keys"))
@@ -101,10 +104,7 @@ def test_a_key_of_a_later_minor_is_said(profile: str, minor: int) -> None:
     assert found(profile, Release(kube_version=f"v1.{minor}.0")) == []
 
 
-ON = (
-    "featureGates: {'1.36': {GangScheduling: true, GenericWorkload: true, OpportunisticBatching:"
-    " false}}"
-)
+ON = "featureGates: {GangScheduling: true, GenericWorkload: true}"
 
 
 @pytest.mark.parametrize(("plugin", "minor", "expected"), rows("generator/plugins"))

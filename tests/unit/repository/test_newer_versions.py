@@ -29,8 +29,8 @@ def root(tmp_path: Path) -> Path:
     files = {
         "tests/controlplane/kubernetes/go.mod": "require k8s.io/kubernetes v1.37.2\n",
         "tests/controlplane/kubernetes/minor-1.36.mod": "require k8s.io/kubernetes v1.36.3\n",
+        "generator/render/kube_scheduler.py": '"1.36": "v1.36.3", "1.37": "v1.37.1"',
         "chart/values.yaml": (
-            'scheduler: {image: {tags: {"1.36": v1.36.3, "1.37": v1.37.1}}}\n'
             'placeholder: {image: {name: registry.k8s.io/pause, tag: "3.10.1"}}\n'
         ),
         "Dockerfile": "ARG BASE=python:3.13.9-slim-trixie\nARG GO=golang:1.26-trixie\n",
@@ -114,7 +114,8 @@ def test_the_newest_tag_of_a_minor_is_printed(capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("manager", "file", "least"), [(0, "chart/values.yaml", 3), (1, "tools/scan.sh", 1)]
+    ("manager", "file", "least"),
+    [(0, "generator/render/kube_scheduler.py", 5), (1, "tools/scan.sh", 1)],
 )
 def test_renovate_finds_the_schedulers_tags_and_the_scanner(
     manager: int, file: str, least: int
