@@ -1,4 +1,4 @@
-"""The kube-scheduler that Roost runs: its image's tag and its feature gates, by the cluster's minor.
+"""The kube-scheduler that Roost runs: the tag of its image and its feature gates, by minor.
 
 Templates read both tables as `keys.scheduler_tags` and `keys.scheduler_gates`, the chart as
 constants.

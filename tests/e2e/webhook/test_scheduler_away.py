@@ -4,6 +4,7 @@ meanwhile.
 
 import pytest
 
+from roost_core.objects.fields import JSONObject
 from tests.e2e.pods import pod
 from tests.harness.controlplane import ControlPlane
 from tests.harness.nodes import FakeNodes
@@ -22,7 +23,7 @@ def test_a_scheduler_that_never_came_or_is_dead_is_not_named_and_a_new_one_is(
     control_plane: ControlPlane, namespace: str, fake_nodes: FakeNodes, pod_keeper: PodKeeper
 ) -> None:
     fake_nodes.create("node-1")
-    values: Object = {"placeholders": []}
+    values: JSONObject = {"placeholders": []}
     with (
         Stack(
             control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
@@ -80,7 +81,7 @@ def test_a_new_profile_is_named_once_a_scheduler_that_has_it_leads(
     profile.
     """
     fake_nodes.create("node-1")
-    values: Object = {"placeholders": []}
+    values: JSONObject = {"placeholders": []}
     with (
         Stack(
             control_plane, namespace, values, scheduler=False, webhook=False, leader_election=FAST
