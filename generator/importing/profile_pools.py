@@ -35,12 +35,14 @@ _MAX_NAME: Final = 40
 _A_MACHINE_BYTES: Final = 64 * 2**30
 # Of an imported set: what the hub keeps stands until the hub's own weeks show that less is enough.
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
+# Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
-# Learned seats leave the p95 of the wait nearly as it is, for 8 % more node-hours (decision 45 of
-# the simulator).
+# What one hour of a node with a GPU costs on the large clouds: 0.5 to 4, and 1 to 3 for what courses
+# take.
+GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
 COSTLY: Final = (
-    "0 replicas, none learned: each would cost a node with {}. For a course's hours there are"
-    " windows."
+    "0 replicas: each would cost a node with {}. Before a course that comes each week their number"
+    " is learned, with 3 as the price of a node-hour: set prices.nodeHour to yours."
 )
 # Where a pool says what it is for only by its labels or taints.
 _GPU_WORDS: Final = ("gpu", "accelerator")
@@ -95,9 +97,8 @@ def pool_sets(
         why = f"{name}: as large as a user of {', '.join(chosen)}"
         if len({to_json(other["resources"]) for _, other in users}) > 1:
             why += f", the first of {len(users)} kinds of users there"
-        learn, reason = learning(device)
-        why += f". {reason}".rstrip(" ")
-        sized = learn | ({"resources": room["resources"]} if room["resources"] else {})
+        why += f". {why_none(device)}".rstrip(" ")
+        sized = learning(device) | ({"resources": room["resources"]} if room["resources"] else {})
         entry = {
             "name": name,
             "replicas": 0 if device else 1,
@@ -108,11 +109,17 @@ def pool_sets(
     return found
 
 
-def learning(device: str) -> tuple[Room, str]:
-    """How a set learns its number, as keys of it, and what to say of it. device: of `device_of`."""
+def learning(device: str) -> Room:
+    """How a set learns its number, as keys of it. device: of `device_of`."""
+    prices = {"prices": dict(GPU_PRICES)} if is_gpu(device) else {}
+    return {"learn": dict(LEARN), **prices}
+
+
+def why_none(device: str) -> str:
+    """Why a set has no replicas of its own; "": it has some. device: of `device_of`."""
     if is_gpu(device):
-        return {}, COSTLY.format(device)
-    return {"learn": dict(LEARN)}, RARE.format(device) if device else ""
+        return COSTLY.format(device)
+    return RARE.format(device) if device else ""
 
 
 def is_gpu(device: str) -> bool:

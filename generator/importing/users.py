@@ -146,11 +146,11 @@ def map_placeholders(draft: Draft, hub: HubSection, sizes: pools.Traits, profile
         # The hub's placeholders were as large as its usual users, or as it says: others have no
         # room in them.
         is_kept = replicas and (sized or device == pools.device_of(usual, {}))
-        device = "" if draft.is_binder or is_kept else device
         # Of many images, launches wait for pulls, and nodes that placeholders keep hold images:
         # fewer seats would cost.
-        learn, reason = ({}, "") if draft.is_binder else pools.learning(device)
-        comments += [reason] if reason else []
+        learn = {} if draft.is_binder else pools.learning(device)
+        device = "" if draft.is_binder or is_kept else device
+        comments += [pools.why_none(device)] if device else []
         comments += (
             ["timeZone: your users', so that classes aren't an hour off after a clock change."]
             if learn

@@ -119,7 +119,7 @@ _UNIVERSITY: Final = {
     "quay.io/example/r-course:2026": (0.25, 3 * GB),
     "quay.io/example/physics:2026": (0.15, 4 * GB),
 }
-_GPU_IMAGE: Final = "quay.io/example/gpu:2026"
+GPU_IMAGE: Final = "quay.io/example/gpu:2026"
 _DEFAULT, *_PROFILED = _UNIVERSITY
 
 
@@ -163,17 +163,24 @@ def gpu_pool(seed: int, days: float) -> list[Attempt]:
     One pod fills a node.
     """
     chance = random.Random(f"gpu {seed}")  # noqa: S311
-    moments = [
-        (moment, one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 120)))
-        for moment in _all_day(chance, days, 15)
-    ]
+    moments = gpu_users(chance, days)
     for day in range(max(1, round(days))):
         begin = BEGIN + day * DAY + 13 * HOUR
         moments += [
-            (begin + chance.uniform(0, 600), one_of(_GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2)))
+            (begin + chance.uniform(0, 600), one_of(GPU_IMAGE, 12 * GB, _stays(chance, 110, 0.2)))
             for _ in range(12)
         ]
     return in_order(moments)
+
+
+def gpu_users(
+    chance: random.Random, days: float
+) -> list[tuple[float, Callable[[int, float], Attempt]]]:
+    """15 users a day with a GPU each, at no time that repeats."""
+    return [
+        (moment, one_of(GPU_IMAGE, 12 * GB, _stays(chance, 120)))
+        for moment in _all_day(chance, days, 15)
+    ]
 
 
 def memory_pool(seed: int, days: float) -> list[Attempt]:
@@ -290,7 +297,7 @@ SCENARIOS: Final = (
         about="one pod a node, a pool that is empty at night",
         launches=gpu_pool,
         hub=_hub(
-            _GPU_IMAGE,
+            GPU_IMAGE,
             "24G",
             4,
             extraResource={key: {"nvidia.com/gpu": "1"} for key in ("guarantees", "limits")},

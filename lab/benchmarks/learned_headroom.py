@@ -1,7 +1,8 @@
 """Compare learned placeholders with a fixed number and with none: `python -m
 benchmarks.learned_headroom`.
 
-Hubs: those of `benchmarks.hub_scenarios`, and one with a weekly timetable of lectures. Each plays
+Hubs: those of `benchmarks.hub_scenarios`, one with a weekly timetable of lectures, and a pool of
+GPUs with a course once a week, of which only the course's people count. Each plays
 with Roost's defaults without placeholders, with the scenario's greatest number at all times, with
 that number as `roost import` writes it (until a week shows that fewer do, and more as learned), and
 with numbers learned alone. What is learned is learned in the replay itself, which begins without a
@@ -25,7 +26,7 @@ from functools import partial
 from itertools import accumulate
 from math import ceil
 from pathlib import Path
-from statistics import median, quantiles
+from statistics import fmean, median, quantiles
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -33,15 +34,17 @@ from benchmarks.figures import say, table
 from benchmarks.hub_scenarios import (
     DAY,
     GB,
+    GPU_IMAGE,
     HOUR,
     SCENARIOS,
     Scenario,
+    gpu_users,
     in_order,
     known_before,
     one_of,
 )
 from benchmarks.never_worse import roost_values
-from generator.importing.profile_pools import LEARN
+from generator.importing.profile_pools import learning
 from roost_core.placement.headroom_history import SPARE_SECONDS
 from roost_lab.simulator.engine.world import World
 from roost_lab.simulator.setup.assumptions import SESSIONS, Autoscaler
@@ -89,9 +92,28 @@ TIMETABLE: Final = (
 )
 
 
+class Course(NamedTuple):
+    """A course once a week: people with a GPU each come within ten minutes."""
+
+    # Days after the first Monday.
+    day: int
+    hour: int
+    people: int
+
+    def has(self, moment: float) -> bool:
+        """Whether whoever comes then comes to the course. moment: Unix time."""
+        day, seconds = divmod(moment - BEGIN, DAY)
+        return day % 7 == self.day and 0 <= seconds - self.hour * HOUR < COURSE_SECONDS
+
+
+COURSE_SECONDS: Final = 600
+GPU_COURSE: Final = Course(day=2, hour=13, people=12)
+
+
 class Figures(NamedTuple):
     """What one replay came to, from the third day on."""
 
+    mean: float
     p95: float
     p99: float
     # Launches that waited longer than 30 s, in percent.
@@ -124,15 +146,34 @@ def timetable(seed: int, days: float) -> list[Attempt]:
     return in_order(moments)
 
 
+def gpu_course(seed: int, days: float) -> list[Attempt]:
+    """A course of 12 once a week, and 15 others a day, with a GPU each."""
+    chance = random.Random(f"gpu weekly {seed}")  # noqa: S311 - not for secrets
+    moments = gpu_users(chance, days)
+    for day in range(GPU_COURSE.day, round(days), 7):
+        begin = BEGIN + day * DAY + GPU_COURSE.hour * HOUR
+        for _ in range(GPU_COURSE.people):
+            minutes = chance.lognormvariate(0, 0.2) * 110
+            make = one_of(GPU_IMAGE, 12 * GB, 60 * minutes)
+            moments.append((begin + chance.uniform(0, COURSE_SECONDS), make))
+    return in_order(moments)
+
+
 def _session(chance: random.Random) -> Any:  # noqa: ANN401 - makes an Attempt
     # Fifteen minutes of the culler, and about an hour of work.
     return one_of("quay.io/example/course:2026", 3 * GB, 900 + HOUR * chance.lognormvariate(0, 0.8))
 
 
-_LECTURE: Final = next(one for one in SCENARIOS if one.name == "lecture")
+_BY_NAME: Final = {scenario.name: scenario for scenario in SCENARIOS}
+_LECTURE: Final = _BY_NAME["lecture"]
+_GPUS: Final = _BY_NAME["university: GPUs"]
+WEEKLY_COURSE: Final = "GPUs: weekly course"
 HUBS: Final = (
     *SCENARIOS,
     replace(_LECTURE, name="timetable", about="six lectures a week", launches=timetable, days=14.0),
+    replace(
+        _GPUS, name=WEEKLY_COURSE, about="12 people once a week", launches=gpu_course, days=35.0
+    ),
 )
 
 
@@ -141,7 +182,8 @@ def policies(scenario: Scenario) -> Iterator[tuple[str, Policy]]:
     for arm in (*ARMS, KNOWN):
         values = roost_values(scenario, 0 if arm == NONE else scenario.placeholders[-1])
         if arm in (IMPORTED, LEARNED, KNOWN):
-            values["placeholders"][0]["learn"] = dict(LEARN)
+            device = "a GPU" if "extraResource" in scenario.hub["singleuser"] else ""
+            values["placeholders"][0].update(learning(device))
         if arm in (LEARNED, ORACLE):
             values["placeholders"][0]["replicas"] = 0
         with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +240,9 @@ def play(
     waits = []
 
     def count(number: int, seconds: float, _is_up: bool) -> None:
-        if moments[number] >= begin:
+        moment = moments[number]
+        is_counted = scenario.name != WEEKLY_COURSE or GPU_COURSE.has(moment)
+        if moment >= begin and is_counted:
             waits.append(seconds)
 
     before: list[float] = []
@@ -214,7 +258,13 @@ def play(
     result = world.play(launches)
     parts = quantiles(waits, n=100, method="inclusive")
     hours = result.node_hours - sum(before)
-    return Figures(parts[94], parts[98], 100 * sum(wait > 30 for wait in waits) / len(waits), hours)
+    return Figures(
+        fmean(waits),
+        parts[94],
+        parts[98],
+        100 * sum(wait > 30 for wait in waits) / len(waits),
+        hours,
+    )
 
 
 def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[list[str]]:
@@ -225,12 +275,13 @@ def show(scenario: Scenario, found: Mapping[str, Sequence[Figures]]) -> list[lis
             100 * (run.node_hours / none.node_hours - 1)
             for run, none in zip(runs, found[NONE], strict=True)
         )
-        p95, p99, late, hours = (median(values) for values in zip(*runs, strict=True))
+        mean, p95, p99, late, hours = (median(values) for values in zip(*runs, strict=True))
         first = scenario.name if arm == NONE else ""
         rows.append(
             [
                 first,
                 arm,
+                f"{mean:,.1f}",
                 f"{p95:,.1f}",
                 f"{p99:,.1f}",
                 f"{late:.2f}",
@@ -294,6 +345,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             [
                 "hub",
                 "placeholders",
+                "mean, s",
                 "p95, s",
                 "p99, s",
                 "over 30 s, %",

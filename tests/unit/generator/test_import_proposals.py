@@ -114,10 +114,11 @@ def test_pools_of_profiles_get_placeholders_as_large_as_their_users_beside_the_h
         "resources": {"requests": {"cpu": "3500m", "memory": "28Gi"}, "limits": {"memory": "30Gi"}},
         "nodeSelector": {"zone": "a", "pool": "highmem"},
     }
-    assert [(one["name"], one["replicas"], "learn" in one) for one in gpus] == [
-        ("gpu-a100", 0, False),
-        ("gpu-t4", 0, False),
+    assert [(one["name"], one["replicas"], one["prices"]["nodeHour"]) for one in gpus] == [
+        ("gpu-a100", 0, 3),
+        ("gpu-t4", 0, 3),
     ]
+    assert [one["learn"] for one in gpus] == [dict(LEARN)] * 2
     expected = {
         "requests": {"memory": "2Gi", "nvidia.com/gpu": "1"},
         "limits": {"nvidia.com/gpu": "1"},
@@ -127,7 +128,7 @@ def test_pools_of_profiles_get_placeholders_as_large_as_their_users_beside_the_h
     assert gpus[0]["tolerations"] == [{"key": "nvidia.com/gpu", "operator": "Exists"}]
     large_said, gpu_said, _ = found.comments
     assert large_said.endswith("Large memory, the first of 2 kinds of users there.")
-    assert "0 replicas, none learned: each would cost a node with nvidia.com/gpu" in gpu_said
+    assert "0 replicas: each would cost a node with nvidia.com/gpu. Before a course" in gpu_said
 
 
 def test_a_booking_for_a_profile_gets_its_pools_set_and_the_image_of_its_default_choices() -> None:
@@ -150,8 +151,10 @@ def test_pools_come_last_and_stand_beside_the_default_set_that_is_proposed() -> 
     first, last = values_of(proposed(hub), "placeholders")
     assert last[:1] == first
     assert [(one["name"], one["replicas"]) for one in last[1:]] == [("big", 1)]
-    # A pool of GPUs would get a set that keeps nothing: no proposal.
-    assert len(values_of(proposed(hub.replace("kind: big", "gpu: big")), "placeholders")) == 1
+    # A seat on a GPU is a node: none stands, but before a weekly course some are learned.
+    *_, gpus = values_of(proposed(hub.replace("kind: big", "gpu: big")), "placeholders")
+    assert [(one["name"], one["replicas"]) for one in gpus[1:]] == [("big", 0)]
+    assert (gpus[1]["learn"], gpus[1]["prices"]["nodeHour"]) == (LEARN, 3)
 
 
 @pytest.mark.parametrize("profile", rows("generator/profiles-without-pools"))

@@ -393,7 +393,7 @@ def test_what_an_object_takes_from_elsewhere_is_named(
     assert any("spec.valuesFrom isn't read here" in note for note in imported_text(flux).notes)
 
 
-def test_placeholders_are_as_large_as_the_default_profiles_users_and_none_has_a_gpu() -> None:
+def test_placeholders_are_as_large_as_the_default_profiles_users_and_gpus_are_only_learned() -> None:
     result = imported_file("default-profile-with-gpu")
     entry = only_set(result)
     assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}
@@ -429,7 +429,9 @@ def test_placeholders_are_as_large_as_the_default_profiles_users_and_none_has_a_
     assert (kept["replicas"], kept["learn"]) == (2, LEARN)
     gpu = "extraResource: {guarantees: {nvidia.com/gpu: 1}}"
     alone, kept = only_set(imported(f"singleuser: {{{gpu}}}")), only_set(imported(hub % gpu))
-    assert [(one["replicas"], "learn" in one) for one in (alone, kept)] == [(0, False), (2, True)]
+    assert [(one["replicas"], one["learn"]) for one in (alone, kept)] == [(0, LEARN), (2, LEARN)]
+    # What a node costs is the same, whether the hub kept seats there or not.
+    assert [one["prices"]["nodeHour"] for one in (alone, kept)] == [3, 3]
     # A seat of that size is most of a node.
     for size, are_proposed in (("64G", True), ("65G", False)):
         text = f"singleuser: {{memory: {{guarantee: {size}}}}}"
