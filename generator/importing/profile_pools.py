@@ -37,8 +37,8 @@ _A_MACHINE_BYTES: Final = 64 * 2**30
 LEARN: Final[Room] = {"min": 0, "max": 200, "timeZone": "UTC"}
 # Why a set has no replicas of its own: each is a node with a device, or most of one.
 RARE: Final = "0 replicas: each would cost a node with {}; their number is learned."
-# What one hour of a node with a GPU costs on the large clouds: 0.5 to 4, and 1 to 3 for what courses
-# take.
+# What one hour of a node with a GPU costs on the large clouds: 0.5 to 4, for courses mostly 1 to
+# 3.
 GPU_PRICES: Final[Room] = {"waitingHour": 4, "nodeHour": 3, "monthlyCeiling": 200}
 COSTLY: Final = (
     "0 replicas: each would cost a node with {}. Before a course that comes each week their number"

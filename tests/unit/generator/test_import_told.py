@@ -393,7 +393,7 @@ def test_what_an_object_takes_from_elsewhere_is_named(
     assert any("spec.valuesFrom isn't read here" in note for note in imported_text(flux).notes)
 
 
-def test_placeholders_are_as_large_as_the_default_profiles_users_and_gpus_are_only_learned() -> None:
+def test_placeholders_are_as_large_as_the_default_profiles_users_and_gpus_are_learned() -> None:
     result = imported_file("default-profile-with-gpu")
     entry = only_set(result)
     assert entry["resources"]["requests"] == {"cpu": "2", "memory": "2Gi", "nvidia.com/gpu": "1"}
