@@ -13,12 +13,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Final, Self
 
 from roost_core.objects.fields import JSONObject
+from roost_core.scheduler.plugins import NEWEST_MINOR
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-VERSION: Final = {"major": "1", "minor": "37", "gitVersion": "v1.37.2"}
+VERSION: Final = {"major": "1", "minor": str(NEWEST_MINOR), "gitVersion": f"v1.{NEWEST_MINOR}.2"}
 LOOPBACK: Final = "127.0.0.1"
 
 

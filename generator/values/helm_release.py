@@ -4,15 +4,16 @@ import re
 from typing import Final, NamedTuple
 
 from generator.faults import UsageError
+from roost_core.scheduler.plugins import NEWEST_MINOR, OLDEST_MINOR
 
 # Helm's own defaults for `helm template`.
 DEFAULT_NAME: Final = "release-name"
 DEFAULT_NAMESPACE: Final = "default"
 # The newest minor that Roost is tested with.
-DEFAULT_KUBE_VERSION: Final = "v1.37.0"
+DEFAULT_KUBE_VERSION: Final = f"v1.{NEWEST_MINOR}.0"
 
 # `kubeVersion` of chart/Chart.yaml, which Helm enforces. A test holds the two together.
-OLDEST_KUBE_MINOR: Final = (1, 33)
+OLDEST_KUBE_MINOR: Final = (1, OLDEST_MINOR)
 
 # Helm's bound: names of objects are made from it.
 _LONGEST_NAME: Final = 53

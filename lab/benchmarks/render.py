@@ -22,13 +22,14 @@ import yaml
 
 from benchmarks.figures import machine, ratios, say, spread, table, verdict
 from benchmarks.servers import REPO, python_environment
+from roost_core.scheduler.plugins import NEWEST_MINOR
 from tests.harness.binaries import ensure_binary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SETS: Final = 200
-KUBE_VERSION: Final = "v1.37.2"
+KUBE_VERSION: Final = f"v1.{NEWEST_MINOR}.2"
 
 
 def values_of_many_sets() -> str:

@@ -28,6 +28,8 @@ IMAGE_LOCALITY: Final = "ImageLocality"
 VOLUME_BINDING: Final = "VolumeBinding"
 NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 
+# The minors of Kubernetes that Roost supports, 1.33 to 1.37. What else names them is made from
+# these two, or held to them by tests/unit/repository/test_kubernetes_minors.py.
 OLDEST_MINOR: Final = 33
 NEWEST_MINOR: Final = 37
 # Before it, kube-scheduler picks one of several best nodes at random.

@@ -22,13 +22,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from roost_core.scheduler import plugins
 from tests.harness.talk import say
 
 MODULES = Path(__file__).resolve().parent.parent / "controlplane"
-NEWEST_MINOR = "1.37"
-OLDEST_MINOR = "1.33"
 # every Kubernetes minor that Roost supports
-MINORS = (OLDEST_MINOR, "1.34", "1.35", "1.36", NEWEST_MINOR)
+MINORS = tuple(f"1.{minor}" for minor in range(plugins.OLDEST_MINOR, plugins.NEWEST_MINOR + 1))
+OLDEST_MINOR = MINORS[0]
+NEWEST_MINOR = MINORS[-1]
 # The oldest Go that fetches by itself the newer Go that a go.mod asks for.
 OLDEST_GO = (1, 21)
 COMPONENT_VERSION = "k8s.io/component-base/version"
