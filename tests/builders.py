@@ -110,11 +110,13 @@ def policy_document(**changes: object) -> JSONObject:
         "replaceSchedulers": values["replaceSchedulers"],
         "imageGate": {
             "mode": values["imageGate"]["mode"],
+            "pullDeadlineSeconds": values["imageGate"]["pullDeadlineSeconds"],
             "pullers": pullers(
                 base_name(RELEASE), merged(singleuser, hub), merged(values["prePuller"], puller)
             ),
         },
         "readNodes": values["webhook"]["readNodes"],
+        "pullersRun": values["prePuller"]["enabled"],
         "placeholders": [{"name": "default"}],
     }
     return merged(document, changes)

@@ -263,7 +263,7 @@ def record(hub: Hub, url: str) -> JSONObject:
                 "podClasses"
             ],
             "retentionDays": 0,
-            "imageGate": {"mode": "off"},
+            "imageGate": {"mode": "off", "pullDeadlineSeconds": 600},
         }
     )
     store = Store.open(url)

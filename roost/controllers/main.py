@@ -168,7 +168,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         client,
         options.namespace,
         writes=MinuteBudget(WRITES_PER_MINUTE, time.monotonic),
-        evictions=MinuteBudget(settings.evictions_per_minute, time.monotonic),
+        evictions=MinuteBudget(settings.shared.evictions_per_minute, time.monotonic),
         events=EventWriter(
             client, identity, hub=f"{settings.shared.name}.{settings.shared.namespace}"
         ),

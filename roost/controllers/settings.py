@@ -27,7 +27,6 @@ class ControllersSettings:
 
     # Read once, for all controllers.
     shared: ReleaseDocument
-    evictions_per_minute: int
     planners: tuple[Planner[Any], ...]
 
 
@@ -50,17 +49,21 @@ def parse_settings(
 ) -> ControllersSettings:
     """Check the document and make the planners. Raises SettingsError with all faults."""
     read = Reader()
-    mover = read.mapping(document.get("placeholderMover"), "placeholderMover")
-    evictions = read.whole(
-        mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute", 0, 10_000
-    )
     shared = ReleaseDocument(read, document, scheduler_configuration, minor)
     planners = tuple(
         planner for each in CONTROLLERS if (planner := each.planner(shared)) is not None
     )
-    settings = ControllersSettings(shared=shared, evictions_per_minute=evictions, planners=planners)
+    settings = ControllersSettings(shared=shared, planners=planners)
     # Of parts that no controller needed.
-    _ = shared.name, shared.namespace, shared.classes, shared.sets, shared.gate, shared.events
+    _ = (
+        shared.evictions_per_minute,
+        shared.name,
+        shared.namespace,
+        shared.classes,
+        shared.sets,
+        shared.gate,
+        shared.events,
+    )
     shared.raise_faults()
     return settings
 

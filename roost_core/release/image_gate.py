@@ -29,9 +29,6 @@ _DAEMON_TOLERATIONS: Final = tuple(
         "unschedulable",
     )
 )
-# Of imageGate.pullDeadlineSeconds, where release.json lacks it.
-DEFAULT_DEADLINE_SECONDS: Final = 600
-MAX_DEADLINE_SECONDS: Final = 24 * 3600
 
 
 class GateMode(StrEnum):
@@ -86,7 +83,8 @@ class ImageGate:
 
     mode: GateMode
     pullers: tuple[Puller, ...]
-    # Seconds after a node became Ready; then it is used even if it lacks images.
+    # The longest that a node is kept from users who wait for its images. requireLabel: since an
+    # image is missing there; startupTaint: since the node is Ready.
     pull_deadline_seconds: int
 
     @property
@@ -145,7 +143,6 @@ def read_image_gate(read: Reader, value: object, release: str, namespace: str) -
     """`imageGate` of a release; faults go to the reader."""
     gate = read.mapping(value, "imageGate")
     mode = gate.get("mode")
-    deadline = gate.get("pullDeadlineSeconds", DEFAULT_DEADLINE_SECONDS)
     return ImageGate(
         # YAML 1.1 reads a bare `off` as false.
         mode=read.choice("off" if mode is False else mode, "imageGate.mode", GateMode),
@@ -154,7 +151,7 @@ def read_image_gate(read: Reader, value: object, release: str, namespace: str) -
             for index, entry in enumerate(read.items(gate.get("pullers"), "imageGate.pullers"))
         ),
         pull_deadline_seconds=read.whole(
-            deadline, "imageGate.pullDeadlineSeconds", 0, MAX_DEADLINE_SECONDS
+            gate.get("pullDeadlineSeconds"), "imageGate.pullDeadlineSeconds"
         ),
     )
 

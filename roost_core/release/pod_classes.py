@@ -11,13 +11,12 @@ from typing import Final, Literal
 from roost_core.objects.quantities import parse_quantity
 from roost_core.objects.selectors import LABEL_SELECTOR_OPERATORS, NODE_SELECTOR_OPERATORS
 from roost_core.placement.labels import USER_CLASS
-from roost_core.placement.warm_sets import MAX_NODES, Spare
+from roost_core.placement.warm_sets import Spare
 from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
-MAX_WEIGHT: Final = 100
-# A class without `warm` has no default in chart/values.yaml to merge with.
+# Of a class whose `warm` has no `nodes`: chart/values.yaml has a default for the class `user` alone.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
 _PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")
@@ -113,9 +112,7 @@ def read_selector(read: Reader, value: object, key: str) -> Document | None:
 def _read_weights(read: Reader, value: object, key: str) -> dict[str, int]:
     weights = read.mapping(value, key).items()
     return {
-        name: read.whole(weight, f"{key}.{name}", 1, MAX_WEIGHT)
-        for name, weight in weights
-        if weight is not None
+        name: read.weight(weight, f"{key}.{name}") for name, weight in weights if weight is not None
     }
 
 
@@ -125,7 +122,7 @@ def _read_terms(read: Reader, value: object, key: str) -> tuple[Document, ...]:
         at = f"{key}[{index}]"
         term = read.mapping(entry, at)
         read.known(term, at, ("weight", "preference"))
-        read.whole(term.get("weight"), f"{at}.weight", 1, MAX_WEIGHT)
+        read.weight(term.get("weight"), f"{at}.weight")
         preference = read.mapping(term.get("preference"), f"{at}.preference")
         read.known(preference, f"{at}.preference", ("matchExpressions", "matchFields"))
         expressions, fields = preference.get("matchExpressions"), preference.get("matchFields")
@@ -168,7 +165,7 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
     builders = read.mapping(home.get("builders"), f"{key}.builders")
     read.known(builders, f"{key}.builders", ("labels",))
     weights = tuple(
-        read.whole(weight, f"{key}.weights[{index}]", 1, MAX_WEIGHT)
+        read.weight(weight, f"{key}.weights[{index}]")
         for index, weight in enumerate(read.items(home.get("weights"), f"{key}.weights"))
     )
     if not weights or any(first <= second for first, second in pairwise(weights)):
@@ -182,7 +179,7 @@ def _read_home(read: Reader, value: object, key: str) -> Home | None:
         ),
         builder_labels=read.labels(builders.get("labels"), f"{key}.builders.labels"),
         weights=weights,
-        min_load=read.whole(home.get("minLoad"), f"{key}.minLoad", 0, 1_000_000),
+        min_load=read.whole(home.get("minLoad"), f"{key}.minLoad"),
         max_load=read.number(home.get("maxLoad"), f"{key}.maxLoad"),
     )
 
@@ -193,9 +190,9 @@ def _read_warm(read: Reader, value: object, key: str) -> Warm | None:
     warm = read.mapping(value, key)
     read.known(warm, key, ("podsPerNode", "spare", "nodes"))
     return Warm(
-        pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode", 0, 1_000_000),
+        pods_per_node=read.whole(warm.get("podsPerNode", 0), f"{key}.podsPerNode"),
         spare=_read_spare(read, warm.get("spare", 0), f"{key}.spare"),
-        nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes", 1, MAX_NODES),
+        nodes=read.whole(warm.get("nodes", DEFAULT_WARM_NODES), f"{key}.nodes"),
     )
 
 
@@ -206,7 +203,7 @@ def _read_spare(read: Reader, value: object, key: str) -> Spare:
             return Spare(percent=int(value[:-1]))
         read.fault(key, value, "a number of pods, or a share of a node's slots as -999% to 999%")
         return Spare()
-    return Spare(pods=read.whole(value, key, -1_000_000, 1_000_000))
+    return Spare(pods=read.whole(value, key))
 
 
 def _read_requests(read: Reader, value: object, key: str) -> dict[str, object]:

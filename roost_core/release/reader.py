@@ -4,6 +4,7 @@ first.
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -16,6 +17,8 @@ DNS_NAME: Final = re.compile(
 )
 LABEL_NAME: Final = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?", re.ASCII)
 
+# Of a preferred term of a pod. Source: Kubernetes' API, PreferredSchedulingTerm.weight.
+MAX_WEIGHT: Final = 100
 # A reader keeps no more: each is described, and a document can have hundreds of thousands.
 MAX_FAULTS: Final = 50
 _MAX_KEY_LETTERS: Final = 500
@@ -198,19 +201,33 @@ class Reader:
             return False
         return value
 
-    def whole(self, value: object, key: str, low: int, high: int) -> int:
-        """`value` as an integer within these bounds; the lower one on a fault."""
+    def whole(self, value: object, key: str) -> int:
+        """`value` as an integer; 0 on a fault. The values' schema alone says its range."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            self.fault(key, value, f"a whole number from {low} to {high}")
-            return low
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.fault(key, value, "a whole number")
+            return 0
+        return value
+
+    def weight(self, value: object, key: str) -> int:
+        """`value` as the weight of a preferred term; 1 on a fault.
+
+        The API server refuses a pod with any other weight, so this range is Kubernetes' own.
+        """
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_WEIGHT:
+            self.fault(key, value, f"a whole number from 1 to {MAX_WEIGHT}")
+            return 1
         return value
 
     def number(self, value: object, key: str) -> float:
-        """`value` as a number from 0 to 10^6; 0.0 on a fault."""
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e6:
-            self.fault(key, value, "a number from 0 to 1000000")
+        """`value` as a finite number; 0.0 on a fault."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self.fault(key, value, "a number")
+            return 0.0
+        # NaN, and an integer that no float holds.
+        if not abs(value) <= sys.float_info.max:
+            self.fault(key, value, "a number")
             return 0.0
         return float(value)
 

@@ -90,7 +90,7 @@ class ReleaseSettings:
     @cached_property
     def pullers_run(self) -> bool:
         """Whether pullers stay on nodes and bring the managed images to each node that joins."""
-        return self.read.flag(self.document.get("pullersRun", True), "pullersRun")
+        return self.read.flag(self.document.get("pullersRun"), "pullersRun")
 
     @cached_property
     def sets_scheduler(self) -> bool:
@@ -103,9 +103,7 @@ class ReleaseSettings:
     @cached_property
     def packing_profiles(self) -> frozenset[str]:
         """Profiles of the strategy pack. Beside each is a strict one: STRICT_SUFFIX."""
-        profiles = self.read.mapping(
-            self.document.get("schedulerProfiles", {}), "schedulerProfiles"
-        )
+        profiles = self.read.mapping(self.document.get("schedulerProfiles"), "schedulerProfiles")
         return frozenset(
             name
             for name, each in profiles.items()
@@ -123,7 +121,7 @@ class ReleaseSettings:
     @cached_property
     def reads_nodes(self) -> bool:
         """Whether the webhook may read nodes; False: there are never facts about them."""
-        return self.read.flag(self.document.get("readNodes", True), "readNodes")
+        return self.read.flag(self.document.get("readNodes"), "readNodes")
 
     @cached_property
     def shared_namespaces(self) -> Mapping[str, object] | None:

@@ -8,7 +8,6 @@ from typing import Final
 
 from roost_core.placement.headroom_windows import (
     DATE_TIME,
-    MAX_REPLICAS,
     TIME_ZONE,
     Window,
     is_time_zone,
@@ -35,7 +34,7 @@ def _parse_window(read: Reader, entry: object, at: str) -> Window:
     name, start, end = (read.text(body.get(key), f"{at}.{key}") for key in ("name", "start", "end"))
     if not name:
         read.fault(f"{at}.name", body.get("name"), "a name, for logs and `roost headroom`")
-    replicas = read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS)
+    replicas = read.whole(body.get("replicas"), f"{at}.replicas")
     zone = read_time_zone(read, body.get("timeZone"), f"{at}.timeZone")
     dates = [DATE_TIME.fullmatch(text) is not None for text in (start, end)]
     for key, text in (("start", start), ("end", end)):

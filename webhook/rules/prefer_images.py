@@ -11,7 +11,8 @@ from roost_core.placement.beliefs import FAILED_PULL
 from roost_core.placement.labels import HELD, PULLING, pulled_label
 from roost_core.placement.warm_sets import MAX_NODES
 from roost_core.release.image_gate import GateMode
-from roost_core.release.pod_classes import MAX_WEIGHT, PodClass
+from roost_core.release.pod_classes import PodClass
+from roost_core.release.reader import MAX_WEIGHT
 from roost_core.release.settings import ReleaseSettings
 from webhook.patch import PreferNode
 from webhook.rules.contract import Case, Rule

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 
 import click
 import yaml
@@ -16,7 +16,6 @@ import yaml
 from generator.faults import UsageError, one_line, some
 from generator.values.files import read_file
 from roost.commands.options import cluster_options
-from roost.controllers.contract.bookings import MOST_PEOPLE
 from roost.controllers.runtime.booking_sources import MOST_EVENTS_OF_HUB, MOST_TEXT, PAST_SECONDS
 from roost.doctor.seats import Seats
 from roost_core.kube.client import ApiError, Client, ClusterError
@@ -52,6 +51,9 @@ from roost_lab.commands.timetable import (
 )
 
 _Classes = Sequence[WeeklyClass]
+
+# Of one booking, where nobody knows `events.maxPeople`.
+_MOST_PEOPLE: Final = 100_000
 
 
 class _Bookings:
@@ -102,7 +104,7 @@ class _Bookings:
     def limits(self, entry: Mapping[str, Any]) -> Limits:
         """What may be booked; anything where it isn't known."""
         if not self.document:
-            return Limits((str(entry.get("set") or "the first set"),), MOST_PEOPLE)
+            return Limits((str(entry.get("set") or "the first set"),), _MOST_PEOPLE)
         if not (self.events.get("enabled") and self.events.get("configMaps")):
             raise UsageError(
                 f"release {self.release} in namespace {self.namespace} reads no bookings: the"

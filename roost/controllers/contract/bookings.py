@@ -20,8 +20,6 @@ from roost_core.release.reader import Document, Reader
 
 # From so long before the beginning on, users who come are taken for the event's people.
 EARLY_SECONDS: Final = 300.0
-# Schema and readers accept no more.
-MOST_PEOPLE: Final = 100_000
 # The last two are the hub's own: `roost book` reads them.
 _KEYS: Final = (
     "enabled",
@@ -90,26 +88,26 @@ class Booking:
 def read_booking_settings(read: Reader, document: Document) -> BookingSettings | None:
     """Read `events` of release.json; None while they are switched off. Faults go to the reader."""
     events = read.mapping(document.get("events"), "events")
-    if not events or not read.flag(events.get("enabled", False), "events.enabled"):
+    if not read.flag(events.get("enabled"), "events.enabled"):
         return None
     read.known(events, "events", _KEYS)
 
-    def whole(key: str, low: int, high: int) -> int:
-        return read.whole(events.get(key), f"events.{key}", low, high)
+    def whole(key: str) -> int:
+        return read.whole(events.get(key), f"events.{key}")
 
     url = read.text(events.get("calendarUrl"), "events.calendarUrl")
     if url and not url.startswith("https://"):
         read.fault(
             "events.calendarUrl", url.partition("?")[0], "an address that begins with https://"
         )
-    limits = Limits(bookable_sets(document), whole("maxPeople", 1, MOST_PEOPLE))
+    limits = Limits(bookable_sets(document), whole("maxPeople"))
     return BookingSettings(
         booked=parse_events(read, events.get("booked"), "events.booked", limits),
         config_maps=read.flag(events.get("configMaps"), "events.configMaps"),
         calendar_url=url,
-        lead_seconds=60.0 * whole("leadMinutes", 0, 240),
-        settle_seconds=60.0 * whole("settleMinutes", 1, 240),
-        max_placeholders=whole("maxPlaceholders", 0, MOST_PEOPLE),
+        lead_seconds=60.0 * whole("leadMinutes"),
+        settle_seconds=60.0 * whole("settleMinutes"),
+        max_placeholders=whole("maxPlaceholders"),
         limits=limits,
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import inf
 from typing import Final
 
 from roost_core.objects.selectors import NodeRules, read_node_rules
-from roost_core.placement.headroom_windows import MAX_REPLICAS, Window
+from roost_core.placement.headroom_windows import Window
 from roost_core.placement.labels import attract_label
 from roost_core.release.reader import Reader
 from roost_core.release.settings import ReleaseSettings
@@ -82,7 +81,7 @@ def read_placeholder_sets(release: ReleaseSettings) -> tuple[PlaceholderSet, ...
             stateful_set=read.text(body.get("statefulSet"), f"{at}.statefulSet"),
             label=attract_label(release.name, release.namespace, name),
             rules=rules,
-            replicas=read.whole(body.get("replicas"), f"{at}.replicas", 0, MAX_REPLICAS),
+            replicas=read.whole(body.get("replicas"), f"{at}.replicas"),
             windows=parse_windows(read, body.get("windows"), f"{at}.windows"),
             # What only has a limit requests as much.
             requests={
@@ -102,30 +101,20 @@ def _read_learn(read: Reader, body: Mapping[str, object], at: str) -> LearnSetti
     key = f"{at}.learn"
     learn = read.mapping(body.get("learn"), key)
     read.known(learn, key, _LEARN_KEYS)
-    low = read.whole(learn.get("min"), f"{key}.min", 0, MAX_REPLICAS)
-    high = read.whole(learn.get("max"), f"{key}.max", 0, MAX_REPLICAS)
+    low = read.whole(learn.get("min"), f"{key}.min")
+    high = read.whole(learn.get("max"), f"{key}.max")
     if low > high:
         read.fault(f"{key}.min", low, f"a number up to max, which is {high}")
     prices = read.mapping(body.get("prices"), f"{at}.prices")
     read.known(prices, f"{at}.prices", _PRICE_KEYS)
     waiting, node, ceiling = (
-        _price(read, prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS
+        read.number(prices.get(name), f"{at}.prices.{name}") for name in _PRICE_KEYS
     )
-    if not node:
-        read.fault(f"{at}.prices.nodeHour", prices.get("nodeHour"), "a price above 0, like 0.4")
     return LearnSettings(
         min=low,
         max=high,
         waiting_hour_price=waiting,
-        node_hour_price=node or 1.0,
+        node_hour_price=node,
         monthly_ceiling=ceiling,
         time_zone=read_time_zone(read, learn.get("timeZone"), f"{key}.timeZone"),
     )
-
-
-def _price(read: Reader, price: object, key: str) -> float:
-    """An amount of money; 0 for what is none."""
-    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < inf:
-        read.fault(key, price, "an amount of money, like 4 or 0.4")
-        return 0.0
-    return float(price)

@@ -36,6 +36,14 @@ class ReleaseDocument(ReleaseSettings):
         return read_placeholder_sets(self)
 
     @cached_property
+    def evictions_per_minute(self) -> int:
+        """`placeholderMover.evictionsPerMinute`: over all sets and nodes; 0: nothing moves."""
+        mover = self.read.mapping(self.document.get("placeholderMover"), "placeholderMover")
+        return self.read.whole(
+            mover.get("evictionsPerMinute"), "placeholderMover.evictionsPerMinute"
+        )
+
+    @cached_property
     def history_name(self) -> str:
         """The ConfigMap in which headroom keeps what it learned; "": no set learns."""
         name = self.read.text(self.document.get("headroomHistory"), "headroomHistory")

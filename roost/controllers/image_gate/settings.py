@@ -120,12 +120,7 @@ def read_gate(release: ReleaseDocument) -> GateSettings:
         namespace=release.namespace,
         mode=shared.mode,
         pull_deadline_seconds=shared.pull_deadline_seconds,
-        open_after_seconds=read.whole(
-            gate.get("openAfterSeconds"),
-            "imageGate.openAfterSeconds",
-            0,
-            image_gate.MAX_DEADLINE_SECONDS,
-        ),
+        open_after_seconds=read.whole(gate.get("openAfterSeconds"), "imageGate.openAfterSeconds"),
         has_puller=read.flag(gate.get("hasPuller"), "imageGate.hasPuller"),
         puller_pods=read.choice(gate.get("pullerPods"), "imageGate.pullerPods", PullerPods),
         pullers=shared.pullers,

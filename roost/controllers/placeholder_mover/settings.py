@@ -28,7 +28,6 @@ _SECONDS: Final[Mapping[str, int]] = {
     "maxBackOffSeconds": 900,
 }
 _KEYS: Final = ("enabled", "evictionsPerMinute", *_SECONDS)
-_MAX_SECONDS: Final = 7 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,21 +74,19 @@ def read_mover_settings(release: ReleaseDocument) -> MoverSettings:
     mover = read.mapping(release.document.get(at), at)
     read.known(mover, at, _KEYS)
 
-    def seconds(key: str, low: int = 0) -> float:
-        return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}", low, _MAX_SECONDS))
+    def seconds(key: str) -> float:
+        return float(read.whole(mover.get(key, _SECONDS[key]), f"{at}.{key}"))
 
     is_on = read.flag(mover.get("enabled"), f"{at}.enabled")
     profiles, faults = _read_profiles(release.scheduler_configuration, release.minor)
     return MoverSettings(
         label_prefix=attract_prefix(release.name, release.namespace),
-        evictions_per_minute=read.whole(
-            mover.get("evictionsPerMinute"), f"{at}.evictionsPerMinute", 0, 10_000
-        ),
+        evictions_per_minute=release.evictions_per_minute,
         mark_after_seconds=seconds("markAfterSeconds"),
         keep_mark_seconds=seconds("keepMarkSeconds"),
         flap_seconds=seconds("flapSeconds"),
-        back_off_seconds=seconds("backOffSeconds", 1),
-        max_back_off_seconds=seconds("maxBackOffSeconds", 1),
+        back_off_seconds=seconds("backOffSeconds"),
+        max_back_off_seconds=seconds("maxBackOffSeconds"),
         sets=tuple(each for each in release.sets if is_on),
         pullers=release.gate.labelling,
         startup_taint=startup_taint(release.name, release.namespace),

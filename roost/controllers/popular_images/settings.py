@@ -70,15 +70,15 @@ def read_popular_settings(release: ReleaseDocument) -> PopularSettings:
     read.known(popular, "popularImages", _KEYS)
     puller = read.mapping(release.document.get("puller"), "puller")
 
-    def whole(key: str, low: int, high: int) -> int:
-        return read.whole(popular.get(key), f"popularImages.{key}", low, high)
+    def whole(key: str) -> int:
+        return read.whole(popular.get(key), f"popularImages.{key}")
 
     return PopularSettings(
         hub=release,
         counts_users=read.flag(popular.get("enabled"), "popularImages.enabled"),
-        per_node=whole("perNode", 0, 1000),
-        disk_share=whole("diskHeadroomPercent", 0, 100) / 100,
-        reported_images=whole("nodeStatusMaxImages", -1, 100_000),
+        per_node=whole("perNode"),
+        disk_share=whole("diskHeadroomPercent") / 100,
+        reported_images=whole("nodeStatusMaxImages"),
         method=read.choice(puller.get("method"), "puller.method", PullMethod),
         image=read.text(puller.get("image"), "puller.image"),
         pause_image=read.text(puller.get("pauseImage"), "puller.pauseImage"),

@@ -29,7 +29,7 @@ def read_notice_settings(release: ReleaseDocument) -> ReleaseDocument | None:
     """
     read = release.read
     notices = read.mapping(release.document.get("startNotices"), "startNotices")
-    if not notices or not read.flag(notices.get("enabled", False), "startNotices.enabled"):
-        return None
     read.known(notices, "startNotices", ("enabled",))
+    if not read.flag(notices.get("enabled"), "startNotices.enabled"):
+        return None
     return release

@@ -717,7 +717,8 @@ def play_learning(rng: random.Random) -> None:
         "prices": prices,
         "resources": resources,
     }
-    document = {**DOCUMENT, "placeholders": [entry], "events": None, "headroomHistory": "history"}
+    changed = {"placeholders": [entry], "events": {"enabled": False}}
+    document = {**DOCUMENT, **changed, "headroomHistory": "history"}
     planner = planner_from(HEADROOM, document)
     sets = {SET: StatefulSetState(SET, "uid", 7)}
     now, histories = 0.0, cast("Mapping[str, str] | None", None)

@@ -482,7 +482,7 @@ def test_a_history_brought_in_by_hand_is_taken_at_once() -> None:
 
 def test_faults_of_learn_and_of_prices_are_reported() -> None:
     wrong = {"min": 9, "max": 5, "timeZone": "Mars", "more": 1}
-    prices = {"waitingHour": "4 EUR", "nodeHour": 0, "monthlyCeiling": -1}
+    prices = {"waitingHour": "4 EUR", "nodeHour": None, "monthlyCeiling": True}
     document = _document(learn=wrong, prices=prices)
     keys = {key.removeprefix("placeholders[0].") for key in faults_of(HEADROOM, document)}
     assert keys == {

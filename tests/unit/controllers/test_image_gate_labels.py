@@ -269,7 +269,7 @@ def test_all_faults_of_the_settings_come_at_once() -> None:
     read = Reader()
     gate = {
         "mode": "perhaps",
-        "pullDeadlineSeconds": -1,
+        "pullDeadlineSeconds": "10m",
         "pullers": [{"images": [1]}],
         "pullerPods": "x",
     }

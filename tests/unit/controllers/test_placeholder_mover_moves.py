@@ -402,7 +402,7 @@ def test_the_clusters_minor_decides_how_the_scheduler_is_modelled(minor: int) ->
 def test_faults_of_the_settings_come_with_their_keys() -> None:
     world = MoverWorld()
     world.document["placeholderMover"] |= {
-        "evictionsPerMinute": -1,
+        "evictionsPerMinute": "few",
         "flapSeconds": "soon",
         "evictionsAMinute": 5,
     }

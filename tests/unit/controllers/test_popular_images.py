@@ -269,7 +269,7 @@ def test_a_busy_cluster_is_looked_at_a_few_times_a_minute_only() -> None:
 
 
 def test_all_faults_of_the_settings_are_found_at_once() -> None:
-    wrong = {"perNode": -1, "diskHeadroomPercent": 101, "nodeStatusMaxImages": -2, "perNodes": 3}
+    wrong = {"perNode": "5", "diskHeadroomPercent": 0.5, "nodeStatusMaxImages": None, "perNodes": 3}
     document = popular_document(popularImages=wrong, puller={"method": "magic"})
     assert {*faults_of(POPULAR_IMAGES, document)} == {
         *(f"popularImages.{key}" for key in wrong),

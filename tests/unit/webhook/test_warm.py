@@ -92,7 +92,7 @@ def test_faults_of_warm_come_all_at_once_and_name_their_key() -> None:
     with pytest.raises(SettingsError) as raised:
         settings(
             podClasses={
-                "user": {"warm": {"podsPerNode": -1, "spare": "x", "nodes": 31, "space": 1}}
+                "user": {"warm": {"podsPerNode": "x", "spare": "x", "nodes": 2.5, "space": 1}}
             }
         )
     keys = [fault.key.removeprefix("podClasses.user.warm.") for fault in raised.value.faults]

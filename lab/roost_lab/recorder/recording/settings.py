@@ -59,9 +59,7 @@ def parse_settings(document: Document, settings_hash: str = "") -> RecorderSetti
             dict.fromkeys([source for home in homes for source in home.key] + [BINDER_REPOSITORY])
         ),
         pullers=release.gate.labelling,
-        retention_days=release.read.whole(
-            document.get("retentionDays"), "retentionDays", 0, 36_500
-        ),
+        retention_days=release.read.whole(document.get("retentionDays"), "retentionDays"),
         settings_hash=settings_hash,
     )
     release.raise_faults()

@@ -76,7 +76,9 @@ def start_recorder(
         "retentionDays": 0,
     }
     settings = folder / "release.json"
-    settings.write_text(json.dumps({**named, "imageGate": {"mode": "off"}}))
+    settings.write_text(
+        json.dumps({**named, "imageGate": {"mode": "off", "pullDeadlineSeconds": 600}})
+    )
     arguments = [f"--settings={settings}", f"--kubeconfig={kubeconfig or cluster.kubeconfig}"]
     arguments += [f"--bind-address={LOOPBACK}", "--port=0"]
     # As the chart does: a password in an argument is seen by all.

@@ -44,9 +44,8 @@ def gated_settings(**gate: Any) -> RecorderSettings:
         "podClasses": {},
         "retentionDays": 0,
     }
-    return parse_settings(
-        {**document, "imageGate": {"mode": "requireLabel", "pullers": pullers, **gate}}
-    )
+    usual = {"mode": "requireLabel", "pullDeadlineSeconds": 600, "pullers": pullers}
+    return parse_settings({**document, "imageGate": {**usual, **gate}})
 
 
 def no_class(_labels: Mapping[str, str], _namespace: str) -> str:

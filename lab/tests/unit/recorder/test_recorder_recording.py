@@ -120,7 +120,9 @@ class Run:
             "podClasses": {},
             "retentionDays": 0,
         }
-        settings = parse_settings({**named, "imageGate": {"mode": "off"}, **more})
+        settings = parse_settings(
+            {**named, "imageGate": {"mode": "off", "pullDeadlineSeconds": 600}, **more}
+        )
         self.metrics = RecorderMetrics("test")
         self.recording = Recording(
             cast("Client", cluster), settings, store, self.metrics, model=model
