@@ -16,7 +16,8 @@ from roost_core.release.reader import Document, Reader
 
 # Other resources make a pod invalid without an equal limit (huge pages, devices).
 REQUESTABLE: Final = ("cpu", "memory", "ephemeral-storage")
-# Of a class whose `warm` has no `nodes`: chart/values.yaml has a default for the class `user` alone.
+# Of a class whose `warm` has no `nodes`. chart/values.yaml has a default for the class `user`
+# alone.
 DEFAULT_WARM_NODES: Final = 10
 # `spare` as a share of a node.
 _PERCENT: Final = re.compile(r"-?[0-9]{1,3}%")

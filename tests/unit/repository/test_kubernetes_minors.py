@@ -1,4 +1,4 @@
-"""Which minors of Kubernetes Roost supports stands in roost_core/scheduler/plugins.py; whatever else names
+"""roost_core/scheduler/plugins.py says which minors of Kubernetes Roost supports. What else names
 them says the same.
 """
 

@@ -1,4 +1,4 @@
-"""Ranges and defaults stand in the chart's schema and values alone: whoever reads release.json checks
+"""Ranges and defaults stand in the chart's schema and values alone. Who reads release.json checks
 types.
 """
 
@@ -21,7 +21,6 @@ Path = tuple[str | int, ...]
 HOME: Final = {
     "key": [{"annotation": "binder-repo"}],
     "builders": {},
-    "matchBy": "name",
     "weights": [100, 50],
     "minLoad": 4,
     "maxLoad": 2,
