@@ -48,7 +48,7 @@ from benchmarks.scene import (
 from benchmarks.servers import cpu_seconds, python_environment
 from roost.controllers.contract.snapshot import Moment, Snapshot, StatefulSetState
 from roost.controllers.runtime.loop import RESYNC_SECONDS
-from roost.controllers.runtime.watching import PodReader
+from roost.controllers.runtime.watching.pods import PodReader
 from roost.controllers.settings import parse_settings
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import read_node
@@ -101,7 +101,7 @@ def make_snapshot(hub: Sequence[JSONObject], size: Size) -> Snapshot:
     """The scene as the watches would have read it."""
     shapes = make_shapes(hub)
     settings, scheduler = _documents(hub)
-    read = PodReader(parse_settings(settings, scheduler, NEWEST_MINOR).shared)
+    read = PodReader(parse_settings(settings, scheduler, NEWEST_MINOR).shared).read
     pods = {}
     for body in all_pods(shapes, size):
         pod = read(body)

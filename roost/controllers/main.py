@@ -27,7 +27,7 @@ from roost.controllers.runtime.events import EventWriter
 from roost.controllers.runtime.loop import Loop, show_plan
 from roost.controllers.runtime.metrics import ControllersMetrics
 from roost.controllers.runtime.starts import Starts
-from roost.controllers.runtime.watching import Watching
+from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost.controllers.settings import ControllersSettings, load_settings
 from roost_core.http.ops_server import OpsServer
 from roost_core.http.server import BindError, bind
@@ -146,7 +146,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
 
     loop: Loop | None = None
 
-    watching = Watching(
+    cluster = WatchedCluster(
         client,
         settings.shared,
         all_namespaces=options.all_namespaces,
@@ -162,7 +162,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
         options.lease_name,
         identity,
         owner=owner,
-        is_fit=lambda: watching.verdict().passed and (loop is None or loop.is_working),
+        is_fit=lambda: cluster.verdict().passed and (loop is None or loop.is_working),
     )
     applier = Applier(
         client,
@@ -181,15 +181,15 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
 
     def stand_by() -> None:
         starts.forget()
-        watching.follow()
+        cluster.follow()
 
     loop = Loop(
         planners,
-        watching.snapshot,
+        cluster.snapshot,
         applier,
         metrics,
         is_leader=lambda: leadership.is_leader,
-        is_synced=lambda: watching.verdict().passed,
+        is_synced=lambda: cluster.verdict().passed,
         follow=stand_by,
         observe=lambda snapshot: starts.follow(snapshot, time.time()),
         vital=frozenset({GATE}),
@@ -201,12 +201,12 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
             events.calendar_url,
             events.limits,
             on_change=loop.wake,
-            reading_time=watching.reading_time,
+            reading_time=cluster.bookings.reading_time,
         )
-        watching.calendar = lambda: calendar.source
+        cluster.bookings.calendar = lambda: calendar.source
         work["calendar"] = calendar.run
     checks: dict[str, Check] = {
-        "watches": watching.verdict,
+        "watches": cluster.verdict,
         "loop": lambda: ReadyVerdict(loop.is_alive),
     }
     keeper = _keeper(
@@ -231,7 +231,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     )
     # The first lists create millions of objects, and no cycles.
     gc.disable()
-    watching.start(stop)
+    cluster.start(stop)
 
     def end_for(new_minor: int) -> None:
         # Planners follow the rules of one minor: the kubelet restarts the container, which then
@@ -250,7 +250,7 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     ]
     for thread in threads:
         thread.start()
-    _settle_memory(watching, stop)
+    _settle_memory(cluster, stop)
     stop.wait()
     loop.wake()
     deadline = time.monotonic() + STOP_SECONDS
@@ -260,11 +260,11 @@ def _run(options: ControllersOptions, settings: ControllersSettings, minor: int)
     log.info("stopped")
 
 
-def _has_listed(watching: Watching, stop: threading.Event) -> bool:
+def _has_listed(cluster: WatchedCluster, stop: threading.Event) -> bool:
     """Wait for the first lists; False: they took too long."""
     deadline = time.monotonic() + LIST_SECONDS
     while (
-        not (passed := watching.verdict().passed)
+        not (passed := cluster.verdict().passed)
         and time.monotonic() < deadline
         and not stop.wait(LOOK_SECONDS)
     ):
@@ -272,11 +272,11 @@ def _has_listed(watching: Watching, stop: threading.Event) -> bool:
     return passed
 
 
-def _settle_memory(watching: Watching, stop: threading.Event) -> None:
+def _settle_memory(cluster: WatchedCluster, stop: threading.Event) -> None:
     """Exclude the objects of the first lists from garbage collection, which would traverse them
     again and again.
     """
-    _has_listed(watching, stop)
+    _has_listed(cluster, stop)
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GC_THRESHOLDS)
@@ -287,17 +287,17 @@ def _print_plans(options: ControllersOptions, settings: ControllersSettings) -> 
     """Print what would be done now. Raises ClusterError."""
     stop = threading.Event()
     client = connect(options.kubeconfig)
-    watching = Watching(
+    cluster = WatchedCluster(
         client, settings.shared, all_namespaces=options.all_namespaces, on_change=lambda: None
     )
-    watching.start(stop)
+    cluster.start(stop)
     try:
-        if not _has_listed(watching, stop):
-            detail = watching.verdict().detail
+        if not _has_listed(cluster, stop):
+            detail = cluster.verdict().detail
             raise ClusterError(
                 f"the cluster could not be listed within {LIST_SECONDS:.0f} s: {detail}"
             )
         now = Moment(time.time(), time.monotonic())
-        print(show_plan(settings.planners, watching.snapshot(), now), end="")  # noqa: T201 - the output
+        print(show_plan(settings.planners, cluster.snapshot(), now), end="")  # noqa: T201 - the output
     finally:
         stop.set()

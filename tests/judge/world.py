@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from roost.controllers.contract.actions import Action, ChangeNode, EvictPod, Outcome, ScaleSet
 from roost.controllers.contract.snapshot import Snapshot
-from roost.controllers.runtime.watching import read_stateful_set
+from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.objects.fields import JSONObject
 from roost_core.objects.node import Node, read_node
 from roost_core.objects.pod import DEFAULT_SCHEDULER, Pod

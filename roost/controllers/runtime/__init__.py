@@ -1,5 +1,5 @@
 """Run the controllers' plans: the only room of theirs that talks to the API server.
 
-`watching.py` keeps the snapshot, `loop.py` asks for plans, `apply.py` carries their actions out
+`watching/` keeps the snapshot, `loop.py` asks for plans, `apply.py` carries their actions out
 within `budget.py`, `events.py` writes Events, `metrics.py` shows what happened.
 """

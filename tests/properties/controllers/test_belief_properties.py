@@ -39,7 +39,7 @@ from roost.controllers.popular_images.plan import PopularMemory, plan_popular_im
 from roost.controllers.runtime.booking_sources import CalendarFeed
 from roost.controllers.runtime.loop import Loop
 from roost.controllers.runtime.metrics import ControllersMetrics
-from roost.controllers.runtime.watching import Watching
+from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost_core.kube.client import ApiError, ClusterError
 from roost_core.kube.leader_election import Leadership
 from roost_core.objects.fields import JSONObject
@@ -146,14 +146,14 @@ class Cluster:
             pool=self,
             wall=lambda: self.wall,
         )
-        self.watching = Watching(
+        self.cluster = WatchedCluster(
             cast("Any", self.server),
             release,
             on_change=lambda: None,
             clock=lambda: self.server.now,
             wall=lambda: self.wall,
         )
-        self.watching.calendar = lambda: self.feed.source
+        self.cluster.bookings.calendar = lambda: self.feed.source
         self.server.happen(
             SETS, SET, {"metadata": {"name": SET, "uid": "set"}, "spec": {"replicas": 0}}
         )
@@ -163,8 +163,8 @@ class Cluster:
             cast("Any", self),
             self.metrics,
             is_leader=lambda: self.leads,
-            is_synced=lambda: self.watching.verdict().passed,
-            follow=self.watching.follow,
+            is_synced=lambda: self.cluster.verdict().passed,
+            follow=self.cluster.follow,
             wall=lambda: self.wall,
             steady=lambda: self.server.now,
         )
@@ -183,7 +183,7 @@ class Cluster:
 
     def _snapshot(self) -> Any:
         self.plans += 1
-        return self.watching.snapshot()
+        return self.cluster.snapshot()
 
     # In place of the applier, which the loop asks for its budgets, too.
 
@@ -336,7 +336,7 @@ class Cluster:
         for _ in range(round(seconds)):
             self.server.now += 1
             self.wall += 1
-            for cache in self.watching.caches:
+            for cache in self.cluster.caches:
                 hear(cache)
             plans, written = self.plans, len(self.written)
             self.loop.turn()

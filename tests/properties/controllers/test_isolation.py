@@ -33,7 +33,8 @@ from roost.controllers.runtime.booking_sources import (
     ReadingTime,
     keep_config_map,
 )
-from roost.controllers.runtime.watching import PodReader, Watching
+from roost.controllers.runtime.watching.pods import PodReader
+from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost_core.objects.fields import JSONObject
 from roost_core.placement import labels
 from roost_core.placement.kubelet_pulls import PULLED, PullEvent
@@ -188,8 +189,10 @@ class Asked:
 
 def read_events(events: Iterable[JSONObject]) -> dict[str, PullEvent]:
     """Of Events in any namespaces what the controllers come to know."""
-    with mock.patch("roost.controllers.runtime.watching.WatchCache", Asked):
-        Watching(cast("Any", None), ReleaseDocument(Reader(), DOCUMENT), on_change=lambda: None)
+    with mock.patch("roost_core.kube.watches.WatchCache", Asked):
+        WatchedCluster(
+            cast("Any", None), ReleaseDocument(Reader(), DOCUMENT), on_change=lambda: None
+        )
     read = (Asked.of_events.read(event) for event in events if Asked.of_events.takes(event))
     return {str(number): event for number, event in enumerate(read) if event is not None}
 
@@ -253,8 +256,8 @@ def plans(
     release = ReleaseDocument(read, DOCUMENT, None, 37)
     planners = [planner for each in CONTROLLERS if (planner := each.planner(release)) is not None]
     assert not read.faults
-    reader = PodReader(release)
-    known = {pod.key: pod for pod in map(reader, [*OF_OTHERS, *pods]) if pod is not None}
+    read_pod = PodReader(release).read
+    known = {pod.key: pod for pod in map(read_pod, [*OF_OTHERS, *pods]) if pod is not None}
     item = {
         "metadata": {"name": labels.HUB_BOOKINGS, "namespace": namespace, "uid": "1"},
         "data": books,

@@ -38,7 +38,7 @@ from tests.builders import NAMESPACE, RELEASE, default_values, release_document
 from tests.popular_builders import node_of, node_state, popular_document, reference_of, user
 from tests.recorded_data import rows
 from tests.unit.controllers.planners import only, planner_from
-from tests.unit.controllers.test_calendars import watching_of
+from tests.unit.controllers.test_calendars import cluster_of
 
 SET = "hub-roost-placeholder-default"
 COURSE = "quay.io/me/course:1"
@@ -472,12 +472,12 @@ def test_only_selected_namespaces_may_book_and_only_by_the_one_name() -> None:
         f"podClasses.user.match.namespaceSelector={json.dumps(SELECTOR)}",
         "events.enabled=true",
     )
-    watching = watching_of(Settings(json_values=values))
-    asked = watching._hub_bookings
+    cluster = cluster_of(Settings(json_values=values))
+    asked = cluster.bookings._of_hubs.cache
     assert asked is not None
     assert asked._stream._selectors["fieldSelector"] == "metadata.name=roost-events"
-    assert asked not in watching.caches, "plans don't wait for a right that may be missing"
-    namespaces = watching._namespaces
+    assert asked not in cluster.caches, "plans don't wait for a right that may be missing"
+    namespaces = cluster.namespaces.cache
     assert namespaces is not None
     namespaces._objects = dict(HUBS)
-    assert [name for name in HUBS if watching._is_hub(name)] == ["physics", "biology"]
+    assert [name for name in HUBS if cluster.bookings._is_hub(name)] == ["physics", "biology"]

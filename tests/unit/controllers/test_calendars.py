@@ -29,7 +29,7 @@ from roost.controllers.runtime.booking_sources import (
 )
 from roost.controllers.runtime.calendar_zones import WINDOWS_ZONES, find_zone
 from roost.controllers.runtime.calendars import parse_calendar
-from roost.controllers.runtime.watching import Watching
+from roost.controllers.runtime.watching.watched_cluster import WatchedCluster
 from roost.controllers.settings import parse_settings
 from roost_core.placement.headroom_windows import is_time_zone, local_time, parse_moment
 from roost_core.release.events import Event, Limits, first_start_after
@@ -419,23 +419,23 @@ def test_one_that_is_written_again_and_again_costs_the_others_no_time(
     assert read[3:] == ["c", "d", "e"]
 
 
-def watching_of(settings: Settings) -> Watching:
+def cluster_of(settings: Settings) -> WatchedCluster:
     """What the controllers watch under a shipped policy with these values; it never begins."""
     policy = load_policy("roost", (), settings)
     release = parse_settings(
         policy.controllers or {}, policy.scheduler_configuration, policy.minor
     ).shared
-    return Watching(cast("Any", None), release, on_change=lambda: None)
+    return WatchedCluster(cast("Any", None), release, on_change=lambda: None)
 
 
 @pytest.mark.parametrize(("values", "watched"), rows("controllers/watched-config-maps"))
 def test_config_maps_are_watched_only_where_the_values_ask_for_it(
     values: dict[str, Any], watched: int
 ) -> None:
-    watching = watching_of(
+    cluster = cluster_of(
         Settings(json_values=tuple(f"{key}={json.dumps(value)}" for key, value in values.items()))
     )
-    kinds = [cache.kind for cache in (*watching.caches, *watching._others)]
+    kinds = [cache.kind for cache in (*cluster.caches, *cluster.other_caches)]
     assert kinds.count("configmaps") == watched
 
 

@@ -13,7 +13,7 @@ from roost.controllers.contract.snapshot import Moment, Snapshot
 from roost.controllers.image_gate.plan import GATE_OPENED, GateMemory, plan_image_gate
 from roost.controllers.image_gate.settings import PullerPods
 from roost.controllers.image_gate.waiting import plan_openings
-from roost.controllers.runtime.watching import _is_minor
+from roost.controllers.runtime.watching.pods import is_minor
 from roost_core.objects.node import Node
 from roost_core.objects.pod import ContainerState, Pod, PodSpec
 from roost_core.objects.pod_reader import read_pod
@@ -482,9 +482,9 @@ def test_a_user_of_what_a_device_class_maps_opens_a_node_that_does_not_list_it()
 
 
 def test_a_pod_that_begins_to_wait_at_the_gate_is_news_and_one_that_goes_on_waiting_isnt() -> None:
-    assert not _is_minor(replace(user(), unschedulable_since=None), user())
-    assert _is_minor(user(), user())
-    assert _is_minor(None, replace(user(terms=())))
+    assert not is_minor(replace(user(), unschedulable_since=None), user())
+    assert is_minor(user(), user())
+    assert is_minor(None, replace(user(terms=())))
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
     status = {"conditions": [{**condition, "lastTransitionTime": "2027-01-15T08:00:00Z"}]}
     assert (

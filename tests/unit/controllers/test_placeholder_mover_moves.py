@@ -17,7 +17,7 @@ from roost.controllers.placeholder_mover.node_fitness import Reason
 from roost.controllers.placeholder_mover.plan import MoverMemory, plan_placeholder_mover
 from roost.controllers.placeholder_mover.scheduler_model import Prediction, SchedulerModel
 from roost.controllers.placeholder_mover.settings import MoverSettings, read_mover_settings
-from roost.controllers.runtime.watching import read_stateful_set
+from roost.controllers.runtime.watching.stateful_sets import read_stateful_set
 from roost_core.objects.node import Node
 from roost_core.objects.pod import Pod
 from roost_core.objects.selectors import Taint

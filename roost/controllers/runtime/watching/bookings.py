@@ -1,0 +1,98 @@
+"""Bookings: ConfigMaps of the release's and of hubs' namespaces, and the calendar."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from roost.controllers.contract.bookings import BookingSource, bounded
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.runtime.booking_sources import (
+    BookingText,
+    ConfigMapReader,
+    ReadingTime,
+    keep_config_map,
+)
+from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
+from roost_core.kube.watch_cache import label_selector
+from roost_core.kube.watches import Watched, Watches
+from roost_core.objects.fields import JSONObject
+from roost_core.objects.selectors import read_label_selector
+from roost_core.placement.labels import EVENTS_LABEL, HUB_BOOKINGS
+from roost_core.release.classes import namespace_matches
+
+
+class WatchedBookings:
+    """What books events: nothing while events are switched off."""
+
+    def __init__(
+        self,
+        vital: Watches,
+        others: Watches,
+        release: ReleaseDocument,
+        namespaces: WatchedNamespaces,
+        *,
+        all_namespaces: bool,
+    ) -> None:
+        """others: hubs' bookings may be missing; no plan waits for them."""
+        self._own_namespace = release.namespace
+        self._namespaces = namespaces
+        # Of all bookings: the calendar's, too.
+        self.reading_time = ReadingTime(vital.clock)
+        # Besides ConfigMaps; set before the watches start.
+        self.calendar: Callable[[], BookingSource | None] = lambda: None
+        # Label selectors of the hubs' namespaces, of the classes of users, which may book by
+        # HUB_BOOKINGS, too.
+        selectors = [
+            read_label_selector(pod_class.namespace_selector)
+            for pod_class in release.classes.values()
+            if pod_class.is_of_users
+        ]
+        self._hub_selectors = [selector for selector in selectors if selector is not None]
+        self._of_release: Watched[BookingText] = Watched(None)
+        self._of_hubs: Watched[BookingText] = Watched(None)
+        events = release.events
+        if events is None or not events.config_maps:
+            return
+        labels = label_selector({EVENTS_LABEL: release.name})
+        self._reader = ConfigMapReader(events.limits, self.reading_time)
+        self._hubs_reader = ConfigMapReader(events.limits, self.reading_time)
+        self._of_release.cache = vital.add(
+            f"/api/v1/namespaces/{release.namespace}/configmaps",
+            keep_config_map,
+            kind="configmaps",
+            label_selector=labels,
+        )
+        if self._hub_selectors and all_namespaces:
+            self._of_hubs.cache = others.add(
+                "/api/v1/configmaps",
+                _keep_hubs_config_map,
+                kind="configmaps of hubs",
+                label_selector=labels,
+                # The right is for this one name.
+                field_selector=f"metadata.name={HUB_BOOKINGS}",
+            )
+
+    @property
+    def by_name(self) -> Mapping[str, BookingSource]:
+        """`Snapshot.bookings`."""
+        calendar = self.calendar()
+        sources = [] if calendar is None else [calendar]
+        if self._of_release.cache is not None:
+            sources += self._reader.sources(self._of_release.objects())
+        if self._of_hubs.cache is not None:
+            texts = {
+                key: text for key, text in self._of_hubs.objects().items() if self._is_hub(text.hub)
+            }
+            sources += self._hubs_reader.sources(texts)
+        return {f"{source.kind} {source.hub}/{source.name}": source for source in bounded(sources)}
+
+    def _is_hub(self, namespace: str) -> bool:
+        """Whether a namespace has users of this release, beside the release's own namespace."""
+        labels = self._namespaces.labels()
+        return namespace != self._own_namespace and any(
+            namespace_matches(selector, namespace, labels) for selector in self._hub_selectors
+        )
+
+
+def _keep_hubs_config_map(body: JSONObject) -> BookingText:
+    return keep_config_map(body, body["metadata"].get("namespace") or "")

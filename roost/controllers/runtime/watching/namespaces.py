@@ -1,0 +1,26 @@
+"""Namespaces' labels, by which a pod of another namespace belongs to a class."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.watches import NAMESPACES_PATH, Watched, Watches
+from roost_core.objects.metadata import labels_of
+from roost_core.release.classes import needs_namespace_labels
+
+
+class WatchedNamespaces(Watched[Mapping[str, str]]):
+    """The labels of namespaces, where a class's selector needs more than their names."""
+
+    def __init__(self, watches: Watches, release: ReleaseDocument, *, all_namespaces: bool) -> None:
+        super().__init__(None)
+        if all_namespaces and any(
+            needs_namespace_labels(pod_class.namespace_selector)
+            for pod_class in release.classes.values()
+        ):
+            self.cache = watches.add(NAMESPACES_PATH, labels_of, kind="namespaces")
+
+    def labels(self) -> Mapping[str, Mapping[str, str]] | None:
+        """`Snapshot.namespaces`."""
+        return None if self.cache is None else self.cache.objects()

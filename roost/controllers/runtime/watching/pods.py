@@ -1,0 +1,100 @@
+"""Pods, of all namespaces where the account may read them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from roost.controllers.contract.pod_kinds import (
+    is_popular_puller,
+    is_puller,
+    is_z2jh_puller,
+    waits_at_gate,
+)
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.watches import Watched, Watches, apply_changes, pods_path
+from roost_core.objects.fields import JSONObject, MalformedObjectError
+from roost_core.objects.metadata import labels_of
+from roost_core.objects.pod import Pod, PodSpec
+from roost_core.objects.pod_reader import read_pod
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+
+
+class WatchedPods(Watched[Pod]):
+    """All pods, without others' finished ones."""
+
+    def __init__(
+        self,
+        watches: Watches,
+        release: ReleaseDocument,
+        on_minor_change: Callable[[], None],
+        *,
+        all_namespaces: bool,
+    ) -> None:
+        self._reader = PodReader(release)
+        self._pods = watches.add(
+            pods_path("" if all_namespaces else release.namespace),
+            self._reader.read,
+            kind="pods",
+            keeps_changes=True,
+            is_minor=is_minor,
+            on_minor_change=on_minor_change,
+        )
+        super().__init__(self._pods)
+        self._known: dict[str, Pod] = {}
+
+    def follow(self) -> None:
+        """Take in what changed."""
+        apply_changes(self._known, self._pods.take_changes())
+        self._reader.drop_all_but(self._known)
+
+    @property
+    def by_key(self) -> Mapping[str, Pod]:
+        """`Snapshot.pods`; changes with each `follow`."""
+        return self._known
+
+
+class PodReader:
+    """Reads pods as they arrive; equal specs become one object."""
+
+    def __init__(self, release: ReleaseDocument) -> None:
+        # Labels of users' pods, of which container statuses are kept, too.
+        self._user_labels = [
+            pod_class.labels
+            for pod_class in release.classes.values()
+            if pod_class.image_gate or pod_class.is_of_users
+        ]
+        self._specs: dict[PodSpec, PodSpec] = {}
+
+    def read(self, item: JSONObject) -> Pod | None:
+        """Read one pod; None for one that no plan needs."""
+        labels = labels_of(item)
+        is_own = labels.get(PART_OF_LABEL) == OWN_PART
+        keeps_containers = (
+            is_own
+            or is_z2jh_puller(labels)
+            or any(wanted.items() <= labels.items() for wanted in self._user_labels)
+        )
+        try:
+            pod = read_pod(item, keeps_containers, specs=self._specs)
+        except MalformedObjectError:
+            return None
+        # Finished pods take no room; only our own have to be deleted.
+        return None if pod.is_finished and not is_own else pod
+
+    def drop_all_but(self, pods: Mapping[str, Pod]) -> None:
+        """Drop specs that no pod has any more, once they are many."""
+        if len(self._specs) > 2 * len(pods) + 1000:
+            self._specs = {pod.spec: pod.spec for pod in pods.values()}
+
+
+def is_minor(before: Pod | None, now: Pod | None) -> bool:
+    """Whether a pod's change may wait: those of pullers' pods and of pods that begin to wait at the
+    gate may not.
+    """
+    if now is not None and now.unschedulable_since is not None and waits_at_gate(now):
+        return before is not None and before.unschedulable_since is not None
+    return not any(pod is not None and _pulls(pod.labels) for pod in (before, now))
+
+
+def _pulls(labels: Mapping[str, str]) -> bool:
+    return is_puller(labels) or is_popular_puller(labels) or is_z2jh_puller(labels)

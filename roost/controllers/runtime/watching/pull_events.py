@@ -1,0 +1,35 @@
+"""Kubelets' Events that say that an image was pulled, or was there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from roost.controllers.contract.pod_kinds import PULLER_WORD
+from roost.controllers.contract.release import ReleaseDocument
+from roost_core.kube.watches import Watched, Watches
+from roost_core.placement.kubelet_pulls import PULLED, PullEvent, read_pull_event
+
+
+class WatchedPullEvents(Watched[PullEvent]):
+    """The Events of the release's namespace with that reason; the snapshot has them as they are."""
+
+    def __init__(
+        self, watches: Watches, release: ReleaseDocument, on_minor_change: Callable[[], None]
+    ) -> None:
+        super().__init__(
+            watches.add(
+                f"/api/v1/namespaces/{release.namespace}/events",
+                read_pull_event,
+                kind="events",
+                # A field selector takes one value, so other reasons aren't fetched.
+                field_selector=f"involvedObject.kind=Pod,reason={PULLED}",
+                has_bookmarks=False,
+                is_minor=_is_minor,
+                on_minor_change=on_minor_change,
+            )
+        )
+
+
+def _is_minor(before: PullEvent | None, now: PullEvent | None) -> bool:
+    """Whether no plan waits for an Event: users' pods pull, too."""
+    return not any(event and PULLER_WORD in event.pod for event in (before, now))

@@ -1,0 +1,52 @@
+"""The StatefulSets of placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import StatefulSetState
+from roost_core.kube.watch_cache import label_selector
+from roost_core.kube.watches import Watched, Watches
+from roost_core.objects.fields import JSONObject
+from roost_core.placement.labels import OWN_PART, PART_OF_LABEL
+
+
+class WatchedStatefulSets(Watched[StatefulSetState]):
+    """Roost's own StatefulSets in the release's namespace."""
+
+    def __init__(self, watches: Watches, release: ReleaseDocument) -> None:
+        super().__init__(
+            watches.add(
+                f"/apis/apps/v1/namespaces/{release.namespace}/statefulsets",
+                read_stateful_set,
+                kind="statefulsets",
+                label_selector=label_selector({PART_OF_LABEL: OWN_PART}),
+            )
+        )
+
+    @property
+    def by_name(self) -> Mapping[str, StatefulSetState]:
+        """`Snapshot.stateful_sets`."""
+        return {stateful_set.name: stateful_set for stateful_set in self.objects().values()}
+
+
+def read_stateful_set(body: JSONObject) -> StatefulSetState:
+    """Read one of our StatefulSets."""
+    replicas = body["spec"].get("replicas")
+    status = body.get("status") or {}
+    return StatefulSetState(
+        name=body["metadata"]["name"],
+        uid=body["metadata"].get("uid") or "",
+        replicas=1 if replicas is None else int(replicas),
+        is_rolling=_is_rolling(body["metadata"], status),
+    )
+
+
+def _is_rolling(metadata: JSONObject, status: JSONObject) -> bool:
+    """Whether its controller has yet to see the last change, or is rolling it out."""
+    is_behind = int(status.get("observedGeneration") or 0) < int(metadata.get("generation") or 0)
+    is_updating = bool(status.get("updateRevision")) and status["updateRevision"] != status.get(
+        "currentRevision"
+    )
+    return is_behind or is_updating

@@ -1,0 +1,119 @@
+"""Everything that the controllers watch, and the snapshot made of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from roost.controllers.contract.release import ReleaseDocument
+from roost.controllers.contract.snapshot import Snapshot
+from roost.controllers.runtime.watching.bookings import WatchedBookings
+from roost.controllers.runtime.watching.device_classes import WatchedDeviceClasses
+from roost.controllers.runtime.watching.histories import WatchedHistories
+from roost.controllers.runtime.watching.namespaces import WatchedNamespaces
+from roost.controllers.runtime.watching.nodes import WatchedNodes
+from roost.controllers.runtime.watching.pods import WatchedPods
+from roost.controllers.runtime.watching.pull_events import WatchedPullEvents
+from roost.controllers.runtime.watching.stateful_sets import WatchedStatefulSets
+from roost_core.kube.client import Client
+from roost_core.kube.readiness import ReadyVerdict
+from roost_core.kube.watch_cache import WatchCache
+from roost_core.kube.watches import Watches
+from roost_core.placement.beliefs import SNAPSHOT
+
+
+class WatchedCluster:
+    """All watches, and the snapshot made of them.
+
+    `follow` and `snapshot` belong to one thread.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        release: ReleaseDocument,
+        *,
+        all_namespaces: bool = True,
+        on_change: Callable[[], None],
+        on_minor_change: Callable[[], None] = lambda: None,
+        on_error: Callable[[str], None] = lambda _kind: None,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """Nothing is requested before `start`. on_minor_change: for what no plan waits for, such as
+        users' pods.
+
+        all_namespaces: False: the account may read pods of the release's own namespace only.
+        """
+        self._release = release
+        # Nothing is planned without these.
+        vital = self._vital = Watches(client, on_change=on_change, on_error=on_error, clock=clock)
+        # What was learned may be missing, and so may hubs' bookings. The image gate must not wait
+        # for them.
+        others = self._others = Watches(client, on_change=on_change, on_error=on_error, clock=clock)
+        # What is missing is told in this order.
+        self.nodes = WatchedNodes(vital, wall)
+        self.pods = WatchedPods(vital, release, on_minor_change, all_namespaces=all_namespaces)
+        self.stateful_sets = WatchedStatefulSets(vital, release)
+        self.pull_events = WatchedPullEvents(vital, release, on_minor_change)
+        self.namespaces = WatchedNamespaces(vital, release, all_namespaces=all_namespaces)
+        self.device_classes = WatchedDeviceClasses(others, all_namespaces=all_namespaces)
+        self.histories = WatchedHistories(others, release)
+        self.bookings = WatchedBookings(
+            vital, others, release, self.namespaces, all_namespaces=all_namespaces
+        )
+
+    @property
+    def caches(self) -> list[WatchCache[Any]]:
+        """The watches without which nothing is planned."""
+        return self._vital.caches
+
+    @property
+    def other_caches(self) -> list[WatchCache[Any]]:
+        """The watches without which plans are made, too."""
+        return self._others.caches
+
+    def start(self, stop: threading.Event) -> None:
+        """Start a thread for each watch."""
+        self._vital.start(stop)
+        self._others.start(stop)
+
+    def verdict(self) -> ReadyVerdict:
+        """Whether every watch has listed and is up to date."""
+        for cache in self.caches:
+            fault = f": {cache.fault}" if cache.fault else ""
+            if not cache.synced:
+                return ReadyVerdict(False, f"{cache.kind} not listed yet{fault}")
+            age_seconds = cache.age_seconds()
+            if age_seconds > SNAPSHOT.age_seconds:
+                return ReadyVerdict(
+                    False, f"no update of {cache.kind} for {age_seconds:.0f} s: {cache.fault}"
+                )
+        return ReadyVerdict(True)
+
+    def follow(self) -> None:
+        """Take in what changed; call it while no snapshot is needed, or changes pile up."""
+        self.nodes.follow()
+        self.pods.follow()
+
+    def snapshot(self) -> Snapshot:
+        """Return the cluster as known now.
+
+        Its mappings are shared with earlier snapshots, which change with it.
+        """
+        self.follow()
+        return Snapshot(
+            release=self._release.name,
+            namespace=self._release.namespace,
+            nodes=self.nodes.by_name,
+            pods=self.pods.by_key,
+            namespaces=self.namespaces.labels(),
+            stateful_sets=self.stateful_sets.by_name,
+            pull_events=self.pull_events.objects(),
+            bookings=self.bookings.by_name,
+            claimable=self.device_classes.claimable,
+            histories=self.histories.by_set,
+            sights=self.nodes.sights,
+        )
